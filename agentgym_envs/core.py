@@ -237,7 +237,7 @@ class TextEnv(gym.Env[str, str], ABC):
     def restore(self, snapshot: Snapshot) -> str:
         """Bring the environment to a snapshot's state, and return the last observation.
 
-        The episode is replayed, unless the snapshot has a copy of the state. Raises UsageError for anything else.
+        The episode is replayed, unless the snapshot has a copy of the state. Raises UsageError if it is not a snapshot.
         """
         if not isinstance(snapshot, Snapshot):
             raise UsageError(f"restore takes a result of snapshot(), got {snapshot!r:.80}")

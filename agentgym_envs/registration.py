@@ -33,7 +33,9 @@ REGISTRATIONS = (
     ),
     Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
     Registration("AgentGym/Search-v0", "agentgym_envs.search.env:SearchEnv", "answer questions by searching a corpus"),
-    Registration("AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "the same, guessing on"),
+    Registration(
+        "AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "as Search, with repeated guesses"
+    ),
     Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on five web sites"),
     Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
     Registration(

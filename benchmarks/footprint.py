@@ -44,7 +44,7 @@ _SOLVE: dict[str, Sequence[str]] = {
     CORE: ("textcraft",),
     "textcraft": ("textcraft",),
     "babyai": ("babyai",),
-    "sciworld": ("sciworld", "--group", "find-plant"),  # other groups may take minutes to plan
+    "sciworld": ("sciworld", "--groups", "find-plant"),  # other groups may take minutes to plan
     "search": ("search",),
     "webarena": ("webarena",),
     "miniwob": ("miniwob",),

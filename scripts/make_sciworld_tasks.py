@@ -23,7 +23,7 @@ def main() -> None:
     """Write the table."""
     listed = json.loads((simulator_jar().parent / "tasks.json").read_text(encoding="utf-8"))
     jvm = Jvm(None, 600, 60.0)
-    with jvm.turn(None):
+    with jvm.exclusive(None):
         interface = jvm.java.scienceworld.runtime.pythonapi.PythonInterface()
         rows = [row_of(task, all_goals(interface, task["task_name"])) for task in listed]
     jvm.kill()

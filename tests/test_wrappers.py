@@ -39,7 +39,7 @@ def turns_until_cut(env: gym.Env[str, str]) -> int:
         assert not terminated
         if truncated:
             return turn
-    raise AssertionError("never cut")
+    raise AssertionError("never truncated")
 
 
 def records(path: Path) -> list[Trajectory]:

@@ -203,7 +203,7 @@ class AgentGymRLTable:
 
     `score` and `success` are means over the `played` scenarios with episodes; each scenario counts once. `outside` is
     the number of episodes per environment that belong to no row. `left_out` is the number of stand-in episodes in
-    scenarios of which the run also has episodes of the real tasks.
+    scenarios whose real tasks the run also played.
     """
 
     scenarios: tuple[AgentGymRLScenario, ...]

@@ -382,7 +382,9 @@ def _defaults(classes: Mapping[str, type[TextEnv]], env_args: Mapping[str, Any])
     known = {env_id: _arguments_of(kind) for env_id, kind in classes.items()}
     if unknown := sorted(set(env_args) - set().union(*known.values())):
         choices = "; ".join(f"{env_id} has {', '.join(sorted(names))}" for env_id, names in known.items())
-        raise UsageError(f"no served environment has an argument {', '.join(unknown)}: {choices or 'no environment is served'}")
+        raise UsageError(
+            f"no served environment has an argument {', '.join(unknown)}: {choices or 'no environment is served'}"
+        )
     return {env_id: {key: env_args[key] for key in env_args if key in names} for env_id, names in known.items()}
 
 

@@ -53,8 +53,8 @@ def read(command: str) -> Give | Say | Pass | None:
 
     Raises InvalidAction, with the reply, for a malformed team action.
     """
-    verb, rest = ([*command.split(maxsplit=1), "", ""])[:2]
-    match verb.lower().removesuffix("."):
+    word, rest = ([*command.split(maxsplit=1), "", ""])[:2]
+    match word.lower().removesuffix("."):
         case "say":
             return _say(rest, command)
         case "give":

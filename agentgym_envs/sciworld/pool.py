@@ -1,4 +1,4 @@
-"""The Java machines of this process: environments share them, and one that nobody uses ends."""
+"""The JVMs of this process: environments share them, and idle ones are ended."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from agentgym_envs.sciworld.jvm import Jvm
 from agentgym_envs.sciworld.simulation import Simulation
 
 ENVIRONMENTS_PER_JVM = 8
-"""From this many on a further machine is started, if there may be one."""
+"""With this many environments in each JVM, another JVM is started, up to the limit."""
 FULL_JVM = 24
-"""From this many on one is started unless the number was given: with the default heap 32 ran, and 64 did not."""
+"""With this many environments in each JVM, another JVM is started if no limit is given. With the default heap, 32
+environments ran and 64 did not."""
 IDLE_SECONDS = 10.0
-"""How long a machine waits for the next environment, since to start one takes a second or two."""
+"""An idle JVM is kept for this long, because starting one takes a second or two."""
 
 
 class JvmOptions(NamedTuple):
-    """What a machine is started with; see `SciWorldEnv`."""
+    """The options of a JVM, as documented by `SciWorldEnv`."""
 
     java_path: str | None = None
     heap_mb: int = 600
@@ -32,7 +33,7 @@ class JvmOptions(NamedTuple):
 
 
 class Lease:
-    """An environment's part in a machine."""
+    """An environment's share of a JVM."""
 
     def __init__(self, jvm: Jvm) -> None:
         self.jvm = jvm
@@ -40,10 +41,9 @@ class Lease:
         self._world: Simulation | None = None
 
     def world(self) -> Simulation:
-        """A world in it, until the part is given back: one that another environment left, or a new one.
+        """Return a world in the JVM for the time of the lease.
 
-        Raises EnvError.
-        The simulator takes longer to make an empty world than to load a task into it.
+        Worlds of ended leases are reused, because creating a world takes longer than loading a task. Raises EnvError.
         """
         if self._world is None:
             try:
@@ -53,48 +53,48 @@ class Lease:
         return self._world
 
     def end(self) -> None:
-        """What giving back means, once the pool gets to it."""
+        """End the lease; called by the pool."""
         self.over = True
         self.jvm.environments -= 1
         if self._world is not None and self.jvm.alive:
             _spare.setdefault(self.jvm, []).append(self._world)
 
     def give_back(self) -> None:
-        """Say that the environment needs the machine no more; twice is fine.
+        """Return the lease to the pool; calling this twice is allowed.
 
-        Takes no lock: the garbage collector calls it, in the middle of anything.
+        It takes no lock, because the garbage collector may call it at any time.
         """
         _pool.returned.append(self)
         _pool.wakes.put(None)
 
 
 class _Pool:
-    """The machines, by their options. A thread, the keeper, ends those that nobody uses; it lives while there are any.
+    """JVMs by their options. While there are any, a reaper thread ends the idle ones.
 
-    What has a machine started holds the lock: whoever else needs one meanwhile is likely to share it.
+    The lock is held while a JVM starts, because other callers are likely to share it.
     """
 
     def __init__(self) -> None:
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
-        """Begin anew. In the child of a fork, too: the locks may be held by threads that do not exist there."""
+    def _reset(self) -> None:
+        """Reset the state, also in a forked child, where the threads that held the locks do not exist."""
         self.returned: deque[Lease] = deque()
         self.wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._jvms: dict[JvmOptions, list[Jvm]] = {}
         self._idle_since: dict[Jvm, float] = {}
-        self._keeper: threading.Thread | None = None
+        self._reaper: threading.Thread | None = None
 
     def enter(self, options: JvmOptions, most: int | None) -> Lease:
         with self._lock:
             self._tidy()
             jvms = self._jvms.setdefault(options, [])
             least = min(jvms, key=lambda jvm: jvm.environments, default=None)
-            if least is None or least.environments >= _room(len(jvms), most):
+            if least is None or least.environments >= _capacity(len(jvms), most):
                 least = Jvm(*options)
                 jvms.append(least)
-                self._keep()
+                self._start_reaper()
             least.environments += 1
             self._idle_since.pop(least, None)
             return Lease(least)
@@ -104,19 +104,19 @@ class _Pool:
             self._end_all()
 
     def end_at_exit(self) -> None:
-        """What starts in a thread that nobody waits for ends by itself, when its pipe breaks."""
+        """End all JVMs at exit. One that is still starting ends by itself when its pipe closes."""
         if self._lock.acquire(timeout=1.0):
             self._end_all()
 
     def _end_all(self) -> None:
         for jvms in self._jvms.values():
             for jvm in jvms:
-                jvm.kill("all machines were shut down")
+                jvm.kill("all JVMs were shut down")
         self._tidy()
         self.wakes.put(None)
 
     def _tidy(self) -> None:
-        """Take back what was returned, and forget machines that ended."""
+        """Process returned leases, and forget JVMs that have ended."""
         while self.returned:
             lease = self.returned.popleft()
             if not lease.over:
@@ -125,15 +125,15 @@ class _Pool:
                     self._idle_since[lease.jvm] = time.monotonic()
         for jvms in self._jvms.values():
             for jvm in [jvm for jvm in jvms if not jvm.alive]:
-                jvm.kill()  # to close what is open of it
+                jvm.kill()  # closes its files and connections
                 jvms.remove(jvm)
                 _spare.pop(jvm, None)
         self._idle_since = {jvm: since for jvm, since in self._idle_since.items() if jvm.alive}
 
-    def _keep(self) -> None:
-        if self._keeper is None:
-            self._keeper = threading.Thread(target=self._end_idle, name="sciworld machines", daemon=True)
-            self._keeper.start()
+    def _start_reaper(self) -> None:
+        if self._reaper is None:
+            self._reaper = threading.Thread(target=self._end_idle, name="sciworld JVM reaper", daemon=True)
+            self._reaper.start()
 
     def _end_idle(self) -> None:
         wait: float | None = None
@@ -145,34 +145,34 @@ class _Pool:
                 now = time.monotonic()
                 for jvm, since in list(self._idle_since.items()):
                     if now - since >= IDLE_SECONDS:
-                        jvm.kill("nobody used it")
+                        jvm.kill("it was idle")
                 self._tidy()
                 if not any(self._jvms.values()):
-                    self._keeper = None
+                    self._reaper = None
                     return
                 soonest = min(self._idle_since.values(), default=None)
                 wait = None if soonest is None else max(0.0, soonest + IDLE_SECONDS - now)
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork, which has none of the parent's machines."""
+        """Give up the parent's JVMs in a forked child."""
         _spare.clear()
         for jvms in self._jvms.values():
             for jvm in jvms:
                 jvm.leave_to_parent()
-        self._forget()
+        self._reset()
 
 
-def _room(machines: int, most: int | None) -> float:
-    """How many environments each machine takes before another is started."""
-    if machines < (most or os.cpu_count() or 1):
+def _capacity(jvms: int, most: int | None) -> float:
+    """The number of environments in each JVM at which another JVM is started."""
+    if jvms < (most or os.cpu_count() or 1):
         return ENVIRONMENTS_PER_JVM
     return FULL_JVM if most is None else math.inf
 
 
 def lease(options: JvmOptions, most: int | None) -> Lease:
-    """A machine for an environment: a new one if there is none, or if all are full and there are fewer than `most`.
+    """Lease a JVM for an environment. A new one is started if all are full and there are fewer than `most`.
 
-    With `most=None` there is one for each core, and more if each of them has as many environments as its heap holds.
+    With `most=None` there is one per core, and more if each of them has `FULL_JVM` environments.
 
     Raises MissingExtra and EnvError.
     """
@@ -180,12 +180,12 @@ def lease(options: JvmOptions, most: int | None) -> Lease:
 
 
 def shut_down() -> None:
-    """End every machine of this process at once. Episodes that still run in one end as `env_error`."""
+    """End every JVM of this process. Episodes that are still running end as `env_error`."""
     _pool.end_all()
 
 
 _spare: dict[Jvm, list[Simulation]] = {}
-"""Worlds that nobody uses, by their machines."""
+"""Unused worlds, by JVM."""
 _pool = _Pool()
 atexit.register(_pool.end_at_exit)
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""The rooms of ScienceWorld's house, which are the same in all of its tasks, and the ways between them."""
+"""The rooms of ScienceWorld's house, which are the same in all tasks, and the routes between them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _DOORS = {
     "foundry": ("outside",),
 }
 ROOMS = tuple(_DOORS)
-_ROOM_TOLD = re.compile(r"(?:is called the|You (?:move|teleport) to the) ([a-z ]+)\.")
+_ROOM_PATTERN = re.compile(r"(?:is called the|You (?:move|teleport) to the) ([a-z ]+)\.")
 
 
-def room_told(observation: str) -> str | None:
-    """The room that a look at it, or the way into it, tells of."""
-    found = _ROOM_TOLD.match(observation) or _ROOM_TOLD.search(observation.split("\n", 1)[0])
+def room_in(observation: str) -> str | None:
+    """Return the room that an observation of looking around or moving names, or None."""
+    found = _ROOM_PATTERN.match(observation) or _ROOM_PATTERN.search(observation.split("\n", 1)[0])
     return found[1] if found and found[1] in _DOORS else None
 
 
-def way(start: str, end: str) -> list[str]:
-    """The rooms on the shortest way, without the first."""
+def route(start: str, end: str) -> list[str]:
+    """Return the rooms on the shortest route, without the first one."""
     ways: dict[str, list[str]] = {start: []}
     queue = deque([start])
     while end not in ways:
@@ -41,14 +41,14 @@ def way(start: str, end: str) -> list[str]:
 
 
 def tour(start: str) -> list[str]:
-    """The rooms on a way through all of them, without the first: always on to the nearest new one."""
+    """Return the rooms on a tour of the whole house, without the first one. It always goes to the nearest new room."""
     walked = [start]
     while new := [room for room in ROOMS if room not in walked]:
-        nearest = min(new, key=lambda room: len(way(walked[-1], room)))
-        walked += way(walked[-1], nearest)
+        nearest = min(new, key=lambda room: len(route(walked[-1], room)))
+        walked += route(walked[-1], nearest)
     return walked[1:]
 
 
-def walk(rooms: list[str]) -> list[str]:
-    """The commands to go from room to room; to open a door that is open does no harm."""
+def walk_commands(rooms: list[str]) -> list[str]:
+    """Return the commands to go from room to room. Opening an open door has no effect."""
     return [command for room in rooms for command in (f"open door to {room}", f"go to {room}")]

@@ -1,4 +1,4 @@
-"""SciWorld's tasks: the variations of ScienceWorld's thirty tasks, frozen in `tasks.json`; AgentGym's numberings."""
+"""SciWorld's tasks: the variations of ScienceWorld's thirty tasks, frozen in `tasks.json`, and AgentGym's numbering."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Dev = Literal["train", "validation"]
 DEVS: tuple[Dev, ...] = get_args(Dev)
 
 
-class Kind(NamedTuple):
-    """One of the thirty tasks. `goals` are those of its variations, in order."""
+class TaskKind(NamedTuple):
+    """One of the thirty tasks. `goals` holds the goals of its variations, in order."""
 
     number: str
     name: str
@@ -33,31 +33,31 @@ class Kind(NamedTuple):
     goals: tuple[str, ...]
 
 
-class Table(NamedTuple):
-    """The whole of `tasks.json`."""
+class KindTable(NamedTuple):
+    """The content of `tasks.json`."""
 
     simulator: str
     jar_sha256: str
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, TaskKind]
 
 
 @lru_cache(maxsize=1)
-def table() -> Table:
-    """The table, read once a process."""
+def table() -> KindTable:
+    """Return the table, read once per process."""
     found = json.loads((files("agentgym_envs.sciworld") / "tasks.json").read_text(encoding="utf-8"))
     kinds = [_kind(row) for row in found["tasks"]]
-    return Table(found["simulator"], found["jar_sha256"], MappingProxyType({kind.name: kind for kind in kinds}))
+    return KindTable(found["simulator"], found["jar_sha256"], MappingProxyType({kind.name: kind for kind in kinds}))
 
 
-def _kind(row: Mapping[str, Any]) -> Kind:
+def _kind(row: Mapping[str, Any]) -> TaskKind:
     goals = [row["goal"].format(*words) for words in row["blanks"]]
-    return Kind(row["number"], row["name"], row["topic"], tuple(goals[place] for place in row["goal_of"]))
+    return TaskKind(row["number"], row["name"], row["topic"], tuple(goals[index] for index in row["goal_of"]))
 
 
 AGENTGYM_LEAVES_OUT = frozenset({"5-1", "5-2", "9-1", "9-2", "9-3", "10-1", "10-2"})
-"""Tasks that AgentGym's server does not know."""
+"""Tasks that AgentGym's server does not have."""
 PUBLISHED_LEAVES_OUT = AGENTGYM_LEAVES_OUT | {"2-3"}
-"""Those that AgentGym's published data were numbered without (its issue 49)."""
+"""Tasks that are missing in the numbering of AgentGym's published data (its issue 49)."""
 _LEFT_OUT: dict[str, frozenset[str]] = {
     "all": frozenset(),
     "agentgym": AGENTGYM_LEAVES_OUT,
@@ -66,9 +66,9 @@ _LEFT_OUT: dict[str, frozenset[str]] = {
 
 
 def choose_kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of tasks, in ScienceWorld's order, for "all", a set of AgentGym's, or several names or numbers.
+    """Parse a selection of tasks: "all", a set of AgentGym's, or several names or numbers.
 
-    Raises UsageError and UnknownTask.
+    Returns names in ScienceWorld's order. Raises UsageError and UnknownTask.
     """
     kinds = table().kinds.values()
     if isinstance(chosen, str):
@@ -84,20 +84,20 @@ def choose_kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _similar(name: str) -> str:
-    """What could have been meant by a name that is none, as a hint."""
+    """Suggestions for an unknown task name."""
     near = difflib.get_close_matches(name, (*_LEFT_OUT, *table().kinds), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"{hint}There are {', '.join(map(repr, _LEFT_OUT))} and thirty tasks, which docs/sciworld.md lists"
 
 
 def agentgym_task(index: int, numbering: str = "agentgym") -> str:
-    """The id of the task that an index of AgentGym means.
+    """Return the task id of an AgentGym index.
 
-    `numbering` is "agentgym", that of its server (4,639 games), or "agentgym-published", that of its published data
-    (4,339 games; those from 1,396 on are 300 lower). Raises UsageError and UnknownTask.
+    `numbering` is "agentgym", as in its server (4,639 games), or "agentgym-published", as in its published data (4,339
+    games; indices from 1,396 on are lower by 300). Raises UsageError and UnknownTask.
     """
     if type(index) is not int:
-        raise UsageError(f"an index of AgentGym is a whole number, got {index!r:.80}")
+        raise UsageError(f"an index of AgentGym must be a whole number, got {index!r:.80}")
     if numbering not in ("agentgym", "agentgym-published"):
         raise UsageError(f"numbering must be agentgym or agentgym-published, got {numbering!r:.80}")
     left = index
@@ -112,15 +112,15 @@ def agentgym_task(index: int, numbering: str = "agentgym") -> str:
 
 
 class SciTasks(TaskTable):
-    """The tasks `sciworld/<name>/<variation>`: ids of all thirty are known, and those of `kinds` are drawn and taken.
+    """The tasks `sciworld/<name>/<variation>`. All ids can be looked up, and those of `kinds` are drawn.
 
-    The splits are ScienceWorld's: half of a task's variations, a quarter and the rest, in their order. Its middle part
-    ("dev") is train or validation, as `dev` says. Each task is drawn as often as any other, however many variations
-    it has. `data` holds `task`, `variation`, `number`, `topic` and `simulator_split`.
+    The splits are ScienceWorld's: the first half of a task's variations, the next quarter ("dev") and the rest. `dev`
+    assigns the dev part to train or validation. All kinds are equally likely to be drawn, whatever their number of
+    variations. `data` holds `task`, `variation`, `number`, `topic` and `simulator_split`.
     """
 
     def __init__(self, kinds: Sequence[str], dev: Dev = "train") -> None:
-        """`kinds` are those of `choose_kinds`."""
+        """Take the names that `choose_kinds` returns."""
         rows = [task for name in kinds for task in _variations(name, dev)]
         super().__init__("sciworld", VERSION, rows)
         self._kinds, self._dev = tuple(kinds), dev
@@ -131,40 +131,40 @@ class SciTasks(TaskTable):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of every task and of the simulator whose worlds they are."""
+        """SHA-256 of all tasks and of the simulator."""
         rows = [asdict(task) for task in self.tasks]
         return canonical_hash([self.name, self.version, table().simulator, table().jar_sha256, rows])
 
     def get(self, task_id: str) -> Task:
-        """See `TaskTable.get`; tasks that are not drawn from are there, too."""
+        """Return the task of that id, even if its kind is not drawn from. Raises UnknownTask."""
         parts = task_id.split("/") if isinstance(task_id, str) else []
         if len(parts) != 3 or parts[0] != self.name or parts[1] not in table().kinds:
             return super().get(task_id)
-        variations, place = _variations(parts[1], self._dev), plain_number(parts[2])
-        if not 0 <= place < len(variations):
+        variations, variation = _variations(parts[1], self._dev), plain_number(parts[2])
+        if not 0 <= variation < len(variations):
             most = len(variations) - 1
             raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the variations 0 to {most}")
-        return variations[place]
+        return variations[variation]
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """A task by one part of a hash of `key`, a variation by the other."""
+        """Draw a kind by one part of a hash of `key`, and a variation by the other."""
         candidates = self._by_group(split, groups)
-        rest, place = divmod(scramble(key), len(candidates))
-        return candidates[place][rest % len(candidates[place])]
+        rest, index = divmod(scramble(key), len(candidates))
+        return candidates[index][rest % len(candidates[index])]
 
     def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
-        """`count` variations, as evenly from the tasks as their numbers allow, in table order."""
+        """Return `count` variations in table order, spread over the kinds as evenly as their sizes allow."""
         candidates = self._select(split, groups)
         if count is None or count >= len(candidates):
             return super().sample(count, split=split, groups=groups, seed=seed)
         if count < 0:
-            raise UsageError(f"a number of tasks is at least 0, got {count}")
+            raise UsageError(f"the number of tasks must be at least 0, got {count}")
         rng = random.Random(seed)
         shuffled = [rng.sample(group, len(group)) for group in self._by_group(split, groups)]
         rng.shuffle(shuffled)
-        ranked = [(rank, place, task) for place, group in enumerate(shuffled) for rank, task in enumerate(group)]
+        ranked = [(rank, index, task) for index, group in enumerate(shuffled) for rank, task in enumerate(group)]
         chosen = {task.id for _, _, task in sorted(ranked, key=lambda row: row[:2])[:count]}
         return [task for task in candidates if task.id in chosen]
 
@@ -179,7 +179,10 @@ class SciTasks(TaskTable):
 
 
 def sci_tasks(kinds: tuple[str, ...], dev: Dev) -> SciTasks:
-    """The tasks of these kinds; environments of the same options share them. Raises UsageError for another `dev`."""
+    """Return the tasks of these kinds, shared by environments with the same options.
+
+    Raises UsageError for an invalid `dev`.
+    """
     if dev not in DEVS:
         raise UsageError(f"dev must be one of {', '.join(DEVS)}, got {dev!r:.80}")
     return _shared(kinds, dev)
@@ -208,15 +211,15 @@ def _variations(name: str, dev: Dev) -> tuple[Task, ...]:
 
 
 def check_simulator() -> None:
-    """Raise MissingExtra if another simulator is installed than the one whose tasks these are."""
+    """Raise MissingExtra if the installed simulator is not the one that the tasks were made with."""
     try:
         installed = version("scienceworld")
     except PackageNotFoundError:
         installed = "unknown"
     if installed != table().simulator or _sha256(simulator_jar()) != table().jar_sha256:
         raise MissingExtra(
-            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed, or one "
-            "that was changed: its worlds may be others. Run: pip install --force-reinstall 'agentgym-envs[sciworld]', "
+            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed or its "
+            "files were modified: its worlds may differ. Run: pip install --force-reinstall 'agentgym-envs[sciworld]', "
             "or pass any_simulator=True"
         )
 

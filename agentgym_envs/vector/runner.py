@@ -88,7 +88,7 @@ class EnvRunner:
 
     @property
     def inline(self) -> bool:
-        """True if calls run in the calling thread, so that they can have no time limit."""
+        """True if calls run in the calling thread, where they cannot have a time limit."""
         return self._mode == "inline"
 
     def step(self, action: str) -> Result:

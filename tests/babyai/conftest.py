@@ -1,4 +1,4 @@
-"""Fixtures of the BabyAI tests."""
+"""Helpers for the tests of BabyAI."""
 
 from __future__ import annotations
 

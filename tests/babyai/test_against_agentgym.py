@@ -1,4 +1,4 @@
-"""Compare a slow derivation of AgentGym's sentences from minigrid's image with those of the text view."""
+"""The sentences of the text view against a slow version of AgentGym's, derived from minigrid's image."""
 
 import random
 from collections import Counter
@@ -31,10 +31,10 @@ def things(cells: dict[tuple[int, int], Any]) -> str:
             continue
         name = named(cells[x, y])
         numbers[name] += 1
-        place = f"right in front of you {6 - y} steps away. "
+        position = f"right in front of you {6 - y} steps away. "
         if x != 3:
-            place = f"{6 - y} steps in front of you and {abs(x - 3)} steps to your {'left' if x < 3 else 'right'}. "
-        sentences += f"There is a {name} {numbers[name]} {place} "
+            position = f"{6 - y} steps in front of you and {abs(x - 3)} steps to your {'left' if x < 3 else 'right'}. "
+        sentences += f"There is a {name} {numbers[name]} {position} "
     if not sentences:  # AgentGym has "you can see several objects: " here, and nothing after it
         return "You cannot see any objects within sight. "
     return f"In front of you in this room, you can see several objects: {sentences}"
@@ -69,12 +69,12 @@ def check(env: BabyAIEnv, task: str, turns: int) -> None:
 
 
 @pytest.mark.parametrize("level", AGENTGYM_LEVELS[::3])
-def test_the_sentences_are_agentgyms(level: str) -> None:
+def test_sentences_equal_agentgyms(level: str) -> None:
     check(BabyAIEnv(), f"babyai/{level}/5", 20)
 
 
 @pytest.mark.slow
-def test_the_sentences_are_agentgyms_on_all_levels() -> None:
+def test_sentences_equal_agentgyms_on_all_levels() -> None:
     env = BabyAIEnv()
     for level in part(LEVELS, "babyai sentences"):
         for seed in range(4):

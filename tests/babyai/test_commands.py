@@ -15,7 +15,7 @@ SPACES = st.text(" \t\n\u3000", min_size=1, max_size=3)
 
 
 @pytest.mark.parametrize(
-    ("text", "order"),
+    ("text", "expected"),
     [
         ("turn left", (Verb.LEFT, "")),
         ("left", (Verb.LEFT, "")),
@@ -52,27 +52,27 @@ SPACES = st.text(" \t\n\u3000", min_size=1, max_size=3)
         ("goto an apple", (Verb.GO_TO, "apple")),
     ],
 )
-def test_orders_of_texts(text: str, order: tuple[Verb, str]) -> None:
-    assert parse(text) == order
+def test_commands_are_parsed(text: str, expected: tuple[Verb, str]) -> None:
+    assert parse(text) == expected
 
 
 @pytest.mark.parametrize(
     "text",
     ["", " ", ".", "jump", "turn", "turnleft", "go", "go red ball 1", "pick red ball 1", "red ball 1", "to go to"],
 )
-def test_texts_without_an_order(text: str) -> None:
+def test_other_texts_are_not_commands(text: str) -> None:
     assert parse(text) is None
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_the_words_of_a_verb_are_its_order(verb: Verb) -> None:
+def test_the_text_of_a_verb_is_its_command(verb: Verb) -> None:
     assert parse(verb.value) == (verb, "")
     assert parse(f"{verb.value} red ball 1") == (verb, "red ball 1")
 
 
 @examples(40)
 @given(verb=st.sampled_from(Verb), target=TARGETS, data=st.data())
-def test_case_spacing_articles_and_dots_do_not_matter(verb: Verb, target: str, data: st.DataObject) -> None:
+def test_case_spacing_articles_and_dots_are_ignored(verb: Verb, target: str, data: st.DataObject) -> None:
     words = [*verb.value.split(), *data.draw(st.sampled_from([(), ("the",), ("a",)])), *target.split()]
     cased = [data.draw(st.sampled_from([word, word.upper(), word.title()])) for word in words]
     text = "".join(word + data.draw(SPACES) for word in cased) + data.draw(st.sampled_from(["", ".", " .", "!", "..."]))
@@ -80,11 +80,11 @@ def test_case_spacing_articles_and_dots_do_not_matter(verb: Verb, target: str, d
 
 
 @given(st.text() | st.builds("{}{}".format, st.sampled_from([f"{verb} " for verb in Verb]), st.text()))
-def test_any_text_is_an_order_or_not(text: str) -> None:
-    order = parse(text)
-    assert order is None or (isinstance(order.verb, Verb) and " ".join(order.target.split()) == order.target)
+def test_any_text_is_a_command_or_none(text: str) -> None:
+    parsed = parse(text)
+    assert parsed is None or (isinstance(parsed.verb, Verb) and " ".join(parsed.target.split()) == parsed.target)
 
 
-def test_a_long_text_is_read_at_once() -> None:
+def test_a_long_text_is_parsed_quickly() -> None:
     assert parse("go to " + "the " * 4_000) == ParsedCommand(Verb.GO_TO, " ".join(["the"] * 3_999))
     assert parse(" " * 16_000) is None

@@ -24,19 +24,19 @@ SVG = "{http://www.w3.org/2000/svg}"
 COLORS = ("red", "green", "blue", "purple", "yellow", "grey")
 KINDS = ("ball", "box", "key", "open door", "closed door", "locked door")
 HEAD = 2
-"""Lines above the map."""
+"""The number of lines above the map."""
 
 
-def scene_of(world: GridWorld) -> TextView:
+def view_of(world: GridWorld) -> TextView:
     return TextView(world, ObjectNames("nearest"), "macro")
 
 
 def text_of(world: GridWorld) -> str:
-    return draw_text(world, scene_of(world))
+    return draw_text(world, view_of(world))
 
 
 def document(world: GridWorld) -> str:
-    return draw_svg(world, scene_of(world))
+    return draw_svg(world, view_of(world))
 
 
 def svg_of(world: GridWorld) -> ET.Element:
@@ -44,12 +44,12 @@ def svg_of(world: GridWorld) -> ET.Element:
 
 
 def sign(world: GridWorld, x: int, y: int) -> str:
-    """The two columns of a cell."""
+    """Return the two columns of a cell."""
     return text_of(world).split("\n")[HEAD + y][2 * x : 2 * x + 2]
 
 
 def groups(svg: ET.Element) -> Iterator[tuple[str, ET.Element]]:
-    """The drawings over floor and walls, with their titles."""
+    """Yield the groups drawn over floor and walls, with their titles."""
     for group in svg.iterfind(f"{SVG}g/{SVG}g"):
         title = group.find(f"{SVG}title")
         assert title is not None and title.text
@@ -57,7 +57,7 @@ def groups(svg: ET.Element) -> Iterator[tuple[str, ET.Element]]:
 
 
 def look_of(group: ET.Element) -> str:
-    """The drawing of an object, regardless of its position."""
+    """Return the drawing of an object, without its position."""
     shapes = [ET.tostring(part, encoding="unicode") for part in group if part.tag != f"{SVG}title"]
     return f"{group.get('fill')} {shapes}"
 
@@ -72,7 +72,7 @@ def thing_of(color: str, what: str) -> Any:
 
 @pytest.fixture
 def hall() -> GridWorld:
-    """A great room with every kind of thing in every colour: kinds in rows, colours in columns."""
+    """A large room with every type of object in every colour: types in rows, colours in columns."""
     world = make_world("OneRoomS20", 0).copy()
     for x, y in itertools.product(range(1, 19), repeat=2):
         world.level.grid.set(x, y, None)
@@ -84,7 +84,7 @@ def hall() -> GridWorld:
     return world
 
 
-def test_every_type_of_object_is_distinguished(hall: GridWorld) -> None:
+def test_every_type_and_colour_is_drawn_differently(hall: GridWorld) -> None:
     signs = {sign(hall, x, y) for x in range(2, 8) for y in range(2, 8)}
     assert len(signs) == 36
     drawn = {title: look_of(group) for title, group in groups(svg_of(hall))}
@@ -122,7 +122,7 @@ def test_text_of_a_small_world() -> None:
 
 
 @pytest.mark.parametrize(("direction", "arrow"), enumerate("►▼◄▲"))
-def test_which_way_the_agent_looks(hall: GridWorld, direction: int, arrow: str) -> None:
+def test_the_arrow_shows_the_direction_of_the_agent(hall: GridWorld, direction: int, arrow: str) -> None:
     hall.level.agent_dir = direction
     assert sign(hall, 17, 17) == f" {arrow}"
     assert text_of(hall).split("\n")[-1].startswith(f"{arrow} you")
@@ -147,12 +147,12 @@ def test_the_carried_object_is_shown() -> None:
     assert svg_of(world).get("aria-label") == "go to the blue key. Step 3 of 16, carrying a blue key"
 
 
-def test_a_box_shows_its_contents() -> None:
+def test_a_box_shows_its_content() -> None:
     titles = [title for title, _ in groups(svg_of(make_world("KeyInBox", 0)))]
     assert [title for title in titles if re.search(r"box( 1)? with a \w+ key in it$", title)]
 
 
-def test_an_open_door_is_drawn_along_its_passage(hall: GridWorld) -> None:
+def test_an_open_door_is_rotated_along_its_passage(hall: GridWorld) -> None:
     across = dict(groups(svg_of(hall)))["red open door"].get("transform")
     for x, y in ((1, 5), (3, 5)):
         hall.level.grid.set(x, y, None)
@@ -162,16 +162,16 @@ def test_an_open_door_is_drawn_along_its_passage(hall: GridWorld) -> None:
     assert (across, along) == ("translate(2 5) rotate(-90 .5 .5)", "translate(2 5)")
 
 
-def test_things_in_sight_bear_the_names_of_the_observation() -> None:
+def test_objects_in_sight_have_the_names_of_the_observation() -> None:
     for world in itertools.islice(stroll(make_world("BossLevel", 3).copy(), random.Random(0), 60), 0, None, 10):
-        scene = scene_of(world)
-        titles = [title for title, _ in groups(ET.fromstring(draw_svg(world, scene)))]
+        text_view = view_of(world)
+        titles = [title for title, _ in groups(ET.fromstring(draw_svg(world, text_view)))]
         numbered = sorted(title.partition(" with ")[0] for title in titles if re.search(r"\d", title))
-        assert numbered == sorted(scene.named)
+        assert numbered == sorted(text_view.named)
 
 
 @pytest.mark.parametrize("level", ["BossLevel", "GoToLocalS8N7", "UnlockToUnlock", "KeyCorridorS6R3"])
-def test_the_view_equals_minigrids(level: str) -> None:
+def test_the_field_of_view_equals_minigrids(level: str) -> None:
     world = make_world(level, 1).copy()
     for state in itertools.islice(stroll(world, random.Random(1), 80), 0, None, 4):
         (width, height), rows = state.size, text_of(state).split("\n")[HEAD:]
@@ -181,17 +181,15 @@ def test_the_view_equals_minigrids(level: str) -> None:
             if re.match(r"██|[A-Z ][^ ]", rows[y][2 * x : 2 * x + 2])
         }
         _, visible = state.level.gen_obs_grid()
-        inside = {
-            place: state.level.relative_coords(*place) for place in itertools.product(range(width), range(height))
-        }
-        expected = {place for place, there in inside.items() if there is not None and visible[there]}
+        inside = {cell: state.level.relative_coords(*cell) for cell in itertools.product(range(width), range(height))}
+        expected = {cell for cell, there in inside.items() if there is not None and visible[there]}
         assert shown - {state.position} == expected - {state.position}
         area = svg_of(state).findall(f"{SVG}path")[-1].get("d") or ""
         runs = [tuple(map(int, run)) for run in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\3z", area)]
         assert {(x + step, y) for x, y, length in runs for step in range(length)} == expected
 
 
-def test_all_levels_are_drawn_and_stay_as_they_are() -> None:
+def test_all_levels_can_be_drawn_and_drawing_changes_nothing() -> None:
     for world in worlds_of_every_level():
         before = layout(world.level), key(world)
         text, svg = text_of(world), document(world)
@@ -208,32 +206,32 @@ def test_all_levels_are_drawn_and_stay_as_they_are() -> None:
         assert (text_of(again), document(again)) == (text, svg)
 
 
-def test_a_picture_leaves_the_world_as_it_is() -> None:
+def test_a_picture_does_not_change_the_world() -> None:
     world = make_world("GoToLocal", 0)
     before = layout(world.level), key(world), text_of(world)
     world.picture(8)
     assert (layout(world.level), key(world), text_of(world)) == before
 
 
-def test_several_documents_fit_in_one_page() -> None:
+def test_a_page_can_hold_several_documents() -> None:
     assert not re.search(r"\sid=|url\(|href|<style|<script|class=", document(make_world("BossLevel", 0)))
 
 
-def test_a_mission_cannot_break_out() -> None:
+def test_missions_are_escaped() -> None:
     world = make_world("GoToObjS4", 0).copy()
     world.level.mission = "\"><script>alert(1)</script>&amp; 'x'"
     assert (svg_of(world).get("aria-label") or "").startswith(world.mission + ". ")
     assert "<script" not in document(world)
 
 
-def test_colors_contrast_with_the_visible_floor() -> None:
+def test_colors_have_enough_contrast_to_the_lit_floor() -> None:
     floor = [round(0.8 * dark + 0.2 * light) for dark, light in zip(_rgb(drawing._DARK), _rgb("#b4ccff"), strict=True)]
     for color in drawing._COLORS.values():
         assert (_luminance(_rgb(color)) + 0.05) / (_luminance(floor) + 0.05) >= 3.0
 
 
 def _rgb(color: str) -> list[int]:
-    return [int(color[place : place + 2], 16) for place in (1, 3, 5)]
+    return [int(color[start : start + 2], 16) for start in (1, 3, 5)]
 
 
 def _luminance(color: list[int]) -> float:
@@ -269,8 +267,8 @@ def test_render_draws_the_running_episode() -> None:
         env.reset(seed=0, options={"task": "babyai/PutNextLocal/7"})
         first = env.render()
         env.step("turn left")
-        world, scene = env.world, env.text_view  # type: ignore[attr-defined]
-        assert env.render() == draw(world, scene) != first
+        world, text_view = env.world, env.text_view  # type: ignore[attr-defined]
+        assert env.render() == draw(world, text_view) != first
 
 
 def test_the_largest_worlds_are_small_documents() -> None:

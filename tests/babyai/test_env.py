@@ -38,7 +38,7 @@ def reward_after(steps: int, max_steps: int) -> float:
 
 
 def check_each_action(env: BabyAIEnv, saved: Snapshot) -> None:
-    """Try every action that the state offers, each from that same state."""
+    """Try every action that a state offers, each from the same state."""
     for action in list(env.text_view.available):
         env.restore(saved)
         steps, targets = env.world.steps, {name: seen.thing.serial for name, seen in env.text_view.named.items()}
@@ -91,13 +91,13 @@ def try_out(env: BabyAIEnv, task: str, turns: int) -> None:
 
 
 @pytest.mark.parametrize("level", MIX)
-def test_every_offered_action_does_what_it_says(level: str) -> None:
+def test_every_offered_action_has_its_effect(level: str) -> None:
     try_out(BabyAIEnv(), f"babyai/{level}/3", 6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("numbering", ["nearest", "stable"])
-def test_every_offered_action_does_what_it_says_on_all_levels(numbering: Any) -> None:
+def test_every_offered_action_has_its_effect_on_all_levels(numbering: Any) -> None:
     env = BabyAIEnv(numbering=numbering)
     for level in part(LEVELS, f"babyai actions {numbering}"):
         for seed in range(3):
@@ -127,7 +127,7 @@ def test_the_goal_is_the_mission_of_minigrid(level: str) -> None:
         assert observation.split("\n")[0] == f"Your goal: {original.mission}"  # type: ignore[attr-defined]
 
 
-def test_goals_keep_the_order_in_which_things_are_to_be_done() -> None:
+def test_goals_keep_the_order_of_their_clauses() -> None:
     env = BabyAIEnv()
     kinds = {"BeforeInstr": ", then ", "AfterInstr": " after you "}
     found = dict.fromkeys(kinds, 0)
@@ -144,7 +144,7 @@ def test_goals_keep_the_order_in_which_things_are_to_be_done() -> None:
 
 
 @pytest.mark.parametrize(("seed", "wasted"), [(6, 0), (6, 40), (0, 0), (0, 56), (4, 4), (4, 60), (6, 60)])
-def test_success_pays_minigrids_reward_and_ends_the_episode(seed: int, wasted: int) -> None:
+def test_a_success_has_minigrids_reward_and_ends_the_episode(seed: int, wasted: int) -> None:
     env = begin(f"{RED_BALL}/{seed}")
     needed = {6: 2, 0: 7, 4: 3}[seed]
     observation, reward, terminated, truncated, info = play(env, *["turn left"] * wasted, "go to red ball 1")
@@ -157,7 +157,7 @@ def test_success_pays_minigrids_reward_and_ends_the_episode(seed: int, wasted: i
 
 
 @pytest.mark.parametrize("actions", ["macro", "primitive"])
-def test_nothing_can_be_done_after_the_end(actions: Any) -> None:
+def test_no_action_is_possible_after_the_end(actions: Any) -> None:
     env = begin(f"{RED_BALL}/2", actions=actions)
     *_, info = play(env, *["turn left"] * 63)
     assert len(info["available_actions"]) > 2
@@ -166,7 +166,7 @@ def test_nothing_can_be_done_after_the_end(actions: Any) -> None:
     assert "Available actions" not in observation
 
 
-def test_success_with_the_very_last_step() -> None:
+def test_success_with_the_last_step() -> None:
     env = begin(f"{RED_BALL}/6")
     _, reward, terminated, truncated, info = play(env, *["turn left", "turn right"] * 31, "go to red ball 1")
     assert (info["steps"], reward, terminated, truncated) == (64, reward_after(64, 64), True, False)
@@ -174,7 +174,7 @@ def test_success_with_the_very_last_step() -> None:
 
 
 @pytest.mark.parametrize("command", ["go to red ball 1", "pickup red ball 1"])
-def test_a_macro_stops_at_the_limit_of_steps(command: str) -> None:
+def test_a_macro_stops_at_the_step_limit(command: str) -> None:
     env = begin(f"{RED_BALL}/0")
     observation, reward, terminated, truncated, info = play(env, *["turn left"] * 60, command)
     assert (info["steps"], reward, info["score"]) == (64, 0.0, 0.0)
@@ -184,12 +184,12 @@ def test_a_macro_stops_at_the_limit_of_steps(command: str) -> None:
         env.step("turn left")
 
 
-def test_the_limit_of_steps_ends_an_episode_of_single_steps() -> None:
+def test_the_step_limit_truncates_an_episode_of_single_steps() -> None:
     _, reward, terminated, truncated, info = play(begin(f"{RED_BALL}/2"), *["turn left"] * 64)
     assert (reward, terminated, truncated, info["turn"], info["steps"]) == (0.0, False, True, 64, 64)
 
 
-def test_a_macro_stops_where_the_goal_is_reached() -> None:
+def test_a_macro_stops_when_the_goal_is_reached() -> None:
     walked, fetched = begin(f"{RED_BALL}/0"), begin(f"{RED_BALL}/0")
     assert walked.step("go to red ball 1")[1:] == fetched.step("pick up the red ball")[1:]
     assert fetched.world.steps == 7 and fetched.world.carrying is None
@@ -202,7 +202,7 @@ def test_a_macro_stops_where_the_goal_is_reached() -> None:
         ("babyai/PickupDistDebug/0", "pickup red ball 1"),
     ],
 )
-def test_a_strict_mission_fails_with_the_wrong_thing(task: str, command: str) -> None:
+def test_a_strict_mission_fails_with_the_wrong_object(task: str, command: str) -> None:
     env = begin(task)
     observation, reward, terminated, truncated, info = env.step(command)
     assert (reward, terminated, truncated) == (0.0, True, False)
@@ -213,19 +213,19 @@ def test_a_strict_mission_fails_with_the_wrong_thing(task: str, command: str) ->
 
 
 @pytest.mark.parametrize("level", [*MIX, "GoToLocal", "OpenTwoDoors", "PickupDistDebug", "SynthS5R2"])
-def test_primitive_actions_are_those_of_minigrid(level: str) -> None:
+def test_primitive_actions_equal_minigrids(level: str) -> None:
     original = gym.make(f"BabyAI-{level}-v0").unwrapped
     original.reset(seed=5)
     env, rng = begin(f"babyai/{level}/5", actions="primitive"), random.Random(level)
     for turn in range(1, 41):
         action = rng.choice([0, 1, 2, 2, 2, 3, 4, 5, 6])
-        _, expected, over, cut, _ = original.step(action)
+        _, expected, over, timed_out, _ = original.step(action)
         _, reward, terminated, truncated, info = env.step(PRIMITIVES[action])
-        assert (reward, terminated, truncated) == (expected, over, cut and not over)
+        assert (reward, terminated, truncated) == (expected, over, timed_out and not over)
         assert info["steps"] == turn and info["available_actions"] == list(PRIMITIVES)
         assert env.world.position == tuple(original.agent_pos)  # type: ignore[attr-defined]
         assert (env.world.level.grid.encode() == original.grid.encode()).all()  # type: ignore[attr-defined]
-        if over or cut:
+        if over or timed_out:
             break
 
 
@@ -233,7 +233,7 @@ def test_primitive_actions_are_those_of_minigrid(level: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "  ", "dance", "go to", "done", "[turn left]", "x" * 16_384, "é🙂\n" * 9])
-def test_an_unknown_action_changes_nothing_and_is_answered(command: str) -> None:
+def test_an_unknown_action_changes_nothing_and_gets_a_reply(command: str) -> None:
     env = begin(f"{RED_BALL}/6")
     before, offer = env.step("turn left")[4], env.text_view.offer()
     observation, reward, terminated, truncated, info = env.step(command)
@@ -261,7 +261,7 @@ def test_a_refused_action_costs_no_step(command: str, reply: str) -> None:
     assert info["invalid_action"] is None
 
 
-def test_looking_the_actions_up_costs_no_step() -> None:
+def test_checking_the_actions_costs_no_step() -> None:
     env = begin(f"{RED_BALL}/6")
     observation, _, _, _, info = env.step("Check available actions.")
     listed = ", ".join(info["available_actions"])
@@ -269,7 +269,7 @@ def test_looking_the_actions_up_costs_no_step() -> None:
     assert (info["steps"], info["turn"], info["invalid_action"]) == (0, 1, None)
 
 
-def test_in_primitive_mode_nothing_else_is_known() -> None:
+def test_primitive_mode_has_no_other_actions() -> None:
     env = begin(f"{RED_BALL}/6", actions="primitive")
     for command in ("go to red ball 1", "check available actions", "pickup red ball 1"):
         observation, _, _, _, info = env.step(command)
@@ -296,7 +296,7 @@ def test_in_primitive_mode_nothing_else_is_known() -> None:
         ({"render_mode": "human"}, "render_mode must be one of"),
     ],
 )
-def test_arguments_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         BabyAIEnv(**arguments)
 
@@ -308,10 +308,10 @@ def test_there_is_no_world_before_the_first_reset() -> None:
             getattr(env, name)
 
 
-# Further information
+# Info and state keys
 
 
-def test_the_info_is_json_and_says_what_can_be_done() -> None:
+def test_the_info_is_json_and_lists_the_actions() -> None:
     env = BabyAIEnv(levels="KeyInBox", split="test")
     observation, info = env.reset(seed=3)
     for command in ("turn left", "no such thing", "turn right"):
@@ -323,7 +323,7 @@ def test_the_info_is_json_and_says_what_can_be_done() -> None:
 
 
 @pytest.mark.parametrize("level", ["GoToRedBallGrey", "GoToSeqS5R2", "OpenDoorsOrderN4", "BossLevel"])
-def test_equal_states_have_equal_keys_however_they_came_about(level: str) -> None:
+def test_equal_states_have_equal_keys_whatever_their_history(level: str) -> None:
     env = BabyAIEnv()
     _, info = env.reset(seed=0, options={"task": f"babyai/{level}/2"})
     keys = [info["state_key"]] + [env.step("turn left")[4]["state_key"] for _ in range(8)]
@@ -334,8 +334,8 @@ def test_equal_states_have_equal_keys_however_they_came_about(level: str) -> Non
 
 
 @pytest.mark.parametrize("level", ["GoToSeqS5R2", "PutNextS4N1", "UnlockLocal"])
-def test_from_equal_keys_equal_things_follow(level: str) -> None:
-    env, rng, told = BabyAIEnv(), random.Random(level), dict[Any, Any]()
+def test_states_with_equal_keys_behave_equally(level: str) -> None:
+    env, rng, known = BabyAIEnv(), random.Random(level), dict[Any, Any]()
     met = 0
     for _ in range(25):
         _, info = env.reset(seed=0, options={"task": f"babyai/{level}/1"})
@@ -344,14 +344,14 @@ def test_from_equal_keys_equal_things_follow(level: str) -> None:
             before = info["state_key"], command
             _, reward, terminated, _, info = env.step(command)
             after = env.text_view.describe(), info["state_key"], terminated, reward > 0
-            met += before in told
-            assert told.setdefault(before, after) == after
+            met += before in known
+            assert known.setdefault(before, after) == after
             if terminated:
                 break
     assert met > 50
 
 
-def test_things_that_moved_make_other_keys() -> None:
+def test_moved_objects_change_the_key() -> None:
     env = begin("babyai/PickupDist/0")
     fetch = next(action for action in env.text_view.available if action.startswith("pickup yellow"))
     here = env.step(fetch.replace("pickup", "go to"))[4]["state_key"]
@@ -361,7 +361,7 @@ def test_things_that_moved_make_other_keys() -> None:
     assert env.step(fetch)[4]["state_key"] == held
 
 
-def test_the_object_that_the_verifier_saw_carried_is_part_of_the_state() -> None:
+def test_the_carried_object_of_the_verifier_is_part_of_the_state() -> None:
     # minigrid does not count a thing as put down if it was carried from the start and is dropped with the first action.
     env = BabyAIEnv()
     _, info = env.reset(seed=0, options={"task": "babyai/PutNextS5N2Carrying/0"})
@@ -369,7 +369,7 @@ def test_the_object_that_the_verifier_saw_carried_is_part_of_the_state() -> None
     assert keys[3] == keys[7] != info["state_key"]
 
 
-def test_places_that_the_verifier_remembers_are_part_of_the_state() -> None:
+def test_positions_that_the_verifier_remembers_are_part_of_the_state() -> None:
     # minigrid looks for a thing that is carried where it lay, until something is dropped.
     env = begin("babyai/GoToSeq/6")
     assert env.world.mission == "go to the yellow key, then go to the grey box"

@@ -1,6 +1,6 @@
-"""One recorded episode of every level.
+"""One episode of every level, compared with a golden file.
 
-After an intended change, `WRITE_GOLDEN=1 pytest tests/babyai/test_golden.py` rewrites the file: read the diff,
+After an intended change, `WRITE_GOLDEN=1 pytest tests/babyai/test_golden.py` writes the file again: read the diff,
 and raise the version in the environment's id if what a policy sees or gets has changed.
 """
 
@@ -19,8 +19,8 @@ from agentgym_envs.errors import NoOracle
 NAME = "babyai.jsonl"
 SEED = 7
 RANDOM_TURNS = 15
-TOLD = 2
-"""The number of turns that are kept verbatim, besides the last; the others are kept as a hash."""
+KEPT_TURNS = 2
+"""The number of first turns whose text is stored, as is the last one; other turns are stored as a hash."""
 FORMS = ({"numbering": "stable"}, {"actions": "primitive"})
 """Further options for the first two levels of each group."""
 PLAYED: list[tuple[str, dict[str, str]]] = [(level, {}) for level in LEVELS] + [
@@ -33,7 +33,7 @@ def brief(text: str) -> str:
 
 
 def commands(env: BabyAIEnv, rng: random.Random) -> Iterator[str]:
-    """Random ones, then the oracle's, if it knows a way on."""
+    """Yield random commands, and then the oracle's, if it finds a plan."""
     for _ in range(RANDOM_TURNS):
         yield env.random_command(rng)
     try:
@@ -55,8 +55,8 @@ def play(level: str, options: dict[str, str]) -> dict[str, Any]:
         turns.append(turn(env, command))
         if turns[-1][3] or turns[-1][4]:
             break
-    for told in turns[TOLD:-1]:
-        told[1] = brief(told[1])
+    for played in turns[KEPT_TURNS:-1]:
+        played[1] = brief(played[1])
     return {"task": info["task_id"], "options": options, "observation": observation, "turns": turns}
 
 
@@ -75,13 +75,13 @@ def test_golden_transcripts(episodes: list[dict[str, Any]]) -> None:
         observation, _ = env.reset(seed=0, options={"task": episode["task"]})
         assert observation == episode["observation"], episode["task"]
         for number, expected in enumerate(episode["turns"]):
-            told = turn(env, expected[0])
-            if TOLD <= number < len(episode["turns"]) - 1:
-                told[1] = brief(told[1])
-            assert told == expected, (episode["task"], episode["options"], number)
+            played = turn(env, expected[0])
+            if KEPT_TURNS <= number < len(episode["turns"]) - 1:
+                played[1] = brief(played[1])
+            assert played == expected, (episode["task"], episode["options"], number)
 
 
-def test_each_level_is_there_and_nearly_all_end_well(episodes: list[dict[str, Any]]) -> None:
+def test_each_level_has_an_episode_and_nearly_all_succeed(episodes: list[dict[str, Any]]) -> None:
     assert [(episode["task"].split("/")[1], episode["options"]) for episode in episodes] == PLAYED
     ends = [episode["turns"][-1] for episode in episodes]
     assert all(reward == 0 for episode in episodes for _, _, reward, *_ in episode["turns"][:-1])

@@ -29,7 +29,7 @@ UnblockPickup PickupLoc PickupDistDebug PickupAbove PutNextLocalS6N4 PutNextS7N4
 KeyInBox UnlockPickupDist BlockedUnlockPickup UnlockToUnlock ActionObjDoor FindObjS7 KeyCorridorS6R3 OneRoomS20
 MoveTwoAcrossS8N9 SynthS5R2 SynthLoc SynthSeq MiniBossLevel BossLevel BossLevelNoUnlock
 """
-"""By the number modulo 40, as minigrid 2.3 called them."""
+"""Levels by index modulo 40, with the names of minigrid 2.3."""
 SILENT = """
 import sys, agentgym_envs
 print([name for name in sys.modules if name.partition(".")[0] in ("minigrid", "pygame") or "babyai" in name])
@@ -44,7 +44,7 @@ for seed in range(40):
 
 @pytest.fixture
 def anew() -> Iterator[None]:
-    """Search for minigrid again, in the test and after it."""
+    """Clear the caches, so that minigrid is imported again in the test and after it."""
     caches = levels._load_minigrid, levels.blank_level
     for cache in caches:
         cache.cache_clear()
@@ -63,7 +63,7 @@ def test_each_level_of_minigrid_is_in_one_group() -> None:
     assert all(level in GROUPS[GROUP_OF[level]] for level in LEVELS) and len(GROUP_OF) == 96
 
 
-def test_agentgyms_forty() -> None:
+def test_agentgyms_forty_levels() -> None:
     expected = ["GoToObjS4" if level == "GoToObjS6" else level for level in AGENTGYMS_FORTY.split()]
     assert list(AGENTGYM_LEVELS) == expected
     assert len(set(AGENTGYM_LEVELS)) == 40 and set(AGENTGYM_LEVELS) < set(LEVELS)
@@ -86,17 +86,17 @@ def test_the_renamed_level_is_small() -> None:
         (1_234, "babyai/SynthS5R2/30"),
     ],
 )
-def test_agentgyms_numbers(data_idx: int, task: str) -> None:
+def test_agentgyms_indices(data_idx: int, task: str) -> None:
     assert agentgym_task(data_idx) == task
 
 
 @pytest.mark.parametrize("data_idx", [-1, True, 1.0, "3", None])
-def test_numbers_that_agentgym_does_not_have(data_idx: int) -> None:
+def test_invalid_agentgym_indices_are_unknown(data_idx: int) -> None:
     with pytest.raises(UnknownTask, match=f"numbers its BabyAI tasks from 0, got {data_idx!r}"):
         agentgym_task(data_idx)
 
 
-def test_choosing_levels() -> None:
+def test_levels_are_selected_by_name() -> None:
     assert choose_levels("all") == LEVELS
     assert choose_levels("BossLevel") == ("BossLevel",)
     assert choose_levels(["KeyInBox", "GoToObj", "KeyInBox"]) == ("GoToObj", "KeyInBox")
@@ -119,25 +119,27 @@ def test_choosing_levels() -> None:
         ([], "at least one BabyAI level"),
     ],
 )
-def test_unknown_levels(wrong: Any, message: str) -> None:
+def test_unknown_levels_are_refused(wrong: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         choose_levels(wrong)
 
 
-def test_without_minigrid(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_minigrid_is_a_missing_extra(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minigrid", None)
     with pytest.raises(MissingExtra, match=r"needs the package 'minigrid'.* pip install 'agentgym-envs\[babyai\]'"):
         BabyAIEnv()
 
 
 @pytest.mark.parametrize("version", ["2.3.1", "3.1.0", "3.20.0", "4.2.0"])
-def test_with_another_minigrid(anew: None, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_another_minor_version_of_minigrid_is_refused(
+    anew: None, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     monkeypatch.setattr("minigrid.__version__", version)
     with pytest.raises(MissingExtra, match=rf"minigrid 3\.2, .*{version} .* pip install 'agentgym-envs\[babyai\]'"):
         BabyAIEnv()
 
 
-def test_a_patch_release_is_the_same_generator(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_release_of_minigrid_is_accepted(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minigrid.__version__", "3.2.7")
     BabyAIEnv()
 
@@ -152,6 +154,6 @@ def test_rejected_missions_are_not_printed(capfd: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.slow
-def test_nothing_is_loaded_on_import_or_printed_at_all() -> None:
+def test_the_import_loads_nothing_heavy_and_nothing_is_printed() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", SILENT], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,4 +1,4 @@
-"""The oracle through the real environment, and the worlds that it says cannot be solved."""
+"""The oracle in the real environment, and the proofs of unsolvable worlds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def begin(env: BabyAIEnv, level: str, seed: int) -> BabyAIEnv:
 
 
 def wander(env: BabyAIEnv, count: int, seed: int) -> None:
-    """Random commands, but none that ends the episode."""
+    """Play random commands that do not end the episode."""
     rng = random.Random(seed)
     for _ in range(count):
         before = env.snapshot()
@@ -62,7 +62,7 @@ def everything(env: BabyAIEnv) -> tuple[Any, ...]:
 
 
 def solve_in(env: BabyAIEnv) -> list[str]:
-    """Carry out the oracle's plan; each of its commands is possible, and the last one succeeds."""
+    """Play the oracle's plan; each command must be possible, and the last one must succeed."""
     before = everything(env)
     plan = list(env.oracle())
     assert everything(env) == before, "planning changed the state"
@@ -78,7 +78,7 @@ def solve_in(env: BabyAIEnv) -> list[str]:
 
 
 @pytest.mark.parametrize("level", VARIED)
-def test_varied_levels_are_solved(level: str) -> None:
+def test_a_variety_of_levels_is_solved(level: str) -> None:
     for seed in range(2):
         solve_in(begin(make("macro"), level, seed))
         assert set(solve_in(begin(make("primitive"), level, seed))) <= PRIMITIVES
@@ -101,7 +101,7 @@ def test_hard_worlds_are_solved(level: str, seed: int) -> None:
 @given(STATE)
 @example(("KeyCorridorS3R1", 0, 32, 258))  # a corridor of one cell's width, where what is held must be put down
 @examples(35)
-def test_any_state_that_random_play_leads_to_is_solved_or_proven_hopeless(state: tuple[str, int, int, int]) -> None:
+def test_any_state_of_random_play_is_solved_or_proven_unsolvable(state: tuple[str, int, int, int]) -> None:
     level, seed, moves, rng = state
     for env in (make("macro", "stable"), make("primitive")):
         wander(begin(env, level, seed), moves, rng)
@@ -112,7 +112,7 @@ def test_any_state_that_random_play_leads_to_is_solved_or_proven_hopeless(state:
             assert few or why_unsolvable(env.world), (level, seed, str(none))
 
 
-def test_a_plan_reads_like_an_agents() -> None:
+def test_a_plan_uses_macros_like_an_agent() -> None:
     env = make("macro")
     assert solve_in(begin(env, "KeyInBox", 0))[-1] == "toggle and go through purple locked door 1"
     plan = solve_in(begin(env, "UnlockToUnlock", 0))
@@ -128,7 +128,7 @@ def test_planning_twice_gives_the_same_plan() -> None:
     assert plans[0] == plans[1] == solve(world.copy(), ObjectNames("nearest"), "macro")
 
 
-def test_macros_cost_hardly_a_step_more_than_primitives() -> None:
+def test_macros_cost_hardly_more_steps_than_primitives() -> None:
     for seed in range(5):
         env = begin(make("macro"), "Unlock", seed)
         commands, primitives = solve_in(env), solve(make_world("Unlock", seed), ObjectNames("nearest"), "primitive")
@@ -136,7 +136,7 @@ def test_macros_cost_hardly_a_step_more_than_primitives() -> None:
         assert len(commands) <= len(primitives) / 2
 
 
-def test_a_thing_that_is_held_already_is_put_down_and_picked_up_again() -> None:
+def test_an_object_that_is_already_held_is_put_down_and_picked_up_again() -> None:
     env = begin(make("macro"), "PickupDistDebug", 1)
     solve_in(env)
     world = make_world("PickupLoc", 0)
@@ -147,13 +147,13 @@ def test_a_thing_that_is_held_already_is_put_down_and_picked_up_again() -> None:
     assert plan[-2:] == ["drop", "pickup"]
 
 
-def test_a_door_that_is_open_already_is_closed_first() -> None:
+def test_an_open_door_is_closed_first() -> None:
     world = make_world("OpenRedDoor", 0)
     world.level.instrs.desc.obj_set[0].is_open = True
     assert solve(world, ObjectNames("nearest"), "primitive")[-2:] == ["toggle", "toggle"]
 
 
-def test_going_to_the_faced_object_takes_one_step() -> None:
+def test_going_to_a_faced_object_takes_one_step() -> None:
     env = begin(make("primitive"), "GoToObj", 0)
     plan = list(env.oracle())
     for command in plan[:-1]:
@@ -166,7 +166,7 @@ def test_going_to_the_faced_object_takes_one_step() -> None:
 
 
 def after(world: GridWorld, command: str) -> tuple[tuple[int, int], int]:
-    """The state after a command, without an update of the mission."""
+    """Move the agent without checking the mission."""
     trial = world.copy()
     trial.step(
         {"turn left": GridAction.LEFT, "turn right": GridAction.RIGHT, "move forward": GridAction.FORWARD}[command]
@@ -174,14 +174,14 @@ def after(world: GridWorld, command: str) -> tuple[tuple[int, int], int]:
     return trial.position, trial.direction
 
 
-def test_no_plan_without_steps() -> None:
+def test_there_is_no_plan_without_steps_left() -> None:
     world = make_world("GoToLocal", 3)
     world.level.step_count = world.max_steps - 1
     with pytest.raises(NoOracle, match="too few steps are left"):
         solve(world, ObjectNames("nearest"), "macro")
 
 
-def test_no_plan_when_the_goal_is_gone() -> None:
+def test_there_is_no_plan_when_the_goal_is_gone() -> None:
     world = make_world("FindObjS5", 0)
     target = world.level.instrs.desc.obj_set[0]
     assert target.type == "box"
@@ -193,7 +193,7 @@ def test_no_plan_when_the_goal_is_gone() -> None:
 
 
 def outcomes(world: GridWorld) -> tuple[int, int]:
-    """The numbers of successful and failing transitions over all reachable states."""
+    """Count the successes and failures that are reachable from all states."""
     known, waiting, successes, failures = {state(world)}, [world], 0, 0
     while waiting:
         here = waiting.pop()
@@ -213,7 +213,7 @@ def state(world: GridWorld) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("level", ["OpenDoorsOrderN2Debug", "OpenDoorsOrderN4Debug"])
-def test_two_strict_doors_cannot_be_opened_in_any_way(level: str) -> None:
+def test_two_strict_doors_are_unsolvable(level: str) -> None:
     worlds = [make_world(level, seed) for seed in range(6)]
     hard = [world for world in worlds if unsolvable(world)]
     assert len(hard) >= 2
@@ -229,13 +229,13 @@ def test_two_strict_doors_cannot_be_opened_in_any_way(level: str) -> None:
 
 
 @pytest.mark.parametrize(("level", "seed"), [("Unlock", 63), ("GoToImpUnlock", 6), ("GoToImpUnlock", 14)])
-def test_a_room_with_its_only_key_inside_cannot_be_entered(level: str, seed: int) -> None:
+def test_a_room_with_its_only_key_inside_is_unsolvable(level: str, seed: int) -> None:
     world = make_world(level, seed)
     assert unsolvable(world)
     locked = [thing for _, _, thing in world.things() if thing.type == "door" and thing.is_locked]
     assert len(locked) == 1
     keys = [(x, y) for x, y, thing in world.things() if fits(thing, locked[0])]
-    rooms = {world.level.room_from_pos(*place).top for place in keys}
+    rooms = {world.level.room_from_pos(*cell).top for cell in keys}
     assert len(rooms) == 1
     room = world.level.room_from_pos(*keys[0])
     assert [door.serial for door in room.doors if door] == [locked[0].serial]

@@ -1,4 +1,4 @@
-"""Requests of strangers to a server with BabyAI: generating many worlds must not block other clients."""
+"""Task requests to a server with BabyAI: a world takes milliseconds, and many must not block other clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ def api() -> Iterator[Api]:
 
 
 @pytest.mark.slow
-def test_many_tasks_at_once_do_not_stop_the_server(api: Api) -> None:
+def test_many_task_requests_do_not_block_the_server(api: Api) -> None:
     session, answers = api.create(BABYAI, levels="Unlock"), 0
     with ThreadPoolExecutor(1) as threads:
         taking = threads.submit(api.call, session, "sample", count=200, seed=4, seq=1)
@@ -33,7 +33,7 @@ def test_many_tasks_at_once_do_not_stop_the_server(api: Api) -> None:
 
 
 @pytest.mark.slow
-def test_taking_tasks_keeps_to_sequence_numbers(api: Api) -> None:
+def test_task_requests_respect_sequence_numbers(api: Api) -> None:
     session = api.create(BABYAI, levels="GoToObj")
     taken = api.call(session, "sample", count=3, seq=1)
     assert len(taken.json()) == 3
@@ -46,10 +46,10 @@ def test_taking_tasks_keeps_to_sequence_numbers(api: Api) -> None:
 
 
 @pytest.mark.slow
-def test_a_stranger_chooses_levels_actions_and_numbering(api: Api) -> None:
+def test_a_remote_client_can_set_levels_actions_and_numbering(api: Api) -> None:
     session = api.create(BABYAI, levels=["GoToObj"], actions="primitive", numbering="stable")
     begun = api.call(session, "reset", seed=0).json()
     assert begun["task"]["data"]["level"] == "GoToObj" and "done" in begun["info"]["available_actions"]
     refused = {"levels": "Nowhere"}, {"levels": ["GoToObj"] * 10_000}, {"levels": [["GoToObj"]]}, {"actions": 1}
     for options in refused:
-        assert error(api.http.post("/v2/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"
+        assert error(api.http.post("/v1/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"

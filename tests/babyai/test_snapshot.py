@@ -18,14 +18,14 @@ OTHER_COMMANDS = ("", "go to nowhere", "check available actions", "drop")
 
 
 def walk(env: BabyAIEnv, seed: int, turns: int) -> list[tuple[Any, ...]]:
-    """The results of random play from here, up to the end of the episode."""
-    rng, told = random.Random(seed), list[tuple[Any, ...]]()
+    """Return the results of random play from the current state, at most to the end of the episode."""
+    rng, results = random.Random(seed), list[tuple[Any, ...]]()
     for _ in range(turns):
         odd = rng.random() < 0.2
-        told.append(env.step(rng.choice(OTHER_COMMANDS) if odd else env.random_command(rng)))
-        if told[-1][2] or told[-1][3]:
+        results.append(env.step(rng.choice(OTHER_COMMANDS) if odd else env.random_command(rng)))
+        if results[-1][2] or results[-1][3]:
             break
-    return told
+    return results
 
 
 def begin(task: str, turns: int = 0, **options: Any) -> BabyAIEnv:
@@ -36,9 +36,9 @@ def begin(task: str, turns: int = 0, **options: Any) -> BabyAIEnv:
 
 
 def replayed(snapshot: Snapshot) -> Snapshot:
-    """Without the copy, so that restoring plays the episode again."""
+    """Return the snapshot without its copy, so that restoring replays the episode."""
     bare = pickle.loads(pickle.dumps(snapshot))
-    assert snapshot.state_copy is not None and bare.state_copy is None and bare == snapshot
+    assert snapshot.state_copy is not None and bare.kept is None and bare == snapshot
     return bare
 
 
@@ -57,7 +57,7 @@ def check_restored_alike(env: BabyAIEnv, future: int) -> None:
 
 @pytest.mark.parametrize("level", MIX)
 @pytest.mark.parametrize("options", [{}, {"numbering": "stable"}, {"actions": "primitive"}], ids=str)
-def test_a_copy_is_as_good_as_a_replay(level: str, options: dict[str, Any]) -> None:
+def test_restoring_a_copy_equals_a_replay(level: str, options: dict[str, Any]) -> None:
     check_restored_alike(begin(f"babyai/{level}/4", 7, **options), 1)
 
 
@@ -71,13 +71,13 @@ def test_a_copy_is_as_good_as_a_replay(level: str, options: dict[str, Any]) -> N
     numbering=st.sampled_from(["nearest", "stable"]),
     actions=st.sampled_from(["macro", "primitive"]),
 )
-def test_a_copy_is_as_good_as_a_replay_in_any_state(
+def test_restoring_a_copy_equals_a_replay_in_any_state(
     level: str, seed: int, turns: int, future: int, numbering: Any, actions: Any
 ) -> None:
     check_restored_alike(begin(f"babyai/{level}/{seed}", turns, numbering=numbering, actions=actions), future)
 
 
-def test_a_snapshot_can_be_gone_back_to_again_and_again() -> None:
+def test_a_snapshot_can_be_restored_repeatedly() -> None:
     env = begin("babyai/BossLevel/1", 5)
     snapshot = env.snapshot()
     futures = []
@@ -90,16 +90,16 @@ def test_a_snapshot_can_be_gone_back_to_again_and_again() -> None:
     assert len(futures[0]) == 15
 
 
-def test_the_original_goes_on_untouched() -> None:
+def test_the_original_is_not_affected_by_a_restored_copy() -> None:
     env, twin, other = begin("babyai/PutNextLocal/2", 4), begin("babyai/PutNextLocal/2", 4), BabyAIEnv()
     other.restore(env.snapshot())
-    told = env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()
+    results = env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()
     walk(other, 9, 30)
-    assert (env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()) == told
+    assert (env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()) == results
     assert walk(env, 5, 20) == walk(twin, 5, 20)
 
 
-def test_later_play_does_not_change_a_snapshot() -> None:
+def test_later_actions_do_not_change_a_snapshot() -> None:
     env = begin("babyai/UnlockPickup/0", 6)
     snapshot, here = env.snapshot(), env.world.describe_things()
     walk(env, 1, 30)
@@ -128,7 +128,7 @@ def test_stable_numbers_restart_with_each_episode() -> None:
     assert env.reset(seed=3, options=task) == first and env._names.known == numbers
 
 
-def test_numbers_that_are_given_later_do_not_reach_a_snapshot() -> None:
+def test_later_numbers_do_not_change_a_snapshot() -> None:
     env = begin("babyai/GoToLocalS8N7/1", numbering="stable")
     snapshot, numbers = env.snapshot(), dict(env._names.known)
     for future in (5, 6):
@@ -146,7 +146,7 @@ def test_numbers_that_are_given_later_do_not_reach_a_snapshot() -> None:
         ("babyai/GoToRedBallNoDists/2", ["turn left"] * 64, "turn_limit"),
     ],
 )
-def test_an_episode_that_is_over_is_over_when_restored(task: str, commands: list[str], reason: str) -> None:
+def test_a_restored_snapshot_of_an_ended_episode_has_ended(task: str, commands: list[str], reason: str) -> None:
     env = begin(task)
     for command in commands:
         env.step(command)
@@ -158,7 +158,7 @@ def test_an_episode_that_is_over_is_over_when_restored(task: str, commands: list
             other.step("turn left")
 
 
-def test_a_closed_environment_restores_nothing() -> None:
+def test_a_closed_environment_cannot_restore() -> None:
     env = begin("babyai/GoToRedBall/0")
     snapshot = env.snapshot()
     env.close()
@@ -183,7 +183,7 @@ def test_a_snapshot_of_another_scenario_is_refused() -> None:
         env.restore(begin("babyai/GoToLocal/3").snapshot())
 
 
-def test_a_snapshot_of_a_closed_environment_is_played_again() -> None:
+def test_a_snapshot_of_a_closed_environment_is_replayed() -> None:
     env = begin("babyai/BossLevel/4", 2)
     seen = env._observation
     env.close()

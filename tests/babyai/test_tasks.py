@@ -27,7 +27,7 @@ DIGESTS = {
     "agentgym": "0c03316a1370515b26f1b3b26b65cda64274fdf5fc909d8aa6fec521d96fcbb6",
 }
 CHEAP = ("GoToObj", "OpenDoor", "PickupDist", "PutNextS4N1", "UnlockLocal")
-"""Levels that are generated in no time, of five groups."""
+"""Levels of five groups that are generated quickly."""
 SOMETIMES_UNSOLVABLE = ("OpenDoorsOrderN2Debug", "OpenDoorsOrderN4Debug")
 ELSEWHERE = """
 import json
@@ -65,8 +65,8 @@ def test_digests_are_frozen(levels: str) -> None:
     assert BabyTasks(choose_levels(levels)).digest == DIGESTS[levels]
 
 
-def test_a_digest_is_worked_out_once() -> None:
-    """A server reports the digest of every environment that it makes."""
+def test_a_digest_is_computed_once() -> None:
+    """A server reports the digest for every environment."""
     digest = BabyTasks(CHEAP).digest
     assert digest != BabyTasks(CHEAP[1:]).digest
     before = generated_world.cache_info()
@@ -92,7 +92,7 @@ def test_a_task_by_hand(tasks: BabyTasks) -> None:
     assert task.data == {"level": "GoToSeqS5R2", "seed": 1, "max_steps": 400, "solvable": True}
 
 
-def test_a_task_is_its_world(tasks: BabyTasks) -> None:
+def test_a_task_describes_its_world(tasks: BabyTasks) -> None:
     for level in LEVELS:
         task, world = tasks.get(f"babyai/{level}/20000"), make_world(level, 20_000)
         assert task.goal == world.mission and task.group == GROUP_OF[level] and task.split == "train"
@@ -107,7 +107,7 @@ def test_a_task_is_its_world(tasks: BabyTasks) -> None:
         assert task.data["max_steps"] == world.max_steps > 0
 
 
-def test_every_task_of_agentgym_is_there(tasks: BabyTasks) -> None:
+def test_every_task_of_agentgym_exists(tasks: BabyTasks) -> None:
     for data_idx in (0, 3, 15, 40, 41, 799):
         task = tasks.get(agentgym_task(data_idx))
         assert level_of(task) == AGENTGYM_LEVELS[data_idx % 40] and seed_of(task) == data_idx // 40
@@ -135,20 +135,20 @@ def test_seeds_of_splits_are_disjoint_and_cover_all(tasks: BabyTasks) -> None:
         *("textcraft/1", "textcraft/GoToObj/1", "", "babyai/all/1", "babyai/GoToObj/x" * 100),
     ],
 )
-def test_ids_of_missing_tasks(tasks: BabyTasks, task_id: str) -> None:
+def test_unknown_ids_are_refused(tasks: BabyTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="a seed below 1020000, for example 'babyai/GoToRedBall/0'"):
         tasks.get(task_id)
 
 
 @pytest.mark.parametrize("task_id", [None, 3, ["babyai/GoToObj/1"], b"babyai/GoToObj/1"])
-def test_malformed_ids(tasks: BabyTasks, task_id: str) -> None:
+def test_malformed_ids_are_refused(tasks: BabyTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
 
 @examples(50)
 @given(st.text(max_size=12))
-def test_junk_is_no_id(junk: str) -> None:
+def test_junk_is_not_an_id(junk: str) -> None:
     assume(junk not in LEVELS)
     for task_id in (junk, f"babyai/{junk}/1"):
         with pytest.raises(UnknownTask):
@@ -172,7 +172,7 @@ def test_a_seed_has_one_spelling(text: str) -> None:
     st.sampled_from([None, *SPLITS]),
     st.none() | st.sets(st.sampled_from(list(GROUPS)), min_size=1).map(sorted),
 )
-def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, groups: list[str] | None) -> None:
+def test_a_draw_is_pure_and_respects_its_selection(key: int, split: str | None, groups: list[str] | None) -> None:
     task = BabyTasks().draw(key, split=split, groups=groups)
     assert task == BabyTasks().draw(key, split=split, groups=groups) == BabyTasks().get(task.id)
     assert split in (None, task.split)
@@ -201,7 +201,7 @@ def test_unsolvable_tasks_are_never_drawn_or_sampled() -> None:
 
 
 def test_a_strict_second_door_cannot_be_opened() -> None:
-    """Whatever door is opened first, minigrid ends the episode: by the first clause's, or as the wrong one."""
+    """minigrid ends the episode whichever door is opened first."""
     tasks = BabyTasks(("OpenDoorsOrderN2Debug",))
     seeds = [seed for seed in range(12) if not tasks.get(f"babyai/OpenDoorsOrderN2Debug/{seed}").data["solvable"]]
     assert len(seeds) >= 4
@@ -217,8 +217,8 @@ def test_a_strict_second_door_cannot_be_opened() -> None:
         *(pytest.param(level, marks=pytest.mark.rotating) for level in ("PutNextLocalS5N3", "MoveTwoAcrossS5N2")),
     ],
 )
-def test_proven_unsolvable_tasks_have_no_plan(level: str) -> None:
-    """Nor is one found by trying, in the middle of random play, where things that are asked for may be gone."""
+def test_proven_unsolvable_states_have_no_plan(level: str) -> None:
+    """The proofs are also checked in random play, where objects of the mission may be gone."""
     proven = 0
     for seed in range(60):
         world, rng = make_world(level, seed), random.Random(seed)
@@ -230,7 +230,7 @@ def test_proven_unsolvable_tasks_have_no_plan(level: str) -> None:
     assert proven > 1, "nothing to try"
 
 
-def test_taking(tasks: BabyTasks) -> None:
+def test_samples_are_repeatable_and_distinct(tasks: BabyTasks) -> None:
     taken = tasks.sample(100, split="test", seed=5)
     assert len({seed_of(task) for task in taken}) == 100
     assert {task.split for task in taken} == {"test"}
@@ -242,7 +242,7 @@ def test_taking(tasks: BabyTasks) -> None:
     assert len({task.id for task in BabyTasks(("GoToObj",)).sample(400, split="test")}) == 400
 
 
-def test_taking_from_groups(cheap: BabyTasks) -> None:
+def test_samples_from_groups(cheap: BabyTasks) -> None:
     taken = cheap.sample(41, split="validation", groups=["Unlock", "GoTo"], seed=2)
     assert Counter(map(level_of, taken)).most_common() in (
         [("GoToObj", 21), ("UnlockLocal", 20)],
@@ -254,21 +254,21 @@ def test_taking_from_groups(cheap: BabyTasks) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["GoToObjS4", pytest.param("OpenDoorsOrderN4Debug", marks=pytest.mark.rotating)])
-def test_as_many_as_can_be_taken_at_once(level: str) -> None:
-    """Also where half of the worlds cannot be solved."""
+def test_the_largest_sample_has_distinct_tasks(level: str) -> None:
+    """This also holds if half of the worlds are unsolvable."""
     taken = BabyTasks((level,)).sample(2_500, split="test")
     assert len({task.id for task in taken}) == 2_500
     assert all(task.data["solvable"] for task in taken)
 
 
 @pytest.mark.parametrize("count", [None, -1, 2_501, 10_000])
-def test_more_than_can_be_taken(cheap: BabyTasks, count: int | None) -> None:
+def test_larger_samples_are_refused(cheap: BabyTasks, count: int | None) -> None:
     asked = "all" if count is None else count
     with pytest.raises(UsageError, match=f"{asked} tasks were asked for; 'babyai' gives a count of at most 2500"):
         cheap.sample(count, split="test")
 
 
-def test_selections_that_cannot_be(cheap: BabyTasks) -> None:
+def test_invalid_selections_are_refused(cheap: BabyTasks) -> None:
     with pytest.raises(UnknownTask, match="no split 'dev'"):
         cheap.draw(0, split="dev")
     with pytest.raises(UnknownTask, match="no group 'Boss'; choose from GoTo, Open, PickUp, PutNext, Unlock"):
@@ -289,14 +289,14 @@ def test_groups_are_those_of_the_levels(tasks: BabyTasks) -> None:
     assert BabyTasks(("GoToObj",)).get("babyai/BossLevel/3").group == "Boss"
 
 
-def test_sets_are_pickled_small(tasks: BabyTasks) -> None:
+def test_pickled_sets_are_small(tasks: BabyTasks) -> None:
     tasks.sample(3)
     copied = pickle.loads(pickle.dumps(tasks))
     assert copied.levels == tasks.levels and copied.digest == tasks.digest
     assert len(pickle.dumps(tasks)) < 4_000
 
 
-def test_few_worlds_are_kept(cheap: BabyTasks) -> None:
+def test_few_worlds_are_cached(cheap: BabyTasks) -> None:
     for seed in range(80):
         cheap.get(f"babyai/GoToObj/{seed}")
     assert generated_world.cache_info().currsize <= 64

@@ -11,7 +11,7 @@ SEE = "In front of you in this room, you can see several objects: "
 ROOM = "The room has walls around you. "
 EMPTY_HANDS = "You are not carrying anything."
 Placed = tuple[Any, int, int]
-"""A thing, and how many steps ahead and to the right of the agent it lies."""
+"""An object, and its distance ahead and to the right of the agent, in steps."""
 
 
 def numbered(thing: Any, serial: int) -> Any:
@@ -20,7 +20,7 @@ def numbered(thing: Any, serial: int) -> Any:
 
 
 class Play:
-    """A wide empty room, the agent in its middle, and what was placed by hand."""
+    """A large empty room with the agent in its middle and the given objects."""
 
     def __init__(
         self, *placed: Placed, carrying: Any = None, numbering: Numbering = "nearest", actions: Actions = "macro"
@@ -38,9 +38,9 @@ class Play:
         return self.text_view
 
     def plan(self, command: str) -> list[GridAction] | str | None:
-        order = parse(command)
-        assert order is not None
-        return self.text_view.plan(order)
+        parsed = parse(command)
+        assert parsed is not None
+        return self.text_view.plan(parsed)
 
     def do(self, command: str) -> TextView:
         plan = self.plan(command)
@@ -51,20 +51,20 @@ class Play:
 
     @property
     def sight(self) -> str:
-        """The sentences on what is in sight."""
+        """The sentences about objects in sight."""
         text = self.text_view.describe()
         assert text.startswith(SEE) and text.endswith(f"{ROOM}{EMPTY_HANDS}")
         return text.removeprefix(SEE).removesuffix(f"{ROOM}{EMPTY_HANDS}")
 
     @property
     def offered(self) -> list[str]:
-        """Possible commands with objects, by name."""
+        """The available actions with objects."""
         own = {"turn left", "turn right", "move forward", "check available actions"}
         return [action for action in self.text_view.available if action not in own]
 
 
 def empty_room() -> GridWorld:
-    """The room of OneRoomS20, from whose middle no wall is in sight; the agent looks up."""
+    """The room of OneRoomS20 with the agent in its middle, facing up; no wall is in sight."""
     world = make_world("OneRoomS20", 0)
     for x in range(1, 19):
         for y in range(1, 19):
@@ -73,7 +73,7 @@ def empty_room() -> GridWorld:
     return world
 
 
-def test_nothing_in_sight() -> None:
+def test_an_empty_view_is_described() -> None:
     play = Play()
     assert play.text_view.describe() == f"You cannot see any objects within sight. {ROOM}{EMPTY_HANDS}"
     assert play.text_view.available == ["turn left", "turn right", "move forward", "check available actions"]
@@ -82,7 +82,7 @@ def test_nothing_in_sight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "right", "place"),
+    ("ahead", "right", "position"),
     [
         (1, 0, "right in front of you 1 steps away.  "),
         (6, 0, "right in front of you 6 steps away.  "),
@@ -91,8 +91,8 @@ def test_nothing_in_sight() -> None:
         (0, -3, "0 steps in front of you and 3 steps to your left.  "),
     ],
 )
-def test_positions_of_objects(ahead: int, right: int, place: str) -> None:
-    assert Play((Ball("red"), ahead, right)).sight == f"There is a red ball 1 {place}"
+def test_the_position_of_an_object_is_described(ahead: int, right: int, position: str) -> None:
+    assert Play((Ball("red"), ahead, right)).sight == f"There is a red ball 1 {position}"
 
 
 @pytest.mark.parametrize(("ahead", "right"), [(7, 0), (1, 4), (1, -4), (-1, 0), (-1, 2)])
@@ -102,7 +102,7 @@ def test_objects_outside_the_view_are_not_described(ahead: int, right: int) -> N
     )
 
 
-def test_things_of_a_name_are_numbered_from_the_nearest_on() -> None:
+def test_objects_with_the_same_name_are_numbered_from_the_nearest_on() -> None:
     play = Play(
         (Key("grey"), 5, 0), (Key("grey"), 1, 2), (Ball("grey"), 2, 0), (Key("grey"), 2, -3), (Key("red"), 3, 3)
     )
@@ -152,13 +152,13 @@ def test_a_locked_door_needs_its_key(key: Any) -> None:
 
 @pytest.mark.parametrize(("thing", "word"), [(Wall(), "wall"), (Box("red"), "box")])
 def test_the_barrier_ahead(thing: Any, word: str) -> None:
-    scene = Play((thing, 3, 0), (Wall(), 5, 0), (Wall(), 1, 1)).text_view
-    assert f"{ROOM}You are facing a {word} 3 steps away. {EMPTY_HANDS}" in scene.describe()
-    assert "move forward" in scene.available
+    text_view = Play((thing, 3, 0), (Wall(), 5, 0), (Wall(), 1, 1)).text_view
+    assert f"{ROOM}You are facing a {word} 3 steps away. {EMPTY_HANDS}" in text_view.describe()
+    assert "move forward" in text_view.available
     assert "move forward" not in Play((thing, 1, 0)).text_view.available
 
 
-def test_a_ball_is_no_wall_and_a_closed_door_hides_one() -> None:
+def test_a_ball_is_not_a_barrier_and_a_closed_door_hides_the_wall() -> None:
     assert f"{ROOM}{EMPTY_HANDS}" in Play((Ball("red"), 1, 0)).text_view.describe()
     row: list[Placed] = [(Wall(), 2, right) for right in (-3, -2, -1, 1, 2, 3)]
     closed = Play((Door("red"), 2, 0), (Wall(), 4, 0), (Ball("red"), 3, 0), *row)
@@ -168,7 +168,7 @@ def test_a_ball_is_no_wall_and_a_closed_door_hides_one() -> None:
     assert f"{ROOM}You are facing a wall 4 steps away. {EMPTY_HANDS}" in opened.text_view.describe()
 
 
-def test_the_carried_object() -> None:
+def test_the_carried_object_is_described() -> None:
     play = Play((Ball("red"), 2, 0), carrying=Key("grey"))
     assert play.text_view.describe().endswith(f"{ROOM}You are carrying a grey key.")
     assert play.offered == ["drop", "go to red ball 1"]
@@ -177,7 +177,7 @@ def test_the_carried_object() -> None:
     assert play.text_view.describe().endswith(EMPTY_HANDS)
 
 
-def test_numbers_count_what_cannot_be_reached_too() -> None:
+def test_numbers_also_count_unreachable_objects() -> None:
     behind_boxes = [(Box("blue"), ahead, right) for ahead, right in ((0, -2), (1, -1), (2, -2), (1, -3))]
     ball = Ball("red")
     play = Play((Ball("red"), 1, -2), (ball, 4, 2), *behind_boxes)
@@ -200,7 +200,7 @@ def test_a_box_right_ahead_can_be_opened() -> None:
     assert play.sight.startswith("There is a red key 1 right in front of you 1 steps away.  ")
 
 
-def test_the_number_may_be_left_out_where_it_is_plain() -> None:
+def test_the_number_may_be_left_out_if_unambiguous() -> None:
     play = Play((Ball("red"), 3, 0), (Key("red"), 2, 1), (Key("red"), 4, 1), (Door("grey"), 3, -3))
     assert play.plan("go to red ball") == play.plan("go to red ball 1") == [GridAction.FORWARD] * 2
     assert play.plan("go to the grey closed door") == play.plan("go to grey closed door 1")
@@ -234,7 +234,7 @@ def test_refusals(command: str, reply: str) -> None:
     assert isinstance(answer, str) and reply in answer
 
 
-def test_refusals_with_full_hands_and_with_nothing_there() -> None:
+def test_refusals_while_carrying_and_without_an_object() -> None:
     play = Play((Ball("green"), 1, 0), (Ball("green"), 3, 0), carrying=Key("red"))
     full = "as you are carrying a red key. Drop it first."
     assert play.plan("pickup green ball 2") == f"You cannot pickup green ball 2, {full}"
@@ -246,11 +246,11 @@ def test_refusals_with_full_hands_and_with_nothing_there() -> None:
 
 
 @pytest.mark.parametrize("command", ["done", "go to", "go through", "toggle and go through", "turn left now"])
-def test_orders_that_no_scene_offers(command: str) -> None:
+def test_unknown_commands_have_no_plan(command: str) -> None:
     assert Play((Ball("red"), 1, 0)).plan(command) is None
 
 
-def test_stable_numbers_stay_with_their_things() -> None:
+def test_stable_numbers_stay_with_their_objects() -> None:
     play = Play((Ball("red"), 2, 0), (Ball("red"), 3, 0), (Door("grey"), 4, 2), numbering="stable")
     assert list(play.text_view.named) == ["red ball 1", "red ball 2", "grey closed door 1"]
     play.world.level.agent_pos, play.world.level.agent_dir = (10, 5), 1
@@ -272,7 +272,7 @@ def test_stable_numbers_of_doors_do_not_depend_on_their_state() -> None:
     assert list(play.do("toggle").named) == ["red open door 1", "red open door 2"]
 
 
-def test_a_copy_of_stable_names_goes_on_apart() -> None:
+def test_a_copy_of_stable_names_is_independent() -> None:
     play = Play((Ball("red"), 2, 0), numbering="stable")
     names = play.names.copy()
     play.world.level.grid.set(10, 9, numbered(Ball("red"), 9))
@@ -282,7 +282,7 @@ def test_a_copy_of_stable_names_goes_on_apart() -> None:
     assert list(TextView(play.world, ObjectNames("nearest"), "macro").named) == ["red ball 1", "red ball 2"]
 
 
-def test_a_thing_out_of_a_box_has_the_next_stable_number() -> None:
+def test_an_object_from_a_box_gets_the_next_stable_number() -> None:
     play = Play((Box("red", numbered(Key("red"), 5)), 1, 0), (Key("red"), 5, 1), numbering="stable")
     assert list(play.text_view.named) == ["red box 1", "red key 1"]
     assert list(play.do("toggle").named) == ["red key 2", "red key 1"]
@@ -299,7 +299,7 @@ def test_primitive_actions_are_always_the_same_seven() -> None:
 
 
 @pytest.mark.parametrize("command", ["drop it", "drop red ball", "drop the red ball 1", "Drop"])
-def test_the_carried_object_may_be_named_in_a_drop(command: str) -> None:
+def test_drop_may_name_the_carried_object(command: str) -> None:
     play = Play((Ball("red"), 1, 0))
     play.do("pickup red ball 1")
     assert play.plan("drop blue ball 1") == "You cannot drop blue ball 1, as you are carrying a red ball."
@@ -307,7 +307,7 @@ def test_the_carried_object_may_be_named_in_a_drop(command: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["red door 1", "red door", "red closed door", "red closed door 1"])
-def test_a_doors_state_may_be_left_out_where_only_one_fits(name: str) -> None:
+def test_the_state_of_a_door_may_be_left_out_if_unambiguous(name: str) -> None:
     play = Play((Door("red"), 3, 0), (Door("blue"), 3, 2))
     assert play.plan(f"go to {name}") == [GridAction.FORWARD, GridAction.FORWARD]
     both = Play((Door("red"), 3, 0), (Door("red", True), 3, 2))

@@ -14,7 +14,7 @@ from tests.trying import examples
 
 CELLS = range(SIZE * SIZE)
 Pose = tuple[int, int, int]
-"""Row ahead, column and facing (0 ahead, 1 right, 2 back, 3 left): another notation than that of the code tested."""
+"""Row ahead, column and facing (0 ahead, 1 right, 2 back, 3 left); the tested code uses another notation."""
 START: Pose = (0, 3, 0)
 FORWARD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 FREE = st.lists(st.sampled_from(CELLS), min_size=15, max_size=60).map(lambda cells: bits({*cells, HOME}))
@@ -29,10 +29,10 @@ def is_in(cell: int, cells: int) -> bool:
 
 
 def compare(world: GridWorld) -> FieldOfView:
-    """Our view equals minigrid's in every cell except the agent's own."""
+    """Compare our field of view with minigrid's, for every cell but the agent's own."""
     view = look(world)
     grid, mask = world.level.gen_obs_grid()
-    told = {seen.cell: seen.thing for seen in view.seen}
+    shown = {seen.cell: seen.thing for seen in view.seen}
     blocked = []
     for cell in CELLS:
         ahead, column = divmod(cell, SIZE)
@@ -42,11 +42,11 @@ def compare(world: GridWorld) -> FieldOfView:
         if cell == HOME:
             continue
         is_thing = thing is not None and thing.type != "wall"
-        assert told.get(cell) is (thing if is_thing and visible else None)
+        assert shown.get(cell) is (thing if is_thing and visible else None)
         assert is_in(cell, view.free) == (visible and (thing is None or thing.can_overlap()))
         if visible and column == 3 and thing is not None and thing.type in ("wall", "box"):
             blocked.append((thing.type, ahead))
-    assert HOME not in told and is_in(HOME, view.free)
+    assert HOME not in shown and is_in(HOME, view.free)
     assert view.barrier == (blocked[0] if blocked else None)
     return view
 
@@ -55,13 +55,13 @@ def count_cells(world: GridWorld, views: int, number: int) -> int:
     return sum(len(compare(after).seen) for after in stroll(world, random.Random(number), views))
 
 
-def test_the_view_equals_minigrids() -> None:
+def test_the_field_of_view_equals_minigrids() -> None:
     things = sum(count_cells(make_world(level, 5), 16, number) for number, level in enumerate(LEVELS))
     assert things > 1_500, "the comparison hardly compared anything"
 
 
 @pytest.mark.slow
-def test_the_view_equals_minigrids_in_long_play() -> None:
+def test_the_field_of_view_equals_minigrids_in_long_play() -> None:
     for number, level in part(enumerate(LEVELS), "babyai view"):
         for seed in range(2):
             count_cells(make_world(level, seed), 210, 2 * number + seed)
@@ -72,7 +72,7 @@ def spot(seen: VisibleObject) -> tuple[int, int]:
     return seen.cell // SIZE, seen.cell % SIZE - SIZE // 2
 
 
-def test_objects_are_listed_nearest_first() -> None:
+def test_objects_are_described_from_the_nearest_on() -> None:
     for level in LEVELS[::10]:
         for world in stroll(make_world(level, 6), random.Random(6), 20):
             seen = look(world).seen
@@ -86,7 +86,7 @@ def absolute(world: GridWorld, ahead: int, right: int) -> tuple[int, int]:
     return x + fx * ahead + rx * right, y + fy * ahead + ry * right
 
 
-def test_described_positions_are_right() -> None:
+def test_described_positions_are_correct() -> None:
     for level in LEVELS[::5]:
         for world in stroll(make_world(level, 8), random.Random(8), 20):
             assert all(world.at(*absolute(world, *spot(s))) is s.thing for s in look(world).seen)
@@ -123,7 +123,7 @@ def arrives(pose: Pose, target: int, onto: bool) -> bool:
 
 
 def distances(free: int) -> dict[Pose, int]:
-    """The number of actions from the start to each pose."""
+    """Return the distance of each pose from the start, in actions."""
     found, queue = {START: 0}, deque([START])
     while queue:
         pose = queue.popleft()
@@ -135,7 +135,7 @@ def distances(free: int) -> dict[Pose, int]:
 
 
 def first_of_shortest(free: int, target: int, onto: bool) -> list[GridAction] | None:
-    """Of the shortest ways, the first in the order forward, left, right: by trying all, to the known depth."""
+    """Return the first shortest path in the order forward, left, right, by exhaustive search to the known depth."""
     ends = [steps for pose, steps in distances(free).items() if arrives(pose, target, onto)]
     if not ends:
         return None
@@ -162,20 +162,20 @@ def view_of(free: int) -> FieldOfView:
 @pytest.mark.slow
 @examples(40)
 @given(FREE)
-def test_reach_is_what_can_be_walked_to(free: int) -> None:
+def test_reach_holds_the_cells_that_can_be_walked_to(free: int) -> None:
     walked = {row * SIZE + column for row, column, _ in distances(free)}
     assert view_of(free).reach() == bits(walked)
 
 
 @examples(60)
 @given(FREE, st.sampled_from(CELLS), st.booleans())
-def test_paths_are_the_first_of_the_shortest(free: int, target: int, onto: bool) -> None:
+def test_paths_are_the_preferred_shortest_ones(free: int, target: int, onto: bool) -> None:
     assert view_of(free).path(target, onto=onto) == first_of_shortest(free, target, onto)
 
 
 @examples(60)
 @given(FREE, st.sampled_from(CELLS))
-def test_there_is_a_path_where_reach_says_so(free: int, target: int) -> None:
+def test_every_reachable_cell_has_a_path(free: int, target: int) -> None:
     view = view_of(free)
     assert (view.path(target, onto=True) is not None) == is_in(target, view.reach())
     assert (view.path(target, onto=False) is not None) == is_in(target, beside(view.reach()))
@@ -183,7 +183,7 @@ def test_there_is_a_path_where_reach_says_so(free: int, target: int) -> None:
 
 @examples(50)
 @given(st.sampled_from(LEVELS), st.integers(0, 100), st.integers(0, 2**32), st.booleans())
-def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, onto: bool) -> None:
+def test_a_path_leads_to_its_target_in_the_world(level: str, seed: int, number: int, onto: bool) -> None:
     rng = random.Random(number)
     *_, world = stroll(make_world(level, seed), rng, rng.randint(1, 30))
     view = look(world)
@@ -192,7 +192,7 @@ def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, ont
     if not reachable:
         return
     target = rng.choice(reachable)
-    place = absolute(world, target // SIZE, target % SIZE - HOME)
+    target_cell = absolute(world, target // SIZE, target % SIZE - HOME)
     path = view.path(target, onto=onto)
     assert path is not None
     walker = world.copy()
@@ -200,4 +200,4 @@ def test_a_path_leads_there_in_the_world(level: str, seed: int, number: int, ont
         before = walker.position
         walker.step(action)
         assert (walker.position != before) == (action == GridAction.FORWARD)
-    assert (walker.position if onto else absolute(walker, 1, 0)) == place
+    assert (walker.position if onto else absolute(walker, 1, 0)) == target_cell

@@ -41,7 +41,7 @@ PLANNED = [
     ("BlockedUnlockPickup", 0, "pick up the box"),
     ("UnlockToUnlock", 0, "pick up the ball"),
 ]
-"""Missions that minigrid's bot fulfils."""
+"""Missions that minigrid's bot solves."""
 SEARCHED = [
     ("PutNextS5N2Carrying", 0, 3),
     ("PutNextS5N2Carrying", 1, 4),
@@ -49,19 +49,19 @@ SEARCHED = [
     ("OpenTwoDoors", 0, 13),
     ("OpenDoorsOrderN2", 3, 15),
 ]
-"""Levels, seeds and the fewest actions that succeed, found by trying all; the bot cannot solve the first three."""
+"""Levels, seeds and the length of the shortest plan, by exhaustive search; the bot cannot solve the first three."""
 Frozen = Callable[[str, Callable[[], str]], str]
 RANDOM_PLAY = st.tuples(st.sampled_from(LEVELS), st.integers(0, 200), st.integers(0, 2**32))
 
 
 def digest(world: GridWorld) -> str:
-    mission, max_steps, _, place, direction, carrying, cells = layout(world.level)
-    text = json.dumps([mission, max_steps, place, direction, carrying, cells])
+    mission, max_steps, _, position, direction, carrying, cells = layout(world.level)
+    text = json.dumps([mission, max_steps, position, direction, carrying, cells])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def things_of(world: GridWorld) -> list[Any]:
-    """Objects on the grid, the carried object, and the contents of boxes."""
+    """Yield all objects: those in the grid, the carried one, and those in boxes."""
     found = [thing for _, _, thing in world.things()]
     found += [] if world.carrying is None else [world.carrying]
     return found + [thing.contains for thing in found if thing.contains is not None]
@@ -72,33 +72,33 @@ def digests_of(levels: Sequence[str]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("nth", [8, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_generator_matches_the_task_ids(nth: int, frozen: Frozen) -> None:
-    """If this fails, minigrid or numpy makes other worlds, and the tasks of `babyai/...` are others than they were.
+def test_the_generator_is_the_one_that_the_task_ids_stand_for(nth: int, frozen: Frozen) -> None:
+    """If this fails, minigrid or numpy generates other worlds, and the tasks `babyai/...` have changed.
 
-    `WRITE_GOLDEN=1 pytest tests/babyai/test_world.py` rewrites the file; then raise the version of the tasks, and
+    `WRITE_GOLDEN=1 pytest tests/babyai/test_world.py` writes the file again; then raise the version of the tasks, and
     say so in CHANGELOG.md.
     """
     kept = json.loads(frozen("babyai_layouts.json", lambda: json.dumps(digests_of(LEVELS), indent=0) + "\n"))
     assert list(kept) == list(LEVELS)
     made = digests_of(LEVELS[::nth])
     assert [level for level in made if made[level] != kept[level]] == []
-    assert len({text for texts in kept.values() for text in texts}) > 350, "the digests hardly tell worlds apart"
+    assert len({text for texts in kept.values() for text in texts}) > 350, "too many worlds have equal digests"
 
 
-def test_a_new_world_is_minigrids() -> None:
+def test_a_new_world_equals_minigrids() -> None:
     for world in worlds_of_every_level():
         assert layout(world.level) == layout(reference(world.levelname, 0)), world.levelname
 
 
 @pytest.mark.slow
-def test_new_worlds_are_minigrids() -> None:
+def test_new_worlds_equal_minigrids() -> None:
     seeds = [*part(range(1, 21), "babyai new worlds"), 20_000, 1_019_999, 2**32 - 1]
     for world in worlds_of_every_level(seeds):
         assert layout(world.level) == layout(reference(world.levelname, world.seed)), (world.levelname, world.seed)
 
 
 def compare_in_play(level: str, seed: int, play: int) -> None:
-    """Random actions lead to the same in our world and in minigrid's."""
+    """Random actions must have the same outcome in our world and in minigrid's."""
     ours, theirs = make_world(level, seed), reference(level, seed)
     for action in random_actions(random.Random(play), 200):
         outcome = ours.step(action)
@@ -117,7 +117,7 @@ def compare_in_play(level: str, seed: int, play: int) -> None:
 
 @examples(20)
 @given(RANDOM_PLAY)
-def test_play_is_minigrids(play: tuple[str, int, int]) -> None:
+def test_play_equals_minigrids(play: tuple[str, int, int]) -> None:
     compare_in_play(*play)
 
 
@@ -125,12 +125,12 @@ def test_play_is_minigrids(play: tuple[str, int, int]) -> None:
 @pytest.mark.rotating
 @examples(150)
 @given(RANDOM_PLAY)
-def test_long_play_is_minigrids(play: tuple[str, int, int]) -> None:
+def test_long_play_equals_minigrids(play: tuple[str, int, int]) -> None:
     compare_in_play(*play)
 
 
 @pytest.mark.parametrize(("level", "seed", "mission"), PLANNED)
-def test_rewards_are_minigrids_and_copies_go_on_alike(level: str, seed: int, mission: str) -> None:
+def test_rewards_equal_minigrids_and_copies_behave_equally(level: str, seed: int, mission: str) -> None:
     plan = bot_plan(level, seed)
     world = make_world(level, seed)
     assert world.mission == mission
@@ -147,7 +147,7 @@ def test_rewards_are_minigrids_and_copies_go_on_alike(level: str, seed: int, mis
 
 
 @pytest.mark.parametrize(("level", "seed", "fewest"), SEARCHED)
-def test_plans_found_in_copies_are_plans_of_minigrid(level: str, seed: int, fewest: int) -> None:
+def test_plans_found_in_copies_work_in_minigrid(level: str, seed: int, fewest: int) -> None:
     world = make_world(level, seed)
     before = layout(world.level)
     plan = search(world, 20_000)
@@ -161,7 +161,7 @@ def test_plans_found_in_copies_are_plans_of_minigrid(level: str, seed: int, fewe
 
 @examples(40)
 @given(RANDOM_PLAY, st.integers(0, 60))
-def test_a_copy_is_apart_and_goes_on_alike(play: tuple[str, int, int], before: int) -> None:
+def test_a_copy_is_independent_and_behaves_equally(play: tuple[str, int, int], before: int) -> None:
     level, seed, number = play
     rng = random.Random(number)
     world = make_world(level, seed)
@@ -177,7 +177,7 @@ def test_a_copy_is_apart_and_goes_on_alike(play: tuple[str, int, int], before: i
     assert behaviour(copied) == behaviour(world) and layout(copied.level) == layout(world.level)
 
 
-def test_a_copy_shares_nothing_that_changes() -> None:
+def test_a_copy_shares_no_mutable_state() -> None:
     for world in worlds_of_every_level((7,)):
         copied = world.copy()
         ours, theirs = ({id(thing) for thing in things_of(one)} for one in (world, copied))
@@ -202,7 +202,7 @@ def test_a_copy_verifies_its_own_objects() -> None:
     assert described == 4
 
 
-def test_numbers_of_things_are_kept() -> None:
+def test_copies_keep_serial_numbers() -> None:
     world = make_world("KeyInBox", 1)
     numbers = [thing.serial for _, _, thing in world.things()]
     (box,) = [thing for _, _, thing in world.things() if thing.type == "box"]
@@ -220,7 +220,7 @@ def test_numbers_of_things_are_kept() -> None:
     assert carrying.carrying is not None and carrying.carrying.serial == len(list(carrying.things()))
 
 
-def test_the_world_as_generated_is_never_changed() -> None:
+def test_the_cached_generated_world_is_never_changed() -> None:
     for level in ("KeyInBox", "BossLevel", "PutNextS7N4Carrying", "MoveTwoAcrossS8N9", "UnlockPickupDist"):
         kept = worlds.generated_world(level, 3)
         before = copy.deepcopy(behaviour(kept)), layout(kept.level)
@@ -245,7 +245,7 @@ def test_threads_generate_the_same_worlds() -> None:
 
 
 def explore(world: GridWorld, most: int) -> dict[tuple, set]:
-    """The keys of each distinct behaviour, over at most `most` states, breadth first."""
+    """Return the state keys of each distinct behaviour, in a breadth-first search of at most `most` states."""
     found: dict[tuple, set] = {behaviour(world): {key(world)}}
     queue = deque([world])
     while queue and len(found) < most:
@@ -254,10 +254,10 @@ def explore(world: GridWorld, most: int) -> dict[tuple, set]:
             after = state.copy()
             if after.step(action).terminated:
                 continue
-            if (told := behaviour(after)) not in found:
-                found[told] = set()
+            if (outcome := behaviour(after)) not in found:
+                found[outcome] = set()
                 queue.append(after)
-            found[told].add(key(after))
+            found[outcome].add(key(after))
     return found
 
 
@@ -265,24 +265,24 @@ def explore(world: GridWorld, most: int) -> dict[tuple, set]:
     ("level", "seed", "most"),
     [("PutNextS4N1", 0, 600), ("PutNextS5N2Carrying", 4, 300), ("GoToSeqS5R2", 1, 100), ("KeyInBox", 1, 100)],
 )
-def test_keys_are_equal_where_states_are(level: str, seed: int, most: int) -> None:
+def test_keys_are_equal_exactly_for_equal_states(level: str, seed: int, most: int) -> None:
     found = explore(make_world(level, seed), most)
     assert len(found) >= most
     assert all(len(keys) == 1 for keys in found.values())
-    assert len({told for keys in found.values() for told in keys}) == len(found)
+    assert len({outcome for keys in found.values() for outcome in keys}) == len(found)
 
 
 def test_a_door_is_open_or_closed_or_locked() -> None:
-    told = set()
+    outcome = set()
     for is_open, is_locked in ((True, False), (False, False), (False, True)):
         world = make_world("UnlockLocal", 0)
         (door,) = [thing for _, _, thing in world.things() if thing.type == "door"]
         door.is_open, door.is_locked = is_open, is_locked
-        told.add(world.describe_things())
-    assert len(told) == 3
+        outcome.add(world.describe_things())
+    assert len(outcome) == 3
 
 
-def test_the_positions_known_to_a_verifier_are_part_of_the_state() -> None:
+def test_positions_assumed_by_a_verifier_are_part_of_the_state() -> None:
     """minigrid updates positions only at a drop, so it still finds a picked-up object at its old position."""
     world = make_world("GoToRedBlueBall", 0)
     there, elsewhere = world.copy(), world.copy()
@@ -291,7 +291,7 @@ def test_the_positions_known_to_a_verifier_are_part_of_the_state() -> None:
     assert there.progress() != elsewhere.progress()
 
 
-def test_pickling_in_the_middle() -> None:
+def test_a_running_world_can_be_pickled() -> None:
     plan = bot_plan("BossLevel", 1)
     world = make_world("BossLevel", 1)
     for action in plan[: len(plan) // 2]:
@@ -304,7 +304,7 @@ def test_pickling_in_the_middle() -> None:
 
 
 @pytest.mark.parametrize("numbering", ["nearest", "stable"])
-def test_pickling_an_episode_in_the_middle(numbering: str) -> None:
+def test_a_running_episode_can_be_pickled(numbering: str) -> None:
     rng = random.Random(5)
     env = BabyAIEnv(numbering=numbering)  # type: ignore[arg-type]
     for level in ("BossLevel", "KeyInBox", "PutNextS5N2Carrying", "GoToSeq"):
@@ -320,7 +320,7 @@ def test_pickling_an_episode_in_the_middle(numbering: str) -> None:
                 break
 
 
-def test_observations_of_a_world() -> None:
+def test_properties_of_a_world() -> None:
     world = make_world("GoToObjS4", 0)
     assert (world.levelname, world.seed, world.size, world.max_steps, world.steps) == ("GoToObjS4", 0, (4, 4), 16, 0)
     assert len(world.cells) == 16 and world.carrying is None
@@ -337,6 +337,6 @@ def test_observations_of_a_world() -> None:
 
 
 @pytest.mark.slow
-def test_a_mission_that_has_no_room_for_the_agent_is_rejected() -> None:
+def test_a_mission_without_room_for_the_agent_is_rejected() -> None:
     # minigrid itself never returns from this reset.
     assert make_world("SynthS5R2", 9736).mission

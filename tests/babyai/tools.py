@@ -1,4 +1,4 @@
-"""Tools of the BabyAI tests: unmodified minigrid environments, state keys, plans found by search."""
+"""Helpers for the tests of BabyAI: original minigrid environments, state keys, and plans found by search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def minigrid_id(level: str) -> str:
 
 
 def reference(level: str, seed: int) -> Any:
-    """minigrid's own environment after its own reset, which prints."""
+    """Return minigrid's own environment after a reset, which prints."""
     blank_level(level)
     env: Any = gym.make(minigrid_id(level)).unwrapped
     with contextlib.redirect_stdout(io.StringIO()):
@@ -31,21 +31,21 @@ def reference(level: str, seed: int) -> Any:
 
 
 def code(thing: Any) -> tuple[int, ...]:
-    """Type, colour and state of a cell, and of what is in the box."""
+    """Return the type, colour and state of a cell, and of the content of a box."""
     if thing is None:
         return ()
     return (*(int(part) for part in thing.encode()), *code(thing.contains))
 
 
 def layout(env: Any) -> tuple[Any, ...]:
-    """All of a minigrid environment that can be looked at from outside."""
+    """Return all observable state of a minigrid environment."""
     place = tuple(int(part) for part in env.agent_pos)
     cells = tuple(code(cell) for cell in env.grid.grid)
     return env.mission, env.max_steps, env.step_count, place, int(env.agent_dir), code(env.carrying), cells
 
 
 def behaviour(world: GridWorld) -> tuple[Any, ...]:
-    """Everything that determines the future, with objects identified by identity instead of appearance."""
+    """Return all state that affects the future, with objects by identity rather than by appearance."""
     cells = tuple(None if cell is None else (id_of(cell), code(cell)) for cell in world.cells)
     return world.position, world.direction, id_of(world.carrying), cells, memory(world.level.instrs)
 
@@ -55,7 +55,7 @@ def id_of(thing: Any) -> int | None:
 
 
 def memory(instruction: Any) -> tuple[Any, ...]:
-    """The memory of a verifier: fulfilled clauses, the carried object, and known positions."""
+    """Return the state of a verifier: fulfilled clauses, the carried object, and the assumed positions."""
     if hasattr(instruction, "instr_a"):
         parts = instruction.instr_a, instruction.instr_b
         done = instruction.a_done == "success", instruction.b_done == "success"
@@ -66,17 +66,17 @@ def memory(instruction: Any) -> tuple[Any, ...]:
 
 
 def key(world: GridWorld) -> tuple[Any, ...]:
-    """A state as `state_key` distinguishes states."""
+    """Return the state as `state_key` distinguishes it."""
     return world.position, world.direction, world.describe_things(), world.progress()
 
 
 def random_actions(rng: random.Random, count: int) -> list[GridAction]:
-    """Mostly forward, so that the agent gets somewhere; all seven kinds."""
+    """Draw one of the seven actions, mostly forward, so that the agent moves around."""
     return rng.choices(ACTIONS, weights=(2, 2, 5, 2, 2, 2, 1), k=count)
 
 
 def stroll(world: GridWorld, rng: random.Random, count: int) -> Iterator[GridWorld]:
-    """The world as it changes in random play; now and then the agent is put somewhere else, to see more of it."""
+    """Yield a world in random play; sometimes the agent is moved elsewhere, to cover more of it."""
     free = [place for place, cell in enumerate(world.cells) if cell is None]
     for number, action in enumerate(random_actions(rng, count)):
         if number % 8 == 7 and (places := [place for place in free if world.cells[place] is None]):
@@ -87,7 +87,7 @@ def stroll(world: GridWorld, rng: random.Random, count: int) -> Iterator[GridWor
 
 
 def search(world: GridWorld, most: int) -> list[GridAction] | None:
-    """The fewest actions that succeed, found by copying the world; None if no more than `most` states are known."""
+    """Return the shortest plan, found by copying the world; None if a search of `most` states finds no plan."""
     queue = deque([(world, list[GridAction]())])
     known = {key(world)}
     while queue and len(known) < most:
@@ -104,7 +104,7 @@ def search(world: GridWorld, most: int) -> list[GridAction] | None:
 
 
 def bot_plan(level: str, seed: int) -> list[GridAction]:
-    """The actions of minigrid's own bot on minigrid's own environment, if it succeeds."""
+    """Return the actions of minigrid's own bot in minigrid's own environment, if it succeeds."""
     from minigrid.utils.baby_ai_bot import BabyAIBot
 
     env = reference(level, seed)

@@ -209,7 +209,7 @@ def test_missed_targets_are_listed(tmp_path: Path) -> None:
     result["median"]["steps/s"] = 99_000
     (tmp_path / "textcraft.json").write_text(json.dumps(result), encoding="utf-8")
     assert "2 of 3 targets are met." in missed(Report(tmp_path))
-    assert "TextCraft, steps a second: 99,000/s, target ≥ 100,000/s" in missed(Report(tmp_path))
+    assert "TextCraft, steps per second: 99,000/s, target ≥ 100,000/s" in missed(Report(tmp_path))
 
 
 # -- Running -------------------------------------------------------------------------------------------------------

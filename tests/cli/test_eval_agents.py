@@ -210,7 +210,7 @@ def test_a_killed_run_resumes_with_the_same_result(run: Run, paused_run: PausedR
     paused_run.process.wait(timeout=SECONDS)
     path = tmp_path / "out/trajectories.jsonl"
     with path.open("ab") as file:
-        file.write(b'{"schema": 1, "env_')  # as after a power cut
+        file.write(b'{"schema": 1, "env_')  # as after a power failure
     shown = run("report", "out")
     assert shown.code == 0
     assert "not complete" in shown.out

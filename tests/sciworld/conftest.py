@@ -1,4 +1,4 @@
-"""SciWorld environments that share their Java machines with the other tests of a module."""
+"""Fixtures: SciWorld environments that share JVMs with the other tests of a module."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from agentgym_envs.sciworld.env import SciWorldEnv
 
 @pytest.fixture(scope="module")
 def make() -> Iterator[Callable[..., SciWorldEnv]]:
-    """Makes an environment that is closed after the module's last test."""
+    """Return a function that creates environments, which are closed after the module's last test."""
     made: list[SciWorldEnv] = []
 
     def make_one(**options: Any) -> SciWorldEnv:
@@ -29,8 +29,8 @@ def env(make: Callable[..., SciWorldEnv]) -> SciWorldEnv:
 
 
 @pytest.fixture
-def no_machines() -> Iterator[None]:
-    """None runs before the test, and none after it."""
+def no_jvms() -> Iterator[None]:
+    """Check that no JVM runs before or after the test."""
     pool.shut_down()
     yield
     pool.shut_down()

@@ -41,12 +41,12 @@ SPACES = st.text(" \t\r\n\v\f\x1c\x85\u2028\u3000", min_size=1, max_size=3)
         ("say 'open door'", "say 'open door'"),
     ],
 )
-def test_what_is_sent(text: str, command: str) -> None:
+def test_commands_are_normalized(text: str, command: str) -> None:
     assert tidy(text) == command
 
 
 @given(COMMANDS, st.data())
-def test_spaces_quotes_and_final_punctuation_do_not_matter(command: str, data: st.DataObject) -> None:
+def test_spaces_quotes_and_final_punctuation_are_ignored(command: str, data: st.DataObject) -> None:
     text = "".join(word + data.draw(SPACES) for word in command.split())
     for _ in range(data.draw(st.integers(0, 3))):
         quote = data.draw(st.sampled_from(["", '"', "'", "`", "**"]))
@@ -55,7 +55,7 @@ def test_spaces_quotes_and_final_punctuation_do_not_matter(command: str, data: s
 
 
 @given(st.text() | st.text(" \n.!\"'`*:a0", max_size=40))
-def test_any_text_becomes_one_line_and_stays_so(text: str) -> None:
+def test_normalizing_gives_one_line_and_is_idempotent(text: str) -> None:
     command = tidy(text)
     assert tidy(command) == command
     assert len(command.splitlines()) <= 1 and "  " not in command and command == command.strip()
@@ -63,10 +63,10 @@ def test_any_text_becomes_one_line_and_stays_so(text: str) -> None:
 
 
 @given(COMMANDS)
-def test_what_the_simulator_says_is_sent_as_it_is(command: str) -> None:
+def test_commands_of_the_simulator_are_unchanged(command: str) -> None:
     assert tidy(command) == command
 
 
-def test_a_long_text_is_read_at_once() -> None:
+def test_a_long_text_is_normalized_quickly() -> None:
     assert tidy("*" * 16_384) == tidy('"' * 16_382 + ".") == ""
     assert tidy("a\n" * 8_192) == ("a " * 8_192).strip()

@@ -14,7 +14,7 @@ from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.simulation import UNKNOWN
 from tests.trying import examples
 
-pytestmark = pytest.mark.slow  # a Java machine takes a while to start
+pytestmark = pytest.mark.slow  # a JVM takes a while to start
 
 THING, GOLD = "sciworld/find-non-living-thing/0", ("open door to kitchen", "go to kitchen", "focus on cupboard")
 LAST = "move cupboard to red box"
@@ -22,7 +22,7 @@ TWO = "sciworld/lifespan-longest-lived-then-shortest-lived/5"
 CANCELLED = (
     "Unknown action.  Type 'help' for a list of actions, and 'objects' for a list of possible object referents. "
 )
-"""What the simulator says of an action that comes to nothing."""
+"""The simulator's reply to an action without a result."""
 DOORS = (
     "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n"
     "0:\tgo door between kitchen and hallway\n1:\tgo door between bathroom and kitchen\n"
@@ -43,7 +43,7 @@ def easy() -> Iterator[SciWorldEnv]:
 
 
 def begin(env: SciWorldEnv, task: str, *commands: str) -> dict[str, Any]:
-    """The last info of an episode that begins with these commands, none of which may be unknown."""
+    """Play commands from the start of an episode, check that all are valid, and return the last info."""
     _, info = env.reset(seed=0, options={"task": task})
     for command in commands:
         *_, terminated, truncated, info = env.step(command)
@@ -52,7 +52,7 @@ def begin(env: SciWorldEnv, task: str, *commands: str) -> dict[str, Any]:
 
 
 def to_menu(env: SciWorldEnv) -> dict[str, Any]:
-    """Into the kitchen, before a menu of its doors."""
+    """Go to the kitchen and open a menu of its doors."""
     env.step("teleport to kitchen")
     observation, _, _, _, info = env.step("go to door")
     assert observation == DOORS and info["invalid_action"] is None
@@ -71,7 +71,7 @@ def test_the_task_comes_first_then_the_room(env: SciWorldEnv) -> None:
     assert not set(EXTRAS) & set(info)
 
 
-def test_what_is_gained_adds_up_to_one(env: SciWorldEnv) -> None:
+def test_rewards_add_up_to_one(env: SciWorldEnv) -> None:
     begin(env, THING)
     rewards = [env.step(command)[1] for command in GOLD]
     _, reward, terminated, truncated, info = env.step(LAST)
@@ -82,7 +82,7 @@ def test_what_is_gained_adds_up_to_one(env: SciWorldEnv) -> None:
         env.step("look around")
 
 
-def test_a_wrong_focus_is_a_failure_that_takes_nothing_back(env: SciWorldEnv) -> None:
+def test_a_wrong_focus_is_a_failure_without_negative_reward(env: SciWorldEnv) -> None:
     begin(env, TWO, "open door to hallway", "go to hallway", "open door to greenhouse", "go to greenhouse")
     for command in ("open door to outside", "go to outside", "focus on crocodile"):
         score = env.step(command)[4]["score"]
@@ -93,7 +93,7 @@ def test_a_wrong_focus_is_a_failure_that_takes_nothing_back(env: SciWorldEnv) ->
     assert (info["success"], info["stop_reason"], info["score"]) == (False, "failure", score)
 
 
-def test_a_score_that_was_lost_is_not_paid_again(env: SciWorldEnv) -> None:
+def test_a_lost_and_regained_score_counts_once(env: SciWorldEnv) -> None:
     score = begin(env, THING, *GOLD)["score"]
     assert score > 0.4
     for command in ("reset task", "look around", "focus on cupboard"):
@@ -112,7 +112,7 @@ def test_moves_are_ticks(env: SciWorldEnv) -> None:
         assert info["moves"] == sum(list(ticks.values())[:turn]), command
 
 
-def test_words_that_are_answered_beside_the_game(env: SciWorldEnv) -> None:
+def test_meta_commands_take_no_move(env: SciWorldEnv) -> None:
     begin(env, THING)
     assert env.step("Task?")[0] == f"Task description:\n{env.task.goal}"  # type: ignore[union-attr]
     assert env.step("help")[0].startswith("Possible actions: \n\tactivate OBJ\n\tclose OBJ\n")
@@ -123,7 +123,7 @@ def test_words_that_are_answered_beside_the_game(env: SciWorldEnv) -> None:
 # The limit of moves
 
 
-def test_more_moves_than_the_limit_end_the_episode() -> None:
+def test_more_moves_than_the_limit_truncate_the_episode() -> None:
     with closing(SciWorldEnv(max_moves=11)) as env:
         begin(env, THING, "wait")
         observation, reward, terminated, truncated, info = env.step("open door to kitchen")
@@ -136,7 +136,9 @@ def test_more_moves_than_the_limit_end_the_episode() -> None:
 @pytest.mark.parametrize(
     ("task", "first", "last", "success"), [(THING, GOLD, LAST, True), (TWO, ("eat air",), "focus on air", False)]
 )
-def test_an_end_at_the_limit_is_that_end(task: str, first: tuple[str, ...], last: str, success: bool) -> None:
+def test_an_episode_that_ends_at_the_limit_is_not_truncated(
+    task: str, first: tuple[str, ...], last: str, success: bool
+) -> None:
     with closing(SciWorldEnv(max_moves=len(first))) as env:
         begin(env, task, *first)
         _, _, terminated, truncated, info = env.step(last)
@@ -146,7 +148,7 @@ def test_an_end_at_the_limit_is_that_end(task: str, first: tuple[str, ...], last
 # What is no command, and menus
 
 
-def test_an_unknown_command_changes_nothing_and_is_told(env: SciWorldEnv) -> None:
+def test_an_unknown_command_changes_nothing_and_is_invalid(env: SciWorldEnv) -> None:
     begin(env, THING)
     for command in ("dance", "", "...", "0", "lok", "open", "x" * 16_384, "é漢🙂\x00\\", "$1 %s {}"):
         observation, reward, terminated, truncated, info = env.step(command)
@@ -154,17 +156,17 @@ def test_an_unknown_command_changes_nothing_and_is_told(env: SciWorldEnv) -> Non
         assert (reward, terminated, truncated, info["moves"]) == (0.0, False, False, 0)
 
 
-def test_what_is_understood_but_cannot_be_is_not_invalid(env: SciWorldEnv) -> None:
+def test_an_impossible_command_is_not_invalid(env: SciWorldEnv) -> None:
     begin(env, THING)
     for moves, command in enumerate(("go to kitchen", "pick up agent", "eat air", "read door to kitchen"), 1):
         observation, reward, _, _, info = env.step(command)
         assert observation != UNKNOWN and info["invalid_action"] is None and (reward, info["moves"]) == (0.0, moves)
 
 
-def test_case_punctuation_quotes_and_lines_do_not_matter(env: SciWorldEnv) -> None:
+def test_case_punctuation_quotes_and_lines_are_ignored(env: SciWorldEnv) -> None:
     begin(env, THING)
-    for said in ("OPEN the door\nto Kitchen.", '"go to kitchen".', "**Focus on the cupboard!**"):
-        assert env.step(said)[4]["invalid_action"] is None
+    for reply in ("OPEN the door\nto Kitchen.", '"go to kitchen".', "**Focus on the cupboard!**"):
+        assert env.step(reply)[4]["invalid_action"] is None
     assert env.step("move cupboard to\tred box")[4]["success"]
 
 
@@ -178,8 +180,8 @@ def test_a_number_chooses_from_a_menu(easy: SciWorldEnv) -> None:
         assert easy.step("1")[4]["invalid_action"] == UNKNOWN
 
 
-def test_anything_else_cancels_the_request(easy: SciWorldEnv) -> None:
-    """It costs a move, and the simulator's reply is not kind; but an unknown command it is not."""
+def test_any_other_action_cancels_the_menu(easy: SciWorldEnv) -> None:
+    """It costs a move and gets the reply to a command without a result, but is not invalid."""
     begin(easy, THING, "teleport to kitchen")
     for answer in ("", "cancel", "look around", "3", "-1", "99999999999", "0 1", "0: go door", "task 1"):
         moves = to_menu(easy)["moves"]
@@ -189,7 +191,7 @@ def test_anything_else_cancels_the_request(easy: SciWorldEnv) -> None:
         assert easy.step("look around")[0].startswith("This room is called the kitchen")
 
 
-def test_a_word_that_is_answered_beside_the_game_leaves_the_menu_open(easy: SciWorldEnv) -> None:
+def test_a_meta_command_leaves_the_menu_open(easy: SciWorldEnv) -> None:
     begin(easy, THING)
     to_menu(easy)
     assert easy.step("task")[0].startswith("Task description:")
@@ -197,28 +199,28 @@ def test_a_word_that_is_answered_beside_the_game_leaves_the_menu_open(easy: SciW
 
 
 @pytest.mark.parametrize(
-    ("grammar", "said"),
+    ("grammar", "reply"),
     [
         ("react", "Thought: the second\nAction: 1"),
         ("tag", "<action>1</action>"),
         ("tool_call", '<tool_call>\n{"name": "act", "arguments": {"action": "1."}}\n</tool_call>'),
     ],
 )
-def test_menus_work_in_every_grammar(grammar: str, said: str) -> None:
+def test_menus_work_in_every_grammar(grammar: str, reply: str) -> None:
     with closing(SciWorldEnv(grammar=grammar, simplifications="easy")) as env:
         env.reset(seed=0, options={"task": THING})
         for command in ("teleport to kitchen", "go to door"):
             observation, *_ = env.step(env.grammar.format(command, "hm"))
         assert observation == DOORS
         assert env.step("what?")[4]["invalid_action"], "no action, so the menu is still there"
-        assert env.step(said)[0] == "You move through the door to the bathroom."
+        assert env.step(reply)[0] == "You move through the door to the bathroom."
 
 
-# Options and what is told besides
+# Options and info
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"simplifications": "hard"}, 'simplifications are "easy" or some of teleportAction'),
         ({"simplifications": ["easy", "openDoors"]}, "got"),
@@ -227,9 +229,9 @@ def test_menus_work_in_every_grammar(grammar: str, said: str) -> None:
         ({"max_moves": 0}, "max_moves must be a whole number of at least 1, got 0"),
         ({"max_moves": 1.5}, "max_moves"),
         ({"max_moves": True}, "max_moves"),
-        ({"info": "inventry"}, "info can hold available_actions, .* not"),
-        ({"info": ["look", 3]}, "info can hold"),
-        ({"info": 3}, "info can hold"),
+        ({"info": "inventry"}, "info may list available_actions, .* not"),
+        ({"info": ["look", 3]}, "info may list"),
+        ({"info": 3}, "info may list"),
         ({"jvms": 0}, "jvms must be a whole number of at least 1"),
         ({"heap_mb": 10}, "heap_mb must be a whole number of at least 100"),
         ({"heap_mb": "600"}, "heap_mb"),
@@ -247,19 +249,19 @@ def test_menus_work_in_every_grammar(grammar: str, said: str) -> None:
         ({"render_mode": "rgb_array"}, "render_mode"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told) as caught:
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         SciWorldEnv(**options)
     assert "\n" not in str(caught.value)
 
 
-def test_tasks_that_are_not_there() -> None:
+def test_unknown_tasks_are_refused() -> None:
     with pytest.raises(UnknownTask, match=r"ScienceWorld has no task '11-1'; .*docs/sciworld.md lists"):
         SciWorldEnv(tasks=["boyl", "boil", "11-1"])
 
 
 @pytest.mark.parametrize(
-    ("chosen", "is_told"),
+    ("chosen", "expected"),
     [
         ("", ""),
         ([], ""),
@@ -269,10 +271,10 @@ def test_tasks_that_are_not_there() -> None:
         (("openContainers", "openContainers"), "openContainers"),
     ],
 )
-def test_simplifications(chosen: Any, is_told: str) -> None:
+def test_simplifications(chosen: Any, expected: str) -> None:
     env = SciWorldEnv(simplifications=chosen)
-    assert env.simplifications == is_told
-    assert ("teleport to LOC" in env.instructions) == ("eas" in is_told or "teleport" in is_told)
+    assert env.simplifications == expected
+    assert ("teleport to LOC" in env.instructions) == ("eas" in expected or "teleport" in expected)
     env.close()
 
 
@@ -283,13 +285,13 @@ def test_simplifications_change_the_world(env: SciWorldEnv, easy: SciWorldEnv) -
     assert easy.step("teleport to kitchen")[0] == "You teleport to the kitchen."
 
 
-def test_strangers_may_not_choose_programs_and_memory() -> None:
+def test_remote_clients_cannot_set_programs_and_memory() -> None:
     assert SciWorldEnv.remote_options >= {"tasks", "dev", "simplifications", "max_moves", "info"}
     assert not SciWorldEnv.remote_options & {"java_path", "heap_mb", "jvms", "call_seconds", "any_simulator"}
 
 
 @pytest.mark.slow
-def test_info_holds_what_was_asked_for() -> None:
+def test_info_holds_the_requested_keys() -> None:
     with closing(SciWorldEnv(info=EXTRAS, simplifications="easy")) as env:
         _, info = env.reset(seed=0, options={"task": THING})
         for command in ("teleport to kitchen", "nonsense", "go to door", "1"):
@@ -317,28 +319,28 @@ def test_a_menu_offers_its_numbers() -> None:
 
 
 def wander(env: SciWorldEnv, rng: random.Random | None = None) -> list[Any]:
-    """An hour outside, where animals wander and bees pollinate by lot."""
-    told = [env.reset(seed=0, options={"task": "sciworld/grow-fruit/3"})[0]]
+    """Play for a long time outside, where animals move and bees pollinate at random."""
+    message = [env.reset(seed=0, options={"task": "sciworld/grow-fruit/3"})[0]]
     for command in ["teleport to outside", *["wait", "look around"] * 4, "teleport to greenhouse", "look around"]:
-        told.append(env.step(command)[0])
+        message.append(env.step(command)[0])
         if rng is not None:
             env.random_command(rng)
             env.render()
-    return told
+    return message
 
 
 @pytest.mark.slow
-def test_asking_changes_nothing(easy: SciWorldEnv) -> None:
-    """The simulator draws lots for the names it tells: from the same generator that moves its animals."""
+def test_optional_info_does_not_change_the_world(easy: SciWorldEnv) -> None:
+    """The simulator draws object names from the same random generator that moves its animals."""
     alone = wander(easy)
-    assert len({told for told in alone if "outside" in told}) > 3, "nothing moves"
+    assert len({message for message in alone if "outside" in message}) > 3, "nothing moves"
     assert wander(easy, random.Random(3)) == alone
     with closing(SciWorldEnv(info=["available_actions", "possible_objects"], simplifications="easy")) as asking:
         assert wander(asking) == alone
 
 
 @pytest.mark.slow
-def test_a_random_command_is_nearly_always_known(easy: SciWorldEnv) -> None:
+def test_random_commands_are_nearly_always_valid(easy: SciWorldEnv) -> None:
     assert SciWorldEnv().random_command(random.Random(0)) == "look around"
     begin(easy, THING)
     rng, invalid = random.Random(1), 0
@@ -350,16 +352,16 @@ def test_a_random_command_is_nearly_always_known(easy: SciWorldEnv) -> None:
     assert invalid < 10
 
 
-def test_a_copy_goes_on_at_a_menu(easy: SciWorldEnv) -> None:
+def test_a_copy_continues_at_a_menu(easy: SciWorldEnv) -> None:
     begin(easy, THING)
     to_menu(easy)
     with closing(pickle.loads(pickle.dumps(easy))) as copy:
-        for said in ("x" * 20_000, "2"):  # the first does not reach the simulator
-            assert copy.step(said) == easy.step(said)
+        for reply in ("x" * 20_000, "2"):  # the first does not reach the simulator
+            assert copy.step(reply) == easy.step(reply)
         assert "outside" in copy.step("look around")[0]
 
 
-def test_the_picture_is_the_room(env: SciWorldEnv) -> None:
+def test_rendering_shows_the_task_the_room_and_the_inventory(env: SciWorldEnv) -> None:
     with closing(SciWorldEnv(render_mode="ansi")) as seen:
         seen.reset(seed=0, options={"task": THING})
         seen.step("open door to kitchen")
@@ -374,9 +376,9 @@ PIECES = st.sampled_from(["open", "go to", "focus on", "use", "on", "move", "doo
 @pytest.mark.slow
 @examples(15)
 @given(st.lists(st.lists(PIECES, max_size=6).map(" ".join) | st.text(max_size=30), max_size=10), st.randoms())
-def test_nothing_said_is_the_machines_fault(easy: SciWorldEnv, said: list[str], rng: random.Random) -> None:
+def test_no_text_crashes_the_simulator(easy: SciWorldEnv, reply: list[str], rng: random.Random) -> None:
     easy.reset(seed=rng.randrange(2**31))
-    for text in said:
+    for text in reply:
         for command in (text, easy.random_command(rng)):
             _, reward, terminated, truncated, info = easy.step(command)
             assert info["stop_reason"] != "env_error" and not truncated and reward >= 0

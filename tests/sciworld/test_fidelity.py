@@ -1,4 +1,4 @@
-"""The simulator through our environment tells and scores what it does through the package's own wrapper.
+"""The simulator gives the same texts and scores through our environment and the package's own wrapper.
 
 The wrapper lists all possible actions after every step. That draws lots from the generator that also moves the animals,
 so its worlds go other ways than those of the same actions alone; here it is kept from asking.
@@ -26,7 +26,7 @@ WANDERED = (("boil/4", "easy"), ("grow-fruit/5", ""), ("find-plant/2", "teleport
 
 
 def in_turns(cases: Sequence[Any]) -> list[Any]:
-    """The first is for every run."""
+    """The first task is in every run."""
     return [cases[0], *(pytest.param(case, marks=pytest.mark.rotating) for case in cases[1:])]
 
 
@@ -35,7 +35,7 @@ JUNK = (
     *("go to door", "look at door", "open door", "look at substance", "Open Door To Kitchen", "dance", "é漢🙂\x00"),
     *("x" * 3000, "focus on", "$1 \\ %s {}", "connect agent to agent", "move air to inventory"),
 )
-"""None of these is changed on the way to the simulator."""
+"""Commands that are sent to the simulator unchanged."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def wrapper() -> Iterator[Any]:
 
 
 def end(wrapper: Any) -> None:
-    """What the wrapper's `close` leaves undone. It would be called once more when the wrapper is forgotten."""
+    """Do what the wrapper's `close` leaves out, and prevent a second call by the garbage collector."""
     process = wrapper._gateway.java_process
     with contextlib.suppress(BrokenPipeError):
         wrapper.close()
@@ -70,24 +70,24 @@ def begin(env: SciWorldEnv, wrapper: Any, task: str) -> None:
 
 
 def agree(env: SciWorldEnv, wrapper: Any, commands: Iterator[str]) -> dict[str, Any]:
-    """Both carry the commands out. Returns the last info."""
+    """Play the commands in both environments, compare them, and return the last info."""
     best = 0
     for command in commands:
-        theirs, _, done, told = wrapper.step(command)
+        theirs, _, done, details = wrapper.step(command)
         ours, reward, terminated, truncated, info = env.step(command)
-        assert (ours, terminated, truncated, info["moves"]) == (theirs, done, False, told["moves"]), command
+        assert (ours, terminated, truncated, info["moves"]) == (theirs, done, False, details["moves"]), command
         assert reward >= 0
         if info["invalid_action"] is None:  # what a task gives from the start is paid with the first known command
-            best = max(best, told["score"])
+            best = max(best, details["score"])
         assert info["score"] == best / 100
-        assert (info["stop_reason"] == "failure") == (told["score"] < 0)
+        assert (info["stop_reason"] == "failure") == (details["score"] < 0)
         if terminated:
             break
     return info
 
 
 @pytest.mark.parametrize("task", in_turns(TASKS))
-def test_gold_paths(make: Callable[..., SciWorldEnv], wrapper: Any, task: str) -> None:
+def test_gold_paths_give_the_wrappers_results(make: Callable[..., SciWorldEnv], wrapper: Any, task: str) -> None:
     env = make()
     begin(env, wrapper, task)
     info = agree(env, wrapper, env.oracle())
@@ -103,7 +103,9 @@ def stray(env: SciWorldEnv, rng: random.Random) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("wandered", in_turns(WANDERED))
-def test_anything_else(make: Callable[..., SciWorldEnv], wrapper: Any, wandered: tuple[str, str]) -> None:
+def test_random_commands_give_the_wrappers_results(
+    make: Callable[..., SciWorldEnv], wrapper: Any, wandered: tuple[str, str]
+) -> None:
     task, simplifications = wandered
     env = make(simplifications=simplifications)
     begin(env, wrapper, task)

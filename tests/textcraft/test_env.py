@@ -49,7 +49,7 @@ def test_golden_transcripts_exist() -> None:
     assert {path.stem for path in GOLDEN} == {"textcraft", "textcraft_worlds"}
 
 
-def test_what_a_command_answers(env: TextCraftEnv) -> None:
+def test_replies_to_commands(env: TextCraftEnv) -> None:
     assert replies(
         env,
         "inventory",
@@ -83,7 +83,7 @@ def test_what_a_command_answers(env: TextCraftEnv) -> None:
         ("craft 4 torch using 2 coal", "Could not find a valid recipe for torch"),
     ],
 )
-def test_a_command_that_fails_is_not_invalid(env: TextCraftEnv, command: str, reply: str) -> None:
+def test_a_failed_command_is_not_invalid(env: TextCraftEnv, command: str, reply: str) -> None:
     env.step("get 2 coal")
     observation, reward, terminated, truncated, info = env.step(command)
     assert (observation, reward, terminated, truncated) == (reply, 0.0, False, False)
@@ -92,7 +92,7 @@ def test_a_command_that_fails_is_not_invalid(env: TextCraftEnv, command: str, re
 
 
 @pytest.mark.parametrize("action", ["", "look", "get 0 coal", "get coal", "craft stick", "craft stick using coal"])
-def test_what_is_no_action_is_invalid_and_changes_nothing(env: TextCraftEnv, action: str) -> None:
+def test_an_unknown_command_is_invalid_and_changes_nothing(env: TextCraftEnv, action: str) -> None:
     _, *_, before = env.step("get 2 coal")
     observation, reward, terminated, truncated, info = env.step(action)
     assert info["invalid_action"] == observation
@@ -121,7 +121,7 @@ def test_ingredients_may_be_split_and_mixed(env: TextCraftEnv) -> None:
     ]
 
 
-def test_the_amount_after_craft_is_only_a_claim(env: TextCraftEnv) -> None:
+def test_the_amount_after_craft_has_no_effect(env: TextCraftEnv) -> None:
     env.step("get 4 oak logs")
     assert replies(env, "craft 99 oak planks using 1 oak logs", "craft oak planks using 1 oak logs") == [
         "Crafted 4 oak planks",
@@ -138,7 +138,7 @@ def test_the_goal_ends_the_episode(env: TextCraftEnv) -> None:
 
 
 @given(st.lists(COMMANDS, max_size=30))
-def test_the_inventory_holds_positive_amounts_and_what_is_told(commands: list[str]) -> None:
+def test_the_inventory_has_positive_amounts_and_matches_the_replies(commands: list[str]) -> None:
     env = TextCraftEnv(goal="torch")
     env.reset(seed=0)
     total = 0
@@ -166,7 +166,7 @@ def test_equal_states_have_equal_keys() -> None:
     assert keys[0] == keys[1]
 
 
-def test_recipe_tree_for_a_viewer() -> None:
+def test_the_recipe_tree_in_info() -> None:
     env = TextCraftEnv(goal="oak fence", max_distractors=0)
     observation, info = env.reset(seed=0)
     tree = {recipe["item"]: recipe for recipe in info["recipe_tree"]}
@@ -182,7 +182,7 @@ def test_recipe_tree_for_a_viewer() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 3, 10, 1000])
-def test_distractors_are_at_most_what_was_asked(most: int) -> None:
+def test_distractors_are_limited(most: int) -> None:
     env = TextCraftEnv(goal="torch", max_distractors=most)
     observation, info = env.reset(seed=0)
     shown = observation.split("\n\n")[0].splitlines()[1:]
@@ -194,7 +194,7 @@ def test_distractors_are_at_most_what_was_asked(most: int) -> None:
 
 
 @pytest.mark.parametrize("worlds", ["fictional", "invented"])
-def test_other_worlds_say_which_items_are_of_a_kind(worlds: Any) -> None:
+def test_other_worlds_list_the_kinds_of_items(worlds: Any) -> None:
     env = TextCraftEnv(worlds=worlds, goal="stick", max_distractors=0)
     observation, info = env.reset(seed=4)
     recipes, kinds, goal = observation.split("\n\n")
@@ -207,7 +207,7 @@ def test_other_worlds_say_which_items_are_of_a_kind(worlds: Any) -> None:
     assert "Kinds" not in plain
 
 
-def test_a_fixed_goal() -> None:
+def test_a_fixed_goal_is_used_in_every_episode() -> None:
     env = TextCraftEnv(goal="Minecraft:Oak_Plank", split="train")
     assert {env.reset()[1]["task_id"] for _ in range(5)} == {env.reset()[1]["task_id"]}
     assert env.task is not None and env.task.goal == "craft oak planks"
@@ -233,12 +233,12 @@ def test_a_fixed_goal() -> None:
         ({"recipe_table": "no/such/table.json"}, TaskTableError, "cannot read the recipe table 'no/such/table.json'"),
     ],
 )
-def test_arguments_that_cannot_be(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         TextCraftEnv(**arguments)
 
 
-def test_a_table_of_ones_own(table: Any, written: Any) -> None:
+def test_a_custom_recipe_table(table: Any, written: Any) -> None:
     path = Path(written(table))
     env = gym.make("AgentGym/TextCraft-v0", recipe_table=path, goal="cup", split=None).unwrapped
     assert isinstance(env, TextCraftEnv)
@@ -254,7 +254,7 @@ def test_a_table_of_ones_own(table: Any, written: Any) -> None:
     ]
 
 
-def test_pickling_leaves_the_world_behind() -> None:
+def test_pickles_are_small() -> None:
     env = TextCraftEnv(worlds="fictional")
     env.reset(seed=0)
     env.step("get 1 coal")
@@ -291,7 +291,7 @@ def test_ansi_render() -> None:
     assert len(text.splitlines()) == 5 + 10
 
 
-def test_nothing_is_loaded_on_import() -> None:
+def test_the_import_loads_nothing_heavy() -> None:
     code = "import sys, agentgym_envs; print([m for m in sys.modules if 'textcraft' in m])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 

@@ -25,36 +25,36 @@ def test_names_are_one_to_one(world: int, kind: Worlds) -> None:
 
 
 @given(WORLD)
-def test_fictional_names_are_the_real_ones_exchanged(world: int) -> None:
-    book = load_recipe_book()
-    names, real = every_name(make_names(book, "fictional", world)), every_name(real_names(book))
-    assert sorted(names[: book.size]) == sorted(real[: book.size])
-    assert sorted(names[book.size :]) == sorted(real[book.size :])
+def test_fictional_names_are_shuffled_real_names(world: int) -> None:
+    recipe_book = load_recipe_book()
+    names, real = every_name(make_names(recipe_book, "fictional", world)), every_name(real_names(recipe_book))
+    assert sorted(names[: recipe_book.size]) == sorted(real[: recipe_book.size])
+    assert sorted(names[recipe_book.size :]) == sorted(real[recipe_book.size :])
     assert sum(new == old for new, old in zip(names, real, strict=True)) < 20
 
 
 @given(WORLD)
 def test_invented_names_are_not_real(world: int) -> None:
-    book = load_recipe_book()
-    names = every_name(make_names(book, "invented", world))
-    assert not set(names) & set(every_name(real_names(book)))
+    recipe_book = load_recipe_book()
+    names = every_name(make_names(recipe_book, "invented", world))
+    assert not set(names) & set(every_name(real_names(recipe_book)))
     assert all(re.fullmatch("([bdfgklmnprstvz][aeiou]){3}", name) for name in names)
 
 
 @pytest.mark.parametrize("kind", ["fictional", "invented"])
-def test_worlds_differ_and_stay(kind: Worlds, book: RecipeBook) -> None:
-    worlds = [tuple(every_name(make_names(book, kind, world))) for world in range(200)]
+def test_worlds_differ_and_are_stable(kind: Worlds, recipe_book: RecipeBook) -> None:
+    worlds = [tuple(every_name(make_names(recipe_book, kind, world))) for world in range(200)]
     assert len(set(worlds)) == 200
-    names = make_names(book, kind, 77)
+    names = make_names(recipe_book, kind, 77)
     make_names.cache_clear()
-    assert every_name(make_names(book, kind, 77)) == every_name(names)
+    assert every_name(make_names(recipe_book, kind, 77)) == every_name(names)
     assert every_name(pickle.loads(pickle.dumps(names))) == every_name(names)
 
 
-def test_frozen_names(book: RecipeBook) -> None:
-    """These must never change: the tasks of fictional worlds are made of them."""
-    assert every_name(make_names(book, "fictional", 0))[:3] == FICTIONAL
-    assert every_name(make_names(book, "invented", 2_000_000))[:3] == INVENTED
+def test_names_of_fictional_worlds_are_frozen(recipe_book: RecipeBook) -> None:
+    """These must never change, because the tasks of fictional worlds use them."""
+    assert every_name(make_names(recipe_book, "fictional", 0))[:3] == FICTIONAL
+    assert every_name(make_names(recipe_book, "invented", 2_000_000))[:3] == INVENTED
 
 
 FICTIONAL = ["green concrete powder", "acacia stairs", "netherite block"]
@@ -75,19 +75,19 @@ INVENTED = ["nokoge", "titepo", "dikaba"]
         ("iron bar", "iron bars"),
     ],
 )
-def test_singular_and_plural(text: str, meant: str, book: RecipeBook) -> None:
-    names = real_names(book)
+def test_singular_and_plural_are_accepted(text: str, meant: str, recipe_book: RecipeBook) -> None:
+    names = real_names(recipe_book)
     ref = names.find(text)
     assert ref is not None and names.name_of(ref) == meant
 
 
 @pytest.mark.parametrize("text", ["", "planks", "plank", "wool", "s", "oak", "glas", "oak planks s", "oak plankss"])
-def test_unknown_names(text: str, book: RecipeBook) -> None:
-    assert real_names(book).find(text) is None
+def test_unknown_names_are_not_found(text: str, recipe_book: RecipeBook) -> None:
+    assert real_names(recipe_book).find(text) is None
 
 
-def test_invented_plural(book: RecipeBook) -> None:
-    names = make_names(book, "invented", 5)
+def test_the_plural_of_an_invented_name_is_accepted(recipe_book: RecipeBook) -> None:
+    names = make_names(recipe_book, "invented", 5)
     assert names.find(names.name_of(3) + "s") == 3
     assert names.find(names.name_of(3) + "ss") is None
     assert names.find(names.name_of(3) + "x") is None

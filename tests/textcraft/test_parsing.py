@@ -31,7 +31,7 @@ def test_spellings_of_craft(command: str, parsed: Craft) -> None:
 
 
 @pytest.mark.parametrize("command", ["inventory", "Inventory.", " INVENTORY "])
-def test_inventory(command: str) -> None:
+def test_spellings_of_inventory(command: str) -> None:
     assert parse(command) == Inventory()
 
 
@@ -55,7 +55,7 @@ def test_inventory(command: str) -> None:
         "look",
     ],
 )
-def test_what_is_no_command(command: str) -> None:
+def test_other_texts_are_invalid(command: str) -> None:
     with pytest.raises(InvalidAction) as caught:
         parse(command)
     assert str(caught.value) == f"Could not execute {echo(command)}"
@@ -71,7 +71,7 @@ def test_what_is_no_command(command: str) -> None:
         ("craft stick using two oak planks", "two oak planks"),
     ],
 )
-def test_what_is_no_ingredient(command: str, part: str) -> None:
+def test_malformed_ingredients_are_invalid(command: str, part: str) -> None:
     with pytest.raises(InvalidAction) as caught:
         parse(command)
     assert str(caught.value) == f"Wrong item format: {part}"
@@ -79,7 +79,7 @@ def test_what_is_no_ingredient(command: str, part: str) -> None:
 
 @pytest.mark.parametrize("amount", ["0", "0000", "-1", "+1", "10000", "1.5", "1e3", "9" * 16_000, "1,000", "٣"])
 @pytest.mark.parametrize("command", ["get {} oak logs", "craft {} stick using 2 oak planks", "craft stick using {} x"])
-def test_amounts_out_of_range(command: str, amount: str) -> None:
+def test_amounts_out_of_range_are_invalid(command: str, amount: str) -> None:
     begun = time.process_time()
     with pytest.raises(InvalidAction, match=r"Could not execute|Wrong item format"):
         parse(command.format(amount))
@@ -93,7 +93,7 @@ def test_an_amount_out_of_range_is_explained() -> None:
 
 
 @given(st.text() | st.text(alphabet="get craft using inventory 0123456789,._\n"))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         action = parse(text)
     except InvalidAction as error:
@@ -104,7 +104,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @given(st.text(st.characters(categories=["Cs", "Ll", "Zs", "Cc"]), max_size=300))
-def test_an_echo_can_be_shown(text: str) -> None:
+def test_an_echo_can_be_encoded(text: str) -> None:
     shown = echo(text)
     shown.encode()
     assert len(shown) <= 123

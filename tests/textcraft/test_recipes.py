@@ -10,41 +10,43 @@ from agentgym_envs.textcraft.names import real_names
 from agentgym_envs.textcraft.recipes import BUILT_IN, RecipeBook, load_recipe_book
 
 
-def test_the_table_is_the_one_that_was_derived() -> None:
+def test_the_recipe_table_is_unchanged() -> None:
     expected = "07f1c03181b2741cd512d52d98b4cc5c0a7c1e8db623108b8faf2c165c806bc9"
     assert hashlib.sha256(BUILT_IN.read_bytes()).hexdigest() == expected == load_recipe_book().digest
 
 
-def test_counts(book: RecipeBook) -> None:
-    assert len(book.recipes) == 613
-    assert len(book.items) == 676
-    assert sum(book.base) == 132
-    assert len(book.tags) == 23
-    assert Counter(book.depth[goal] for goal in book.goals) == {1: 125, 2: 291, 3: 117, 4: 11}
+def test_the_built_in_book_has_the_published_counts(recipe_book: RecipeBook) -> None:
+    assert len(recipe_book.recipes) == 613
+    assert len(recipe_book.items) == 676
+    assert sum(recipe_book.base) == 132
+    assert len(recipe_book.tags) == 23
+    assert Counter(recipe_book.depth[goal] for goal in recipe_book.goals) == {1: 125, 2: 291, 3: 117, 4: 11}
 
 
-def test_references_keep_the_tables_facts(book: RecipeBook, raw: Any) -> None:
+def test_references_match_the_table(recipe_book: RecipeBook, raw: Any) -> None:
     def name(ref: int) -> str:
-        return book.items[ref] if ref < book.size else "#" + book.tags[ref - book.size]
+        return recipe_book.items[ref] if ref < recipe_book.size else "#" + recipe_book.tags[ref - recipe_book.size]
 
-    for recipe, row in zip(book.recipes, raw["recipes"], strict=True):
+    for recipe, row in zip(recipe_book.recipes, raw["recipes"], strict=True):
         assert [name(recipe.item), recipe.makes, [[name(ref), n] for ref, n in recipe.parts]] == row[1:4]
-    assert {name(tag)[1:]: [name(ref) for ref in members] for tag, members in book.members.items()} == raw["tags"]
-    assert [book.items[ref] for ref in range(book.size) if book.base[ref]] == raw["base_items"]
+    assert {name(tag)[1:]: [name(ref) for ref in members] for tag, members in recipe_book.members.items()} == raw[
+        "tags"
+    ]
+    assert [recipe_book.items[ref] for ref in range(recipe_book.size) if recipe_book.base[ref]] == raw["base_items"]
 
 
-def test_order_puts_ingredients_first(book: RecipeBook) -> None:
-    for recipe in book.recipes:
-        assert all(book.order[ref] < book.order[recipe.item] for ref, _ in recipe.parts)
-    for tag, members in book.members.items():
-        assert all(book.order[ref] < book.order[tag] for ref in members)
+def test_the_order_puts_ingredients_first(recipe_book: RecipeBook) -> None:
+    for recipe in recipe_book.recipes:
+        assert all(recipe_book.order[ref] < recipe_book.order[recipe.item] for ref, _ in recipe.parts)
+    for tag, members in recipe_book.members.items():
+        assert all(recipe_book.order[ref] < recipe_book.order[tag] for ref in members)
 
 
-def test_needed_and_distractors_of_a_goal(book: RecipeBook) -> None:
-    line, torch = real_names(book).line, book.items.index("torch")
+def test_needed_recipes_and_distractors_of_a_goal(recipe_book: RecipeBook) -> None:
+    line, torch = real_names(recipe_book).line, recipe_book.items.index("torch")
     woods = {"acacia": "logs", "birch": "logs", "dark oak": "logs", "jungle": "logs", "oak": "logs", "spruce": "logs"}
     woods |= {"crimson": "stems", "warped": "stems"}
-    assert sorted(line(number) for number in book.needed(torch)) == sorted(
+    assert sorted(line(number) for number in recipe_book.needed(torch)) == sorted(
         [
             "craft 4 torch using 1 stick, 1 coal",
             "craft 1 stick using 2 bamboo",
@@ -52,35 +54,35 @@ def test_needed_and_distractors_of_a_goal(book: RecipeBook) -> None:
             *(f"craft 4 {wood} planks using 1 {wood} {logs}" for wood, logs in woods.items()),
         ]
     )
-    assert line(book.distractors(torch)[0]) == "craft 3 acacia fence using 2 stick, 4 acacia planks"
-    shown, others = set(book.needed(torch)), set(book.distractors(torch))
+    assert line(recipe_book.distractors(torch)[0]) == "craft 3 acacia fence using 2 stick, 4 acacia planks"
+    shown, others = set(recipe_book.needed(torch)), set(recipe_book.distractors(torch))
     assert not shown & others
-    used = {ref for number in shown for ref, _ in book.recipes[number].parts}
-    assert all(any(ref in used for ref, _ in book.recipes[number].parts) for number in others)
+    used = {ref for number in shown for ref, _ in recipe_book.recipes[number].parts}
+    assert all(any(ref in used for ref, _ in recipe_book.recipes[number].parts) for number in others)
 
 
-def test_match_takes_a_tag_in_any_mixture(book: RecipeBook) -> None:
-    item = book.items.index
+def test_match_accepts_any_mix_for_a_tag(recipe_book: RecipeBook) -> None:
+    item = recipe_book.items.index
     stick, oak, birch = item("stick"), item("oak_planks"), item("birch_planks")
-    assert book.match(stick, {oak: 2}) == book.match(stick, {oak: 1, birch: 1})
-    assert book.match(stick, {oak: 1}) is None
-    assert book.match(stick, {oak: 2, birch: 1}) is None
-    assert book.match(stick, {oak: 1, item("stone"): 1}) is None
-    assert book.match(stick, {}) is None
-    assert book.match(item("stone"), {oak: 2}) is None
+    assert recipe_book.match(stick, {oak: 2}) == recipe_book.match(stick, {oak: 1, birch: 1})
+    assert recipe_book.match(stick, {oak: 1}) is None
+    assert recipe_book.match(stick, {oak: 2, birch: 1}) is None
+    assert recipe_book.match(stick, {oak: 1, item("stone"): 1}) is None
+    assert recipe_book.match(stick, {}) is None
+    assert recipe_book.match(item("stone"), {oak: 2}) is None
 
 
-def test_match_tells_an_item_from_the_tag_it_carries(table: Any, written: Any) -> None:
-    book = load_recipe_book(written(table))
-    tray, board, plank, cup = (book.items.index(name) for name in ("tray", "board", "plank", "cup"))
+def test_match_distinguishes_an_item_from_its_tag(table: Any, written: Any) -> None:
+    recipe_book = load_recipe_book(written(table))
+    tray, board, plank, cup = (recipe_book.items.index(name) for name in ("tray", "board", "plank", "cup"))
     for boards in (1, 2, 4):
-        assert book.match(tray, {board: boards, plank: 4 - boards, cup: 2} if boards < 4 else {board: 4, cup: 2})
-    assert book.match(tray, {plank: 4, cup: 2}) is None
-    assert book.match(tray, {board: 5, cup: 2}) is None
-    assert book.match(tray, {board: 4, cup: 3}) is None
+        assert recipe_book.match(tray, {board: boards, plank: 4 - boards, cup: 2} if boards < 4 else {board: 4, cup: 2})
+    assert recipe_book.match(tray, {plank: 4, cup: 2}) is None
+    assert recipe_book.match(tray, {board: 5, cup: 2}) is None
+    assert recipe_book.match(tray, {board: 4, cup: 3}) is None
 
 
-def test_pickling_a_book_names_its_file(table: Any, written: Any) -> None:
+def test_a_pickled_book_refers_to_its_file(table: Any, written: Any) -> None:
     assert pickle.loads(pickle.dumps(load_recipe_book())) is load_recipe_book()
     assert len(pickle.dumps(load_recipe_book())) < 300
     path = written(table)
@@ -141,18 +143,16 @@ def test_malformed_tables_are_refused(message: str, table: Any, written: Any) ->
     assert "table.json" in str(caught.value)
 
 
-def test_a_relative_path_is_found_again_from_elsewhere(
-    table: Any, written: Any, monkeypatch: Any, tmp_path: Any
-) -> None:
+def test_a_relative_path_works_from_another_folder(table: Any, written: Any, monkeypatch: Any, tmp_path: Any) -> None:
     written(table)
     monkeypatch.chdir(tmp_path)
-    book = load_recipe_book("table.json")
-    pickled = pickle.dumps(book)
+    recipe_book = load_recipe_book("table.json")
+    pickled = pickle.dumps(recipe_book)
     monkeypatch.chdir("/")
-    assert pickle.loads(pickled) is book
+    assert pickle.loads(pickled) is recipe_book
 
 
-def test_a_table_that_cannot_be_read(tmp_path: Any) -> None:
+def test_an_unreadable_table_is_refused(tmp_path: Any) -> None:
     with pytest.raises(TaskTableError, match=r"cannot read .*No such file"):
         load_recipe_book(str(tmp_path / "none.json"))
     with pytest.raises(TaskTableError, match="cannot read"):

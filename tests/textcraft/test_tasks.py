@@ -22,30 +22,30 @@ DIGESTS: dict[Worlds, str] = {
 
 
 @pytest.mark.parametrize("worlds", DIGESTS)
-def test_digests_are_frozen(worlds: Worlds, book: RecipeBook) -> None:
+def test_digests_are_frozen(worlds: Worlds, recipe_book: RecipeBook) -> None:
     """If this fails, tasks have changed: raise the version of the table, and say so in CHANGELOG.md."""
-    assert make_tasks(book, worlds).digest == DIGESTS[worlds]
+    assert make_tasks(recipe_book, worlds).digest == DIGESTS[worlds]
 
 
-def test_the_frozen_file_is_what_the_book_gives(book: RecipeBook) -> None:
+def test_the_frozen_tasks_equal_the_derived_ones(recipe_book: RecipeBook) -> None:
     rows = [json.loads(line) for line in FROZEN.read_text().splitlines()]
-    assert rows == [asdict(task) for task in derive_tasks(book)]
+    assert rows == [asdict(task) for task in derive_tasks(recipe_book)]
 
 
-def test_the_order_of_goals_is_the_tables(raw: Any, book: RecipeBook) -> None:
+def test_goals_are_in_table_order(raw: Any, recipe_book: RecipeBook) -> None:
     goals = [goal for depth in ("1", "2", "3", "4") for goal in raw["goals"][depth]]
-    assert [task.data["item"] for task in make_tasks(book, "real").sample()] == goals
-    assert [task.id for task in make_tasks(book, "real").sample()] == [f"textcraft/{n}" for n in range(544)]
+    assert [task.data["item"] for task in make_tasks(recipe_book, "real").sample()] == goals
+    assert [task.id for task in make_tasks(recipe_book, "real").sample()] == [f"textcraft/{n}" for n in range(544)]
 
 
-def test_a_task_by_hand(book: RecipeBook) -> None:
-    task = make_tasks(book, "real").get("textcraft/0")
+def test_an_example_task(recipe_book: RecipeBook) -> None:
+    task = make_tasks(recipe_book, "real").get("textcraft/0")
     assert (task.group, task.goal) == ("depth-1", "craft acacia planks")
     assert task.data == {"item": "acacia_planks", "depth": 1, "plan_length": 2}
 
 
-def test_splits(book: RecipeBook) -> None:
-    tasks = make_tasks(book, "real").sample()
+def test_splits_by_depth(recipe_book: RecipeBook) -> None:
+    tasks = make_tasks(recipe_book, "real").sample()
     items = {split: {task.data["item"] for task in tasks if task.split == split} for split in SPLITS}
     assert (
         not items["train"] & items["test"] | items["train"] & items["validation"] | items["test"] & items["validation"]
@@ -67,8 +67,8 @@ def test_splits(book: RecipeBook) -> None:
 
 
 @pytest.fixture(params=["fictional", "invented"])
-def tasks(request: pytest.FixtureRequest, book: RecipeBook) -> TaskSet:
-    return make_tasks(book, request.param)
+def tasks(request: pytest.FixtureRequest, recipe_book: RecipeBook) -> TaskSet:
+    return make_tasks(recipe_book, request.param)
 
 
 def world_of(task_id: str) -> int:
@@ -76,16 +76,16 @@ def world_of(task_id: str) -> int:
 
 
 def test_worlds_of_different_splits_are_disjoint(tasks: TaskSet) -> None:
-    for place, split in enumerate(SPLITS):
+    for index, split in enumerate(SPLITS):
         drawn = [tasks.draw(key * 7919, split=split) for key in range(500)]
         taken = tasks.sample(500, split=split, seed=3)
         assert {task.split for task in [*drawn, *taken]} == {split}
         worlds = {world_of(task.id) for task in [*drawn, *taken]}
-        assert place * 1_000_000 <= min(worlds) and max(worlds) < (place + 1) * 1_000_000
+        assert index * 1_000_000 <= min(worlds) and max(worlds) < (index + 1) * 1_000_000
         assert len(worlds) > 980
 
 
-def test_take_gives_distinct_worlds_and_spreads_over_the_goals(tasks: TaskSet) -> None:
+def test_sample_uses_distinct_worlds_and_all_goals(tasks: TaskSet) -> None:
     taken = tasks.sample(600, split="test", groups=("depth-1",), seed=5)
     assert len({world_of(task.id) for task in taken}) == 600
     assert {task.group for task in taken} == {"depth-1"}
@@ -96,7 +96,7 @@ def test_take_gives_distinct_worlds_and_spreads_over_the_goals(tasks: TaskSet) -
     assert tasks.sample(0, split="train") == []
 
 
-def test_a_set_without_end_cannot_be_taken_whole(tasks: TaskSet) -> None:
+def test_a_very_large_set_cannot_be_sampled_completely(tasks: TaskSet) -> None:
     with pytest.raises(UsageError, match="all tasks were asked for"):
         tasks.sample(split="test")
     with pytest.raises(UsageError, match="1000001 tasks were asked for"):
@@ -106,7 +106,7 @@ def test_a_set_without_end_cannot_be_taken_whole(tasks: TaskSet) -> None:
 
 
 @pytest.mark.slow
-def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
+def test_draw_is_uniform_over_worlds_and_goals(tasks: TaskSet) -> None:
     drawn = [tasks.draw(key, split="train") for key in range(5_000)]
     assert len({task.id for task in drawn}) > 4_990
     assert len({task.id.split("/")[2] for task in drawn}) > 540
@@ -131,7 +131,7 @@ def test_draw_covers_worlds_and_goals_evenly(tasks: TaskSet) -> None:
         "/ 1/0",
     ],
 )
-def test_ids_of_missing_tasks(tasks: TaskSet, rest: str) -> None:
+def test_unknown_ids_are_refused(tasks: TaskSet, rest: str) -> None:
     with pytest.raises(UnknownTask, match=f"for example '{tasks.name}/0/0'"):
         tasks.get(tasks.name + rest)
     with pytest.raises(UnknownTask):
@@ -140,29 +140,29 @@ def test_ids_of_missing_tasks(tasks: TaskSet, rest: str) -> None:
 
 @given(st.integers(0, 2_999_999), st.integers(0, 543), st.sampled_from(["fictional", "invented"]))
 def test_a_task_keeps_the_structure_and_hides_the_real_name(world: int, goal: int, worlds: Worlds) -> None:
-    book = load_recipe_book()
-    real, tasks = make_tasks(book, "real").sample()[goal], make_tasks(book, worlds)
+    recipe_book = load_recipe_book()
+    real, tasks = make_tasks(recipe_book, "real").sample()[goal], make_tasks(recipe_book, worlds)
     task = tasks.get(f"textcraft-{worlds}/{world}/{goal}")
     assert tasks.get(task.id) == task
     assert task.group == real.group
     assert {**task.data, "item": "", "world": 0} == {**real.data, "item": "", "world": 0}
     assert task.goal == f"craft {task.data['item'].replace('_', ' ')}"
-    assert tasks.names(task).name_of(book.goals[goal]) == task.goal.removeprefix("craft ")
+    assert tasks.names(task).name_of(recipe_book.goals[goal]) == task.goal.removeprefix("craft ")
     assert worlds == "fictional" or real.data["item"] not in json.dumps(asdict(task))
 
 
-def test_tasks_are_pickled_by_name(book: RecipeBook) -> None:
+def test_tasks_are_pickled_by_name(recipe_book: RecipeBook) -> None:
     for worlds in DIGESTS:
-        tasks = make_tasks(book, worlds)
+        tasks = make_tasks(recipe_book, worlds)
         assert pickle.loads(pickle.dumps(tasks)) is tasks
         assert len(pickle.dumps(tasks)) < 400
 
 
-def test_tasks_of_a_table_of_ones_own(table: Any, written: Any) -> None:
-    book = load_recipe_book(written(table))
-    tasks = make_tasks(book, "real")
-    name = f"textcraft-{book.digest[:8]}"
+def test_tasks_of_a_custom_table(table: Any, written: Any) -> None:
+    recipe_book = load_recipe_book(written(table))
+    tasks = make_tasks(recipe_book, "real")
+    name = f"textcraft-{recipe_book.digest[:8]}"
     assert [task.id for task in tasks.sample()] == [f"{name}/{n}" for n in range(4)]
     assert [task.goal for task in tasks.sample()] == ["craft board", "craft plank", "craft tray", "craft cup"]
     assert [task.data["plan_length"] for task in tasks.sample()] == [2, 2, 2, 3]
-    assert make_tasks(book, "invented").draw(0).id.startswith(f"{name}-invented/")
+    assert make_tasks(recipe_book, "invented").draw(0).id.startswith(f"{name}-invented/")

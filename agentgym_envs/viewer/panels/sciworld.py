@@ -64,7 +64,7 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
 
 def _finish(states: list[State], trajectory: Trajectory) -> list[State]:
     """Add the known open doors, the numbers of the record, and the shared part."""
-    from agentgym_envs.sciworld.rooms import ROOMS, way
+    from agentgym_envs.sciworld.rooms import ROOMS, route
 
     doors = dict[tuple[str, str], bool]()
     for number, state in enumerate(states):
@@ -75,14 +75,14 @@ def _finish(states: list[State], trajectory: Trajectory) -> list[State]:
         info = trajectory.turns[number - 1].info if number else {}
         state["moves"] = info.get("moves")
         state["score"] = info.get("score", 0.0 if number == 0 else state["score"])
-    ways = [[a, b] for a in ROOMS for b in ROOMS if a < b and len(way(a, b)) == 1]
+    ways = [[a, b] for a in ROOMS for b in ROOMS if a < b and len(route(a, b)) == 1]
     states[0]["shared"] = {"rooms": list(ROOMS), "ways": ways}
     return states
 
 
 def _news(text: str, last: State) -> State:
     """The changes of the state in an observation."""
-    from agentgym_envs.sciworld.rooms import room_told
+    from agentgym_envs.sciworld.rooms import room_in
 
     if _ROOM.search(text[:_HEAD]):
         return _seen(text)
@@ -91,7 +91,7 @@ def _news(text: str, last: State) -> State:
     if moved := _TAKEN.match(text) or _LEFT.match(text):
         others = [thing for thing in last["inventory"] if thing != moved[1]]
         return {"here": {}, "inventory": [*others, moved[1]] if _TAKEN.match(text) else others}
-    room = room_told(text[:_HEAD])
+    room = room_in(text[:_HEAD])
     return {"room": room, "here": {}, "things": []} if room and room != last["room"] else {"here": {}}
 
 

@@ -1,4 +1,4 @@
-"""Members of projects and groups: who they are, and who may change what."""
+"""Members of projects and groups, and changes of their roles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TABLES = {Project: ("code_members", "project"), Group: ("code_group_members", "
 
 
 def members(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
-    """The members of a project or group itself, the mightiest first."""
+    """Return the direct members of a project or group, most powerful first."""
     table, column = _TABLES[type(of)]
     ranks = " ".join(f"WHEN '{role}' THEN {rank}" for rank, role in enumerate(ROLES))
     return context.rows(
@@ -23,7 +23,7 @@ def members(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
 
 
 def people_of(context: RequestContext, project: Project) -> list[sqlite3.Row]:
-    """Everybody who belongs to a project, by itself or its group: whom one can ask for something."""
+    """Return the direct members of a project and those of its group."""
     return context.rows(
         """SELECT a.* FROM code_accounts a WHERE a.id IN (SELECT account FROM code_members WHERE project = ?1
         UNION SELECT account FROM code_group_members WHERE namespace = ?2) ORDER BY a.name""",
@@ -32,7 +32,7 @@ def people_of(context: RequestContext, project: Project) -> list[sqlite3.Row]:
 
 
 def outsiders(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]:
-    """Everybody who could be invited."""
+    """Return all accounts that could be invited."""
     table, column = _TABLES[type(of)]
     query = f"""SELECT * FROM code_accounts WHERE id NOT IN
     (SELECT account FROM {table} WHERE {column} = ?) ORDER BY name"""
@@ -40,27 +40,27 @@ def outsiders(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]
 
 
 def invite(context: RequestContext, of: Project | Group, name: str, role: str) -> str:
-    """Make somebody a member, by user name, e-mail or full name; returns what is wrong, "" if nothing is."""
-    found = context.rows(
+    """Add a member by user name, e-mail address or full name. Return an error message, or ""."""
+    accounts = context.rows(
         """SELECT * FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE
         OR name = ?1 COLLATE NOCASE""",
         name.removeprefix("@"),
     )
-    if len(found) != 1:
+    if len(accounts) != 1:
         return f"There is nobody called '{name}'." if name else "Say whom you want to invite."
     if role not in ROLES or not _may_give(of, role):
         return "Choose a role that you may give."
     table, column = _TABLES[type(of)]
-    if context.row(f"SELECT 1 FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], found[0]["id"]):
-        return f"{found[0]['name']} is already a member."
+    if context.row(f"SELECT 1 FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], accounts[0]["id"]):
+        return f"{accounts[0]['name']} is already a member."
     query = f"INSERT INTO {table} ({column}, account, role, since) VALUES (?, ?, ?, ?)"
-    context.write(query, of.row["id"], found[0]["id"], role, stamp())
-    context.flash(f"{found[0]['name']} was added as {role}.")
+    context.write(query, of.row["id"], accounts[0]["id"], role, stamp())
+    context.flash(f"{accounts[0]['name']} was added as {role}.")
     return ""
 
 
 def change(context: RequestContext, of: Project | Group, account: int, role: str) -> None:
-    """Give a member another role, or "" to remove them; says what came of it."""
+    """Change the role of a member, or remove them if the role is "". Shows the result as a message."""
     table, column = _TABLES[type(of)]
     member = context.one(
         f"""SELECT m.role, a.name FROM {table} m JOIN code_accounts a ON a.id = m.account
@@ -81,7 +81,7 @@ def change(context: RequestContext, of: Project | Group, account: int, role: str
 
 
 def _may_give(of: Project | Group, role: str) -> bool:
-    """Only owners make and unmake owners."""
+    """Return True if the visitor may grant or revoke the role. Only owners may do so with the role of owner."""
     return of.may("Owner" if role == "Owner" else "Maintainer")
 
 

@@ -1,4 +1,4 @@
-"""The site: its routes, who has an account, and what every page tells."""
+"""The code hosting site: its routes, accounts and layout."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _VIEWS = (
     views_settings,
     views_people,
 )
-"""Those with patterns for many paths come last; and the framework's own routes first, since `/{path}` fits them."""
+"""Modules with general path patterns come last. The framework's own routes come first, since `/{path}` matches them."""
 
 
 def _layout(context: RequestContext) -> Mapping[str, Any]:
-    """The visitor, and what waits for them."""
+    """Return the visitor, with counts of open issues, merge requests and to-dos."""
     if not context.account:
         return {"me": None}
     me = context.one(
@@ -68,19 +68,19 @@ def _layout(context: RequestContext) -> Mapping[str, Any]:
 
 
 def _pairs(rows: Sequence[Any], value: str, text: str) -> list[tuple[Any, Any]]:
-    """Two columns of rows, as options of a menu."""
+    """Return two columns of rows as options of a menu."""
     return [(row[value], row[text]) for row in rows]
 
 
 def _sorts(orders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
-    """The orders of a list, as options of a menu."""
+    """Return the sort orders of a list as options of a menu."""
     return [(name, text) for name, (text, _) in orders.items()]
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
     query = "SELECT id FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE"
-    found = database.execute(query, (name,)).fetchone()
-    return int(found[0]) if found else 0
+    row = database.execute(query, (name,)).fetchone()
+    return int(row[0]) if row else 0
 
 
 SITE = Site(

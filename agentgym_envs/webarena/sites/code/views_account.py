@@ -1,4 +1,4 @@
-"""The visitor's own account: profile, status and keys."""
+"""The account of the visitor: profile, status and SSH keys."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _KEY = re.compile(r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp256) [A-Za-z0-9+/=]{1
 
 @routes.get("/-/profile")
 def profile(context: RequestContext) -> Response:
-    """The form with what the visitor says of themselves."""
+    """Show the form of the profile."""
     return _profile_page(context, context.require_login())
 
 
 @routes.post("/-/profile")
 def save_profile(context: RequestContext) -> Response:
-    """Change it."""
+    """Save the profile."""
     account, form = context.require_login(), context.form
     values = {name: form.text(name, most=most) for name, _, most in _FIELDS} | {"bio": form.text("bio", most=250)}
     if not values["name"]:
@@ -41,14 +41,14 @@ def save_profile(context: RequestContext) -> Response:
 
 @routes.get("/-/status")
 def status(context: RequestContext) -> Response:
-    """The form for the status that shows beside the visitor's name."""
+    """Show the form of the status next to the visitor's name."""
     context.require_login()
     return context.page("status.html")
 
 
 @routes.post("/-/status")
 def save_status(context: RequestContext) -> Response:
-    """Set it, or clear it."""
+    """Set the status, or clear it."""
     account, clears = context.require_login(), context.form.is_checked("clear")
     text = "" if clears else context.form.text("status", most=100)
     busy = not clears and context.form.is_checked("busy")
@@ -59,13 +59,13 @@ def save_status(context: RequestContext) -> Response:
 
 @routes.get("/-/profile/keys")
 def keys(context: RequestContext) -> Response:
-    """The keys by which the visitor's machines are known."""
+    """List the SSH keys."""
     return _key_page(context, context.require_login())
 
 
 @routes.post("/-/profile/keys")
 def add_key(context: RequestContext) -> Response:
-    """Add one."""
+    """Add an SSH key."""
     account, form = context.require_login(), context.form
     key, expires = form.text("key"), form.text("expires")
     if not _KEY.fullmatch(key):
@@ -83,7 +83,7 @@ def add_key(context: RequestContext) -> Response:
 
 @routes.post("/-/profile/keys/{number:int}")
 def delete_key(context: RequestContext, number: int) -> Response:
-    """Remove one."""
+    """Delete an SSH key."""
     key = context.one("SELECT * FROM code_keys WHERE id = ?", number)
     context.require(key["account"] == context.require_login(), "This key is not yours.")
     context.write("DELETE FROM code_keys WHERE id = ?", number)

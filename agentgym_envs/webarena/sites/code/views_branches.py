@@ -14,7 +14,7 @@ routes = Routes()
 
 @routes.get("/{space}/{slug}/-/branches")
 def index(context: RequestContext, space: str, slug: str) -> Response:
-    """The branches with the last commit of each."""
+    """List the branches with their last commits."""
     project = find_project(context, space, slug)
     rows = context.rows(
         """SELECT b.*,
@@ -32,13 +32,13 @@ def index(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/branches/new")
 def new(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new branch."""
+    """Show the form for a branch."""
     return _form_page(context, find_project(context, space, slug, "Developer"))
 
 
 @routes.post("/{space}/{slug}/-/branches")
 def create(context: RequestContext, space: str, slug: str) -> Response:
-    """Start a branch where another is."""
+    """Create a branch from another one."""
     project, name = find_project(context, space, slug, "Developer"), context.form.text("name", most=200)
     origins = {row["name"]: row for row in repository.branches(context, project)}
     origin = origins.get(context.form.text("origin"))
@@ -67,7 +67,7 @@ def delete(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/branches/protect")
 def protect(context: RequestContext, space: str, slug: str) -> Response:
-    """Let only maintainers push to a branch, or all developers. The default branch is always protected."""
+    """Protect a branch, so that only maintainers can push, or unprotect it. The default branch is always protected."""
     project = find_project(context, space, slug, "Maintainer")
     branch = repository.branch_named(context, project, context.form.text("name", most=200))
     protects = int(context.form.text("protected") == "1")

@@ -1,10 +1,10 @@
-"""The history of branches: lists of commits, single commits, and who wrote how much."""
+"""History: lists of commits, single commits, and contributors."""
 
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.code import diffs, repository
 from agentgym_envs.webarena.sites.code.access import find_project
-from agentgym_envs.webarena.sites.code.lists import tidied
+from agentgym_envs.webarena.sites.code.lists import without_empty_fields
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import NotFound, Response
@@ -16,9 +16,9 @@ _COMMITS_PAGE, _PEOPLE_PAGE = 20, 12
 
 @routes.get("/{space}/{slug}/-/commits/{rest:path}")
 def index(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """The commits of a branch, or those that changed one of its files; of one author, or with a text."""
+    """List the commits of a branch or file, with filters by author and text."""
     project = find_project(context, space, slug)
-    if again := tidied(context):
+    if again := without_empty_fields(context):
         return again
     branch, path = repository.branch_and_path(context, project, rest)
     author, search = context.query.text("author", most=100), context.query.text("search", most=200)
@@ -39,7 +39,7 @@ def index(context: RequestContext, space: str, slug: str, rest: str) -> Response
 
 @routes.get("/{space}/{slug}/-/commit/{sha}")
 def show(context: RequestContext, space: str, slug: str, sha: str) -> Response:
-    """What a commit changed. Its name may be cut to eight letters or more."""
+    """Show the changes of a commit. The SHA may be abbreviated to eight characters or more."""
     project = find_project(context, space, slug)
     if not 7 < len(sha) < 41 or set(sha) - set("0123456789abcdef"):
         raise NotFound
@@ -56,7 +56,7 @@ def show(context: RequestContext, space: str, slug: str, sha: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/graphs/{rest:path}")
 def contributors(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """Who wrote a branch, by the number of their commits."""
+    """List the contributors to a branch by number of commits."""
     project = find_project(context, space, slug)
     branch, path = repository.branch_and_path(context, project, rest)
     if path:

@@ -1,4 +1,4 @@
-"""What is said about issues and merge requests."""
+"""Comments on issues and merge requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import attributes
-from agentgym_envs.webarena.sites.code.access import find_project, must_take_part
+from agentgym_envs.webarena.sites.code.access import find_project, require_participant
 from agentgym_envs.webarena.sites.code.attributes import KINDS
 from agentgym_envs.webarena.sites.code.views_issues import may_edit, set_state
 from agentgym_envs.webarena.sites.framework.context import RequestContext
@@ -18,11 +18,11 @@ routes = Routes()
 
 @routes.post("/{space}/{slug}/-/{kind}/{number:int}/comments")
 def add(context: RequestContext, space: str, slug: str, kind: str, number: int) -> Response:
-    """Say something; and close or open the issue with it, if the button says so."""
+    """Add a comment, and close or reopen the issue if the button says so."""
     if kind not in KINDS:
         raise NotFound
     project = find_project(context, space, slug)
-    account = must_take_part(context, project)
+    account = require_participant(context, project)
     item = attributes.details(context, project, KINDS[kind], number)
     text, then = context.form.text("text"), context.form.choice("then", ("closed", "open"))
     if not text:
@@ -38,16 +38,16 @@ def add(context: RequestContext, space: str, slug: str, kind: str, number: int) 
 
 @routes.get("/{space}/{slug}/-/notes/{note:int}/edit")
 def edit(context: RequestContext, space: str, slug: str, note: int) -> Response:
-    """The form with a comment of the visitor's own."""
+    """Show the form of a comment by the visitor."""
     project = find_project(context, space, slug)
     return context.page("comment_edit.html", project=project, comment=_own(context, project.id, note), error="")
 
 
 @routes.post("/{space}/{slug}/-/notes/{note:int}")
 def save(context: RequestContext, space: str, slug: str, note: int) -> Response:
-    """Change a comment, or delete it."""
+    """Save a comment, or delete it."""
     project = find_project(context, space, slug)
-    must_take_part(context, project)
+    require_participant(context, project)
     comment, text = _own(context, project.id, note), context.form.text("text")
     if context.form.is_checked("delete"):
         context.write("DELETE FROM code_comments WHERE id = ?", note)
@@ -62,12 +62,12 @@ def save(context: RequestContext, space: str, slug: str, note: int) -> Response:
 
 
 def _own(context: RequestContext, project: int, note: int) -> sqlite3.Row:
-    """A comment in a project by the visitor, with the number of what it is about."""
-    found = context.one(
+    """Return a comment by the visitor, with the number of its issue or merge request."""
+    comment = context.one(
         """SELECT c.*, COALESCE(i.number, r.number) AS number FROM code_comments c
         LEFT JOIN code_issues i ON i.id = c.issue LEFT JOIN code_merge_requests r ON r.id = c.merge_request
         WHERE c.id = ? AND COALESCE(i.project, r.project) = ?""",
         note, project,
     )  # fmt: skip
-    context.require(found["author"] == context.require_login(), "Only who wrote a comment may change it.")
-    return found
+    context.require(comment["author"] == context.require_login(), "Only who wrote a comment may change it.")
+    return comment

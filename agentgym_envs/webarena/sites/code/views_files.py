@@ -1,4 +1,4 @@
-"""Folders and files: looking at them, and changing them in the browser."""
+"""Folders and files: display, and changes in the browser."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _MOST_FILE = 50_000
 
 @routes.get("/{space}/{slug}/-/tree/{rest:path}")
 def tree(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """What lies in a folder of a branch."""
+    """List the entries of a folder."""
     project = find_project(context, space, slug)
     branch, path = repository.branch_and_path(context, project, rest)
     return context.page(
         "tree.html", entries=repository.listing(context, branch["id"], path),
-        last=_last(context, branch, path), **_place(context, project, branch, path),
+        last=_last(context, branch, path), **_location(context, project, branch, path),
     )  # fmt: skip
 
 
 @routes.get("/{space}/{slug}/-/blob/{rest:path}")
 def blob(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """A file."""
+    """Show a file."""
     project = find_project(context, space, slug)
     branch, path = repository.branch_and_path(context, project, rest)
     text = _text(context, branch, path)
@@ -39,13 +39,13 @@ def blob(context: RequestContext, space: str, slug: str, rest: str) -> Response:
     first = context.query.number("from", 1, least=1, most=max(len(lines), 1))
     return context.page(
         "blob.html", lines=lines[first - 1 :][:_SHOWN], first=first, total=len(lines), size=len(text.encode()),
-        last=_last(context, branch, path), shown=_SHOWN, text=text, **_place(context, project, branch, path),
+        last=_last(context, branch, path), shown=_SHOWN, text=text, **_location(context, project, branch, path),
     )  # fmt: skip
 
 
 @routes.get("/{space}/{slug}/-/blame/{rest:path}")
 def blame(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """Which commits wrote parts of a file, as far as is known of the text that it has now."""
+    """Show the commits that wrote parts of a file, as far as they are known for its current text."""
     project = find_project(context, space, slug)
     branch, path = repository.branch_and_path(context, project, rest)
     now = repository.files(context, branch["id"]).get(path)
@@ -55,13 +55,13 @@ def blame(context: RequestContext, space: str, slug: str, rest: str) -> Response
     touched = [(row, change) for row in rows for change in json.loads(row["changes"]) if change[0] == path]
     lines = repository.content(context, now).splitlines()
     return context.page(
-        "blame.html", parts_of_file=_parts(lines, touched, now), **_place(context, project, branch, path)
+        "blame.html", parts_of_file=_parts(lines, touched, now), **_location(context, project, branch, path)
     )
 
 
 @routes.get("/{space}/{slug}/-/raw/{rest:path}")
 def raw(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """A file's text and nothing else."""
+    """Return the text of a file."""
     project = find_project(context, space, slug)
     branch, path = repository.branch_and_path(context, project, rest)
     return RawResponse(_text(context, branch, path))
@@ -69,14 +69,14 @@ def raw(context: RequestContext, space: str, slug: str, rest: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/new/{rest:path}")
 def new(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """The form for a new file."""
+    """Show the form for a new file."""
     project, branch, path = _to_change(context, space, slug, rest)
     return _form_page(context, project, branch, path, {"file": "", "content": "", "message": "Add new file"}, new=True)
 
 
 @routes.post("/{space}/{slug}/-/new/{rest:path}")
 def create(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """Add a file by a commit."""
+    """Commit a new file."""
     project, branch, folder = _to_change(context, space, slug, rest)
     values = _values(context)
     path = f"{folder}/{values['file']}" if folder else values["file"]
@@ -92,7 +92,7 @@ def create(context: RequestContext, space: str, slug: str, rest: str) -> Respons
 
 @routes.get("/{space}/{slug}/-/edit/{rest:path}")
 def edit(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """The form with a file."""
+    """Show the form of a file."""
     project, branch, path = _to_change(context, space, slug, rest)
     values = {"file": path, "content": _text(context, branch, path), "message": f"Update {path.rpartition('/')[2]}"}
     return _form_page(context, project, branch, path, values, new=False)
@@ -100,7 +100,7 @@ def edit(context: RequestContext, space: str, slug: str, rest: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/edit/{rest:path}")
 def save(context: RequestContext, space: str, slug: str, rest: str) -> Response:
-    """Change a file by a commit; or delete it, if the button says so."""
+    """Commit a change of a file, or its deletion."""
     project, branch, path = _to_change(context, space, slug, rest)
     text, values, deletes = _text(context, branch, path), _values(context), context.form.is_checked("delete")
     if deletes:
@@ -115,7 +115,7 @@ def save(context: RequestContext, space: str, slug: str, rest: str) -> Response:
 
 
 def _to_change(context: RequestContext, space: str, slug: str, rest: str) -> tuple[Project, sqlite3.Row, str]:
-    """The project, branch and path of an address at which the visitor may commit."""
+    """Return the project, branch and path of a URL, if the visitor may commit there."""
     project = find_project(context, space, slug, "Developer")
     branch, path = repository.branch_and_path(context, project, rest)
     allowed = project.may("Maintainer") or not branch["protected"]
@@ -124,7 +124,7 @@ def _to_change(context: RequestContext, space: str, slug: str, rest: str) -> tup
 
 
 def _values(context: RequestContext) -> dict[str, str]:
-    """What the form has. A text ends with a line break, as files do."""
+    """Return the values of the form. The content ends with a line break."""
     given = [value for name, value in context.form if name == "content"]
     text = given[-1].replace("\r\n", "\n")[:_MOST_FILE] if given else ""
     text = text if not text or text.endswith("\n") else f"{text}\n"
@@ -142,7 +142,7 @@ def _text(context: RequestContext, branch: sqlite3.Row, path: str) -> str:
 
 
 def _last(context: RequestContext, branch: sqlite3.Row, path: str) -> sqlite3.Row | None:
-    """The last commit that changed a file or something in a folder."""
+    """Return the last commit that changed a file or something in a folder."""
     for row in repository.history(context, branch["id"], size=repository.MOST_COMMITS):
         names = [change[0] for change in json.loads(row["changes"])]
         if not path or any(name == path or name.startswith(f"{path}/") for name in names):
@@ -153,7 +153,7 @@ def _last(context: RequestContext, branch: sqlite3.Row, path: str) -> sqlite3.Ro
 def _parts(
     lines: list[str], touched: list[tuple[sqlite3.Row, list[Any]]], now: int
 ) -> list[tuple[sqlite3.Row | None, list[str]]]:
-    """Runs of lines with the newest commit that wrote them."""
+    """Return runs of lines with the newest commit that wrote them."""
     if not touched:
         return [(None, lines)]
     writers = [touched[-1][0] if touched[-1][1][4] == now else touched[0][0]] * len(lines)
@@ -169,10 +169,10 @@ def _parts(
     return parts[:40]
 
 
-def _place(context: RequestContext, project: Project, branch: sqlite3.Row, path: str) -> dict[str, Any]:
-    """What pages of the repository tell of where they are."""
+def _location(context: RequestContext, project: Project, branch: sqlite3.Row, path: str) -> dict[str, Any]:
+    """Return the values for the navigation of repository pages."""
     names = path.split("/") if path else []
-    crumbs = [(name, "/".join(names[: place + 1])) for place, name in enumerate(names)]
+    crumbs = [(name, "/".join(names[: index + 1])) for index, name in enumerate(names)]
     may_commit = project.may("Maintainer") or (project.may("Developer") and not branch["protected"])
     return {
         "project": project, "branch": branch, "branches": repository.branches(context, project), "path": path,
@@ -190,5 +190,5 @@ def _form_page(
     new: bool,
     error: str = "",
 ) -> Response:
-    place = _place(context, project, branch, path)
-    return context.page("file_edit.html", 422 if error else 200, values=values, new=new, error=error, **place)
+    index = _location(context, project, branch, path)
+    return context.page("file_edit.html", 422 if error else 200, values=values, new=new, error=error, **index)

@@ -1,9 +1,9 @@
-"""Groups: their list, new ones, their settings and members. A group's own page is in `views_people`."""
+"""Groups: list, creation, settings and members. The page of a group is in `views_people`."""
 
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.code import making, members
+from agentgym_envs.webarena.sites.code import members, project_lifecycle
 from agentgym_envs.webarena.sites.code.access import ROLES, Group, find_group
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
@@ -24,13 +24,13 @@ _RESERVED = (
     "starred",
     "static",
 )
-_VISIBLE_TO = [value for value, _ in making.VISIBILITIES]
+_VISIBLE_TO = [value for value, _ in project_lifecycle.VISIBILITIES]
 _MEMBERS_PAGE = 15
 
 
 @routes.get("/groups")
 def groups(context: RequestContext) -> Response:
-    """All groups that the visitor may see, their own first."""
+    """List the groups that the visitor may see, their own first."""
     rows = context.rows(
         """SELECT n.*, g.role, (SELECT COUNT(*) FROM code_projects p WHERE p.namespace = n.id) AS projects,
         (SELECT COUNT(*) FROM code_group_members x WHERE x.namespace = n.id) AS members
@@ -44,20 +44,20 @@ def groups(context: RequestContext) -> Response:
 
 @routes.get("/groups/new")
 def new(context: RequestContext) -> Response:
-    """The form for a new group."""
+    """Show the form for a group."""
     context.require_login()
     return _new_page(context)
 
 
 @routes.post("/groups")
 def create(context: RequestContext) -> Response:
-    """Add a group."""
+    """Create a group."""
     account, form = context.require_login(), context.form
     name = form.text("name", most=100)
-    path = form.text("path", most=100) or making.slug_of(name)
+    path = form.text("path", most=100) or project_lifecycle.slug_of(name)
     if not name:
         return _new_page(context, "The group needs a name.")
-    if not making.is_slug(path) or path.lower() in _RESERVED:
+    if not project_lifecycle.is_slug(path) or path.lower() in _RESERVED:
         return _new_page(context, "This address cannot be used for a group.")
     if context.row("SELECT 1 FROM code_namespaces WHERE path = ? COLLATE NOCASE", path):
         return _new_page(context, "This address is taken.")
@@ -74,13 +74,13 @@ def create(context: RequestContext) -> Response:
 
 @routes.get("/groups/{path}/-/edit")
 def edit(context: RequestContext, path: str) -> Response:
-    """The form with a group's settings."""
+    """Show the settings of a group."""
     return _edit_page(context, find_group(context, path, "Owner"))
 
 
 @routes.post("/groups/{path}/-/edit")
 def save(context: RequestContext, path: str) -> Response:
-    """Change name, description or visibility."""
+    """Save the name, description and visibility of a group."""
     group, form = find_group(context, path, "Owner"), context.form
     if not (name := form.text("name", most=100)):
         return _edit_page(context, group, "The group needs a name.")
@@ -95,13 +95,13 @@ def save(context: RequestContext, path: str) -> Response:
 
 @routes.get("/groups/{path}/-/group_members")
 def member_page(context: RequestContext, path: str) -> Response:
-    """Who is in a group."""
+    """List the members of a group."""
     return _member_page(context, find_group(context, path))
 
 
 @routes.post("/groups/{path}/-/group_members")
 def invite(context: RequestContext, path: str) -> Response:
-    """Add somebody."""
+    """Add a member."""
     group = find_group(context, path, "Maintainer")
     error = members.invite(context, group, context.form.text("user", most=200), context.form.text("role"))
     return _member_page(context, group, error) if error else Redirect(f"/groups/{path}/-/group_members")
@@ -109,7 +109,7 @@ def invite(context: RequestContext, path: str) -> Response:
 
 @routes.post("/groups/{path}/-/group_members/{account:int}")
 def change(context: RequestContext, path: str, account: int) -> Response:
-    """Give a member another role, or remove them."""
+    """Change the role of a member, or remove them."""
     context.require_login()
     group = find_group(context, path)
     members.change(
@@ -120,13 +120,17 @@ def change(context: RequestContext, path: str, account: int) -> Response:
 
 def _new_page(context: RequestContext, error: str = "") -> Response:
     return context.page(
-        "group_new.html", 422 if error else 200, error=error, form=context.form, visibilities=making.VISIBILITIES
+        "group_new.html",
+        422 if error else 200,
+        error=error,
+        form=context.form,
+        visibilities=project_lifecycle.VISIBILITIES,
     )
 
 
 def _edit_page(context: RequestContext, group: Group, error: str = "") -> Response:
     return context.page(
-        "group_edit.html", 422 if error else 200, group=group, error=error, visibilities=making.VISIBILITIES
+        "group_edit.html", 422 if error else 200, group=group, error=error, visibilities=project_lifecycle.VISIBILITIES
     )
 
 

@@ -1,9 +1,9 @@
-"""What a visitor sees first: their projects, groups, issues, merge requests and to-do list; and all projects."""
+"""The dashboard: projects, issues, merge requests and to-dos of the visitor; and the list of all projects."""
 
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.code import lists
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
@@ -22,10 +22,10 @@ WHERE t.account = ? AND t.done = ? ORDER BY t.moment DESC, t.id DESC LIMIT ? OFF
 
 @routes.get("/")
 def mine(context: RequestContext) -> Response:
-    """The projects that the visitor works on."""
+    """List the visitor's projects."""
     if not context.account:
         return Redirect("/explore")
-    where = Where(context.account)
+    where = QueryConditions(context.account)
     where.add(
         "(EXISTS (SELECT 1 FROM code_members m WHERE m.project = p.id AND m.account = ?1) OR EXISTS "
         "(SELECT 1 FROM code_group_members g WHERE g.namespace = p.namespace AND g.account = ?1))"
@@ -35,26 +35,26 @@ def mine(context: RequestContext) -> Response:
 
 @routes.get("/starred")
 def starred(context: RequestContext) -> Response:
-    """The projects to which the visitor gave a star."""
-    where = Where(context.require_login())
+    """List the projects that the visitor starred."""
+    where = QueryConditions(context.require_login())
     where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = ?1)")
     return _project_page(context, where, "Starred projects", "starred")
 
 
 @routes.get("/explore")
 def explore(context: RequestContext) -> Response:
-    """All projects that the visitor may see."""
-    return _project_page(context, Where(context.account), "Explore projects", "explore", "stars_desc")
+    """List all visible projects."""
+    return _project_page(context, QueryConditions(context.account), "Explore projects", "explore", "stars_desc")
 
 
 @routes.get("/dashboard/issues")
 def my_issues(context: RequestContext) -> Response:
-    """Issues of all projects that are assigned to the visitor, or opened by them."""
-    where = Where(context.require_login())
+    """List the issues in all projects that are assigned to the visitor or were created by them."""
+    where = QueryConditions(context.require_login())
     role = context.query.choice("scope", ("assigned", "created"), "assigned")
     where.add("i.assignee = ?1" if role == "assigned" else "i.author = ?1")
     tabs = (("assigned", "Assigned to you"), ("created", "Created by you"))
-    if again := lists.tidied(context):
+    if again := lists.without_empty_fields(context):
         return again
     return context.page(
         "my_list.html", heading="Issues", listed=lists.issues(context, where), states=lists.STATES,
@@ -64,13 +64,13 @@ def my_issues(context: RequestContext) -> Response:
 
 @routes.get("/dashboard/merge_requests")
 def my_requests(context: RequestContext) -> Response:
-    """Merge requests of all projects that wait for the visitor, or come from them."""
-    where = Where(context.require_login())
+    """List the merge requests in all projects that the visitor created, is assigned to, or should review."""
+    where = QueryConditions(context.require_login())
     role = context.query.choice("scope", ("assigned", "reviews", "created"), "assigned")
     review = "EXISTS (SELECT 1 FROM code_reviewers v WHERE v.merge_request = i.id AND v.account = ?1)"
     where.add({"assigned": "i.assignee = ?1", "reviews": review, "created": "i.author = ?1"}[role])
     tabs = (("assigned", "Assigned to you"), ("reviews", "Review requests for you"), ("created", "Created by you"))
-    if again := lists.tidied(context):
+    if again := lists.without_empty_fields(context):
         return again
     return context.page(
         "my_list.html", heading="Merge requests", listed=lists.requests(context, where), states=lists.REQUEST_STATES,
@@ -80,7 +80,7 @@ def my_requests(context: RequestContext) -> Response:
 
 @routes.get("/dashboard/todos")
 def todos(context: RequestContext) -> Response:
-    """The to-do list: what is to be done, or what was."""
+    """List the pending or the completed to-dos."""
     account = context.require_login()
     state = context.query.choice("state", ("pending", "done"), "pending")
     query = "SELECT COUNT(*), COALESCE(SUM(done), 0) FROM code_todos WHERE account = ?"
@@ -93,7 +93,7 @@ def todos(context: RequestContext) -> Response:
 
 @routes.post("/dashboard/todos/all")
 def all_done(context: RequestContext) -> Response:
-    """Everything on the list is done."""
+    """Mark all to-dos as done."""
     context.write("UPDATE code_todos SET done = 1 WHERE account = ? AND NOT done", context.require_login())
     context.flash("All to-do items are marked as done.")
     return Redirect("/dashboard/todos")
@@ -101,7 +101,7 @@ def all_done(context: RequestContext) -> Response:
 
 @routes.post("/dashboard/todos/{number:int}")
 def change_todo(context: RequestContext, number: int) -> Response:
-    """One thing is done, or is not after all."""
+    """Mark a to-do as done, or as pending again."""
     todo = context.one("SELECT * FROM code_todos WHERE id = ?", number)
     context.require(todo["account"] == context.require_login(), "This is not on your list.")
     done = int(context.form.text("done") == "1")
@@ -111,9 +111,9 @@ def change_todo(context: RequestContext, number: int) -> Response:
 
 
 def _project_page(
-    context: RequestContext, where: Where, heading: str, tab: str, order: str = "updated_desc"
+    context: RequestContext, where: QueryConditions, heading: str, tab: str, order: str = "updated_desc"
 ) -> Response:
-    if again := lists.tidied(context):
+    if again := lists.without_empty_fields(context):
         return again
     listed = lists.projects(context, where, order=order)
     return context.page(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import attributes, lists
-from agentgym_envs.webarena.sites.code.access import Project, find_project, must_have, must_take_part
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.access import Project, find_project, require_participant, require_role
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -17,13 +17,13 @@ MOST_TITLE = 255
 
 @routes.get("/{space}/{slug}/-/issues")
 def index(context: RequestContext, space: str, slug: str) -> Response:
-    """The issues, filtered and in order."""
+    """List the issues, with filters and sorting."""
     project = find_project(context, space, slug)
-    if again := lists.tidied(context):
+    if again := lists.without_empty_fields(context):
         return again
-    where = Where(context.account)
+    where = QueryConditions(context.account)
     where.add("i.project = {}", project.id)
-    listed = lists.issues(context, where, secret=project.is_at_least("Reporter"))
+    listed = lists.issues(context, where, include_confidential=project.is_at_least("Reporter"))
     return context.page(
         "issues.html", project=project, listed=listed, states=lists.STATES, orders=lists.ISSUE_ORDERS,
         kind="issues", choices=attributes.choices(context, project), **lists.filters(context, project.id, "issue"),
@@ -32,17 +32,17 @@ def index(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/issues/new")
 def new(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new issue."""
+    """Show the form for an issue."""
     project = find_project(context, space, slug)
-    must_take_part(context, project)
+    require_participant(context, project)
     return _form_page(context, project)
 
 
 @routes.post("/{space}/{slug}/-/issues")
 def create(context: RequestContext, space: str, slug: str) -> Response:
-    """Open an issue. Only who is at least Reporter may say more than title and text."""
+    """Create an issue. Attributes other than title, text and confidentiality require the role of reporter."""
     project = find_project(context, space, slug)
-    author, title = must_take_part(context, project), context.form.text("title", most=MOST_TITLE)
+    author, title = require_participant(context, project), context.form.text("title", most=MOST_TITLE)
     if error := problem(context):
         return _form_page(context, project, error)
     values = {"project": project.id, "number": attributes.next_number(context, "issue", project), "title": title}
@@ -58,7 +58,7 @@ def create(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/issues/{number:int}")
 def show(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """An issue with what is said about it."""
+    """Show an issue with its comments."""
     project = find_project(context, space, slug)
     issue = attributes.details(context, project, "issue", number)
     requests = context.rows("SELECT * FROM code_merge_requests WHERE closes = ? ORDER BY id", issue["id"])
@@ -72,7 +72,7 @@ def show(context: RequestContext, space: str, slug: str, number: int) -> Respons
 
 @routes.get("/{space}/{slug}/-/issues/{number:int}/edit")
 def edit(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """The form with title and text of an issue."""
+    """Show the form for the title and text of an issue."""
     project = find_project(context, space, slug)
     issue = attributes.details(context, project, "issue", number)
     context.require(may_edit(context, project, issue["author"]))
@@ -81,7 +81,7 @@ def edit(context: RequestContext, space: str, slug: str, number: int) -> Respons
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/edit")
 def save(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change title and text."""
+    """Save the title and text."""
     project = find_project(context, space, slug)
     issue = attributes.details(context, project, "issue", number)
     context.require(may_edit(context, project, issue["author"]))
@@ -95,7 +95,7 @@ def save(context: RequestContext, space: str, slug: str, number: int) -> Respons
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/state")
 def change_state(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Close an issue, or open it again."""
+    """Close an issue, or reopen it."""
     project = find_project(context, space, slug)
     issue = attributes.details(context, project, "issue", number)
     context.require(may_edit(context, project, issue["author"]), "You may not change this issue.")
@@ -106,9 +106,9 @@ def change_state(context: RequestContext, space: str, slug: str, number: int) ->
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/set")
 def set_attribute(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change what the side of an issue tells: one thing, which the form's field `what` names."""
+    """Set the attribute in the sidebar that the form's field `what` names."""
     project = find_project(context, space, slug)
-    must_have(context, project, "Reporter")
+    require_role(context, project, "Reporter")
     issue = attributes.details(context, project, "issue", number)
     what = context.form.choice("what", ("labels", *_SETTABLE))
     if what == "due" and context.form.text("due") and not attributes.is_day(context.form.text("due")):
@@ -122,7 +122,7 @@ def set_attribute(context: RequestContext, space: str, slug: str, number: int) -
 
 @routes.post("/{space}/{slug}/-/issues/{number:int}/delete")
 def delete(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Delete an issue for good, which only owners may."""
+    """Delete an issue permanently; only owners may."""
     project = find_project(context, space, slug, "Owner")
     issue = attributes.details(context, project, "issue", number)
     for table in ("code_comments", "code_issue_labels", "code_todos"):
@@ -134,12 +134,12 @@ def delete(context: RequestContext, space: str, slug: str, number: int) -> Respo
 
 
 def may_edit(context: RequestContext, project: Project, author: int) -> bool:
-    """Whether the visitor may change what somebody wrote: its author and reporters may, unless all is archived."""
+    """Return True if the visitor is the author or a reporter, and the project is not archived."""
     return project.may("Reporter") or bool(context.account and author == context.account and not project.archived)
 
 
 def set_state(context: RequestContext, issue: int, *, closed: bool) -> None:
-    """Close an issue or open it; one that is so already stays as it is."""
+    """Close or reopen an issue. Closing a closed issue has no effect."""
     if closed:
         query = "UPDATE code_issues SET state = 'closed', closed = ?, closed_by = ? WHERE id = ? AND state = 'open'"
         context.write(query, stamp(), context.account, issue)
@@ -148,7 +148,7 @@ def set_state(context: RequestContext, issue: int, *, closed: bool) -> None:
 
 
 def problem(context: RequestContext) -> str:
-    """What is wrong with a form for an issue or merge request; "" if nothing is."""
+    """Return an error message for the form of an issue or merge request, or ""."""
     if not context.form.text("title"):
         return "A title is needed."
     due = context.form.text("due")

@@ -1,4 +1,4 @@
-"""What is done with merge requests: approving, merging, closing."""
+"""Actions on merge requests: approve, merge and close."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ routes = Routes()
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/approval")
 def approve(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Approve, or take that back. Nobody approves what they wrote."""
+    """Approve a merge request, or revoke the approval. Authors cannot approve their own."""
     project, request = _open(context, space, slug, number, "Developer")
     context.require(request["author"] != context.account, "You cannot approve your own merge request.")
     approved = int(context.form.text("approved") == "1")
@@ -32,7 +32,7 @@ def approve(context: RequestContext, space: str, slug: str, number: int) -> Resp
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/merge")
 def merge(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Merge, if nothing is in the way."""
+    """Merge, if there are no conflicts."""
     project, request = _open(context, space, slug, number, "Developer")
     source, target = merging.branches_of(context, project, request)
     if source is None or target is None:
@@ -53,7 +53,7 @@ def merge(context: RequestContext, space: str, slug: str, number: int) -> Respon
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/state")
 def change_state(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Close a merge request, or open it again."""
+    """Close a merge request, or reopen it."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     context.require(may_change(context, project, request))
@@ -73,7 +73,7 @@ def change_state(context: RequestContext, space: str, slug: str, number: int) ->
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/draft")
 def change_draft(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Mark as a draft, or as ready."""
+    """Mark a merge request as draft, or as ready."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     context.require(may_change(context, project, request))

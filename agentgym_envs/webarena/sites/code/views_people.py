@@ -1,4 +1,4 @@
-"""Pages of people and of groups, which share one kind of address; who follows whom."""
+"""Pages of users and groups, which share a URL pattern, and following."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.code import lists
 from agentgym_envs.webarena.sites.code.access import VISIBLE, find_group
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -28,7 +28,7 @@ _TABS = ("overview", "projects", "starred", "followers", "following")
 
 @routes.get("/{path}")
 def profile(context: RequestContext, path: str) -> Response:
-    """A person's page, or a group's."""
+    """Show the page of a user or group."""
     space = context.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE", path)
     if space["account"] is None:
         return _group(context, path)
@@ -40,7 +40,7 @@ def profile(context: RequestContext, path: str) -> Response:
         space["account"], context.account,
     )  # fmt: skip
     tab = context.query.choice("tab", _TABS, "overview")
-    where = Where(context.account)
+    where = QueryConditions(context.account)
     if tab == "starred":
         where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = {})", person["id"])
     else:
@@ -54,7 +54,7 @@ def profile(context: RequestContext, path: str) -> Response:
 
 @routes.post("/{path}/-/follow")
 def follow(context: RequestContext, path: str) -> Response:
-    """Follow somebody, or no longer."""
+    """Follow a user, or unfollow them."""
     account = context.require_login()
     person = context.one("SELECT * FROM code_accounts WHERE user = ? COLLATE NOCASE", path)
     context.require(person["id"] != account, "Nobody can follow themselves.")
@@ -68,7 +68,7 @@ def follow(context: RequestContext, path: str) -> Response:
 
 def _group(context: RequestContext, path: str) -> Response:
     group = find_group(context, path)
-    where = Where(context.account)
+    where = QueryConditions(context.account)
     where.add("p.namespace = {}", group.row["id"])
     count = context.value("SELECT COUNT(*) FROM code_group_members WHERE namespace = ?", group.row["id"])
     return context.page("group.html", group=group, listed=lists.projects(context, where), members=count)

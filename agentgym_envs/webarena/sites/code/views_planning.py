@@ -23,7 +23,7 @@ COLOURS = (
 
 @routes.get("/{space}/{slug}/-/labels")
 def labels(context: RequestContext, space: str, slug: str) -> Response:
-    """The labels, and how much carries each."""
+    """List the labels with their uses."""
     project = find_project(context, space, slug)
     rows = context.rows(
         """SELECT l.*,
@@ -40,26 +40,26 @@ def labels(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/labels/new")
 def new_label(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new label."""
+    """Show the form for a label."""
     return _label_page(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.post("/{space}/{slug}/-/labels")
 def create_label(context: RequestContext, space: str, slug: str) -> Response:
-    """Add a label."""
+    """Create a label."""
     return _save_label(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.get("/{space}/{slug}/-/labels/{number:int}/edit")
 def edit_label(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """The form with a label."""
+    """Show the form of a label."""
     project = find_project(context, space, slug, "Reporter")
     return _label_page(context, project, _label(context, project, number))
 
 
 @routes.post("/{space}/{slug}/-/labels/{number:int}")
 def save_label(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change a label, or delete it."""
+    """Save a label, or delete it."""
     project = find_project(context, space, slug, "Reporter")
     label = _label(context, project, number)
     if not context.form.is_checked("delete"):
@@ -73,7 +73,7 @@ def save_label(context: RequestContext, space: str, slug: str, number: int) -> R
 
 @routes.get("/{space}/{slug}/-/milestones")
 def milestones(context: RequestContext, space: str, slug: str) -> Response:
-    """The milestones, and how far each is."""
+    """List the milestones with their progress."""
     project = find_project(context, space, slug)
     state = context.query.choice("state", [name for name, _ in lists.STATES], "open")
     query = "SELECT state, COUNT(*) FROM code_milestones WHERE project = ? GROUP BY state"
@@ -90,50 +90,50 @@ def milestones(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/milestones/new")
 def new_milestone(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new milestone."""
+    """Show the form for a milestone."""
     return _milestone_page(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.post("/{space}/{slug}/-/milestones")
 def create_milestone(context: RequestContext, space: str, slug: str) -> Response:
-    """Add a milestone."""
+    """Create a milestone."""
     return _save_milestone(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.get("/{space}/{slug}/-/milestones/{number:int}")
 def milestone(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """A milestone with what belongs to it."""
+    """Show a milestone with its issues and merge requests."""
     project = find_project(context, space, slug)
-    found = _milestone(context, project, number)
+    row = _milestone(context, project, number)
     issues = context.rows(
         """SELECT * FROM code_issues WHERE milestone = ? AND (NOT confidential OR ?)
         ORDER BY state DESC, number DESC""",
-        found["id"], project.is_at_least("Reporter"),
+        row["id"], project.is_at_least("Reporter"),
     )  # fmt: skip
-    requests = context.rows("SELECT * FROM code_merge_requests WHERE milestone = ? ORDER BY number DESC", found["id"])
-    return context.page("milestone.html", project=project, milestone=found, issues=issues, requests=requests)
+    requests = context.rows("SELECT * FROM code_merge_requests WHERE milestone = ? ORDER BY number DESC", row["id"])
+    return context.page("milestone.html", project=project, milestone=row, issues=issues, requests=requests)
 
 
 @routes.get("/{space}/{slug}/-/milestones/{number:int}/edit")
 def edit_milestone(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """The form with a milestone."""
+    """Show the form of a milestone."""
     project = find_project(context, space, slug, "Reporter")
     return _milestone_page(context, project, _milestone(context, project, number))
 
 
 @routes.post("/{space}/{slug}/-/milestones/{number:int}")
 def save_milestone(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change a milestone; or close, reopen or delete it, as the button says."""
+    """Save, close, reopen or delete a milestone, as the button says."""
     project = find_project(context, space, slug, "Reporter")
-    found = _milestone(context, project, number)
+    row = _milestone(context, project, number)
     action = context.form.choice("action", ("close", "reopen", "delete"))
     if not action:
-        return _save_milestone(context, project, found)
+        return _save_milestone(context, project, row)
     if action == "delete":
         for table in ("code_issues", "code_merge_requests"):
             context.write(f"UPDATE {table} SET milestone = NULL WHERE milestone = ?", number)
         context.write("DELETE FROM code_milestones WHERE id = ?", number)
-        context.flash(f"Milestone '{found['title']}' was deleted.")
+        context.flash(f"Milestone '{row['title']}' was deleted.")
         return Redirect(f"{project.url}/-/milestones")
     state = "closed" if action == "close" else "open"
     context.write("UPDATE code_milestones SET state = ? WHERE id = ?", state, number)
@@ -169,19 +169,19 @@ def _save_label(context: RequestContext, project: Project, label: sqlite3.Row | 
     return Redirect(f"{project.url}/-/labels")
 
 
-def _save_milestone(context: RequestContext, project: Project, found: sqlite3.Row | None) -> Response:
-    form, number = context.form, found["id"] if found else 0
+def _save_milestone(context: RequestContext, project: Project, row: sqlite3.Row | None) -> Response:
+    form, number = context.form, row["id"] if row else 0
     title, start, due = form.text("title", most=100), form.text("start"), form.text("due")
     if error := _milestone_problem(context, project, title, number):
-        return _milestone_page(context, project, found, error)
+        return _milestone_page(context, project, row, error)
     values = (title, form.text("description", most=2000), start or None, due or None)
-    if found:
+    if row:
         query = "UPDATE code_milestones SET title = ?, description = ?, start = ?, due = ? WHERE id = ?"
         context.write(query, *values, number)
     else:
         query = "INSERT INTO code_milestones (title, description, start, due, project) VALUES (?, ?, ?, ?, ?)"
         number = context.write(query, *values, project.id)
-    context.flash(f"Milestone '{title}' was {'updated' if found else 'created'}.")
+    context.flash(f"Milestone '{title}' was {'updated' if row else 'created'}.")
     return Redirect(f"{project.url}/-/milestones/{number}")
 
 
@@ -207,10 +207,10 @@ def _label_page(context: RequestContext, project: Project, label: sqlite3.Row | 
     )  # fmt: skip
 
 
-def _milestone_page(context: RequestContext, project: Project, found: sqlite3.Row | None, error: str = "") -> Response:
-    values = {name: found[name] if found else "" for name in ("title", "description", "start", "due")}
+def _milestone_page(context: RequestContext, project: Project, row: sqlite3.Row | None, error: str = "") -> Response:
+    values = {name: row[name] if row else "" for name in ("title", "description", "start", "due")}
     if error:
         values = {name: context.form.text(name) for name in values}
     return context.page(
-        "milestone_edit.html", 422 if error else 200, project=project, milestone=found, values=values, error=error
+        "milestone_edit.html", 422 if error else 200, project=project, milestone=row, values=values, error=error
     )

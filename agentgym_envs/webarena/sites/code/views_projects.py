@@ -1,39 +1,39 @@
-"""A project's own page, new projects, stars and forks."""
+"""The page of a project, new projects, stars and forks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from agentgym_envs.webarena.sites.clock import stamp
-from agentgym_envs.webarena.sites.code import lists, making, repository
+from agentgym_envs.webarena.sites.code import lists, project_lifecycle, repository
 from agentgym_envs.webarena.sites.code.access import Project, find_project
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
-_VISIBLE_TO = [value for value, _ in making.VISIBILITIES]
+_VISIBLE_TO = [value for value, _ in project_lifecycle.VISIBILITIES]
 
 
 @routes.get("/projects/new")
 def new(context: RequestContext) -> Response:
-    """The form for a new project."""
+    """Show the form for a project."""
     context.require_login()
     return _new_page(context, space=context.query.number("space") or context.account)
 
 
 @routes.post("/projects")
 def create(context: RequestContext) -> Response:
-    """Add a project."""
+    """Create a project."""
     context.require_login()
     form = context.form
     name, space = form.text("name", most=100), form.number("space")
-    slug = form.text("slug", most=100) or making.slug_of(name)
-    if error := making.problem(context, name, slug, space):
+    slug = form.text("slug", most=100) or project_lifecycle.slug_of(name)
+    if error := project_lifecycle.problem(context, name, slug, space):
         return _new_page(context, space=space, error=error)
-    address = making.create(
+    address = project_lifecycle.create(
         context, namespace=space, slug=slug, name=name, description=form.text("description", most=500),
         visibility=form.choice("visibility", _VISIBLE_TO, "private"), readme=form.is_checked("readme"),
     )  # fmt: skip
@@ -43,7 +43,7 @@ def create(context: RequestContext) -> Response:
 
 @routes.get("/{space}/{slug}")
 def overview(context: RequestContext, space: str, slug: str) -> Response:
-    """What a project is, and what lies at the head of its default branch."""
+    """Show a project with the files of its default branch."""
     project = find_project(context, space, slug)
     query = "SELECT * FROM code_branches WHERE project = ? AND name = ?"
     branch = context.row(query, project.id, project.default_branch)
@@ -66,7 +66,7 @@ def overview(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/star")
 def star(context: RequestContext, space: str, slug: str) -> Response:
-    """Give a star, or take it back."""
+    """Star a project, or unstar it."""
     account, project = context.require_login(), find_project(context, space, slug)
     if project.starred:
         context.write("DELETE FROM code_stars WHERE account = ? AND project = ?", account, project.id)
@@ -78,7 +78,7 @@ def star(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/starrers")
 def starrers(context: RequestContext, space: str, slug: str) -> Response:
-    """Who gave a star."""
+    """List the accounts that starred a project."""
     project = find_project(context, space, slug)
     paging = Paging.of(context.query, project.stars, 20)
     rows = context.rows(
@@ -91,30 +91,30 @@ def starrers(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/forks")
 def forks(context: RequestContext, space: str, slug: str) -> Response:
-    """The copies of a project."""
+    """List the forks of a project."""
     project = find_project(context, space, slug)
-    where = Where(context.account)
+    where = QueryConditions(context.account)
     where.add("p.forked_from = {}", project.id)
     return context.page("forks.html", project=project, listed=lists.projects(context, where))
 
 
 @routes.get("/{space}/{slug}/-/forks/new")
 def new_fork(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a copy."""
+    """Show the form for a fork."""
     context.require_login()
     return _fork_page(context, find_project(context, space, slug))
 
 
 @routes.post("/{space}/{slug}/-/forks")
 def create_fork(context: RequestContext, space: str, slug: str) -> Response:
-    """Add a copy."""
+    """Create a fork."""
     context.require_login()
     project, form = find_project(context, space, slug), context.form
     name, where = form.text("name", most=100), form.number("space")
-    new_slug = form.text("slug", most=100) or making.slug_of(name)
-    if error := making.problem(context, name, new_slug, where):
+    new_slug = form.text("slug", most=100) or project_lifecycle.slug_of(name)
+    if error := project_lifecycle.problem(context, name, new_slug, where):
         return _fork_page(context, project, error)
-    address = making.fork(
+    address = project_lifecycle.fork(
         context, project, namespace=where, slug=new_slug, name=name,
         description=form.text("description", most=500),
         visibility=form.choice("visibility", _VISIBLE_TO, "private"),
@@ -125,20 +125,20 @@ def create_fork(context: RequestContext, space: str, slug: str) -> Response:
 
 def _new_page(context: RequestContext, *, space: int, error: str = "") -> Response:
     return context.page(
-        "project_new.html", 422 if error else 200, spaces=making.spaces(context), space=space, error=error,
-        visibilities=making.VISIBILITIES, form=context.form,
+        "project_new.html", 422 if error else 200, spaces=project_lifecycle.spaces(context), space=space, error=error,
+        visibilities=project_lifecycle.VISIBILITIES, form=context.form,
     )  # fmt: skip
 
 
 def _fork_page(context: RequestContext, project: Project, error: str = "") -> Response:
     return context.page(
-        "fork_new.html", 422 if error else 200, project=project, spaces=making.spaces(context), error=error,
-        visibilities=making.VISIBILITIES, form=context.form,
+        "fork_new.html", 422 if error else 200, project=project, spaces=project_lifecycle.spaces(context), error=error,
+        visibilities=project_lifecycle.VISIBILITIES, form=context.form,
     )  # fmt: skip
 
 
 def _origin(context: RequestContext, project: Project) -> dict[str, Any]:
-    """Where a fork comes from."""
+    """Return the project from which a fork was made."""
     query = """SELECT p.name, p.slug, n.path, n.name AS space FROM code_projects p
     JOIN code_namespaces n ON n.id = p.namespace WHERE p.id = ?"""
     return {"parent": context.row(query, project.forked_from) if project.forked_from else None}

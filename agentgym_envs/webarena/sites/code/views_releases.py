@@ -20,7 +20,7 @@ WHERE t.project = ? ORDER BY r.moment DESC, r.id DESC
 
 @routes.get("/{space}/{slug}/-/tags")
 def tags(context: RequestContext, space: str, slug: str) -> Response:
-    """The tags, newest first."""
+    """List the tags, newest first."""
     project = find_project(context, space, slug)
     rows = context.rows(
         """SELECT t.*, (SELECT r.id FROM code_releases r WHERE r.tag = t.id) AS release FROM code_tags t
@@ -32,7 +32,7 @@ def tags(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/tags/new")
 def new_tag(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new tag."""
+    """Show the form for a tag."""
     return _tag_page(context, find_project(context, space, slug, "Developer"))
 
 
@@ -61,7 +61,7 @@ def delete_tag(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/releases")
 def releases(context: RequestContext, space: str, slug: str) -> Response:
-    """The releases with what each brought, newest first."""
+    """List the releases with their notes, newest first."""
     project = find_project(context, space, slug)
     rows = context.rows(_RELEASES, project.id)
     paging = Paging.of(context.query, len(rows), 5)
@@ -70,13 +70,13 @@ def releases(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/releases/new")
 def new_release(context: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new release."""
+    """Show the form for a release."""
     return _release_page(context, find_project(context, space, slug, "Developer"))
 
 
 @routes.post("/{space}/{slug}/-/releases")
 def create_release(context: RequestContext, space: str, slug: str) -> Response:
-    """Publish a release of a tag, which is made of a branch's head if it is not there."""
+    """Publish a release of a tag. A new tag is created at the head of a branch."""
     project, form = find_project(context, space, slug, "Developer"), context.form
     name, title = form.text("name", most=100), form.text("title", most=200)
     tag = context.row("SELECT * FROM code_tags WHERE project = ? AND name = ?", project.id, name)
@@ -94,7 +94,7 @@ def create_release(context: RequestContext, space: str, slug: str) -> Response:
 
 
 def _add_tag(context: RequestContext, project: Project) -> tuple[str, int]:
-    """Add the tag that the form describes: what is wrong with it, "" if nothing, and its id."""
+    """Add the tag of the form; return an error message or "", and the id of the tag."""
     form = context.form
     name = form.text("name", most=200)
     origins = {row["name"]: row for row in repository.branches(context, project)}

@@ -1,4 +1,4 @@
-"""Merge requests of a project: their list, new ones, and what each says and changes."""
+"""Merge requests of a project: list, creation, details and changes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.code import attributes, diffs, lists, merging, repository
-from agentgym_envs.webarena.sites.code.access import Project, find_project, must_have
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.access import Project, find_project, require_role
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.code.members import people_of
 from agentgym_envs.webarena.sites.code.views_issues import MOST_TITLE
 from agentgym_envs.webarena.sites.framework.context import RequestContext
@@ -21,11 +21,11 @@ _SETTABLE = ("assignee", "milestone")
 
 @routes.get("/{space}/{slug}/-/merge_requests")
 def index(context: RequestContext, space: str, slug: str) -> Response:
-    """The merge requests, filtered and in order."""
+    """List the merge requests, with filters and sorting."""
     project = find_project(context, space, slug)
-    if again := lists.tidied(context):
+    if again := lists.without_empty_fields(context):
         return again
-    where = Where(context.account)
+    where = QueryConditions(context.account)
     where.add("i.project = {}", project.id)
     return context.page(
         "issues.html", project=project, listed=lists.requests(context, where), states=lists.REQUEST_STATES,
@@ -36,21 +36,21 @@ def index(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/merge_requests/new")
 def new(context: RequestContext, space: str, slug: str) -> Response:
-    """The forms for a new merge request: first its branches, then what it says."""
+    """Show the forms for a merge request: first the branches, then the details."""
     project = find_project(context, space, slug, "Developer")
     branches = repository.branches(context, project)
     source, target = (context.query.text(end, most=100) for end in ("source", "target"))
-    found = {row["name"]: row for row in branches}
+    by_name = {row["name"]: row for row in branches}
     if not source:
         return context.page("request_branches.html", project=project, branches=branches, error="")
-    if error := _branch_problem(context, project, found.get(source), found.get(target)):
+    if error := _branch_problem(context, project, by_name.get(source), by_name.get(target)):
         return context.page("request_branches.html", 422, project=project, branches=branches, error=error)
-    return _form_page(context, project, found[source], found[target])
+    return _form_page(context, project, by_name[source], by_name[target])
 
 
 @routes.post("/{space}/{slug}/-/merge_requests")
 def create(context: RequestContext, space: str, slug: str) -> Response:
-    """Open a merge request."""
+    """Create a merge request."""
     project, form = find_project(context, space, slug, "Developer"), context.form
     source, target = (repository.branch_named(context, project, form.text(end)) for end in ("source", "target"))
     error = _branch_problem(context, project, source, target)
@@ -71,7 +71,7 @@ def create(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}")
 def show(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """A merge request with what is said about it, and whether it can be merged."""
+    """Show a merge request with its comments and mergeability."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     source, target = merging.branches_of(context, project, request)
@@ -87,7 +87,7 @@ def show(context: RequestContext, space: str, slug: str, number: int) -> Respons
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}/commits")
 def commits(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Its commits."""
+    """List its commits."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     source, _ = merging.branches_of(context, project, request)
@@ -97,22 +97,22 @@ def commits(context: RequestContext, space: str, slug: str, number: int) -> Resp
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}/diffs")
 def changes(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """What it changes."""
+    """Show its diffs."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     source, target = merging.branches_of(context, project, request)
     if request["state"] == "open" and source and target:
-        found = merging.plan(context, source, target).changes
+        by_name = merging.plan(context, source, target).changes
     else:
-        found = diffs.changes_of(reversed(merging.commits_of(context, request, source)))
+        by_name = diffs.changes_of(reversed(merging.commits_of(context, request, source)))
     return context.page(
-        "request_diffs.html", files=diffs.file_diffs(context, found), **_head(context, project, request, "diffs")
+        "request_diffs.html", files=diffs.file_diffs(context, by_name), **_head(context, project, request, "diffs")
     )
 
 
 @routes.get("/{space}/{slug}/-/merge_requests/{number:int}/edit")
 def edit(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """The form with title and text."""
+    """Show the form for title and text."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     context.require(may_change(context, project, request))
@@ -121,7 +121,7 @@ def edit(context: RequestContext, space: str, slug: str, number: int) -> Respons
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/edit")
 def save(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change title and text."""
+    """Save title and text."""
     project = find_project(context, space, slug)
     request = attributes.details(context, project, "merge_request", number)
     context.require(may_change(context, project, request))
@@ -137,9 +137,9 @@ def save(context: RequestContext, space: str, slug: str, number: int) -> Respons
 
 @routes.post("/{space}/{slug}/-/merge_requests/{number:int}/set")
 def set_attribute(context: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change what the side of a merge request tells: one thing, which the form's field `what` names."""
+    """Set the attribute in the sidebar that the form's field `what` names."""
     project = find_project(context, space, slug)
-    must_have(context, project, "Developer")
+    require_role(context, project, "Developer")
     request = attributes.details(context, project, "merge_request", number)
     what = context.form.choice("what", ("labels", "reviewers", *_SETTABLE))
     if what == "labels":
@@ -152,7 +152,7 @@ def set_attribute(context: RequestContext, space: str, slug: str, number: int) -
 
 
 def _head(context: RequestContext, project: Project, request: sqlite3.Row, tab: str) -> dict[str, Any]:
-    """What all three tabs of a merge request tell."""
+    """Return the values for all three tabs of a merge request."""
     reviewers = context.rows(
         """SELECT a.*, v.approved FROM code_reviewers v JOIN code_accounts a ON a.id = v.account
         WHERE v.merge_request = ? ORDER BY a.name""",
@@ -165,7 +165,7 @@ def _head(context: RequestContext, project: Project, request: sqlite3.Row, tab: 
 
 
 def may_change(context: RequestContext, project: Project, request: sqlite3.Row) -> bool:
-    """Whether the visitor may change or close a merge request: developers may, and who opened it."""
+    """Return True if the visitor may change or close a merge request, as its author or as a developer."""
     own = bool(context.account and request["author"] == context.account)
     return project.may("Developer") or (own and not project.archived)
 
@@ -184,7 +184,7 @@ def _branch_problem(
 
 
 def _set_reviewers(context: RequestContext, project: Project, request: int) -> None:
-    """Make reviewers of those ticked in the form; who was one already keeps what they approved."""
+    """Set the reviewers to those checked in the form. Existing approvals are kept."""
     people = {row["id"] for row in people_of(context, project)}
     wanted = people & set(context.form.numbers("reviewer"))
     for row in context.rows("SELECT account FROM code_reviewers WHERE merge_request = ?", request):

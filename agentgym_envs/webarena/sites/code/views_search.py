@@ -1,4 +1,4 @@
-"""The search over everything."""
+"""The global search."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentgym_envs.webarena.sites.code.access import VISIBLE
-from agentgym_envs.webarena.sites.code.lists import tidied
+from agentgym_envs.webarena.sites.code.lists import without_empty_fields
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Response
@@ -63,13 +63,13 @@ _SCOPES = {
         "m.state DESC, m.due DESC, m.id",
     ),
 }
-"""By name: heading, columns, tables with conditions on visitor ?1 and text ?2, order."""
+"""Heading, columns, tables with conditions (visitor ?1, text ?2), and order, by scope."""
 
 
 @routes.get("/search")
 def search(context: RequestContext) -> Response:
-    """What is found in one scope, and how much in each other."""
-    if again := tidied(context):
+    """List the results in one scope, with the numbers of results in all scopes."""
+    if again := without_empty_fields(context):
         return again
     text = context.query.text("search", most=200)
     scope = context.query.choice("scope", list(_SCOPES), "projects")

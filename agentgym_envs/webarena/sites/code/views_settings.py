@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.code import making, members, repository
+from agentgym_envs.webarena.sites.code import members, project_lifecycle, repository
 from agentgym_envs.webarena.sites.code.access import ROLES, Project, find_project
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
@@ -10,18 +10,18 @@ from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
-_VISIBLE_TO = [value for value, _ in making.VISIBILITIES]
+_VISIBLE_TO = [value for value, _ in project_lifecycle.VISIBILITIES]
 
 
 @routes.get("/{space}/{slug}/-/project_members")
 def member_page(context: RequestContext, space: str, slug: str) -> Response:
-    """Who is a member."""
+    """List the members."""
     return _member_page(context, find_project(context, space, slug))
 
 
 @routes.post("/{space}/{slug}/-/project_members")
 def invite(context: RequestContext, space: str, slug: str) -> Response:
-    """Add somebody."""
+    """Add a member."""
     project = find_project(context, space, slug, "Maintainer")
     error = members.invite(context, project, context.form.text("user", most=200), context.form.text("role"))
     return _member_page(context, project, error) if error else Redirect(f"{project.url}/-/project_members")
@@ -29,7 +29,7 @@ def invite(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/project_members/{account:int}")
 def change(context: RequestContext, space: str, slug: str, account: int) -> Response:
-    """Give a member another role, or remove them."""
+    """Change the role of a member, or remove them."""
     context.require_login()
     project = find_project(context, space, slug)
     members.change(
@@ -41,7 +41,7 @@ def change(context: RequestContext, space: str, slug: str, account: int) -> Resp
 
 @routes.get("/{space}/{slug}/edit")
 def settings(context: RequestContext, space: str, slug: str) -> Response:
-    """The forms with a project's settings."""
+    """Show the settings of a project."""
     project = find_project(context, space, slug)
     context.require_login()
     context.require(project.is_at_least("Maintainer"), "Only maintainers may change the settings.")
@@ -50,7 +50,7 @@ def settings(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/edit")
 def save(context: RequestContext, space: str, slug: str) -> Response:
-    """Change what a project is called and what is said of it; only owners change who sees it."""
+    """Save the settings. Only owners may change the visibility."""
     project, form = find_project(context, space, slug, "Maintainer"), context.form
     if not (name := form.text("name", most=100)):
         return _settings_page(context, project, "The project needs a name.")
@@ -74,10 +74,10 @@ def save(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/rename")
 def rename(context: RequestContext, space: str, slug: str) -> Response:
-    """Change the address."""
+    """Change the slug."""
     project, wanted = find_project(context, space, slug, "Owner"), context.form.text("slug", most=100)
     query = "SELECT 1 FROM code_projects WHERE namespace = ? AND slug = ? COLLATE NOCASE AND id <> ?"
-    if not making.is_slug(wanted):
+    if not project_lifecycle.is_slug(wanted):
         return _settings_page(
             context, project, "The address may have letters, digits, dots, dashes and underscores only."
         )
@@ -90,7 +90,7 @@ def rename(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/archive")
 def archive(context: RequestContext, space: str, slug: str) -> Response:
-    """Archive a project, so that nothing in it can be changed; or bring it back."""
+    """Archive a project, so that nothing in it can be changed, or unarchive it."""
     project = find_project(context, space, slug)
     context.require(context.require_login() and project.is_at_least("Owner"), "Only owners may do this.")
     archived = int(context.form.text("archived") == "1")
@@ -101,12 +101,12 @@ def archive(context: RequestContext, space: str, slug: str) -> Response:
 
 @routes.post("/{space}/{slug}/-/delete")
 def delete(context: RequestContext, space: str, slug: str) -> Response:
-    """Delete a project for good. Its path has to be typed, so that nobody does it by mistake."""
+    """Delete a project permanently. The visitor types its path as a confirmation."""
     project = find_project(context, space, slug)
     context.require(context.require_login() and project.is_at_least("Owner"), "Only owners may do this.")
     if context.form.text("path") != project.url[1:]:
         return _settings_page(context, project, "To delete the project, type its path exactly.")
-    making.delete(context, project)
+    project_lifecycle.delete(context, project)
     context.flash(f"Project '{project.name}' was deleted.")
     return Redirect("/")
 
@@ -123,6 +123,6 @@ def _member_page(context: RequestContext, project: Project, error: str = "") -> 
 
 def _settings_page(context: RequestContext, project: Project, error: str = "") -> Response:
     return context.page(
-        "settings.html", 422 if error else 200, project=project, error=error, visibilities=making.VISIBILITIES,
-        branches=repository.branches(context, project),
+        "settings.html", 422 if error else 200, project=project, error=error,
+        visibilities=project_lifecycle.VISIBILITIES, branches=repository.branches(context, project),
     )  # fmt: skip

@@ -34,7 +34,7 @@ def _order(world: World, params: Params) -> tuple[int, int]:
 
 
 def _restocked(world: World, params: Params) -> list[Expected]:
-    """Yield the changes that return the products of an order to stock."""
+    """Return the changes that put the products of an order back into stock."""
     query = """SELECT p.id, p.stock + SUM(l.quantity) AS stock FROM shop_order_lines l
         JOIN shop_orders o ON o.id = l.order_id JOIN shop_products p ON p.id = l.product
         WHERE o.number = ? GROUP BY p.id ORDER BY p.id"""

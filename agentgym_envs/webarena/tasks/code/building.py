@@ -209,7 +209,7 @@ class DescribeProject(CodeTemplate):
 
 
 def _new_project_with_readme(world: World, name: str, visibility: str) -> list[Expected]:
-    """Yield the rows that a new project with a README adds."""
+    """Return the rows that a new project with a README adds."""
     branch = _next_id(world, "code_branches")
     return [
         *_new_project(
@@ -222,7 +222,7 @@ def _new_project_with_readme(world: World, name: str, visibility: str) -> list[E
 
 
 def _new_project(world: World, values: Columns, branch: Columns) -> list[Expected]:
-    """Yield the rows of a new project in the agent's namespace and its branch."""
+    """Return the rows of a new project in the agent's namespace and its branch."""
     number = _next_id(world, "code_projects")
     return [
         Added("code_projects", {"id": number, "namespace": 1, **values}),

@@ -139,7 +139,7 @@ def comments(page: PageReader) -> list[ShownComment]:
 
 
 def all_comments(page: PageReader) -> Steps[list[ShownComment]]:
-    """Return the comments of this page of a thread and of all later ones."""
+    """Read the comments on this page of a thread and on all later ones."""
     found = comments(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
@@ -171,7 +171,7 @@ def author(page: PageReader) -> str:
 
 
 def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
-    """Return all comments of the user whose profile is open."""
+    """Read all comments of the user whose profile is open."""
     yield page.click("link", "Comments")
     found = listed_comments(page)
     while page.has("link", "Next"):

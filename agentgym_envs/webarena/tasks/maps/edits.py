@@ -70,7 +70,7 @@ _DESCRIPTIONS = (
 
 
 def _edited(world: World, name: str, values: Mapping[str, Any], comment: str) -> Evaluator:
-    """Yield the changes of one edit: the place, its version and the entry in the log."""
+    """Return the evaluator of one edit: the place and its entry in the log."""
     row = place(world, name)
     version = row["version"] + 1
     after = {**values, "version": version, "changed": stamp(), "editor": 1}

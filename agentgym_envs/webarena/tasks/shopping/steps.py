@@ -113,7 +113,7 @@ def open_reviews(page: PageReader, product: str) -> Iterator[str]:
 
 
 def all_reviews(page: PageReader, product: str) -> Steps[list[ListedReview]]:
-    """Return all reviews of a product, from all pages."""
+    """Read all reviews of a product, from all pages."""
     yield from open_reviews(page, product)
     found = _reviews(page)
     while page.has("link", "Next"):
@@ -142,7 +142,7 @@ def write_review(page: PageReader, params: Params) -> Iterator[str]:
 
 
 def all_orders(page: PageReader, status: str = "") -> Steps[list[ListedOrder]]:
-    """Return the orders from all pages of the list, or those of one status."""
+    """Read the list of orders, all pages of it; `status` selects those of one status."""
     yield page.click("link", "My Orders")
     if status:
         yield page.choose("Status", status)
@@ -162,7 +162,7 @@ def find_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[L
 
 
 def next_order(page: PageReader, number: str) -> Steps[str]:
-    """Return the number of the order after another one, which is in the list on the page."""
+    """Read the number of the order after another one, which is in the list on the page."""
     numbers = [order.number for order in _orders(page)]
     index = numbers.index(number) + 1
     if index < len(numbers):

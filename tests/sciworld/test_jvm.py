@@ -1,4 +1,4 @@
-"""The Java machines: who may call them, how they fail, and that none is left behind."""
+"""The JVMs: access, failures, and no leftover processes."""
 
 import gc
 import os
@@ -23,7 +23,7 @@ from agentgym_envs.sciworld.jvm import Jvm
 from tests.sciworld.tools import running
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # a Java machine takes a while to start
+pytestmark = pytest.mark.slow  # a JVM takes a while to start
 
 TASK = {"task": "sciworld/find-non-living-thing/0"}
 Make = Callable[..., SciWorldEnv]
@@ -35,11 +35,11 @@ def begin(env: SciWorldEnv) -> Jvm:
     return env.world.jvm
 
 
-def machines() -> int:
-    return sum(is_machine(child) for child in psutil.Process().children())
+def jvms() -> int:
+    return sum(is_jvm(child) for child in psutil.Process().children())
 
 
-def is_machine(child: psutil.Process) -> bool:
+def is_jvm(child: psutil.Process) -> bool:
     try:
         return "GatewayServer" in " ".join(child.cmdline())
     except psutil.Error:  # it has ended
@@ -51,7 +51,7 @@ def open_files() -> int:
 
 
 def failed(env: SciWorldEnv, command: str = "look around") -> str:
-    """The error that a step ends with."""
+    """Return the error that ends the episode at a step."""
     _, reward, terminated, truncated, info = env.step(command)
     assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, "env_error")
     return str(info["error"])
@@ -60,7 +60,7 @@ def failed(env: SciWorldEnv, command: str = "look around") -> str:
 # Who may call
 
 
-def test_only_this_machine_and_who_knows_the_token_may_call(env: SciWorldEnv) -> None:
+def test_the_gateway_needs_a_local_connection_and_the_token(env: SciWorldEnv) -> None:
     jvm = begin(env)
     listening = [c for c in psutil.Process(jvm.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     assert [c.laddr.ip.removeprefix("::ffff:") for c in listening] == ["127.0.0.1"]
@@ -80,14 +80,14 @@ def test_the_token_is_not_on_the_command_line(env: SciWorldEnv) -> None:
     assert jvm._client._token not in " ".join(psutil.Process(jvm.pid).cmdline())
 
 
-def test_ctrl_c_in_a_terminal_does_not_reach_a_machine(env: SciWorldEnv) -> None:
+def test_ctrl_c_in_a_terminal_does_not_reach_a_jvm(env: SciWorldEnv) -> None:
     assert os.getsid(begin(env).pid) != os.getsid(0)
 
 
-# Failures that a machine survives
+# Failures that a JVM survives
 
 
-def test_what_java_throws_ends_the_episode_and_not_the_machine(make: Make) -> None:
+def test_a_java_exception_ends_the_episode_but_not_the_jvm(make: Make) -> None:
     here, there = make(), make()
     jvm = begin(here)
     begin(there)
@@ -96,7 +96,7 @@ def test_what_java_throws_ends_the_episode_and_not_the_machine(make: Make) -> No
     assert not there.step("look around")[3] and begin(here) is jvm
 
 
-def test_a_world_that_broke_ends_the_episode(make: Make) -> None:
+def test_a_broken_world_ends_the_episode(make: Make) -> None:
     env = make()
     begin(env)
     env.world._agent.setErrorState("the stove fell through the floor")  # as after an exception in the simulator
@@ -108,7 +108,7 @@ def test_a_world_that_broke_ends_the_episode(make: Make) -> None:
 # Memory
 
 
-def test_a_world_that_was_left_is_taken_up() -> None:
+def test_a_world_of_a_closed_environment_is_reused() -> None:
     first, second, third = (SciWorldEnv(split=None, jvms=1) for _ in range(3))
     begin(first)
     world = first._world
@@ -122,9 +122,9 @@ def test_a_world_that_was_left_is_taken_up() -> None:
 
 
 def bound_objects(jvm: Jvm) -> int:
-    """How many objects the gateway holds for Python."""
+    """Return the number of objects that the gateway holds for Python."""
     gc.collect()
-    with jvm.turn(None):
+    with jvm.exclusive(None):
         bindings = jvm._gateway.java_gateway_server.getGateway().getBindings()
         jvm.release(bindings)
         return int(bindings.size())
@@ -143,7 +143,7 @@ def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     assert counts[1] <= counts[0] + 3, counts
 
 
-def test_resets_and_steps_leave_nothing_behind(make: Make) -> None:
+def test_resets_and_steps_leak_no_java_objects(make: Make) -> None:
     """Even if Python's garbage collector never runs."""
     env = make(info=EXTRAS)
     jvm = begin(env)
@@ -154,7 +154,7 @@ def test_resets_and_steps_leave_nothing_behind(make: Make) -> None:
             begin(env)
             for _ in range(3):
                 env.step("look around")
-        with jvm.turn(None):
+        with jvm.exclusive(None):
             bindings = jvm._gateway.java_gateway_server.getGateway().getBindings()
             assert bindings.size() <= before + 3
     finally:
@@ -164,9 +164,7 @@ def test_resets_and_steps_leave_nothing_behind(make: Make) -> None:
 # Failures that it does not survive
 
 
-def test_a_machine_that_is_killed_ends_the_episodes_in_it(
-    make: Make, no_machines: None, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_killing_a_jvm_ends_its_episodes(make: Make, no_jvms: None, capfd: pytest.CaptureFixture[str]) -> None:
     here, there = make(), make()
     jvm = begin(here)
     assert begin(there) is jvm
@@ -174,14 +172,14 @@ def test_a_machine_that_is_killed_ends_the_episodes_in_it(
     os.kill(jvm.pid, signal.SIGKILL)
     assert "exit status -9" in failed(here)
     assert begin(here) is not jvm
-    assert "exit status -9" in failed(there), "it is told after another machine has replaced it, too"
+    assert "exit status -9" in failed(there), "the status is kept after another JVM has replaced it"
     assert begin(there) is begin(here)
     assert not here.step("look around")[3]
-    assert open_files() == before and threading.active_count() == threads and machines() == 1
+    assert open_files() == before and threading.active_count() == threads and jvms() == 1
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_machine_that_hangs_is_given_up(make: Make, no_machines: None, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hanging_jvm_is_killed(make: Make, no_jvms: None, capfd: pytest.CaptureFixture[str]) -> None:
     here, there = make(call_seconds=50), make(call_seconds=50)
     jvm = begin(here)
     assert begin(there) is jvm
@@ -202,19 +200,19 @@ def stopped(pid: int) -> bool:
 
 
 def hurry(jvm: Jvm, before: float, seconds: float) -> None:
-    """Have it answer sooner than it had to before, which left a busy computer time to make a world."""
-    for line in jvm._client._lines:
+    """Shorten the timeout, which had to be long enough to create a world on a busy computer."""
+    for line in jvm._client._connections:
         assert line._socket.gettimeout() == before
         line._socket.settimeout(seconds)
     jvm.call_seconds = jvm._client.seconds = seconds
 
 
-def test_a_machine_that_runs_out_of_memory(make: Make, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_jvm_that_runs_out_of_memory_ends_its_episodes(make: Make, capfd: pytest.CaptureFixture[str]) -> None:
     env = make(heap_mb=100)
     jvm = begin(env)
 
     def waste(command: str) -> None:
-        with jvm.turn(None):
+        with jvm.exclusive(None):
             assert [jvm._gateway.new_array(jvm.java.byte, 30_000_000) for _ in range(4)]
 
     env.world.step = waste  # type: ignore[assignment]
@@ -223,7 +221,7 @@ def test_a_machine_that_runs_out_of_memory(make: Make, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_call_that_is_interrupted_ends_the_machine_and_is_not_swallowed(make: Make, no_machines: None) -> None:
+def test_an_interrupted_call_ends_the_jvm_and_raises(make: Make, no_jvms: None) -> None:
     env = make()
     jvm = begin(env)
 
@@ -233,7 +231,7 @@ def test_a_call_that_is_interrupted_ends_the_machine_and_is_not_swallowed(make: 
     previous = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
-        with pytest.raises(TimeoutError, match="the test's own"), jvm.turn(None):
+        with pytest.raises(TimeoutError, match="the test's own"), jvm.exclusive(None):
             jvm.java.java.lang.Thread.sleep(30_000)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -246,7 +244,9 @@ def test_a_call_that_is_interrupted_ends_the_machine_and_is_not_swallowed(make: 
 # The end
 
 
-def test_the_last_close_ends_the_machine_after_a_while(monkeypatch: pytest.MonkeyPatch, no_machines: None) -> None:
+def test_a_jvm_ends_some_time_after_its_last_environment_is_closed(
+    monkeypatch: pytest.MonkeyPatch, no_jvms: None
+) -> None:
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)
     files, threads = open_files(), threading.active_count()
     envs = [SciWorldEnv(jvms=1) for _ in range(2)]
@@ -260,7 +260,7 @@ def test_the_last_close_ends_the_machine_after_a_while(monkeypatch: pytest.Monke
     until(lambda: (open_files(), threading.active_count()) == (files, threads))
 
 
-def test_a_machine_is_kept_for_the_next_environment_until_all_are_shut_down(no_machines: None) -> None:
+def test_an_idle_jvm_is_reused_until_all_are_shut_down(no_jvms: None) -> None:
     pids, envs = set(), [SciWorldEnv(jvms=1) for _ in range(3)]
     for env in envs[:2]:
         pids.add(begin(env).pid)
@@ -273,7 +273,7 @@ def test_a_machine_is_kept_for_the_next_environment_until_all_are_shut_down(no_m
     envs[2].close()
 
 
-def test_a_forgotten_environment_gives_its_part_back(monkeypatch: pytest.MonkeyPatch, no_machines: None) -> None:
+def test_a_garbage_collected_environment_returns_its_lease(monkeypatch: pytest.MonkeyPatch, no_jvms: None) -> None:
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
     env = SciWorldEnv(jvms=1)
     pid = begin(env).pid
@@ -283,8 +283,8 @@ def test_a_forgotten_environment_gives_its_part_back(monkeypatch: pytest.MonkeyP
     until(lambda: not running(pid))
 
 
-def test_a_machine_in_use_is_not_ended(monkeypatch: pytest.MonkeyPatch, no_machines: None) -> None:
-    """Though it was idle before, and though others that used it were closed and then forgotten."""
+def test_a_jvm_in_use_is_not_ended(monkeypatch: pytest.MonkeyPatch, no_jvms: None) -> None:
+    """This holds even if it was idle before, and if other environments in it were closed and garbage collected."""
     first, goes, stays = (SciWorldEnv(split=None, jvms=1) for _ in range(3))
     jvm = begin(first)
     first.close()
@@ -324,12 +324,12 @@ ENDS = {
     "worker": "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); tell(child.pid)\n"
     "tell(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
 }
-"""`ended` is with an episode, so that an environment is finalized; the others have a machine, which starts sooner."""
+"""`ended` runs an episode, so that an environment is finalized; the others only start a JVM, which is faster."""
 
 
 @contextmanager
 def program(code: str, begin: str = EPISODE) -> Iterator[subprocess.Popen[str]]:
-    """A Python program that has begun an episode, or only has a machine."""
+    """Start a Python program that runs an episode or only a JVM."""
     with subprocess.Popen(
         [sys.executable, "-c", BEGIN + begin + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -340,7 +340,7 @@ def program(code: str, begin: str = EPISODE) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_no_machine_outlives_its_process(end: str) -> None:
+def test_no_jvm_outlives_its_process(end: str) -> None:
     with program(ENDS[end], EPISODE if end == "ended" else MACHINE) as process:
         assert process.stdout is not None and process.stderr is not None
         pids = [int(process.stdout.readline()) for _ in range(2 if end in ("forked", "worker") else 1)]
@@ -360,11 +360,11 @@ def test_no_machine_outlives_its_process(end: str) -> None:
 def test_after_ctrl_c_in_a_call_a_reset_works() -> None:
     code = """
 def interrupt():
-    while jvm._client._free_lines: time.sleep(0.01)  # until it is being asked
+    while jvm._client._free_connections: time.sleep(0.01)  # until it is being asked
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)
 try:
-    with jvm.turn(None):
+    with jvm.exclusive(None):
         threading.Thread(target=interrupt).start()
         jvm.java.java.lang.Thread.sleep(600_000)
 except KeyboardInterrupt:
@@ -380,7 +380,7 @@ except KeyboardInterrupt:
         assert not running(int(told))
 
 
-def test_the_child_of_a_fork_has_a_machine_of_its_own() -> None:
+def test_a_forked_child_has_its_own_jvm() -> None:
     code = """
 told, pid = env.step("open door to kitchen")[0], os.fork()
 if not pid:
@@ -411,10 +411,10 @@ tell("good")
         *((49, 1, [49]), (6, 2, [6]), (20, 2, [10, 10])),
     ],
 )
-def test_many_environments_get_machines_enough(
+def test_environments_are_spread_over_jvms(
     monkeypatch: pytest.MonkeyPatch, count: int, most: int | None, shares: list[int]
 ) -> None:
-    """On two cores: one machine for eight, then one for each core, then no more than 24 in any."""
+    """With two cores: one JVM for eight, then one per core, then at most 24 environments in each."""
 
     class Machine:
         alive = True
@@ -425,7 +425,7 @@ def test_many_environments_get_machines_enough(
 
     monkeypatch.setattr(pool, "Jvm", Machine)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(pool._Pool, "_keep", lambda self: None)
+    monkeypatch.setattr(pool._Pool, "_start_reaper", lambda self: None)
     own = pool._Pool()
     leases = [own.enter(pool.JvmOptions(), most) for _ in range(count)]
     counts = Counter(id(lease.jvm) for lease in leases)

@@ -1,4 +1,4 @@
-"""Episodes run concurrently, no episode blocks another, and remote environments play as local ones do."""
+"""Episodes run concurrently without blocking each other, and remote environments play like local ones."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ from tests.rollout.families import FAMILIES
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
 
-pytestmark = pytest.mark.slow  # together with its neighbours more than daily use can wait for
+pytestmark = pytest.mark.slow  # too slow in total for the daily run
 
 CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
 LIMITS = Limits(max_turns=20)
 WORKERS = 6
 WAIT = 5.0
-"""Seconds that one waits for the others that should come beside it."""
+"""Seconds to wait for the other concurrent calls."""
 ID = "AgentGym/TextCraft-v0"
 
 
 def text(specs: Sequence[EpisodeSpec], make_env: Any, policy: Any = OraclePolicy, **options: Any) -> list[Trajectory]:
-    """`play_many_text`; whatever hangs fails instead."""
+    """`play_many_text` with a timeout."""
     options = {"limits": LIMITS, "concurrency": WORKERS, **options}
     return asyncio.run(asyncio.wait_for(play_many_text(specs, make_env, policy, **options), 2 * SECONDS))
 
 
 class Meter:
-    """How many are inside at a time. `full` is set when all that may be are."""
+    """Counts concurrent entries. `full` is set when the wanted number is inside."""
 
     def __init__(self, wanted: int = WORKERS) -> None:
         self.now = self.peak = 0
@@ -86,7 +86,7 @@ class ThreadEnv(CountEnv):
     def _begin(self, task: Any, rng: Any) -> str:
         with meter:
             meter.full.wait(WAIT)
-            time.sleep(0.05)  # for one too many to come
+            time.sleep(0.05)  # time for an excess entry
             return super()._begin(task, rng)
 
 
@@ -119,11 +119,11 @@ class CountThread(CountEnv):
     blocking = True
 
 
-def test_environments_that_wait_are_made_side_by_side() -> None:
+def test_blocking_environments_are_made_concurrently() -> None:
     others, made = Meter(WORKERS - 1), itertools.count()
 
     def make() -> TextEnv:
-        if next(made):  # the first is made alone: only then it is known that it waits
+        if next(made):  # the first is made alone, to find out that it blocks
             with others:
                 others.full.wait(WAIT)
         return CountThread()
@@ -133,7 +133,7 @@ def test_environments_that_wait_are_made_side_by_side() -> None:
 
 
 class Turnstile(CountEnv):
-    """An episode to 9 goes on only when all the shorter ones are over."""
+    """An episode to 9 continues only when all shorter ones are over."""
 
     blocking = True
     gate: ClassVar[threading.Event]
@@ -154,8 +154,8 @@ class AsyncTurnstile(Turnstile):
 
 
 @pytest.mark.parametrize("kind", [Turnstile, AsyncTurnstile])
-def test_a_slow_episode_does_not_hold_up_the_fast_ones(kind: type[Turnstile]) -> None:
-    """In lock-step, this would never end."""
+def test_a_slow_episode_does_not_delay_fast_ones(kind: type[Turnstile]) -> None:
+    """In lock-step, this would deadlock."""
     kind.gate, left = threading.Event(), set(range(1, 4 * WORKERS))
 
     def on_done(trajectory: Trajectory) -> None:
@@ -168,7 +168,7 @@ def test_a_slow_episode_does_not_hold_up_the_fast_ones(kind: type[Turnstile]) ->
 
 
 class Hanging(CountEnv):
-    """Hangs, or fails, where it is told to."""
+    """Hangs or fails where a test sets it."""
 
     blocking = True
     made: list[Hanging] = []  # noqa: RUF012 (cleared by the fixture)
@@ -205,7 +205,7 @@ def _nothing_made() -> None:
 
 
 @pytest.mark.parametrize("action", ["up", "crash", "hang", "quit"])
-def test_the_environment_of_a_caller_is_neither_closed_nor_replaced(action: str) -> None:
+def test_the_callers_environment_is_neither_closed_nor_replaced(action: str) -> None:
     env = Hanging()
     limits = Limits(env_seconds=0.8)
     threads = set(threading.enumerate())
@@ -217,7 +217,7 @@ def test_the_environment_of_a_caller_is_neither_closed_nor_replaced(action: str)
     assert again.success and not env.closed
 
 
-def test_a_lane_over_an_environment_never_closes_or_replaces_it() -> None:
+def test_a_runner_over_a_given_environment_never_closes_or_replaces_it() -> None:
     async def use() -> list[Any]:
         runner = EnvRunner.over(env)
         asks = (
@@ -236,14 +236,14 @@ def test_a_lane_over_an_environment_never_closes_or_replaces_it() -> None:
     assert Hanging.made == [env] and not env.closed
 
 
-def test_all_are_closed_when_it_is_over_and_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_environments_are_closed_concurrently_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "meter", Meter())
     text([EpisodeSpec("count/2")] * 20, Hanging, concurrency=20)
     assert {env.closed for env in Hanging.made} == {1} and len(Hanging.made) > 10
     assert meter.peak > 1, "they were closed one after the other"
 
 
-def test_a_pool_of_the_caller_is_used_again_and_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callers_pool_is_reusable_and_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[ThreadEnv]()
 
     def make() -> ThreadEnv:
@@ -251,7 +251,7 @@ def test_a_pool_of_the_caller_is_used_again_and_stays_open(monkeypatch: pytest.M
         return made[-1]
 
     envs = EnvPool(make, WORKERS)
-    for _ in range(3):  # each in an event loop of its own
+    for _ in range(3):  # each in its own event loop
         assert all(t.success for t in text([EpisodeSpec("count/2", seed) for seed in range(2 * WORKERS)], envs))
     assert len(made) <= WORKERS
     assert not any(env.closed for env in made)
@@ -262,7 +262,7 @@ def test_a_pool_of_the_caller_is_used_again_and_stays_open(monkeypatch: pytest.M
     assert all(env.closed == 1 for env in made)
 
 
-def test_nothing_is_left_of_what_is_made_while_the_run_is_cancelled() -> None:
+def test_an_environment_made_during_cancellation_is_closed() -> None:
     release = threading.Event()
 
     def held_up() -> None:
@@ -291,7 +291,7 @@ def fail(error: Exception) -> Callable[[], None]:
     return raising
 
 
-def test_a_reset_that_hangs_before_the_task_is_known_is_an_episode_of_the_task_that_was_asked_for() -> None:
+def test_a_reset_that_hangs_before_the_task_is_known_gives_an_episode_of_the_requested_task() -> None:
     specs = [EpisodeSpec("count/2", 1), EpisodeSpec("count/4", 2), EpisodeSpec("count/3", 3)]
     done = text(specs, Hanging, concurrency=1, limits=Limits(env_seconds=1))
     assert [(t.stop_reason, t.task.id, t.seed) for t in done] == [
@@ -303,7 +303,7 @@ def test_a_reset_that_hangs_before_the_task_is_known_is_an_episode_of_the_task_t
     assert done[1].turns == () and done[1].final_observation == ENV_FAILED
 
 
-def test_a_machine_that_cannot_be_made_anew_costs_an_episode_and_a_bug_in_making_it_is_raised() -> None:
+def test_an_env_error_when_remaking_costs_an_episode_and_a_bug_is_raised() -> None:
     specs = [EpisodeSpec("count/2", seed) for seed in range(3)]
     Hanging.trouble.append(fail(EnvError("no license")))
     acts = iter([["crash"], [], ["up", "up"]])
@@ -328,7 +328,7 @@ def test_a_bug_in_a_reset_is_raised_if_no_task_is_known() -> None:
         text([EpisodeSpec("count/2")], Broken)
 
 
-def test_a_machine_that_fails_when_the_policy_asks_it_is_an_env_error() -> None:
+def test_a_failure_when_the_policy_calls_the_environment_is_an_env_error() -> None:
     class NoPlan(CountEnv):
         def _plan(self) -> Sequence[str]:
             raise EnvError("no power")
@@ -338,7 +338,7 @@ def test_a_machine_that_fails_when_the_policy_asks_it_is_an_env_error() -> None:
 
 
 class Jittery(CountEnv):
-    """Takes its time, another one at every call."""
+    """Takes a different time at every call."""
 
     blocking = True
 
@@ -364,7 +364,7 @@ class JitteryAsync(Jittery):
 
 
 class Dice(BatchEngine):
-    """What it says depends on the place in the batch, as with a model that samples by a seed."""
+    """The answer depends on the position in the batch, as with a model that samples with a seed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -400,21 +400,21 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def twin(pool: WorkerPool) -> RemoteEnv:
+def remote(pool: WorkerPool) -> RemoteEnv:
     return RemoteEnv(ID, pool, {"grammar": "tag", "split": "validation"})
 
 
 @pytest.mark.parametrize("policy", [OraclePolicy, RandomPolicy])
-def test_twins_play_what_local_environments_play(policy: Any, pool: WorkerPool) -> None:
+def test_remote_environments_play_like_local_ones(policy: Any, pool: WorkerPool) -> None:
     specs = [EpisodeSpec(seed=seed) for seed in range(12)]
     limits = Limits(max_turns=12)
     expected = text(specs, local, policy, limits=limits)
-    assert text(specs, lambda: twin(pool), policy, limits=limits, concurrency=4) == expected
+    assert text(specs, lambda: remote(pool), policy, limits=limits, concurrency=4) == expected
     assert expected[0].env_id == ID and expected[0].env_kwargs == {"grammar": "tag", "split": "validation"}
     until(lambda: not any(worker.sessions for worker in pool.workers))
 
 
-def test_twins_are_played_by_engines_as_local_environments_are(pool: WorkerPool) -> None:
+def test_engines_play_remote_environments_like_local_ones(pool: WorkerPool) -> None:
     class Looks(Dice):
         def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
             words = ("<action>inventory</action>", "nonsense", "<action>get 1 oak log</action>")
@@ -425,13 +425,13 @@ def test_twins_are_played_by_engines_as_local_environments_are(pool: WorkerPool)
     def played(make_env: Any) -> list[TokenTrajectory]:
         return asyncio.run(play_many(specs, make_env, Looks(), CODEC, limits=Limits(max_turns=4), concurrency=4))
 
-    assert played(lambda: twin(pool)) == played(local)
-    one = asyncio.run(play(twin(pool), Looks(), CODEC, specs[0], limits=Limits(max_turns=4)))
+    assert played(lambda: remote(pool)) == played(local)
+    one = asyncio.run(play(remote(pool), Looks(), CODEC, specs[0], limits=Limits(max_turns=4)))
     assert one == asyncio.run(play(local(), Looks(), CODEC, specs[0], limits=Limits(max_turns=4)))
 
 
 class Killer(OraclePolicy):
-    """Kills the worker under some episodes: in the middle, or before the oracle is asked."""
+    """Kills the worker of some episodes: in the middle, or before the call of the oracle."""
 
     async def act(self, env: TextEnv, messages: Any) -> str:
         turn = len(messages) // 2
@@ -442,26 +442,26 @@ class Killer(OraclePolicy):
 
 
 @pytest.mark.parametrize("concurrency", [2, 6])
-def test_a_killed_worker_costs_its_own_episodes_and_is_replaced(concurrency: int) -> None:
+def test_a_killed_worker_loses_only_its_own_episodes_and_is_replaced(concurrency: int) -> None:
     pool, limits = WorkerPool(2), Limits(max_turns=40)
     specs = [EpisodeSpec(seed=seed) for seed in range(20)]
     try:
-        done = text(specs, lambda: twin(pool), Killer, limits=limits, concurrency=concurrency)
+        done = text(specs, lambda: remote(pool), Killer, limits=limits, concurrency=concurrency)
         failed = [t for t in done if t.stop_reason == "env_error"]
         assert {1, 4} <= {t.seed for t in failed} and len(failed) <= concurrency
         assert all("SessionLost" in str(t.error) for t in failed)
         assert all(t.success for t in done if t not in failed)
         assert len(done[1].turns) == 2 and done[4].turns == ()
         until(lambda: not any(worker.sessions for worker in pool.workers))
-        assert all(t.success for t in text(specs, lambda: twin(pool), limits=limits))
+        assert all(t.success for t in text(specs, lambda: remote(pool), limits=limits))
         assert len(pool.workers) == 2
     finally:
         pool.close()
 
 
-def test_a_twin_whose_place_is_gone_plays_env_errors() -> None:
+def test_a_remote_environment_without_a_session_gives_env_errors() -> None:
     pool = WorkerPool(1)
-    env = twin(pool)
+    env = remote(pool)
     pool.close()
     done = asyncio.run(play_text(env, OraclePolicy(), EpisodeSpec(seed=3), limits=LIMITS))
     assert (done.stop_reason, done.seed, done.turns) == ("env_error", 3, ())
@@ -469,7 +469,7 @@ def test_a_twin_whose_place_is_gone_plays_env_errors() -> None:
 
 
 class SlowPool(WorkerPool):
-    """Takes its time to find a place."""
+    """Takes time to open a session."""
 
     delay, opened = 0.0, 0
 
@@ -480,10 +480,10 @@ class SlowPool(WorkerPool):
         return session
 
 
-def test_a_twin_whose_new_place_comes_too_late_goes_on_and_leaves_no_session_behind() -> None:
+def test_a_late_new_session_of_a_remote_environment_is_closed() -> None:
     pool = SlowPool(1)
     try:
-        env = twin(pool)
+        env = remote(pool)
         specs = [EpisodeSpec("textcraft/7", 1), EpisodeSpec(seed=2)]
         pool.workers[0].kill()
         pool.delay = 1.5
@@ -492,7 +492,7 @@ def test_a_twin_whose_new_place_comes_too_late_goes_on_and_leaves_no_session_beh
         assert late.error == "TimeoutError: the environment did not answer within 0.2 s"
         pool.delay = 0.0
         done = asyncio.run(play_text(env, OraclePolicy(), specs[1], limits=LIMITS))
-        until(lambda: pool.opened == 3)  # the first, the late one, and the one that stands in for it
+        until(lambda: pool.opened == 3)  # the first, the late one, and its replacement
         until(lambda: [len(worker.sessions) for worker in pool.workers] == [1])
         assert done.success
         assert asyncio.run(play_text(env, OraclePolicy(), specs[1], limits=LIMITS)) == done

@@ -1,4 +1,4 @@
-"""How projects come and go: anew, as forks, with all that belongs to them."""
+"""Creation, forking and deletion of projects."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _BELONGINGS = (
     ("code_stars", "project = ?"),
     ("code_projects", "id = ?"),
 )
-"""What goes with a project, in this order."""
+"""Rows to delete with a project, in this order."""
 
 
 def spaces(context: RequestContext) -> list[tuple[int, str]]:
-    """Where the visitor may put projects: under their own name, and in groups whose maintainers they are."""
+    """Return the namespaces in which the visitor may create projects: their own, and groups that they maintain."""
     rows = context.rows(
         """SELECT n.id, n.path FROM code_namespaces n LEFT JOIN code_group_members g
         ON g.namespace = n.id AND g.account = ?1 AND g.role IN ('Maintainer', 'Owner')
@@ -55,17 +55,17 @@ def spaces(context: RequestContext) -> list[tuple[int, str]]:
 
 
 def slug_of(name: str) -> str:
-    """The address that a name suggests: "Tide Watch" is at tide-watch."""
+    """Derive a slug from a name: "tide-watch" from "Tide Watch"."""
     return re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")
 
 
 def is_slug(text: str) -> bool:
-    """Whether a project, group or label can have this address."""
+    """Return True if a project, group or label may have this slug."""
     return _SLUG.fullmatch(text) is not None and not text.endswith(".")
 
 
 def problem(context: RequestContext, name: str, slug: str, space: int) -> str:
-    """Why there cannot be such a project; "" if there can."""
+    """Return the reason why a project cannot be created, or ""."""
     if not name:
         return "The project needs a name."
     if not is_slug(slug):
@@ -77,7 +77,7 @@ def problem(context: RequestContext, name: str, slug: str, space: int) -> str:
 
 
 def create(context: RequestContext, *, readme: bool, **values: Any) -> str:
-    """Add a project of the visitor's with these columns; returns the path of its page."""
+    """Create a project owned by the visitor; return its path."""
     number = _add_project(context, **values, topics="", licence="", default_branch="main", forked_from=None)
     context.write(
         "INSERT INTO code_branches (project, name, origin, started, protected) VALUES (?, 'main', NULL, ?, 1)",
@@ -91,7 +91,7 @@ def create(context: RequestContext, *, readme: bool, **values: Any) -> str:
 
 
 def fork(context: RequestContext, project: Project, **values: Any) -> str:
-    """Add a copy of a project with what is on its default branch; returns the path of its page."""
+    """Fork the default branch of a project; return the path of the fork."""
     kept = {name: project.row[name] for name in ("topics", "licence", "default_branch")}
     number = _add_project(context, **values, **kept, forked_from=project.id)
     origin = context.row(
@@ -108,7 +108,7 @@ def fork(context: RequestContext, project: Project, **values: Any) -> str:
 
 
 def delete(context: RequestContext, project: Project) -> None:
-    """Remove a project and all that is in it. Forks live on, without what was before them."""
+    """Delete a project with its content. Forks remain, without the history before the fork."""
     query = (
         f"UPDATE code_branches SET origin = NULL WHERE project <> ?1 AND origin IN ({_OF_BRANCHES.replace('?', '?1')})"
     )
