@@ -169,7 +169,7 @@ def test_search_matches_are_highlighted(browser: Any, address: str) -> None:
         page.wait_for_selector(".row .goal")
         assert ids(page) == [4] and page.locator("[name=q]").input_value() == "LIGHT lamp"
         page.fill("[name=q]", "no such words")
-        page.wait_for_selector("text=No episode is like that")
+        page.wait_for_selector("text=No matching episode")
 
 
 @pytest.mark.slow

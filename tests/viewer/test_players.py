@@ -37,7 +37,7 @@ def test_agent_and_source_are_shown_with_the_policy(browser: Any, address: str) 
         assert ["one" in cell for cell in cells] == [True, True, False]
         page.goto(f"{address}#/episode/0")
         page.wait_for_selector(".siblings")
-        assert "openai:M · plan" in page.locator(".summary").inner_text()
+        assert "openai:M · plan" in page.locator(".facts").inner_text()
         first, second = page.locator(".siblings li").all_inner_texts()
         assert "small" in first and "two" in first and "plan" in second and "one" in second
 

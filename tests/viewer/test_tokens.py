@@ -47,7 +47,7 @@ def test_missing_or_broken_tokens_have_a_note(tmp_path: Path) -> None:
     assert missing["segments"] == [] and "--record-tokens" in missing["note"] and "--tokens" in missing["note"]
     tokens_path(path).write_bytes(tokens_path(path).read_bytes().replace(b'"mask"', b'"musk"'))
     broken = tokens_of(path, line)
-    assert broken["segments"] == [] and "do not read" in broken["note"] and str(tmp_path) not in broken["note"]
+    assert broken["segments"] == [] and "cannot be read" in broken["note"] and str(tmp_path) not in broken["note"]
 
 
 def test_viewer_finds_token_files(tmp_path: Path) -> None:
