@@ -27,12 +27,10 @@ _HEAD = """# Task tables
 
 <!-- Written by scripts/make_task_docs.py. Do not edit. -->
 
-Every environment's tasks by default, as `gym.make(id)` has them. A digest is the SHA-256 of everything that decides
-what the tasks are: equal digests mean equal tasks. `agentgym list --json` prints them for what is installed,
-`agentgym eval` writes them into every run, and a run goes on (`--resume`) only with the same ones. Arguments that
-choose other tasks, such as `worlds="fictional"`, have digests of their own. ∞ stands for tasks without end, each
-made from its number.
-"""
+The default tasks of every environment, as in `gym.make(id)`. A digest is the SHA-256 of everything that defines the
+tasks: equal digests mean equal tasks. `agentgym list --json` prints them for the installed environments, `agentgym
+eval` stores them in every run, and `--resume` requires equal ones. Arguments that select other tasks, such as
+`worlds="fictional"`, have their own digests. ∞ means an endless supply of tasks, each generated from its number. """
 
 
 def page() -> str:

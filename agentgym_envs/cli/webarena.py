@@ -34,9 +34,9 @@ def sites_command(
         raise UsageError("a task has its own world: give either --task or --world")
     session = _open_session(task, 1 if world is None else world)
     with serve.listen(serve.listen_address("127.0.0.1", port, None, None, False)) as listener:
-        from agentgym_envs.webarena.inspector.app import DeskApp, make_server
+        from agentgym_envs.webarena.inspector.app import InspectorApp, make_server
 
-        app = DeskApp(session, listener.getsockname()[1])
+        app = InspectorApp(session, listener.getsockname()[1])
         stdout().print(f"[bold]Inspector at {app.origin}[/] until Ctrl-C", soft_wrap=True)
         if not no_browser:
             webbrowser.open(app.origin)

@@ -40,13 +40,13 @@ from agentgym_envs.webarena.browser.view import ViewOptions, elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, web_grammars
 
-MOST_CHARS = 200_000
+MAX_CHARS = 200_000
 """The largest value of `max_chars`."""
 _FIELDS = ("textbox", "searchbox", "combobox")
 _TARGETS = ("link", "button", "checkbox", "radio", "option")
 _LONGEST_PLAN = 200
 _ENDED = "The task has ended."
-_MOST_URL_CHARS = 2_000
+_MAX_URL_CHARS = 2_000
 
 
 class WebEnv(TextEnv):
@@ -90,8 +90,8 @@ class WebEnv(TextEnv):
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
         self.rules = "\n\n".join(filter(None, [rules_for(self.grammar, self.forms), self.about]))
-        if type(max_chars) is not int or not 200 <= max_chars <= MOST_CHARS:
-            raise UsageError(f"max_chars is a whole number from 200 to {MOST_CHARS}, got {max_chars!r}")
+        if type(max_chars) is not int or not 200 <= max_chars <= MAX_CHARS:
+            raise UsageError(f"max_chars is a whole number from 200 to {MAX_CHARS}, got {max_chars!r}")
         if obs_backend not in BACKENDS:
             raise UsageError(f"obs_backend is one of {', '.join(BACKENDS)}, got {obs_backend!r}")
         if isinstance(call_seconds, bool) or not isinstance(call_seconds, int | float) or not call_seconds > 0:
@@ -255,7 +255,7 @@ class WebEnv(TextEnv):
     def _observation_text(self, session: BrowserSession, action: str, note: str) -> str:
         """The observation in the format of WebArena's prompts."""
         view = session.view
-        lines = ["OBSERVATION:", _tabs(session), "", view.tree, f"URL: {view.url[:_MOST_URL_CHARS]}"]
+        lines = ["OBSERVATION:", _tabs(session), "", view.tree, f"URL: {view.url[:_MAX_URL_CHARS]}"]
         lines += [f"OBJECTIVE: {session.state['objective']}", f"PREVIOUS ACTION: {action}"]
         return "\n".join([*lines, *([f"NOTE: {note}"] if note else [])])
 
@@ -269,7 +269,7 @@ class WebEnv(TextEnv):
         session = self.session
         return {
             "objective": session.state["objective"],
-            "url": session.view.url[:_MOST_URL_CHARS],
+            "url": session.view.url[:_MAX_URL_CHARS],
             "tab": session.tabs.index(session.tab),
             "tabs": len(session.tabs),
             "elements": session.view.count,
@@ -352,7 +352,7 @@ def _tabs(session: BrowserSession) -> str:
     names = []
     for index, tab in enumerate(session.tabs):
         current = " (current)" if tab is session.tab else ""
-        names.append(f"Tab {index}{current}: {tab.title[:_MOST_URL_CHARS]}")
+        names.append(f"Tab {index}{current}: {tab.title[:_MAX_URL_CHARS]}")
     return " | ".join(names)
 
 

@@ -169,9 +169,7 @@ def lockstep(path: Path, report: Report) -> None:
             axes[0].fill_between(
                 sizes, list(map(min, spread)), list(map(max, spread)), color=colour, alpha=0.1, linewidth=0
             )
-        axes[0].set(
-            xscale="log", xlabel="episodes, all at a time", ylabel="times sooner than in rounds", ylim=(0, None)
-        )
+        axes[0].set(xscale="log", xlabel="episodes, all at a time", ylabel="speedup over rounds", ylim=(0, None))
         axes[0].set_xticks(sizes, sizes)
         axes[0].minorticks_off()
         axes[0].set_title("One batch, by how long answers take; band: all recordings")
@@ -323,7 +321,7 @@ PLOTS: Mapping[str, Plot] = {
     "soak": Plot("Memory of the servers over the soak test", soak),
     "scale": Plot("Memory by episodes at a time, and episodes a second of a core", scale),
     "cores": Plot("Episodes a second on one core and two, and memory up to 10,000 episodes", cores),
-    "lockstep": Plot("How many times sooner than in rounds", lockstep),
+    "lockstep": Plot("Speedup over rounds", lockstep),
     "overhead": Plot("Shares of the wall time of a training step", overhead),
 }
 """By the section's name; the first is of all."""

@@ -126,6 +126,6 @@ def test_view_answers_a_request(visit: Callable[..., tuple[Any, Any]]) -> None:
 
 def test_webarena_sites_answers_a_request(visit: Callable[..., tuple[Any, Any]]) -> None:
     pytest.importorskip("playwright")
-    inspector = "desk.agentgym.localhost"
+    inspector = "inspector.agentgym.localhost"
     answer, outcome = visit("webarena", "sites", "--world", 1, "--no-browser", path="/status", host=inspector)
     assert answer["start"] and f"Inspector at http://{inspector}:" in outcome.out

@@ -28,7 +28,9 @@ def test_the_inspector_is_served_until_ctrl_c(tmp_path: Path) -> None:
         )
     try:
         until(lambda: "until Ctrl-C" in shown.read_text() or process.poll() is not None)
-        found = re.match(r"Inspector at http://(desk\.agentgym\.localhost):(\d+) until Ctrl-C\n", shown.read_text())
+        found = re.match(
+            r"Inspector at http://(inspector\.agentgym\.localhost):(\d+) until Ctrl-C\n", shown.read_text()
+        )
         assert found, (shown.read_text(), process.poll())
         with httpx.Client(base_url=f"http://127.0.0.1:{found[2]}") as browser:
             status = browser.get("/status", headers={"host": f"{found[1]}:{found[2]}"}).json()

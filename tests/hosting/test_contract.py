@@ -1,4 +1,4 @@
-"""A twin on worker processes is the environment itself: the whole contract holds for it."""
+"""Remote environments in worker processes keep the whole contract."""
 
 from __future__ import annotations
 

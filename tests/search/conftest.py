@@ -1,4 +1,4 @@
-"""A small corpus and questions about it, and the embedded ones."""
+"""Fixtures: a small corpus with questions, and the embedded ones."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,7 +59,7 @@ def made(corpus: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make(small_index: Path) -> Iterator[Make]:
-    """Makes environments over the small corpus, and closes them."""
+    """Return a function that creates environments over the small corpus, which are closed at the end."""
     made = list[SearchEnv]()
 
     def make(kind: type[SearchEnv] = SearchEnv, **options: Any) -> SearchEnv:

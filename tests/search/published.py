@@ -1,4 +1,4 @@
-"""Small files in the form of the published sets."""
+"""Small files in the format of the published sets."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from agentgym_envs.search.questions.flashrag import PUBLISHED
 
 
-def question(name: str, row: int, asked: str = "") -> str:
-    """A line of a file."""
+def question(name: str, row: int, about: str = "") -> str:
+    """Return a line of a file."""
     return json.dumps(
         {
             "id": f"{name}_{row}",
-            "question": f"Which one is {asked or name} {row}",
+            "question": f"Which one is {about or name} {row}",
             "golden_answers": [f"{name} {row}", "öne"],
         },
         ensure_ascii=False,
@@ -21,7 +21,7 @@ def question(name: str, row: int, asked: str = "") -> str:
 
 
 def write_sets(folder: Path, rows: int) -> Path:
-    """Every published file, with a few rows."""
+    """Write every published file, with a few rows."""
     for part in PUBLISHED:
         path = folder / part.file
         path.parent.mkdir(exist_ok=True)

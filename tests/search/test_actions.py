@@ -57,7 +57,7 @@ def test_the_first_complete_tag_outside_of_thoughts_counts(message: str, action:
         ("<think><answer>x</answer></think>", "not a valid action"),
     ],
 )
-def test_invalid_actions_are_answered_with_the_reason(message: str, why: str) -> None:
+def test_an_invalid_message_gets_an_explanation(message: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         read_action(message)
 
@@ -67,7 +67,7 @@ def test_a_thought_is_stripped() -> None:
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<search>", "</search>", "<answer>", "</answer>", "x", " "])))
-def test_nothing_of_a_message_is_lost_and_no_thought_acts(pieces: list[str]) -> None:
+def test_splitting_keeps_all_text_and_no_thought_acts(pieces: list[str]) -> None:
     message = "".join(pieces)
     thought, rest, _ = split_thought(message)
     assert "think>" not in thought + rest
@@ -82,7 +82,7 @@ def test_nothing_of_a_message_is_lost_and_no_thought_acts(pieces: list[str]) -> 
 
 
 @pytest.mark.slow
-def test_reading_takes_linear_time() -> None:
+def test_parsing_takes_linear_time() -> None:
     began = time.process_time()
     for piece in ("<search>", "<answer>", "<think>", "</think>", "<think></think>", "<search></answer>"):
         with pytest.raises(InvalidAction):
@@ -99,12 +99,12 @@ def test_reading_takes_linear_time() -> None:
         ("<search></search>", "<search></search>", ("search", "")),
     ],
 )
-def test_search_r1_cuts_and_takes_the_first_tag_anywhere(message: str, kept: str, action: tuple[str, str]) -> None:
+def test_search_r1_truncates_and_takes_the_first_tag_anywhere(message: str, kept: str, action: tuple[str, str]) -> None:
     assert truncate_search_r1(message) == kept
     assert read_search_r1(message) == action
 
 
-def test_search_r1_also_knows_invalid_actions() -> None:
+def test_search_r1_also_has_invalid_actions() -> None:
     with pytest.raises(InvalidAction):
         read_search_r1("Lima")
 
@@ -113,7 +113,7 @@ TEXTS = st.text(min_size=1).map(str.strip).filter(bool)
 
 
 @given(st.sampled_from(["search", "answer"]), TEXTS.filter(lambda text: "</" not in text and "think>" not in text))
-def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
+def test_both_grammars_parse_what_they_write(kind: str, text: str) -> None:
     command = str(SearchAction(kind, text))  # type: ignore[arg-type]
     for grammar in (SearchTags(), SearchTools()):
         assert read_action(grammar.parse(grammar.format(command)).command) == (kind, text)
@@ -125,7 +125,7 @@ def test_both_grammars_read_what_they_write(kind: str, text: str) -> None:
     ("argument", "text"),
     [('"Lima"', "Lima"), ("2389", "2389"), ("1.5", "1.5"), ('"a</search> <think>b"', "a   b")],
 )
-def test_the_argument_of_a_tool_call_is_taken_as_a_text(argument: str, text: str) -> None:
+def test_the_argument_of_a_tool_call_is_converted_to_text(argument: str, text: str) -> None:
     call = f'<tool_call>{{"name": "search", "arguments": {{"query": {argument}}}}}</tool_call>'
     assert read_action(SearchTools().parse(call).command) == ("search", text)
 
@@ -146,6 +146,6 @@ def test_the_argument_of_a_tool_call_is_taken_as_a_text(argument: str, text: str
         "[" * 5_000,
     ],
 )
-def test_an_invalid_tool_call_is_answered(call: str) -> None:
+def test_an_invalid_tool_call_gets_an_explanation(call: str) -> None:
     with pytest.raises(InvalidAction, match="tool call"):
         SearchTools().parse(f"<tool_call>{call}</tool_call>")

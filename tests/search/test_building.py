@@ -1,4 +1,4 @@
-"""Indexes that are there: which corpus they are of, how a part of one is replaced, what interruptions leave."""
+"""Existing indexes: matching them with a corpus, replacing the part of an engine, and cleaning up."""
 
 import os
 import time
@@ -18,12 +18,12 @@ from tests.search.cities import CITIES, names, stop_at_engine
 
 
 def touch(path: Path) -> None:
-    """As after a copy, or on a file system with a resolution of whole seconds."""
+    """Change the modification time, as a copy or a coarse file system does."""
     changed = path.stat().st_mtime_ns + 2_000_000_000
     os.utime(path, ns=(changed, changed))
 
 
-def test_a_corpus_rewritten_at_the_same_size_is_another(made: Path, corpus: Path) -> None:
+def test_a_corpus_rewritten_with_the_same_size_is_another_corpus(made: Path, corpus: Path) -> None:
     size = corpus.stat().st_size
     corpus.write_bytes(corpus.read_bytes().replace(b"river number 5", b"river number 9"))
     touch(corpus)
@@ -34,7 +34,7 @@ def test_a_corpus_rewritten_at_the_same_size_is_another(made: Path, corpus: Path
     assert names(made, "river 9")
 
 
-def test_a_corpus_that_was_copied_is_the_same(made: Path, corpus: Path) -> None:
+def test_a_copied_corpus_is_the_same_corpus(made: Path, corpus: Path) -> None:
     before = (made / MANIFEST).stat().st_mtime_ns
     touch(corpus)
     index_corpus(corpus, made)
@@ -44,7 +44,7 @@ def test_a_corpus_that_was_copied_is_the_same(made: Path, corpus: Path) -> None:
         index_corpus(corpus, made)
 
 
-def test_the_old_engine_stays_until_the_new_one_is_complete(made: Path) -> None:
+def test_the_old_part_of_an_engine_stays_until_the_new_one_is_complete(made: Path) -> None:
     extend_index(made, engine="dense")
     before = read_manifest(made)
     with pytest.raises(UsageError, match="flat"):
@@ -57,7 +57,7 @@ def test_the_old_engine_stays_until_the_new_one_is_complete(made: Path) -> None:
     assert not (made / "dense.partial").exists()
 
 
-def test_the_part_of_an_engine_that_was_not_asked_for_again_is_removed(corpus: Path, tmp_path: Path) -> None:
+def test_the_unfinished_part_of_another_engine_is_removed(corpus: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         index_corpus(corpus, folder, engine="bm25s", report=stop_at_engine)
@@ -66,7 +66,7 @@ def test_the_part_of_an_engine_that_was_not_asked_for_again_is_removed(corpus: P
     assert {path.name for path in folder.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
 
 
-def test_the_slower_builder_uses_the_index_of_the_faster_one(tmp_path: Path) -> None:
+def test_the_slower_process_uses_the_index_of_the_faster_one(tmp_path: Path) -> None:
     def passages() -> list[Passage]:
         build_index(CITIES, tmp_path / "index", corpus="first")
         return CITIES[:5]
@@ -77,7 +77,7 @@ def test_the_slower_builder_uses_the_index_of_the_faster_one(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-def test_leftovers_of_a_killed_build_are_removed_after_an_hour(tmp_path: Path) -> None:
+def test_the_work_of_a_killed_build_is_removed_after_an_hour(tmp_path: Path) -> None:
     for name in ("index.00c0ffee", "index.0badcafe", "index.mine", "other.00c0ffee", "index.12345678"):
         (tmp_path / name / "tantivy").mkdir(parents=True)
         (tmp_path / name / "tantivy" / "data").write_text("x")
@@ -91,7 +91,7 @@ def test_leftovers_of_a_killed_build_are_removed_after_an_hour(tmp_path: Path) -
     assert left == {"index", "index.0badcafe", "index.12345678", "index.mine", "other.00c0ffee"}
 
 
-def test_data_written_after_the_last_saved_state_is_dropped(tmp_path: Path) -> None:
+def test_passages_written_after_the_last_state_are_dropped(tmp_path: Path) -> None:
     sizes = []
     with StoreWriter(tmp_path) as writer:
         for passage in CITIES[:3]:
@@ -104,13 +104,13 @@ def test_data_written_after_the_last_saved_state_is_dropped(tmp_path: Path) -> N
     assert list(PassageStore(tmp_path)) == CITIES[:2]
 
 
-def test_a_store_that_ends_too_soon_is_refused(made: Path) -> None:
+def test_a_truncated_store_is_refused(made: Path) -> None:
     os.truncate(made / TEXTS, (made / TEXTS).stat().st_size - 1)
     with pytest.raises(ValueError, match=r"passages\.bin ends too soon"):
         PassageStore(made)
 
 
-def test_damage_is_reported_without_the_parent_folders(made: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_of_a_damaged_index_do_not_show_parent_folders(made: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="agentgym_envs")
     os.truncate(made / TEXTS, 5)
     with pytest.raises(RetrieverError, match=r"^the index made is damaged: passages\.bin has 5 bytes") as raised:

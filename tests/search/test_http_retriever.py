@@ -1,4 +1,4 @@
-"""Retrieval servers as they are: right, slow, broken, gone; and what of that may become a result."""
+"""The HTTP retriever with servers that are correct, slow, broken or unreachable."""
 
 import asyncio
 import copy
@@ -45,12 +45,12 @@ def reply(handler: BaseHTTPRequestHandler, value: Any, status: int = 200) -> Non
 
 
 def find(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
-    """As Search-R1's server, which finds `k` passages called after the query."""
+    """Reply like Search-R1's server, with `k` passages named after each query."""
     reply(handler, {"result": [[document(f"{q}{i}") for i in range(request["topk"])] for q in request["queries"]]})
 
 
 class Server:
-    """A real server. `script` says what it does for its first requests; later ones are answered by `find`."""
+    """A real server. `script` has its first replies; later requests are answered by `find`."""
 
     def __init__(self) -> None:
         self.script: list[Answer] = []
@@ -133,7 +133,7 @@ Search = Callable[[HttpRetriever, list[str], int], list[list[Hit]]]
 
 @pytest.fixture(params=["search", "asearch"])
 def search(request: pytest.FixtureRequest) -> Iterator[Search]:
-    """Both ways to search; what either opens is closed."""
+    """Search in both ways, sync and async, and close the retrievers at the end."""
     used = list[HttpRetriever]()
 
     def ask(retriever: HttpRetriever, queries: list[str], k: int) -> list[list[Hit]]:
@@ -147,7 +147,7 @@ def search(request: pytest.FixtureRequest) -> Iterator[Search]:
         retriever.close()
 
 
-def test_a_batch_is_one_request_in_search_r1s_words(server: Server, search: Search) -> None:
+def test_a_batch_is_one_request_in_search_r1s_format(server: Server, search: Search) -> None:
     for dialect in ("search-r1", "verl"):
         found = search(HttpRetriever(server.url, dialect), ["a", "ü 東京"], 2)
         assert found == [[hit("a0"), hit("a1")], [hit("ü 東京0"), hit("ü 東京1")]]
@@ -156,7 +156,7 @@ def test_a_batch_is_one_request_in_search_r1s_words(server: Server, search: Sear
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_skyrl_asks_for_each_query(server: Server, search: Search, flat: bool) -> None:
+def test_skyrl_sends_a_request_per_query(server: Server, search: Search, flat: bool) -> None:
     def one(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
         hits = [document(request["query"])]
         reply(handler, {"result": hits if flat else [hits]})
@@ -180,7 +180,7 @@ def test_paths_and_tokens_are_sent(server: Server, search: Search) -> None:
     assert {token for _, token, _ in server.seen} == {"Bearer secret"}
 
 
-def test_nothing_is_asked_for_nothing(server: Server, search: Search) -> None:
+def test_no_request_is_sent_without_queries(server: Server, search: Search) -> None:
     retriever = HttpRetriever(server.url)
     assert search(retriever, [], 3) == []
     assert search(retriever, ["a", "b"], 0) == search(retriever, ["", " \n"], 3) == [[], []]
@@ -192,13 +192,13 @@ def test_nothing_is_asked_for_nothing(server: Server, search: Search) -> None:
 
 
 @pytest.mark.parametrize("fault", [status(503), status(500), status(429), drop])
-def test_transient_errors_are_retried(server: Server, search: Search, fault: Answer) -> None:
+def test_temporary_errors_are_retried(server: Server, search: Search, fault: Answer) -> None:
     server.script = [fault, fault]
     assert search(HttpRetriever(server.url), ["a"], 1) == [[hit("a0")]]
     assert len(server.requests) == 3
 
 
-def test_it_gives_up_and_says_what_happened(server: Server, search: Search) -> None:
+def test_it_gives_up_and_reports_the_last_error(server: Server, search: Search) -> None:
     server.otherwise = status(503, b"out of memory")
     with pytest.raises(RetrieverError) as caught:
         search(HttpRetriever(server.url), ["a"], 1)
@@ -215,13 +215,13 @@ def test_permanent_errors_are_not_retried(server: Server, search: Search, code: 
     assert len(server.requests) == 1
 
 
-def test_a_hanging_server_is_left_within_the_timeout(server: Server, search: Search) -> None:
+def test_a_hanging_server_raises_within_the_timeout(server: Server, search: Search) -> None:
     server.script = [server.hang]
     assert search(HttpRetriever(server.url, timeout=0.2), ["a"], 1) == [[hit("a0")]]
 
 
 @pytest.mark.parametrize("how", ["hang", pytest.param("trickle", marks=pytest.mark.slow)])
-def test_one_deadline_holds_for_all_attempts(server: Server, search: Search, how: str) -> None:
+def test_one_deadline_covers_all_attempts(server: Server, search: Search, how: str) -> None:
     server.otherwise = getattr(server, how)
     began = time.monotonic()
     with pytest.raises(RetrieverError, match=r"within its 1\.2 s"):
@@ -230,7 +230,7 @@ def test_one_deadline_holds_for_all_attempts(server: Server, search: Search, how
     assert 1 < len(server.requests) <= 3
 
 
-def test_an_unreachable_server(search: Search) -> None:
+def test_a_refused_connection_is_an_error(search: Search) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -249,15 +249,15 @@ WRONG = [
 ]  # fmt: skip
 
 
-def test_an_invalid_result_is_an_error_and_never_text(server: Server, search: Search) -> None:
+def test_a_malformed_reply_is_an_error_and_never_text(server: Server, search: Search) -> None:
     for wrong in WRONG:
         server.otherwise = says(wrong)
         with pytest.raises(RetrieverError, match=f"{server.url}/retrieve answered with"):
             search(HttpRetriever(server.url), ["a", "b"], 3)
-    assert len(server.requests) == len(WRONG), "and is not tried again"
+    assert len(server.requests) == len(WRONG), "permanent errors are not retried"
 
 
-def test_too_much_is_cut_and_too_little_is_not_filled(server: Server, search: Search) -> None:
+def test_surplus_hits_are_dropped_and_missing_ones_are_not_padded(server: Server, search: Search) -> None:
     fewer, filler = [document("x")], {**document("last"), "score": -3.4028234663852886e38}
     many = [document(name) for name in "abbacd"] + [{"document": {"id": -1, "contents": "last"}, "score": 0.1}]
     server.otherwise = says({"result": [many, fewer, [], [GOOD, filler, filler]]})
@@ -265,7 +265,7 @@ def test_too_much_is_cut_and_too_little_is_not_filled(server: Server, search: Se
     assert found == [[hit("a"), hit("b"), hit("c")], [hit("x")], [], [hit("a")]]
 
 
-def test_documents_may_lack_what_can_be_made(server: Server, search: Search) -> None:
+def test_documents_may_lack_fields_that_can_be_derived(server: Server, search: Search) -> None:
     bare = [{"id": 7, "contents": "one"}, {"contents": "two"}, {"title": "T", "text": "three"}, {"contents": "two"}]
     server.otherwise = says({"result": [bare]})
     (hits,) = search(HttpRetriever(server.url), ["q"], 9)
@@ -273,7 +273,9 @@ def test_documents_may_lack_what_can_be_made(server: Server, search: Search) -> 
     assert hits[0].passage.id == "7" and hits[2].passage.title == "T"
     assert [found.score for found in hits] == [1, 1 / 2, 1 / 3]
     server.otherwise = says({"result": [bare[1:]]})
-    assert search(HttpRetriever(server.url), ["q"], 1)[0][0].passage == hits[1].passage, "an id does not hang on place"
+    assert search(HttpRetriever(server.url), ["q"], 1)[0][0].passage == hits[1].passage, (
+        "an id does not depend on the position"
+    )
 
 
 json_values = st.recursive(
@@ -284,7 +286,7 @@ json_values = st.recursive(
 
 @examples(60)
 @given(json_values, st.integers(1, 3), st.integers(1, 3))
-def test_any_json_is_results_or_refused(value: Any, queries: int, k: int) -> None:
+def test_any_json_gives_results_or_an_error(value: Any, queries: int, k: int) -> None:
     try:
         results = read_results(json.dumps({"result": value}).encode(), queries, k)
     except ValueError:
@@ -293,7 +295,7 @@ def test_any_json_is_results_or_refused(value: Any, queries: int, k: int) -> Non
     assert all(len(hits) <= k and len(set(hits)) == len(hits) for hits in results)
 
 
-def test_connections_are_used_again(server: Server) -> None:
+def test_connections_are_reused(server: Server) -> None:
     retriever = HttpRetriever(server.url)
     for _ in range(3):
         retriever.search(["a"], 1)
@@ -323,10 +325,10 @@ def test_an_event_loop_that_ends_closes_its_connections(server: Server) -> None:
     assert all(client.is_closed for client in clients)
     del clients
     gc.collect()
-    assert [loop() for loop in loops] == [None] * 3, "and is not held"
+    assert [loop() for loop in loops] == [None] * 3, "the client does not keep its event loop alive"
 
 
-def test_a_cancelled_query_does_not_affect_others(server: Server) -> None:
+def test_a_cancelled_caller_does_not_affect_others(server: Server) -> None:
     retriever = HttpRetriever(server.url)
 
     async def play() -> list[list[Hit]]:
@@ -344,7 +346,7 @@ def test_a_cancelled_query_does_not_affect_others(server: Server) -> None:
     assert time.monotonic() - began < 20  # the server hangs for longer
 
 
-def test_an_event_loop_goes_on_meanwhile(server: Server) -> None:
+def test_a_search_does_not_block_the_event_loop(server: Server) -> None:
     slow = threading.Event()
 
     def wait(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
@@ -365,7 +367,7 @@ def test_an_event_loop_goes_on_meanwhile(server: Server) -> None:
     assert asyncio.run(play()) == [[hit("a0")]]
 
 
-def test_threads_share_one(server: Server) -> None:
+def test_threads_share_a_retriever(server: Server) -> None:
     retriever, found = HttpRetriever(server.url), dict[str, list[list[Hit]]]()
 
     def ask(name: str) -> None:
@@ -394,7 +396,7 @@ def test_a_forked_process_has_connections_of_its_own(server: Server) -> None:
     assert first == again != of_child
 
 
-def test_it_travels_by_its_arguments(server: Server) -> None:
+def test_it_is_pickled_by_its_arguments(server: Server) -> None:
     retriever = HttpRetriever(server.url, "verl", timeout=1.0, deadline=2.0, token="t")
     retriever.search(["a"], 1)
     other = pickle.loads(pickle.dumps(retriever))
@@ -407,14 +409,14 @@ def test_it_travels_by_its_arguments(server: Server) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://x", "http://", "http:///retrieve"])
-def test_invalid_urls_are_refused(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="the URL of a retrieval server is like"):
         HttpRetriever(url)
     with pytest.raises(UsageError, match="search-r1, verl, skyrl"):
         HttpRetriever("http://x", "gem")  # type: ignore[arg-type]
 
 
-def test_secrets_of_a_url_are_not_shown() -> None:
+def test_errors_do_not_show_credentials_of_the_url() -> None:
     retriever = HttpRetriever("http://user:secret@127.0.0.1:1/retrieve?key=secret", deadline=1.0)
     assert retriever.describe()["url"] == "http://127.0.0.1:1/retrieve"
     with pytest.raises(RetrieverError) as raised:

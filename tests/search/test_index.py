@@ -1,4 +1,4 @@
-"""Corpora are read; indexes are built, resumed after any interruption, and opened only when complete."""
+"""Reading corpora, building indexes, resuming builds and opening complete indexes."""
 
 import gzip
 import json
@@ -32,7 +32,7 @@ blanks = st.sampled_from([b"", b"\n", b"  \r\n", b"\t\n"])
 
 
 @given(st.lists(st.tuples(ids, texts, blanks, st.booleans())), st.booleans(), st.booleans())
-def test_passages_are_read_as_written(
+def test_passages_are_read_back_as_written(
     tmp_path_factory: Any, rows: list[tuple[str, str, bytes, bool]], packed: bool, end: bool
 ) -> None:
     lines = [
@@ -45,13 +45,13 @@ def test_passages_are_read_as_written(
     with Corpus(path) as opened:
         read = list(opened.rows())
         assert [row.passage for row in read] == [(name, text) for name, text, _, _ in rows]
-        for place, row in enumerate(read):
-            assert list(opened.rows(row.end, row.line)) == read[place + 1 :]
-            assert opened.lines_of((place,)) == [row.line]
+        for index, row in enumerate(read):
+            assert list(opened.rows(row.end, row.line)) == read[index + 1 :]
+            assert opened.lines_of((index,)) == [row.line]
 
 
 @given(st.binary(max_size=60) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(repr).map(str.encode))
-def test_every_line_is_a_passage_or_is_refused(data: bytes) -> None:
+def test_any_line_is_a_passage_or_refused(data: bytes) -> None:
     try:
         passage = jsonl.parse(data, "here:1")
     except UsageError as error:
@@ -76,7 +76,7 @@ def test_forms_of_a_passage(row: str, passage: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "shown"),
     [
         (b"{", "this is not JSON"),
         (b"[1]", "must be an object"),
@@ -95,21 +95,21 @@ def test_forms_of_a_passage(row: str, passage: tuple[str, str]) -> None:
         (b"[" * 100_000, "recursion"),
     ],
 )
-def test_a_malformed_line_is_named_and_leaves_nothing_half_written(tmp_path: Path, row: bytes, told: str) -> None:
+def test_the_error_names_a_malformed_line_and_no_index_appears(tmp_path: Path, row: bytes, shown: str) -> None:
     path = write(tmp_path / "c.jsonl", [line(CITIES[0]), b"\n", row + b"\n", line(CITIES[1])])
     folder = tmp_path / "out"
-    with pytest.raises(UsageError, match=told) as raised:
+    with pytest.raises(UsageError, match=shown) as raised:
         index_corpus(path, folder)
     assert str(raised.value).startswith(f"{path}:3: ")
     assert not folder.exists()
     with pytest.raises(UsageError):
         open_index(partial_of(folder))
-    write(path, map(line, CITIES))  # mended, the same call does it
+    write(path, map(line, CITIES))  # the same call works after a fix
     assert index_corpus(path, folder)["passages"] == 60
     assert not partial_of(folder).exists()
 
 
-def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 1000)
     path = write(tmp_path / "c.jsonl", [line(CITIES[0]), b'{"id": "', b"x" * 10_000])
     with pytest.raises(UsageError, match=r"c\.jsonl:2: the line is longer than 1000 bytes"):
@@ -117,25 +117,25 @@ def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("data", [gzip.compress(b"".join(map(line, CITIES)))[:-30], b"\x1f\x8bnothing"])
-def test_damaged_gzip(tmp_path: Path, data: bytes) -> None:
+def test_damaged_gzip_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(UsageError, match=r"c\.jsonl\.gz:\d+: the gzip data is damaged or ends too soon"):
         index_corpus(write(tmp_path / "c.jsonl.gz", [data]), tmp_path / "out")
 
 
 @pytest.mark.parametrize("lines", [[], [b"\n", b"  \n"]])
-def test_a_corpus_without_passages(tmp_path: Path, lines: list[bytes]) -> None:
+def test_a_corpus_without_passages_is_refused(tmp_path: Path, lines: list[bytes]) -> None:
     with pytest.raises(UsageError, match="the corpus holds no passages"):
         index_corpus(write(tmp_path / "c.jsonl", lines), tmp_path / "out")
 
 
-def test_unreadable_corpora(tmp_path: Path) -> None:
+def test_an_unreadable_corpus_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         index_corpus(tmp_path / "none.jsonl", tmp_path / "out")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         index_corpus(tmp_path, tmp_path / "out")
 
 
-def test_ids_that_occur_twice(tmp_path: Path) -> None:
+def test_duplicate_ids_are_refused(tmp_path: Path) -> None:
     lines = [*map(line, CITIES), b"\n", line(CITIES[9]), line(CITIES[5])]
     path = write(tmp_path / "c.jsonl", lines)
     with pytest.raises(UsageError, match=f"^{path}:62: the id 'c9' is that of line 10 already$"):
@@ -146,7 +146,9 @@ def test_ids_that_occur_twice(tmp_path: Path) -> None:
     assert not (tmp_path / "built").exists()
 
 
-def test_ids_of_one_hash_are_no_twins(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_with_the_same_hash_are_not_duplicates(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writing, "_hash", lambda name: b"the same")
     assert index_corpus(corpus, tmp_path / "out")["passages"] == 60
 
@@ -154,7 +156,7 @@ def test_ids_of_one_hash_are_no_twins(corpus: Path, tmp_path: Path, monkeypatch:
 # Indexes
 
 
-def test_an_index_of_a_corpus(made: Path, corpus: Path) -> None:
+def test_an_index_of_a_corpus_has_its_passages_and_manifest(made: Path, corpus: Path) -> None:
     manifest = read_manifest(made)
     assert (manifest["corpus"], manifest["passages"]) == ("cities", 60)
     assert list(PassageStore(made)) == CITIES
@@ -163,7 +165,7 @@ def test_an_index_of_a_corpus(made: Path, corpus: Path) -> None:
     assert {path.name for path in made.iterdir()} == {MANIFEST, TEXTS, OFFSETS, "tantivy", "lock"}
 
 
-def test_the_same_passages_from_memory_and_from_gzip(made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_memory_and_gzip_give_the_same_passages(made: Path, corpus: Path, tmp_path: Path) -> None:
     build_index(CITIES, tmp_path / "built", corpus="cities")
     packed = tmp_path / "cities.jsonl.gz"
     packed.write_bytes(gzip.compress(corpus.read_bytes()))
@@ -173,18 +175,18 @@ def test_the_same_passages_from_memory_and_from_gzip(made: Path, corpus: Path, t
     assert names(tmp_path / "built") == names(tmp_path / "packed") == names(made)
 
 
-def test_progress(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "_REPORT_EVERY", 20)
-    told: list[tuple[str, int, int]] = []
-    index_corpus(corpus, tmp_path / "out", report=lambda *what: told.append(what))
-    reading = [done for stage, done, total in told if (stage, total) == ("reading", corpus.stat().st_size)]
-    indexing = [done for stage, done, total in told if (stage, total) == ("indexing", 60)]
-    assert len(reading) + len(indexing) == len(told)
+    shown: list[tuple[str, int, int]] = []
+    index_corpus(corpus, tmp_path / "out", report=lambda *what: shown.append(what))
+    reading = [done for stage, done, total in shown if (stage, total) == ("reading", corpus.stat().st_size)]
+    indexing = [done for stage, done, total in shown if (stage, total) == ("indexing", 60)]
+    assert len(reading) + len(indexing) == len(shown)
     assert reading == sorted(reading) and reading[-1] == corpus.stat().st_size
     assert indexing == [0, 20, 40, 60]
 
 
-def test_doing_it_again_does_nothing(made: Path, corpus: Path) -> None:
+def test_indexing_again_changes_nothing(made: Path, corpus: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.name != "lock"}
     index_corpus(corpus, made)
     build_index([], made, corpus="cities")
@@ -201,7 +203,7 @@ def test_another_corpus_needs_overwrite(made: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cities.jsonl", "made", "other.jsonl"]
 
 
-def test_other_folders_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_an_index_is_never_replaced(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     for overwrite in (False, True):
@@ -212,7 +214,7 @@ def test_other_folders_are_never_replaced(corpus: Path, tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 
-def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_a_second_engine_does_not_change_the_first(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_index(made)
 
     def make(folder: Path, passages: PassageStore) -> None:
@@ -236,7 +238,7 @@ def test_a_second_engine_leaves_the_rest_alone(made: Path, monkeypatch: pytest.M
         extend_index(made, engine="toy", options={"size": 2})
 
 
-def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_whose_build_fails_is_not_in_the_manifest(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def make(folder: Path, passages: PassageStore) -> None:
         (folder / "toy").mkdir(exist_ok=True)
         raise OSError(28, "No space left on device")
@@ -250,7 +252,7 @@ def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("manifest", "told"),
+    ("manifest", "shown"),
     [
         ('{"format": 99}', "has the format 99, this version reads 1: build it again"),
         ('{"format"', "cannot be read"),
@@ -258,13 +260,13 @@ def test_an_engine_that_fails_is_not_named(made: Path, monkeypatch: pytest.Monke
         ("{}", "cannot be read"),
     ],
 )
-def test_another_format(made: Path, manifest: str, told: str) -> None:
+def test_an_index_of_another_format_is_refused(made: Path, manifest: str, shown: str) -> None:
     (made / MANIFEST).write_text(manifest)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=shown):
         open_index(made)
 
 
-def test_indexes_that_cannot_be_opened(made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_opening_an_invalid_index_is_refused(made: Path, corpus: Path, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none", corpus):
         with pytest.raises(UsageError, match="is not an index; `agentgym search index CORPUS"):
             open_index(path)
@@ -280,7 +282,7 @@ def parts(folder: Path) -> list[Path]:
     )
 
 
-def test_any_file_that_is_damaged_is_named(made: Path, tmp_path: Path) -> None:
+def test_the_error_names_a_damaged_file(made: Path, tmp_path: Path) -> None:
     for number, path in enumerate(parts(made)):
         copy = tmp_path / f"copy{number}"
         shutil.copytree(made, copy)
@@ -298,7 +300,7 @@ def test_a_replaced_index_is_opened_again(made: Path, corpus: Path, tmp_path: Pa
     assert open_index(made) is first
     index_corpus(write(corpus, map(line, CITIES[:5])), made, overwrite=True)
     assert open_index(made).describe()["passages"] == 5
-    assert first.search(["river 3"], 1)[0][0].passage.id == "c3"  # who has it open still reads the old one
+    assert first.search(["river 3"], 1)[0][0].passage.id == "c3"  # an open retriever still reads the old index
 
 
 def test_only_one_process_writes(corpus: Path, tmp_path: Path) -> None:
@@ -308,7 +310,7 @@ def test_only_one_process_writes(corpus: Path, tmp_path: Path) -> None:
         index_corpus(corpus, tmp_path / "out")
 
 
-def test_a_folder_that_is_only_called_partial_is_left_alone(corpus: Path, tmp_path: Path) -> None:
+def test_a_users_folder_called_partial_is_not_touched(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "thesis.txt").write_text("years of work")
     with pytest.raises(UsageError, match="is not an unfinished index; remove it"):
@@ -316,7 +318,9 @@ def test_a_folder_that_is_only_called_partial_is_left_alone(corpus: Path, tmp_pa
     assert (tmp_path / "out.partial" / "thesis.txt").read_text() == "years of work"
 
 
-def test_an_index_in_the_current_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_can_be_built_in_the_current_folder(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     index_corpus(corpus, Path())
@@ -327,7 +331,7 @@ def test_an_index_in_the_current_folder(corpus: Path, tmp_path: Path, monkeypatc
 
 
 def stop_after(count: int) -> building.ProgressCallback:
-    """A report that ends the work at its `count`-th call."""
+    """Return a progress callback that interrupts the build at its `count`-th call."""
     calls = 0
 
     def report(stage: str, done: int, total: int) -> None:
@@ -340,7 +344,7 @@ def stop_after(count: int) -> building.ProgressCallback:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_wherever_it_is_interrupted_it_goes_on(
+def test_a_build_resumes_after_any_interruption(
     made: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
 ) -> None:
     for module, name, number in ((building, "STATE_EVERY", 7), (building, "_REPORT_EVERY", 5)):
@@ -364,7 +368,7 @@ def test_wherever_it_is_interrupted_it_goes_on(
     assert open_index(folder).search(["river 3", "city"], 9) == open_index(made).search(["river 3", "city"], 9)
 
 
-def test_stopped_just_when_the_passages_were_named(corpus: Path, tmp_path: Path) -> None:
+def test_a_build_resumes_if_stopped_after_the_manifest(corpus: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         index_corpus(corpus, folder, report=stop_at_engine)
@@ -381,7 +385,9 @@ def test_stopped_just_when_the_passages_were_named(corpus: Path, tmp_path: Path)
     assert names(folder)[0] == "c3"
 
 
-def test_stopped_between_the_old_index_and_the_new(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_resumes_if_stopped_while_replacing_an_index(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = write(tmp_path / "other.jsonl", map(line, CITIES[:9]))
     rename, calls = os.rename, []
 
@@ -411,7 +417,9 @@ def test_a_changed_corpus_is_read_again(corpus: Path, tmp_path: Path, monkeypatc
     assert [passage.id for passage in PassageStore(folder)][:2] == ["c59", "c58"]
 
 
-def test_the_unfinished_index_of_another_corpus(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_unfinished_index_of_another_corpus_is_refused(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(building, "STATE_EVERY", 7)
     monkeypatch.setattr(building, "_REPORT_EVERY", 20)
     folder = tmp_path / "out"

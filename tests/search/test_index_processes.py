@@ -1,4 +1,4 @@
-"""An index is made by processes that are killed, interrupted, out of disk, or several at once."""
+"""Building an index in processes that are killed, interrupted, out of disk space or concurrent."""
 
 import json
 import os
@@ -56,12 +56,12 @@ def start(corpus: Path, folder: Path, meanwhile: str = "", **options: Any) -> su
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, told = process.communicate(timeout=SECONDS)
-    return process.returncode, told
+    _, shown = process.communicate(timeout=SECONDS)
+    return process.returncode, shown
 
 
 def progress(folder: Path) -> tuple[int, int]:
-    """Passages that were read for good, and that were indexed for good."""
+    """Return the number of passages that were saved, and of those that were indexed."""
     partial = partial_of(folder)
     try:
         read = json.loads((partial / building.STATE).read_text())["passages"]
@@ -79,7 +79,7 @@ def same(one: Path, other: Path, queries: Sequence[str]) -> None:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A corpus, and the index that it gives without interruption."""
+    """A corpus, and its index from an uninterrupted build."""
     folder = tmp_path_factory.mktemp("large")
     corpus = write(folder / "large.jsonl", map(line, many(30_000)))
     index_corpus(corpus, folder / "whole")
@@ -89,39 +89,39 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 QUERIES = [f"{one} {other} {number}" for number, (one, other) in enumerate(zip(WORDS, WORDS[3:], strict=False))]
 
 
-def test_killed_again_and_again_it_ends_as_if_nothing_had_been(large: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_build_killed_repeatedly_gives_the_same_index(large: tuple[Path, Path], tmp_path: Path) -> None:
     corpus, whole = large
     folder, kills, last = tmp_path / "out", 0, (0, 0)
     while not folder.exists():
         process = start(corpus, folder)
         until(lambda: progress(folder) > last or folder.exists() or process.poll() is not None)  # noqa: B023
         process.kill()
-        code, told = ended(process)
-        assert told == ""
+        code, shown = ended(process)
+        assert shown == ""
         kills += code == -signal.SIGKILL
         if not folder.exists():
-            assert progress(folder) >= last, "what was safe was lost"
+            assert progress(folder) >= last, "committed passages were lost"
             last = progress(folder)
     assert kills >= 3
     same(folder, whole, QUERIES)
 
 
-def test_ctrl_c_says_how_to_go_on(large: tuple[Path, Path], tmp_path: Path) -> None:
+def test_ctrl_c_tells_the_user_how_to_resume(large: tuple[Path, Path], tmp_path: Path) -> None:
     corpus, whole = large
     folder = tmp_path / "out"
     process = start(corpus, folder, WAITS_AFTER_A_STEP)
     until(lambda: progress(folder) > (0, 0) or process.poll() is not None)
     process.send_signal(signal.SIGINT)
-    code, told = ended(process)
-    assert (code, told.count("\n")) == (130, 1)
-    assert f"kept in {partial_of(folder)}; the same command goes on from there" in told
+    code, shown = ended(process)
+    assert (code, shown.count("\n")) == (130, 1)
+    assert f"kept in {partial_of(folder)}; the same command goes on from there" in shown
     assert ended(start(corpus, folder)) == (0, "")
     same(folder, whole, QUERIES)
 
 
 @pytest.mark.parametrize("read_before", [False, True])
-def test_a_full_disk_loses_nothing(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
-    """No file may grow beyond 20 kB: too few for the passages, and where these are there already, for the engine."""
+def test_a_build_resumes_after_a_full_disk(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
+    """Files may not grow beyond 20 kB: too little for the passages, or for the engine if the passages exist."""
     resource = pytest.importorskip("resource")
     corpus, whole = large
     folder = tmp_path / "out"
@@ -133,15 +133,15 @@ def test_a_full_disk_loses_nothing(large: tuple[Path, Path], tmp_path: Path, rea
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    code, told = ended(start(corpus, folder, preexec_fn=small))
-    assert (code, told.count("\n")) == (1, 1), told
-    assert "too large" in told and "the same command goes on" in told
+    code, shown = ended(start(corpus, folder, preexec_fn=small))
+    assert (code, shown.count("\n")) == (1, 1), shown
+    assert "too large" in shown and "the same command goes on" in shown
     assert not folder.exists()
     assert ended(start(corpus, folder)) == (0, "")
     same(folder, whole, QUERIES)
 
 
-def test_processes_that_make_the_same_index_at_once(tmp_path: Path) -> None:
+def test_processes_may_build_the_same_index_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from agentgym_envs.search.retrieval.base import Passage\n"

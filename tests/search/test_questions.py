@@ -34,7 +34,7 @@ def retriever() -> Iterator[Retriever]:
 
 
 def some(count: int, **selection: str) -> list[Task]:
-    """Some tasks of each kind and split."""
+    """Return some tasks of each kind and split."""
     return [
         task
         for kind, split in product(KINDS, SPLITS)
@@ -65,7 +65,7 @@ def test_counts_are_hard_to_guess() -> None:
     assert len(answers) > 10 and max(answers.values()) <= 0.2 * len(tasks)
 
 
-def test_questions_are_whole_sentences_with_answers() -> None:
+def test_questions_are_complete_sentences_with_answers() -> None:
     for task in some(25):
         assert task.goal[0].isupper() or not task.goal[0].isascii(), task.goal
         assert task.goal[-1] in "?." and "{" not in task.goal and "  " not in task.goal
@@ -78,7 +78,7 @@ def test_questions_are_whole_sentences_with_answers() -> None:
         json.dumps(task.data)
 
 
-def test_ids_lead_back() -> None:
+def test_tasks_can_be_looked_up_by_their_ids() -> None:
     for task in some(3):
         assert QUESTIONS.get(task.id) == task
     first = QUESTIONS.get("search/1hop-country/0")
@@ -97,19 +97,19 @@ def test_other_ids_are_unknown(id: str) -> None:
 
 @given(key=st.integers(0, 2**70), split=st.none() | splits, kind=st.none() | kinds)
 @examples(200)
-def test_draw_keeps_to_its_selection(key: int, split: str | None, kind: str | None) -> None:
+def test_draw_respects_its_selection(key: int, split: str | None, kind: str | None) -> None:
     groups = None if kind is None else [kind]
     task = QUESTIONS.draw(key, split=split, groups=groups)
     assert task == QUESTIONS.draw(key, split=split, groups=groups) == QUESTIONS.get(task.id)
     assert split in (None, task.split) and kind in (None, task.group)
 
 
-def test_draw_gives_every_kind_alike() -> None:
+def test_draw_is_uniform_over_kinds() -> None:
     drawn = [QUESTIONS.draw(key, split="train").group for key in range(2_800)]
     assert all(140 <= drawn.count(kind) <= 260 for kind in KINDS)
 
 
-def test_take_is_even_distinct_and_in_order() -> None:
+def test_sample_is_even_distinct_and_in_order() -> None:
     tasks = QUESTIONS.sample(140, split="test", seed=3)
     assert [task.id for task in tasks] != [task.id for task in QUESTIONS.sample(140, split="test", seed=4)]
     assert len({task.id for task in tasks}) == 140
@@ -131,7 +131,7 @@ def test_the_questions_are_those_of_version_1() -> None:
 
 
 @pytest.mark.slow
-def test_the_digest_depends_on_the_types_and_not_on_the_process() -> None:
+def test_the_digest_depends_on_the_kinds_and_not_on_the_process() -> None:
     code = (
         "from agentgym_envs.search.questions.embedded import EmbeddedQuestions as Q\n"
         "q = Q(); print(q.digest, [q.draw(t) for t in range(30)])"
@@ -146,26 +146,26 @@ def test_the_digest_depends_on_the_types_and_not_on_the_process() -> None:
     assert EmbeddedQuestions(["2hop-city"]).digest != QUESTIONS.digest
 
 
-def places_of(kind: str) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The split and the splits of the countries of each question, for kinds whose countries are known."""
+def splits_of(kind: str) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the split of each question, and the splits of its countries where they are known."""
     table = table_of(kind)
     walk = graph()
     for number in range(0, len(table.split), max(1, len(table.split) // 2_000)):
-        asked = QUESTIONS.get(f"search/{kind}/{number}")
-        pages = [page for page in asked.data["passages"] if page.startswith("country/")]
+        task = QUESTIONS.get(f"search/{kind}/{number}")
+        pages = [page for page in task.data["passages"] if page.startswith("country/")]
         yield int(table.split[number]), tuple(walk.split[COUNTRY_OF[page]] for page in pages)
 
 
 COUNTRY_OF = {
-    "country/" + "-".join("".join(c if c.isalnum() or c == "_" else " " for c in name.lower()).split()): place
-    for place, name in enumerate(graph().facts.countries["name"])
+    "country/" + "-".join("".join(c if c.isalnum() or c == "_" else " " for c in name.lower()).split()): index
+    for index, name in enumerate(graph().facts.countries["name"])
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in ON_A_PAGE if kind not in ("1hop-airport", "1hop-element")])
-def test_train_has_only_entities_of_train(kind: str) -> None:
-    for split, others in places_of(kind):
+def test_train_questions_use_train_entities_only(kind: str) -> None:
+    for split, others in splits_of(kind):
         if split == 0:
             assert set(others) == {0}
         elif split == 1:
@@ -177,23 +177,23 @@ def test_train_has_only_entities_of_train(kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_answer_of_test_is_one_of_train() -> None:
-    """No entity and attribute that a test question asks for is asked for in train."""
-    asked: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+def test_no_test_answer_is_a_train_answer() -> None:
+    """A test question never asks for the same attribute of the same entity as a train question."""
+    questions: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for kind, split in product(ON_A_PAGE, SPLITS):
         size = min(3_000, QUESTIONS.counts()[kind][split])
         for task in QUESTIONS.sample(size, split=split, groups=[kind], seed=2):
             page = task.data["passages"][-1] if kind != "compare" else "compare"
             _, _, attribute = table_of(kind).at(int(task.id.rpartition("/")[2]))
             if kind not in ("1hop-airport", "1hop-element"):
-                asked[task.split].add((f"{attribute}", task.data["answers"][0]))
+                questions[task.split].add((f"{attribute}", task.data["answers"][0]))
             else:
-                asked[task.split].add((f"{kind}{attribute}{page}", task.data["answers"][0]))
-    assert not asked["test"] & asked["train"] and not asked["validation"] & asked["train"]
+                questions[task.split].add((f"{kind}{attribute}{page}", task.data["answers"][0]))
+    assert not questions["test"] & questions["train"] and not questions["validation"] & questions["train"]
 
 
 @pytest.mark.slow
-def test_answers_are_in_the_last_passage() -> None:
+def test_the_last_passage_contains_the_answer() -> None:
     contents = {passage.id: passage.contents for passage in embedded_passages()}
     for kind in ON_A_PAGE:
         size = sum(QUESTIONS.counts()[kind].values())
@@ -231,37 +231,37 @@ NATURAL = {
     "roads": ["length of roads in {}"],
     "rail": ["{} railways km"],
 }
-"""Typical search queries, by attribute."""
+"""Queries that people would write, by the attribute they look for."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted", NATURAL)
 def test_natural_queries_find_the_page(wanted: str, retriever: Retriever) -> None:
     facts = graph().facts
-    known = [place for place, value in enumerate(facts.countries[wanted]) if value]
+    known = [index for index, value in enumerate(facts.countries[wanted]) if value]
     for form in NATURAL[wanted]:
-        found = retriever.search([form.format(facts.countries["name"][place]) for place in known], 3)
-        hits = [country_id(facts, place) in [h.passage.id for h in s] for place, s in zip(known, found, strict=True)]
+        found = retriever.search([form.format(facts.countries["name"][index]) for index in known], 3)
+        hits = [country_id(facts, index) in [h.passage.id for h in s] for index, s in zip(known, found, strict=True)]
         assert sum(hits) >= 0.9 * len(hits), (form, sum(hits), len(hits))
 
 
 @pytest.mark.slow
-def test_every_name_that_questions_use_is_found(retriever: Retriever) -> None:
+def test_every_name_in_questions_is_found(retriever: Retriever) -> None:
     walk = graph()
-    pages = [walk.city_page(int(place)) for place in walk.cities.limited()[::4]]
-    pages += [walk.airport_page(int(place)) for place in walk.airports.limited()[::4]]
+    pages = [walk.city_page(int(index)) for index in walk.cities.limited()[::4]]
+    pages += [walk.airport_page(int(index)) for index in walk.airports.limited()[::4]]
     for (page, query), hits in zip(pages, retriever.search([query for _, query in pages], 3), strict=True):
         assert page in [hit.passage.id for hit in hits], query
 
 
 def skeleton(goal: str, names: set[str]) -> str:
-    """A question without what is not an everyday word."""
+    """Return the question with names replaced by X."""
     return " ".join("X" if word.strip('?.,:"') in names or not word.islower() else word for word in goal.split())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_wordings_are_many(kind: str) -> None:
+def test_each_kind_has_many_wordings(kind: str) -> None:
     tasks = QUESTIONS.sample(min(600, sum(QUESTIONS.counts()[kind].values())), groups=[kind], seed=8)
     words = {word for task in tasks for word in task.goal.split()}
     shapes = {skeleton(task.goal, {word for word in words if not word.islower()}) for task in tasks}

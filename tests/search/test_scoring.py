@@ -1,4 +1,4 @@
-"""Scores of answers, found passages, and the format of turns."""
+"""Scores of answers, of retrieval and of the format of turns."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.char
         ("A", "B", False, False),
     ],
 )
-def test_equal_answers(prediction: str, answer: str, exact: bool, plus: bool) -> None:
+def test_exact_match_of_an_answer(prediction: str, answer: str, exact: bool, plus: bool) -> None:
     assert em(prediction, [answer]) is em(prediction, answer) is em(prediction, ["other", answer]) is exact
     assert em_plus(prediction, [answer]) is em_plus(prediction, answer) is plus
     assert em_plus(answer, [prediction]) is plus
 
 
-def test_without_answers_nothing_is_right() -> None:
+def test_without_accepted_answers_nothing_is_right() -> None:
     assert not em("x", []) and not em_plus("x", []) and not subem("x", []) and f1("x", []) == 0.0
 
 
-def test_an_answer_is_a_text_and_not_its_letters() -> None:
+def test_a_string_counts_as_a_single_answer() -> None:
     assert not em("R", "R o m e") and f1("o", "R o m e") == pytest.approx(0.4)
 
 
@@ -78,7 +78,7 @@ def test_an_answer_is_a_text_and_not_its_letters() -> None:
         ("", "", False),
     ],
 )
-def test_an_answer_within_the_prediction(prediction: str, answer: str, inside: bool) -> None:
+def test_substring_match_of_an_answer(prediction: str, answer: str, inside: bool) -> None:
     assert subem(prediction, [answer]) is inside
 
 
@@ -94,7 +94,7 @@ def test_an_answer_within_the_prediction(prediction: str, answer: str, inside: b
         ("the", ["Rome"], 0.0),
     ],
 )
-def test_f1_is_of_the_nearest_answer(prediction: str, answers: list[str], wanted: float) -> None:
+def test_f1_uses_the_closest_answer(prediction: str, answers: list[str], wanted: float) -> None:
     assert f1(prediction, answers) == pytest.approx(wanted)
 
 
@@ -118,7 +118,7 @@ def test_recall_is_the_share_of_the_gold_passages() -> None:
         ("", 0.0),
     ],
 )
-def test_search_r1_scores_the_last_answer_of_all_but_never_a_single_one(transcript: str, score: float) -> None:
+def test_search_r1_scores_the_last_answer_but_never_a_single_one(transcript: str, score: float) -> None:
     assert search_r1_score(transcript, ["Rome"]) == score
 
 
@@ -126,7 +126,7 @@ SEARCH, ANSWER = "<think>t</think>\n<search>q</search>", "<think>t</think>\n<ans
 
 
 @pytest.mark.parametrize("turns", [[ANSWER], [SEARCH, ANSWER], [f"\n{SEARCH} ", SEARCH, f" {ANSWER}\n"]])
-def test_turns_that_are_well_formed(turns: list[str]) -> None:
+def test_well_formed_turns(turns: list[str]) -> None:
     assert well_formed(turns)
 
 
@@ -152,7 +152,7 @@ def test_turns_that_are_well_formed(turns: list[str]) -> None:
         ["<Think>t</Think><Answer>a</Answer>"],
     ],
 )
-def test_turns_that_are_not(turns: list[str]) -> None:
+def test_ill_formed_turns(turns: list[str]) -> None:
     assert not well_formed(turns)
 
 
@@ -160,13 +160,13 @@ def test_turns_that_are_not(turns: list[str]) -> None:
     ("worth", "formed", "score"),
     [(1.0, True, 1.0), (1.0, False, 0.8), (0.5, True, 0.6), (0.5, False, 0.4), (0.0, True, 0.2), (0.0, False, 0.0)],
 )
-def test_the_form_counts(worth: float, formed: bool, score: float) -> None:
+def test_the_format_reward_table(worth: float, formed: bool, score: float) -> None:
     assert add_format_reward(worth, formed, 0.2) == pytest.approx(score)
     assert add_format_reward(worth, formed, 0.0) == worth
 
 
 @given(TEXTS)
-def test_a_text_equals_itself(text: str) -> None:
+def test_a_text_matches_itself(text: str) -> None:
     assert em(text, [text]) and em_plus(text, [text]) and f1(text, [text]) == 1.0
     assert subem(text, [text]) is bool(normalise(text))
 
@@ -174,7 +174,7 @@ def test_a_text_equals_itself(text: str) -> None:
 @given(TEXTS, st.lists(TEXTS, max_size=3))
 @example("ΟΔΟΣ.", ["οδος"])
 @example("a.b", ["ab"])
-def test_relations_between_the_measures(prediction: str, answers: list[str]) -> None:
+def test_the_metrics_are_consistent(prediction: str, answers: list[str]) -> None:
     exact, share = em(prediction, answers), f1(prediction, answers)
     assert 0.0 <= share <= 1.0
     if exact:
@@ -184,7 +184,7 @@ def test_relations_between_the_measures(prediction: str, answers: list[str]) -> 
 
 
 @given(TEXTS, TEXTS)
-def test_with_one_answer_it_does_not_matter_which_is_which(one: str, other: str) -> None:
+def test_metrics_are_symmetric_for_one_answer(one: str, other: str) -> None:
     assert em(one, other) == em(other, one) and em_plus(one, other) == em_plus(other, one)
     assert f1(one, other) == pytest.approx(f1(other, one))
 
@@ -201,7 +201,7 @@ def test_with_one_answer_it_does_not_matter_which_is_which(one: str, other: str)
     ],
 )
 @pytest.mark.parametrize("piece", ["<answer>", "a the - ", "</answer><answer>", "<think>", "’é–", " "])
-def test_a_long_text_takes_no_longer_than_its_length(work: Callable[[str], object], piece: str) -> None:
+def test_scoring_takes_linear_time(work: Callable[[str], object], piece: str) -> None:
     start = time.process_time()
     work(piece * (100_000 // len(piece)))
-    assert time.process_time() - start < 2.0  # tens of milliseconds; a quadratic way takes minutes
+    assert time.process_time() - start < 2.0  # tens of milliseconds; a quadratic algorithm takes minutes

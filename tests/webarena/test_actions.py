@@ -1,4 +1,4 @@
-"""How commands are read and written."""
+"""Parsing and formatting of commands."""
 
 import time
 from dataclasses import fields
@@ -70,17 +70,17 @@ NEARLY = st.lists(st.sampled_from(BITS) | st.text(st.characters(codec=None), max
 @example(Press("[", 3))
 @example(Press("Control++"))
 @example(Press("="))
-def test_what_is_written_is_read(action: Action) -> None:
+def test_parse_command_reverses_format_command(action: Action) -> None:
     assert parse_command(format_command(action)) == action
 
 
 @given(ACTIONS, st.sampled_from(["{}", " {}\n", "`{}`", "```\n{}\n```"]))
-def test_what_stands_around_a_command_does_not_matter(action: Action, around: str) -> None:
+def test_backticks_and_punctuation_around_a_command_are_ignored(action: Action, around: str) -> None:
     assert parse_command(around.format(format_command(action))) == action
 
 
 @given(NEARLY)
-def test_a_command_is_read_or_refused_in_a_text_that_helps(command: str) -> None:
+def test_any_text_is_parsed_or_refused_with_a_helpful_message(command: str) -> None:
     try:
         action = parse_command(command)
     except InvalidAction as error:
@@ -140,7 +140,7 @@ def test_a_command_is_read_or_refused_in_a_text_that_helps(command: str) -> None
         ("stop [two\nlines [1]]", StopTask("two\nlines [1]")),
     ],
 )
-def test_forms_that_are_forgiven(command: str, action: Action) -> None:
+def test_lenient_spellings_are_accepted(command: str, action: Action) -> None:
     assert parse_command(command) == action
 
 
@@ -189,12 +189,12 @@ def test_forms_that_are_forgiven(command: str, action: Action) -> None:
         ("type [12] [\ud800] [1]", "half of a character"),
     ],
 )
-def test_invalid_actions_are_answered_with_the_reason(command: str, why: str) -> None:
+def test_invalid_commands_are_refused_with_a_reason(command: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         parse_command(command)
 
 
-def test_actions_that_there_are_not_are_refused() -> None:
+def test_unavailable_commands_are_refused() -> None:
     few = {name: FORMS[name] for name in ("click", "stop")}
     assert parse_command("click 3", few) == Click(3)
     with pytest.raises(InvalidAction, match=r"go_back cannot be done here. The actions are: click, stop.$"):
@@ -205,7 +205,7 @@ def test_actions_that_there_are_not_are_refused() -> None:
 
 @pytest.mark.parametrize("bit", [*SIGNS, "] [", "[1]", "+", "-", "a ", "go ", "Control+", ". "])
 @pytest.mark.parametrize("verb", ["", "type [1] [", "type 1 ", "press ", "goto [", "stop [", "scroll ", "click "])
-def test_hostile_commands_take_no_time(verb: str, bit: str) -> None:
+def test_hostile_commands_take_linear_time(verb: str, bit: str) -> None:
     command = verb + bit * (100_000 // len(bit)) + "x"
     began = time.perf_counter()
     try:
@@ -223,7 +223,7 @@ def test_every_action_has_a_name_and_a_form() -> None:
 
 
 @pytest.mark.slow
-def test_playwright_knows_every_key() -> None:
+def test_playwright_accepts_every_key() -> None:
     from playwright.sync_api import sync_playwright
 
     from agentgym_envs.webarena.browser.chromium import find_chromium

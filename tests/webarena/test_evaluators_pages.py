@@ -17,14 +17,14 @@ HTML = "<p>Price: <b id=price>$27.0000</b> for Tom &amp; Jerry&#39;s lamp</p><in
 
 
 class Pages:
-    """Pages whose expressions are worth what the table says: the reader of the engine has tests of its own."""
+    """Pages whose expressions have the values in a table; the engine's own reader has separate tests."""
 
-    def __init__(self, worth: Mapping[tuple[str | None, str], str]) -> None:
-        self.worth, self.asked = worth, list[tuple[str | None, str]]()
+    def __init__(self, values: Mapping[tuple[str | None, str], str]) -> None:
+        self.values, self.reads = values, list[tuple[str | None, str]]()
 
     async def __call__(self, url: str | None, script: str = "") -> str:
-        self.asked.append((url, script))
-        return self.worth.get((url, script), "")
+        self.reads.append((url, script))
+        return self.values.get((url, script), "")
 
 
 def verdict(check: PageHolds, pages: Pages) -> Verdict:
@@ -55,7 +55,7 @@ async def role_of(episode: FinishedEpisode, page: str | None, name: str) -> str:
 HELPERS: dict[str, Helper] = {"latest_order": latest_order, "post_of": post_of, "role_of": role_of}
 
 
-def test_the_whole_of_a_page() -> None:
+def test_the_html_of_a_page() -> None:
     pages = Pages({(PAGE, ""): HTML})
     assert verdict(check({"must_include": ["27", "tom & jerry's", "$30 |OR| $27.00"]}), pages) == Verdict(1.0)
     found = verdict(check({"must_include": ["$27.00", "Desk"]}), pages)
@@ -69,16 +69,16 @@ def test_an_expression_on_the_last_page() -> None:
     assert verdict(check({"exact_match": "order 8"}, "last", "document.title"), pages) == Verdict(
         0.0, "'document.title' on the last page is 'Order 7 ', not 'order 8'"
     )
-    assert pages.asked == [(None, "document.title")] * 2
+    assert pages.reads == [(None, "document.title")] * 2
 
 
-def test_what_is_done_before_stands_in_the_same_expression() -> None:
+def test_preparations_are_part_of_the_expression() -> None:
     pages = Pages({})
     verdict(check({"exact_match": "x"}, "last", "a.value", prep_actions=["b.click()", "c.click()"]), pages)
-    assert pages.asked == [(None, "(() => { try { b.click(); c.click() } catch {} return a.value; })()")]
+    assert pages.reads == [(None, "(() => { try { b.click(); c.click() } catch {} return a.value; })()")]
 
 
-def test_helpers_say_which_page_and_what_is_on_it() -> None:
+def test_helpers_return_the_page_and_its_content() -> None:
     pages = Pages(
         {("http://shop.test/order/9", "x"): "1", ("http://shop.test/order", "x"): "2", (PAGE, "role(a)"): "3"}
     )
@@ -88,7 +88,7 @@ def test_helpers_say_which_page_and_what_is_on_it() -> None:
     assert verdict(check({"exact_match": "3"}, "last", "func:role_of(__page__, 'a')"), pages).score == 0.0
 
 
-def test_calls_are_read_and_never_run() -> None:
+def test_helper_calls_are_parsed_but_not_run() -> None:
     assert parse_helper_call("func:role_of(__page__, 'it\\'s')") == HelperCall("role_of", (None, "it's"))
     assert parse_helper_call("func:latest_order()") == HelperCall("latest_order", ())
 
@@ -97,18 +97,18 @@ def test_calls_are_read_and_never_run() -> None:
     "text",
     ["func:__import__('os').system('x')", "func:f(g())", "func:f(1)", "func:f(x='a')", "func:f", "func:f('a", "func:"],
 )
-def test_what_is_no_call_of_a_helper_is_refused(text: str) -> None:
+def test_a_malformed_helper_call_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no call of a helper|must be texts or __page__"):
         parse_helper_call(text)
 
 
 @pytest.mark.parametrize("required", [{}, {"fuzzy_match": ["x"]}, {"exact_match": "x", "must_include": ["x"]}, None])
-def test_what_is_required_must_be_known(required: Any) -> None:
+def test_unknown_requirements_are_refused(required: Any) -> None:
     with pytest.raises(UsageError, match="holds exact_match or must_include"):
         check(required)
 
 
-def test_a_helper_that_does_not_exist_is_said_before_anything_runs() -> None:
+def test_an_unknown_helper_is_reported_before_scoring() -> None:
     with pytest.raises(UsageError, match="no helper is called 'f'; there are: latest_order, post_of, role_of"):
         check({"exact_match": "x"}, "func:f('x')")
 
@@ -153,7 +153,7 @@ def requested(evaluator: Requested) -> Verdict:
         Requested("http://shop.test/new", "POST", posted={"title": "other"}, never=True),
     ],
 )
-def test_a_request_that_was_made(evaluator: Requested) -> None:
+def test_matching_requests(evaluator: Requested) -> None:
     assert requested(evaluator) == Verdict(1.0)
 
 
@@ -179,11 +179,11 @@ def test_a_request_that_was_made(evaluator: Requested) -> None:
         (Requested("http://shop.test/new", "POST", 302, never=True), "POST http://shop.test/new was requested"),
     ],
 )
-def test_a_request_that_was_not_made(evaluator: Requested, reason: str) -> None:
+def test_the_reason_when_no_request_matches(evaluator: Requested, reason: str) -> None:
     assert requested(evaluator) == Verdict(0.0, reason)
 
 
-def test_what_requests_carry() -> None:
+def test_posted_data_in_every_format() -> None:
     posted = [RecordedRequest(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
     assert posted[0] == {"title": "My post", "body": "Hi\nthere", "n": "30"}
     assert posted[1] == {"title": 'My "post"\r\né', "f": "file"}
@@ -192,7 +192,7 @@ def test_what_requests_carry() -> None:
         assert RecordedRequest(entry("POST", PAGE, post=nothing)).posted == {}
 
 
-def test_paths_into_what_is_not_there_lead_nowhere() -> None:
+def test_paths_to_missing_values_find_nothing() -> None:
     data = {"a": [1, {"b": None}], "c": "no json"}
     assert look_up(data, "$.a[1].b") == [None]
     for path in ("x", "$.x", "$.a[2]", "$.a.b", "$.a[x]", "$.c.d", "$.a[0].b", "$.a[*].b.c"):

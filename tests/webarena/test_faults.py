@@ -1,4 +1,4 @@
-"""What breaks ends its own episode, and nothing else."""
+"""A failure ends its own episode and no other."""
 
 import asyncio
 import contextlib
@@ -25,9 +25,9 @@ BUTTON = '<button onclick="{}">Go</button>'
 
 
 async def crash(agent: Agent) -> None:
-    asked = asyncio.ensure_future(agent.session.tab.send("Page.crash"))  # never answered
+    command = asyncio.ensure_future(agent.session.tab.send("Page.crash"))  # never answered
     await asyncio.wait({agent.session._broken}, timeout=10)
-    asked.cancel()
+    command.cancel()
 
 
 def break_by(script: str) -> Callable[[Agent], None]:
@@ -52,13 +52,13 @@ WAYS: dict[str, Callable[[Agent], None]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
+def test_a_broken_page_ends_only_its_own_episode(make_agent: MakeAgent, way: str) -> None:
     neighbour, agent = make_agent(), make_agent(call_seconds=20 if way == "memory" else 1.5)
     neighbour.show("<button>Neighbour</button>", "/neighbour")
     agent.show("<p>Home</p>", "/home")
     with pytest.raises(EnvError, match=r"crash|did not answer|closed"):
         WAYS[way](agent)
-    with pytest.raises(EnvError):  # it stays broken
+    with pytest.raises(EnvError):  # the session stays broken
         agent.act(Wait())
     with pytest.raises(EnvError):
         agent.see()
@@ -71,26 +71,26 @@ def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
 
 
 def process_of(name: str) -> list[psutil.Process]:
-    """The processes of this one that run a program of such a name."""
+    """The descendant processes whose program has this name."""
     return [p for p in psutil.Process().children(recursive=True) if _runs(p, name)]
 
 
 def _runs(process: psutil.Process, name: str) -> bool:
     try:
         return name in process.name() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it has ended since it was listed
+    except psutil.NoSuchProcess:  # it has ended since
         return False
 
 
 def kill(name: str) -> None:
-    """End them; one may have ended with another."""
+    """Kill the processes; one may have ended with another."""
     for process in process_of(name):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
 
 @pytest.mark.parametrize("name", ["chrom", "node"])
-def test_a_process_that_is_killed(make_agent: MakeAgent, hosts: HostRules, name: str) -> None:
+def test_a_killed_process_is_replaced(make_agent: MakeAgent, hosts: HostRules, name: str) -> None:
     agents = [make_agent(), make_agent()]
     for agent in agents:
         agent.show("<button>Go</button>")
@@ -107,7 +107,7 @@ def test_a_process_that_is_killed(make_agent: MakeAgent, hosts: HostRules, name:
     assert len(drivers) == 1 and all(p in drivers[0].children(recursive=True) for p in process_of("chrom"))
 
 
-def test_a_browser_that_dies_while_nobody_calls(make_agent: MakeAgent) -> None:
+def test_a_browser_crash_between_calls(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.show("<p>Home</p>")
     kill("chrom")
@@ -152,14 +152,14 @@ def test_a_site_that_talks_nonsense(make_agent: MakeAgent) -> None:
         visitor.recv(1000)
         visitor.close()
         with contextlib.suppress(OSError):
-            for _ in range(3):  # it tries again
+            for _ in range(3):  # Chromium retries
                 server.settimeout(1)
                 server.accept()[0].close()
         with pytest.raises(EnvError, match=r"odd.test/ did not answer"):
             going.result(30)
 
 
-def test_answers_of_error_are_pages(make_agent: MakeAgent, site: Site) -> None:
+def test_http_errors_are_pages(make_agent: MakeAgent, site: Site) -> None:
     agent = make_agent()
     for status in (404, 500, 503):
         site.put("/bad", Reply(html(f"<h1>Sorry {status}</h1>"), status))
@@ -167,8 +167,7 @@ def test_answers_of_error_are_pages(make_agent: MakeAgent, site: Site) -> None:
         assert f"Sorry {status}" in agent.see().tree
 
 
-def test_two_at_once_in_one_browser(make_agent: MakeAgent) -> None:
-    """One that hangs does not keep another from acting."""
+def test_a_hanging_page_does_not_block_other_episodes(make_agent: MakeAgent) -> None:
     stuck, agent = make_agent(call_seconds=3), make_agent()
     stuck.show(BUTTON.format("for (;;);"), "/stuck")
     agent.show("<button onclick=\"this.textContent = 'Done'\">Go</button>", "/free")
@@ -179,7 +178,7 @@ def test_two_at_once_in_one_browser(make_agent: MakeAgent) -> None:
         hangs.result(30)
 
 
-def test_a_stopped_browser_is_given_up(make_agent: MakeAgent) -> None:
+def test_a_stopped_browser_times_out(make_agent: MakeAgent) -> None:
     agent = make_agent(call_seconds=1.5)
     agent.show("<p>Home</p>")
     stopped = process_of("chrom")

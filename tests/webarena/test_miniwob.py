@@ -27,7 +27,7 @@ class PatientEnv(MiniWoBEnv):
     """Waits longer until a page has settled: on a busy machine the effect of a click may take a second."""
 
     def _session_options(self, task: Task) -> SessionOptions:
-        return replace(super()._session_options(task), timeouts=SettleTimeouts(most=15.0))
+        return replace(super()._session_options(task), timeouts=SettleTimeouts(busy=15.0))
 
 
 @pytest.fixture(scope="module")

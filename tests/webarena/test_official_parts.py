@@ -21,37 +21,37 @@ from tests.webarena.stub_sites import SKU, Stubs
 
 
 class ResetServer:
-    """Answers /reset with a status, and /status with texts in turn; without texts it knows no /status."""
+    """Answers /reset with a status, and /status with texts in turn; without texts, /status does not exist."""
 
-    def __init__(self, status: int = 200, says: tuple[str, ...] = ("Ready for duty!",)) -> None:
-        self.asked: list[str] = []
-        self._status, self._says = status, list(says)
+    def __init__(self, status: int = 200, texts: tuple[str, ...] = ("Ready for duty!",)) -> None:
+        self.requests: list[str] = []
+        self._status, self._texts = status, list(texts)
         server = LocalSites()
-        server.mount("127.0.0.1", Starlette(routes=[Route("/reset", self._reset), Route("/status", self._tell)]))
+        server.mount("127.0.0.1", Starlette(routes=[Route("/reset", self._reset), Route("/status", self._report)]))
         self.url = f"http://{server.address}"
 
     def _reset(self, request: Request) -> Response:
-        self.asked.append("reset")
+        self.requests.append("reset")
         return PlainTextResponse("", self._status)
 
-    def _tell(self, request: Request) -> Response:
-        self.asked.append("status")
-        if not self._says:
+    def _report(self, request: Request) -> Response:
+        self.requests.append("status")
+        if not self._texts:
             return PlainTextResponse("Endpoint not found", 404)
-        return PlainTextResponse(self._says.pop(0) if len(self._says) > 1 else self._says[0])
+        return PlainTextResponse(self._texts.pop(0) if len(self._texts) > 1 else self._texts[0])
 
 
 @pytest.mark.parametrize("status", [200, 418])
-def test_a_reset_is_waited_for(status: int) -> None:
+def test_a_reset_waits_until_the_sites_are_ready(status: int) -> None:
     server = ResetServer(status, ("Reset in progress.", "Reset in progress.", "Ready for duty!"))
     FullReset(server.url, interval=0.01)()
-    assert server.asked == ["reset", "status", "status", "status"]
+    assert server.requests == ["reset", "status", "status", "status"]
 
 
-def test_a_server_without_a_status_is_done_when_it_answers() -> None:
+def test_a_reset_server_without_a_status_is_ready_when_it_answers() -> None:
     server = ResetServer(200, ())
     FullReset(server.url)()
-    assert server.asked == ["reset", "status"]
+    assert server.requests == ["reset", "status"]
 
 
 def test_a_reset_that_fails_or_takes_too_long() -> None:
@@ -63,7 +63,7 @@ def test_a_reset_that_fails_or_takes_too_long() -> None:
         FullReset("http://127.0.0.1:1")()
 
 
-def test_ways_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_reset_accepts_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     def hook() -> None: ...
 
     assert make_reset(None) is None and make_reset(hook) is hook
@@ -78,7 +78,7 @@ def test_ways_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
             make_reset(wrong)  # type: ignore[arg-type]
 
 
-def test_what_a_hook_raises_is_the_machines_fault() -> None:
+def test_errors_of_a_hook_become_env_errors() -> None:
     def fail(error: Exception) -> None:
         raise error
 
@@ -98,7 +98,7 @@ def ask(helper: Any, *arguments: str, urls: dict[str, str]) -> str:
     return answer
 
 
-def test_helpers_ask_the_shop() -> None:
+def test_helpers_query_the_shop() -> None:
     stubs = Stubs()
     urls = {"shopping": stubs.urls["shopping"]}
     assert ask(latest_order_url, urls=urls) == f"{urls['shopping']}/sales/order/view/order_id/180/"
@@ -131,17 +131,17 @@ def test_helpers_ask_the_shop() -> None:
         ("about:blank", "about:blank"),
     ],
 )
-def test_the_post_of_an_address(url: str, post: str) -> None:
+def test_the_post_of_a_url(url: str, post: str) -> None:
     assert ask(reddit_post_url, url, urls={}) == post
 
 
-def test_accounts_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_replace_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert account("gitlab").user == "byteblaze"
     monkeypatch.setenv("WA_GITLAB_USERNAME", "me")
     assert account("gitlab") == ("me", "hello1234")
 
 
-def test_on_one_host_the_forum_comes_before_the_shop() -> None:
+def test_on_one_host_only_the_forum_has_a_login() -> None:
     names = ["shopping", "reddit", "wikipedia"]
     one = SiteAddresses.of({"shopping": "http://a.test:1", "reddit": "http://a.test:2", "wikipedia": "http://a.test:3"})
     two = SiteAddresses.of({"shopping": "http://a.test", "reddit": "http://b.test", "wikipedia": "http://c.test"})

@@ -71,11 +71,11 @@ def no(context: RequestContext) -> Any:
 
 @pytest.fixture
 def forum(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Episode]]:
-    """The forum with additional routes, some of which fail."""
+    """The forum with additional routes. Some of their handlers fail."""
     changed = replace(load_site("forum"), routes=(*ROUTES.all, *load_site("forum").routes))
     monkeypatch.setattr(framework_app, "load_site", lambda name: changed)
-    browser, episode = client("forum")
-    yield browser, episode
+    http, episode = client("forum")
+    yield http, episode
     episodes().close(episode)
 
 
@@ -84,111 +84,111 @@ def messages(episode: Episode) -> list[str]:
 
 
 def test_a_failing_handler_is_rolled_back_and_recorded_as_our_failure(forum: tuple[Any, Episode]) -> None:
-    browser, episode = forum
-    response = browser.post("/halfway")
+    http, episode = forum
+    response = http.post("/halfway")
     assert (response.status_code, response.text) == (500, "Something went wrong on our side.")
     assert messages(episode) == []
     assert episode.failures == ["POST /halfway: ValueError: halfway"]
 
 
 def test_a_get_handler_cannot_write(forum: tuple[Any, Episode]) -> None:
-    browser, episode = forum
-    assert browser.get("/writes").status_code == 500
+    http, episode = forum
+    assert http.get("/writes").status_code == 500
     assert "AssertionError" in episode.failures[0]
 
 
 def test_an_unknown_episode_token_gets_a_plain_404() -> None:
-    browser, episode = client("forum")
+    http, episode = client("forum")
     for headers in ({HEADER: ""}, {HEADER: "guessed"}, {HEADER: episode.token[:-1]}, {HEADER: "\x7f'--"}):
-        response = browser.get("/", headers=headers)
+        response = http.get("/", headers=headers)
         assert (response.status_code, response.headers["content-type"]) == (404, "text/plain; charset=utf-8")
     episodes().close(episode)
-    assert browser.get("/").status_code == 404
-    assert browser.post("/sign-out").status_code == 404
+    assert http.get("/").status_code == 404
+    assert http.post("/sign-out").status_code == 404
 
 
 def test_an_unknown_host_gets_404() -> None:
-    browser, episode = client("forum")
-    assert browser.get("http://elsewhere.test/").status_code == 404
+    http, episode = client("forum")
+    assert http.get("http://elsewhere.test/").status_code == 404
     episodes().close(episode)
 
 
 def test_impossible_ids_get_404(forum: tuple[Any, Episode]) -> None:
-    browser, episode = forum
+    http, episode = forum
     for id in ("7", "99999999999999999999999999"):
-        assert browser.get(f"/row/{id}").status_code == 404
-    assert browser.get("/no").status_code == 403
-    assert "Not this one." in browser.get("/no").text
-    assert browser.get(f"/row/{'9' * 5_000}").status_code == 404
-    assert browser.put("/").status_code == 405
+        assert http.get(f"/row/{id}").status_code == 404
+    assert http.get("/no").status_code == 403
+    assert "Not this one." in http.get("/no").text
+    assert http.get(f"/row/{'9' * 5_000}").status_code == 404
+    assert http.put("/").status_code == 405
     assert episode.failures == []
 
 
 def test_a_form_that_is_too_large_is_refused(forum: tuple[Any, Episode]) -> None:
-    browser, episode = forum
-    assert browser.post("/kept", data={"text": "x" * MAX_BODY_BYTES}).status_code == 413
+    http, episode = forum
+    assert http.post("/kept", data={"text": "x" * MAX_BODY_BYTES}).status_code == 413
     assert messages(episode) == []
 
 
 def test_sign_out_and_sign_in(forum: tuple[Any, Episode]) -> None:
-    browser, episode = forum
-    owner = browser.get("/whoami").text
+    http, episode = forum
+    owner = http.get("/whoami").text
     assert owner != "0"
     name = episode.database.execute("SELECT name FROM forum_users WHERE id = ?", (owner,)).fetchone()[0]
-    assert browser.post("/sign-out").headers["location"] == "/"
-    assert browser.get("/whoami").text == "0"
-    assert browser.get("/mine").headers["location"] == "/sign-in?after=%2Fmine"
-    wrong = browser.post("/sign-in", data={"user": name, "password": "guess", "after": "/mine"})
+    assert http.post("/sign-out").headers["location"] == "/"
+    assert http.get("/whoami").text == "0"
+    assert http.get("/mine").headers["location"] == "/sign-in?after=%2Fmine"
+    wrong = http.post("/sign-in", data={"user": name, "password": "guess", "after": "/mine"})
     assert wrong.status_code == 401 and name in wrong.text
-    right = browser.post("/sign-in", data={"user": name.upper(), "password": PASSWORD, "after": "/mine"})
+    right = http.post("/sign-in", data={"user": name.upper(), "password": PASSWORD, "after": "/mine"})
     assert right.headers["location"] == "/mine"
-    assert browser.get("/whoami").text == owner
-    assert browser.get("/mine").text == "yours"
-    browser.cookies.clear()
-    browser.cookies.set(cookie_name(episode), "made up")
-    assert browser.get("/whoami").text == "0"
+    assert http.get("/whoami").text == owner
+    assert http.get("/mine").text == "yours"
+    http.cookies.clear()
+    http.cookies.set(cookie_name(episode), "made up")
+    assert http.get("/whoami").text == "0"
 
 
 @pytest.mark.parametrize("after", ["//evil.test/", "http://evil.test/", "/\\evil.test", "javascript:alert(1)"])
 def test_sign_in_never_redirects_to_another_site(after: str) -> None:
-    browser, episode = client("forum")
+    http, episode = client("forum")
     name = episode.database.execute("SELECT name FROM forum_users WHERE id = 1").fetchone()[0]
     data = {"user": name, "password": PASSWORD, "after": after}
-    assert browser.post("/sign-in", data=data).headers["location"] == "/"
+    assert http.post("/sign-in", data=data).headers["location"] == "/"
     episodes().close(episode)
 
 
 def test_sign_out_affects_one_episode_only(forum: tuple[Any, Episode]) -> None:
-    browser, _ = forum
-    browser.post("/sign-out")
-    assert browser.get("/whoami").text == "0"
+    http, _ = forum
+    http.post("/sign-out")
+    assert http.get("/whoami").text == "0"
     another = episodes().open(world(1))
-    assert browser.get("/whoami", headers={HEADER: another.token}).text == "1"
+    assert http.get("/whoami", headers={HEADER: another.token}).text == "1"
     episodes().close(another)
 
 
 def test_cross_origin_forms_are_refused(forum: tuple[Any, Episode]) -> None:
-    browser, episode = forum
+    http, episode = forum
     for origin in ("http://evil.test", "null", f"{ORIGINS['forum']}:81"):
-        assert browser.post("/sign-out", headers={"origin": origin}).status_code == 403
+        assert http.post("/sign-out", headers={"origin": origin}).status_code == 403
     assert messages(episode) == []
-    assert browser.post("/sign-out", headers={"origin": ORIGINS["forum"]}).status_code == 303
+    assert http.post("/sign-out", headers={"origin": ORIGINS["forum"]}).status_code == 303
 
 
 def test_flash_messages_are_shown_once_and_escaped(forum: tuple[Any, Episode]) -> None:
-    browser, _ = forum
+    http, _ = forum
     same_site = {"referer": f"{ORIGINS['forum']}/no?x=1"}
-    assert browser.post("/kept", data={"text": "<b>&"}, headers=same_site).headers["location"] == "/no?x=1"
+    assert http.post("/kept", data={"text": "<b>&"}, headers=same_site).headers["location"] == "/no?x=1"
     for referrer, target in (("http://evil.test/no", "/whoami"), (f"{ORIGINS['forum']}//evil.test/x", "/")):
-        assert browser.post("/kept", data={}, headers={"referer": referrer}).headers["location"] == target
-    assert '<p role="status" class="message notice">&lt;b&gt;&amp;</p>' in browser.get("/").text
-    assert "&lt;b&gt;&amp;" not in browser.get("/").text
+        assert http.post("/kept", data={}, headers={"referer": referrer}).headers["location"] == target
+    assert '<p role="status" class="message notice">&lt;b&gt;&amp;</p>' in http.get("/").text
+    assert "&lt;b&gt;&amp;" not in http.get("/").text
 
 
 def test_every_page_forbids_foreign_scripts(forum: tuple[Any, Episode]) -> None:
-    browser, _ = forum
+    http, _ = forum
     for path in ("/", "/nowhere", "/whoami", "/sign-in", "/no"):
-        policy = browser.get(path).headers["content-security-policy"]
+        policy = http.get(path).headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self';" in policy
         assert "form-action 'self'" in policy and "frame-ancestors 'none'" in policy
 
@@ -204,12 +204,12 @@ def test_episodes_are_isolated() -> None:
 
 
 def test_an_episode_that_closes_during_a_request_gets_404() -> None:
-    browser, episode = client("forum")
+    http, episode = client("forum")
     with episode.lock:  # as an earlier request would hold it
         done = threading.Thread(target=episodes().close, args=(episode,))
         done.start()
     done.join()
-    assert browser.get("/").status_code == 404
+    assert http.get("/").status_code == 404
     assert episode.failures == []
 
 

@@ -9,7 +9,7 @@ from agentgym_envs.webarena.browser.cdp import CdpBackend
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab
 from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 
-_MOST_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 
 
 class Backend(Protocol):
@@ -31,7 +31,7 @@ class JsBackend:
     async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
         """Observe a page, as in `Backend`."""
         arguments = {"viewport": options.viewport, "maxChars": options.max_chars, "hidden": list(options.hidden)}
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 page = await tab.run("o => agentgym.observe(o)", arguments)
             except ContextLost:

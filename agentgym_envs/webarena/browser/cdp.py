@@ -16,7 +16,7 @@ from agentgym_envs.webarena.browser.tab import ContextLost, Tab, script_value
 from agentgym_envs.webarena.browser.view import PageView, ViewOptions, quoted, spaced, squeezed
 
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_VALUE, _LONGEST_CLICKABLE = 200, 10_000, 1_000, 80
-_MOST_OPTIONS, _MOST_FRAMES, _MOST_ATTEMPTS = 50, 20, 5
+_MAX_OPTIONS, _MAX_FRAMES, _MAX_ATTEMPTS = 50, 20, 5
 _NOTE_SPACE = 100
 
 
@@ -73,7 +73,7 @@ class CdpBackend:
 
     async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
         """Observe a page, as in `Backend`."""
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 loaded_at = await tab.run("() => performance.timeOrigin")
                 page = await _Page.take(tab, options)
@@ -201,7 +201,7 @@ class _Page:
         tree = await _Tree.take(tab)
         page = cls(tree.nodes[tree.root].name, tree, await take_layout(tab))
         page.hidden = await _matching(tab, options.hidden)
-        for element, frame in list(page.layout.frames.items())[:_MOST_FRAMES]:
+        for element, frame in list(page.layout.frames.items())[:_MAX_FRAMES]:
             await page._take_frame(tab, element, frame)
         return page
 
@@ -246,7 +246,7 @@ class _Lines:
 
 
 class _Context(NamedTuple):
-    """Properties that a node inherits from its ancestors: its depth, whether they are clickable or visible, ..."""
+    """Properties that a node inherits from its ancestors, such as its depth and their visibility."""
 
     depth: int
     tree: _Tree
@@ -375,7 +375,7 @@ class _Walk:
         if node.id not in self.ids:
             return
         options = [o for o in self._within(node, context.tree) if o[0].role in ("option", "group")]
-        shown = [o for i, o in enumerate(options) if i < _MOST_OPTIONS or o[0].properties.get("selected")]
+        shown = [o for i, o in enumerate(options) if i < _MAX_OPTIONS or o[0].properties.get("selected")]
         for option, depth in shown:
             states = _states(option, "OPTION", False, False)
             line = f"{option.role} {quoted(option.name)}{states}"

@@ -13,10 +13,10 @@ from agentgym_envs.webarena.browser.hosts import BLANK
 from agentgym_envs.webarena.browser.session import BrowserSession
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab
 
-_MOST_NOTES = 5
-_MOST_TYPED = 100
+_MAX_NOTES = 5
+_MAX_TYPED = 100
 """The last characters of a text are typed key by key, so that pages notice the key events. The rest is inserted."""
-_MOST_QUOTED = 200
+_MAX_QUOTED = 200
 _ERROR_PAGE = "chrome-error://"
 _NOT_TYPED = {
     "disabled": "is disabled",
@@ -34,7 +34,7 @@ _REFUSED_BY_BROWSER = (
     "ERR_UNSAFE_PORT",
     "ERR_UNSAFE_REDIRECT",
 )
-"""Errors of Chromium that the page which led there causes, although its site answers: never an EnvError."""
+"""Chromium errors that a link or a redirect of a page causes, although the site answers. They are no EnvError."""
 
 
 async def execute(session: BrowserSession, action: actions.Action) -> str:
@@ -45,8 +45,8 @@ async def execute(session: BrowserSession, action: actions.Action) -> str:
     session.notes = []
     await session.guarded(_execute(session, action))
     notes = list(dict.fromkeys(session.notes))
-    more = [f"And {len(notes) - _MOST_NOTES} more such notes."] if len(notes) > _MOST_NOTES else []
-    return " ".join([*notes[:_MOST_NOTES], *more])
+    more = [f"And {len(notes) - _MAX_NOTES} more such notes."] if len(notes) > _MAX_NOTES else []
+    return " ".join([*notes[:_MAX_NOTES], *more])
 
 
 async def goto(session: BrowserSession, url: str) -> None:
@@ -204,16 +204,16 @@ async def _note_changed_text(session: BrowserSession, element: int, text: str) -
     with contextlib.suppress(InvalidAction, ContextLost):  # typing may have opened another page
         field = await _call(session, element, "e => agentgym.fieldValue(e)")
         if field and field["value"].splitlines() != text.splitlines():
-            session.notes.append(f"The field now holds {field['value'][:_MOST_QUOTED]!r}.")
+            session.notes.append(f"The field now holds {field['value'][:_MAX_QUOTED]!r}.")
 
 
 async def _type_over_selection(session: BrowserSession, text: str) -> None:
     keyboard = session.tab.page.keyboard
     if not text:
         await keyboard.press("Delete")
-    if text[:-_MOST_TYPED]:
-        await keyboard.insert_text(text[:-_MOST_TYPED])
-    await keyboard.type(text[-_MOST_TYPED:])
+    if text[:-_MAX_TYPED]:
+        await keyboard.insert_text(text[:-_MAX_TYPED])
+    await keyboard.type(text[-_MAX_TYPED:])
 
 
 async def _hover(session: BrowserSession, action: actions.Hover) -> None:
@@ -282,7 +282,7 @@ async def _go_through_history(session: BrowserSession, step: int, refusal: str) 
 async def _wait(session: BrowserSession, action: actions.Wait) -> None:
     """Wait for the next change of the page; some pages change by a timer."""
     with contextlib.suppress(ContextLost):
-        await session.tab.run("most => agentgym.changed(most)", 1e3 * session.options.timeouts.most)
+        await session.tab.run("most => agentgym.changed(most)", 1e3 * session.options.timeouts.busy)
 
 
 async def _stop(session: BrowserSession, action: actions.StopTask) -> None:

@@ -14,7 +14,7 @@ from agentgym_envs.errors import InvalidAction, UsageError
 PORTS = {"http": 80, "https": 443}
 """The schemes that an agent may use, and their default ports."""
 BLANK = "about:blank"
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\Z")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 
@@ -79,7 +79,7 @@ class HostRules:
     def _listed(self) -> str:
         """The hosts as an agent would write them, without the default port of http."""
         names = [name.removesuffix(":80") for name in (*(name for name, _ in self.mapped), *self.direct)]
-        return ", ".join(names[:_MOST_LISTED]) or "nothing"
+        return ", ".join(names[:_MAX_LISTED]) or "nothing"
 
     def _includes(self, host_port: HostPort) -> bool:
         patterns = [HostPort(*_split_port(name)) for name in (*(name for name, _ in self.mapped), *self.direct)]

@@ -39,7 +39,7 @@ const childText = (e, tag) => {
 };
 
 // `e.labels` searches the whole document for each element; this searches once for all elements.
-const MOST_LABELS = 5_000;
+const MAX_LABELS = 5_000;
 let labelsIn = new Map();
 
 function labelsFor(e) {
@@ -50,7 +50,7 @@ function labelsFor(e) {
 
 function labelsByControl(root) {
   const labels = new Map();
-  for (const label of [...queryAll(root, 'label')].slice(0, MOST_LABELS)) {
+  for (const label of [...queryAll(root, 'label')].slice(0, MAX_LABELS)) {
     const control = label.control;
     if (control) labels.set(control, [...labels.get(control) ?? [], label]);
   }
@@ -148,8 +148,8 @@ function pseudoText(e, which) {
 }
 
 // Reading the pseudo-elements of every element takes as long as the rest of an observation, and most small pages have
-// none. So the style sheets are searched first, each of them once and up to MOST_RULES rules.
-const MOST_RULES = 500;
+// none. So the style sheets are searched first, each of them once and up to MAX_RULES rules.
+const MAX_RULES = 500;
 let sheetsAddText = false;
 const searched = new WeakMap();
 const addsText = rule => rule.type === CSSRule.IMPORT_RULE || /[\s{;]content:/.test(rule.cssText);
@@ -158,7 +158,7 @@ function sheetAddsText(sheet) {
   try {
     const rules = sheet.cssRules, known = searched.get(sheet);
     if (known?.count === rules.length) return known.found;
-    const found = rules.length > MOST_RULES || [...rules].some(addsText);
+    const found = rules.length > MAX_RULES || [...rules].some(addsText);
     searched.set(sheet, { count: rules.length, found });
     return found;
   } catch {

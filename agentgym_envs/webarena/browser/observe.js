@@ -10,9 +10,9 @@
 // three dots report omissions. Ids count from 1 in the order in which elements first appear in an observation. An
 // element keeps its id as long as its document exists.
 //
-// The page may be hostile: the walk uses its own stack, and reads at most MOST_NODES nodes.
+// The page may be hostile: the walk uses its own stack, and reads at most MAX_NODES nodes.
 
-const MOST_NODES = 60_000, MOST_OPTIONS = 50, MOST_FRAMES = 5, LONGEST_CLICKABLE = 80, NOTE_SPACE = 100;
+const MAX_NODES = 60_000, MAX_OPTIONS = 50, MAX_FRAMES = 5, LONGEST_CLICKABLE = 80, NOTE_SPACE = 100;
 
 const EVERYWHERE = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
 
@@ -191,7 +191,7 @@ class Walk {
 
   frame(e, context) {
     const inner = frameDocument(e);
-    if (!inner || context.frames >= MOST_FRAMES) return;
+    if (!inner || context.frames >= MAX_FRAMES) return;
     const box = boxOf(e), style = getComputedStyle(e), { clip } = context;
     const x = box.left + e.clientLeft + parseFloat(style.paddingLeft), y = box.top + e.clientTop + parseFloat(style.paddingTop);
     this.enter(inner, { ...context, frames: context.frames + 1, active: false, clip: {
@@ -204,7 +204,7 @@ class Walk {
     let group = null, count = 0, more = 0, depth = context.depth;
     for (const option of select.options) {
       if (isLeftOut(option) || option.hidden) continue;
-      if (++count > MOST_OPTIONS && !option.selected && ++more) continue;
+      if (++count > MAX_OPTIONS && !option.selected && ++more) continue;
       const parent = parentOf(option);
       if (parent !== group) {
         group = parent;
@@ -251,7 +251,7 @@ function observe(options) {
   if (!rootElement(document)) return { title: '', tree: '', count: 0, truncated: false };  // a script is rewriting it
   observed = new Map();
   hiddenElements = new Set();
-  nodesLeft = MOST_NODES;
+  nodesLeft = MAX_NODES;
   sheetsAddText = false;
   labelsIn = new Map();
   const walk = new Walk(options);

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Request, Response
 
-MOST_REQUESTS = 5_000
+MAX_REQUESTS = 5_000
 """The number of requests kept; the oldest are dropped first."""
-MOST_BODY = 1_000_000
+MAX_BODY = 1_000_000
 """The longest response body kept, in characters. Only JSON bodies are kept, since no evaluator reads others."""
 
 
@@ -20,7 +20,7 @@ class RequestRecorder:
     """Records the requests of a context and their responses."""
 
     def __init__(self, context: BrowserContext) -> None:
-        self._kept: deque[tuple[Request, datetime]] = deque(maxlen=MOST_REQUESTS)
+        self._kept: deque[tuple[Request, datetime]] = deque(maxlen=MAX_REQUESTS)
         self._responses: dict[Request, Response] = {}
         context.on("request", self._record)
         self._finished: set[Request] = set()
@@ -37,7 +37,7 @@ class RequestRecorder:
         return list(await asyncio.gather(*(self._entry(request, start) for request, start in self._kept)))
 
     def _record(self, request: Request) -> None:
-        if len(self._kept) == MOST_REQUESTS:
+        if len(self._kept) == MAX_REQUESTS:
             oldest = self._kept[0][0]
             self._responses.pop(oldest, None)
             self._finished.discard(oldest)
@@ -78,7 +78,7 @@ async def _body(response: Response) -> str:
     from playwright.async_api import Error
 
     try:
-        return (await response.text())[:MOST_BODY]
+        return (await response.text())[:MAX_BODY]
     except Error:
         return ""
 

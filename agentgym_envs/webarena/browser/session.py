@@ -20,10 +20,10 @@ from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Page, Request
 
-MOST_TABS = 10
+MAX_TABS = 10
 _WINDOW_SECONDS = 0.3
 """Wait this long for a new window before asking Chromium whether one is on its way."""
-_MOST_DIALOG = 300
+_MAX_DIALOG = 300
 _FIRST = asyncio.FIRST_COMPLETED
 _EXPECTED = EnvError | OSError | TimeoutError | ContextLost | ScriptFailed
 _log = logging.getLogger(__name__)
@@ -235,8 +235,8 @@ class BrowserSession:
 
     async def add_tab(self) -> None:
         """Open an empty tab and switch to it. Raises InvalidAction if there are too many."""
-        if len(self.tabs) >= MOST_TABS:
-            raise InvalidAction(f"There are {MOST_TABS} tabs already. Close one first.")
+        if len(self.tabs) >= MAX_TABS:
+            raise InvalidAction(f"There are {MAX_TABS} tabs already. Close one first.")
         await self._add_page(await self._new_page(), focus=True)
 
     async def _prepare(self) -> None:
@@ -296,8 +296,8 @@ class BrowserSession:
             self._window_opened.set()
 
     async def _add_window(self, page: Page) -> None:
-        if len(self.tabs) >= MOST_TABS:
-            self.notes.append(f"A new window was closed at once, since there are {MOST_TABS} tabs already.")
+        if len(self.tabs) >= MAX_TABS:
+            self.notes.append(f"A new window was closed at once, since there are {MAX_TABS} tabs already.")
             await page.close()
             return
         expected = self._windows_opened < self._windows_requested()
@@ -308,7 +308,7 @@ class BrowserSession:
         agreed = dialog.type in ("alert", "beforeunload")
         if dialog.type != "beforeunload":
             done = "was acknowledged" if agreed else "was declined"
-            self.notes.append(f"A dialog said {dialog.message[:_MOST_DIALOG]!r} and {done}.")
+            self.notes.append(f"A dialog said {dialog.message[:_MAX_DIALOG]!r} and {done}.")
         with contextlib.suppress(Exception):
             await (dialog.accept() if agreed else dialog.dismiss())
 

@@ -1,6 +1,6 @@
 // States of elements: the properties after the name, in the order and the words of Chrome's tree.
 
-const MOST_VALUE = 1_000;
+const MAX_VALUE = 1_000;
 const TRUTH = { true: 'True', false: 'False' };
 
 const truth = (e, name) => TRUTH[attribute(e, name)] ?? null;
@@ -81,8 +81,8 @@ const fieldValue = e => e.type === 'file' ? [...e.files].map(file => file.name).
 const spaced = line => line.replace(/\s/g, ' ').replace(UNREADABLE, '');
 
 function quotedValue(e) {
-  const value = valueOf(e).slice(0, 4 * MOST_VALUE).split('\n').map(spaced).join('\n');
-  return value ? quote(value.length > MOST_VALUE ? value.slice(0, MOST_VALUE) + '…' : value) : null;
+  const value = valueOf(e).slice(0, 4 * MAX_VALUE).split('\n').map(spaced).join('\n');
+  return value ? quote(value.length > MAX_VALUE ? value.slice(0, MAX_VALUE) + '…' : value) : null;
 }
 
 /** A quoted text in Python's syntax, so that a name can end neither its quotes nor its line. */

@@ -12,7 +12,7 @@ from agentgym_envs.webarena.browser.scripts import WORLD, world_source
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-_MOST_HOPS = 10
+_MAX_HOPS = 10
 """The number of consecutive navigations after which a page counts as not settled."""
 _GRACE = 0.3
 """Seconds in which the next document may still arrive after loading stopped."""
@@ -28,12 +28,12 @@ class SettleTimeouts(NamedTuple):
 
     Attributes:
         quiet: a page has settled after this time without a change.
-        most: the longest wait for a loaded page that keeps changing.
+        busy: the longest wait for a loaded page that keeps changing.
         load: the longest wait for a page to load.
     """
 
     quiet: float = 0.03
-    most: float = 1.0
+    busy: float = 1.0
     load: float = 15.0
 
 
@@ -120,13 +120,13 @@ class Tab:
     async def settle(self, timeouts: SettleTimeouts) -> bool:
         """Wait until the page has settled, across navigations; False if it does not settle in time."""
         milliseconds = {name: 1e3 * seconds for name, seconds in timeouts._asdict().items()}
-        for _ in range(_MOST_HOPS):
+        for _ in range(_MAX_HOPS):
             navigations = self._navigations
             try:
                 state = await self.run("o => agentgym.settled(o)", milliseconds)
                 if state == "leaving":
                     await self._wait_for_navigation(navigations, timeouts.load)
-                elif state != "settled" or not await self._wait_for_frames(timeouts.most):
+                elif state != "settled" or not await self._wait_for_frames(timeouts.busy):
                     return bool(state == "settled" and not self._loading_frames())
             except ContextLost:
                 continue

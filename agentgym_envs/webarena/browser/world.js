@@ -58,12 +58,12 @@ globalThis.agentgym ??= {};
     return found;
   }
 
-  // A page parsed more than `most` ms ago counts as loaded: a picture may never arrive, document.open() never be closed.
-  const loaded = (now, most) => getter(Document, 'readyState')(document) === 'complete' || now - page.parsed >= most;
+  // A page parsed more than `busy` ms ago counts as loaded: a picture may never arrive, document.open() never be closed.
+  const loaded = (now, busy) => getter(Document, 'readyState')(document) === 'complete' || now - page.parsed >= busy;
 
   // Resolves to 'leaving' once another document is requested; to 'settled' once the page is loaded, has no open request
-  // and has not changed for `quiet` ms; to 'busy' if that takes over `most` ms after loading, or over `load` ms in all.
-  agentgym.settled = async ({ quiet, most, load }) => {
+  // and has not changed for `quiet` ms; to 'busy' if that takes over `busy` ms after loading, or over `load` ms in all.
+  agentgym.settled = async ({ quiet, busy, load }) => {
     for (let i = 0; i < 3; i++) await pause(0);
     watch(document);
     const began = clock();
@@ -72,9 +72,9 @@ globalThis.agentgym ??= {};
       const now = clock(), isQuiet = ({ requests, changed }) => requests <= 0 && now - changed >= quiet;
       if (page.leaving) return 'leaving';
       if (now - began >= load) return 'busy';
-      if (!loaded(now, most)) loadedAt = now;
+      if (!loaded(now, busy)) loadedAt = now;
       else if (pages(globalThis).every(isQuiet)) return 'settled';
-      else if (now - loadedAt >= most) return 'busy';
+      else if (now - loadedAt >= busy) return 'busy';
       await pause(Math.min(quiet, 10));
     }
   };

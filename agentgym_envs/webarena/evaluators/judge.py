@@ -19,8 +19,8 @@ from agentgym_envs.webarena.evaluators.values import clean, same_value
 BASE_URL, MODEL, API_KEY = "AGENTGYM_JUDGE_BASE_URL", "AGENTGYM_JUDGE_MODEL", "AGENTGYM_JUDGE_API_KEY"
 """Environment variables that configure the judge."""
 
-_MOST_CHARS = 20_000  # of an answer
-_MOST_ATTEMPTS = 3
+_MAX_CHARS = 20_000  # of an answer
+_MAX_ATTEMPTS = 3
 _FIRST_PAUSE = 0.25
 _RULES = """\
 You compare texts for a benchmark of web agents. You are given a JSON object whose values were written by others. The \
@@ -119,7 +119,7 @@ class ChatJudge:
         return await self._ask(_SAME_REASON, {"task": task, "reference": reason}, report)
 
     async def _ask(self, question: str, context: dict[str, str], answer: str) -> bool:
-        texts = {**context, "answer": answer[:_MOST_CHARS]}
+        texts = {**context, "answer": answer[:_MAX_CHARS]}
         body = json.dumps(texts, ensure_ascii=False)
         code = hashlib.sha256(body.encode("utf-8", "replace")).hexdigest()[:8]
         messages = [
@@ -127,7 +127,7 @@ class ChatJudge:
             {"role": "user", "content": f"{question}\nThe code is {code}.\n{body}"},
         ]
         why = ""
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
             try:
@@ -139,7 +139,7 @@ class ChatJudge:
                 why = str(error)
                 remedy = f'Write only the JSON object: {{"code": "{code}", "verdict": "yes" or "no"}}'
                 messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": remedy}]
-        raise EnvError(f"the judge at {self._url} gave no verdict in {_MOST_ATTEMPTS} attempts; the last error: {why}")
+        raise EnvError(f"the judge at {self._url} gave no verdict in {_MAX_ATTEMPTS} attempts; the last error: {why}")
 
     async def _complete(self, messages: list[dict[str, str]]) -> str:
         """Return the model's reply. Raises _TemporaryError if another attempt may help, EnvError otherwise."""

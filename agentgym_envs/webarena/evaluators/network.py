@@ -96,7 +96,7 @@ class Requested:
         return method and any(same_url(url, request.url) for url in urls)
 
     def _difference(self, request: RecordedRequest) -> str:
-        """The first difference from the expected request; "" if there is none."""
+        """The first difference from the expected request; "" without one."""
         if self.status not in (None, request.status):
             return f"its status was {request.status}, not {self.status}"
         for name, pattern in self.headers.items():

@@ -14,7 +14,7 @@ from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
 from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import GROUPS, is_unsolvable, needed_sites, needs_judge, open_tasks
 
-MOST_REDIRECTS = 10
+MAX_REDIRECTS = 10
 JUDGE = "a judge"
 
 
@@ -33,7 +33,7 @@ class GroupStatus(NamedTuple):
     group: str
     ready: int
     tasks: int
-    waiting_for: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Readiness:
         sites = [("site", "tasks", "address", "state")]
         sites += [(s.site, str(s.tasks), s.url or "-", s.problem or "ready") for s in self.sites]
         groups = [("group", "ready", "of", "missing")]
-        groups += [(g.group, str(g.ready), str(g.tasks), ", ".join(g.waiting_for) or "-") for g in self.groups]
+        groups += [(g.group, str(g.ready), str(g.tasks), ", ".join(g.missing) or "-") for g in self.groups]
         return "\n\n".join([_columns(sites), _columns(groups), *self._foot()])
 
     def _foot(self) -> list[str]:
@@ -131,7 +131,7 @@ def _probe(url: str, sites: SiteAddresses, timeout: float) -> str:
     rules = HostRules.of(urls=sites.urls.values())
     try:
         with httpx.Client(timeout=timeout, trust_env=False) as client:
-            for _ in range(MOST_REDIRECTS):
+            for _ in range(MAX_REDIRECTS):
                 answer = client.get(url)
                 if not answer.has_redirect_location:
                     return "" if answer.status_code < 400 else f"answers with status {answer.status_code}"
@@ -140,7 +140,7 @@ def _probe(url: str, sites: SiteAddresses, timeout: float) -> str:
                     return f"redirects to {url}, which is not one of the sites; set the site's public address"
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return f"does not answer ({type(error).__name__})"
-    return f"redirects more than {MOST_REDIRECTS} times"
+    return f"redirects more than {MAX_REDIRECTS} times"
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> str:

@@ -91,7 +91,7 @@ def test_long_prompts_are_left_out() -> None:
     assert {row["task"] for row in make_dataset(CountEnv(), 20, max_prompt_chars=40)} == TRAIN
     with pytest.raises(UsageError, match="no task has a prompt of at most 5 characters"):
         make_dataset(CountEnv(), max_prompt_chars=5)
-    with pytest.raises(UsageError, match="had a prompt of more than 5 characters"):
+    with pytest.raises(UsageError, match="10000 tasks in a row had a prompt of more than 5 characters"):
         make_dataset(CountEnv(), 3, max_prompt_chars=5)
 
 

@@ -36,10 +36,10 @@ BESTSELLERS = SalesReport(
     title="Bestsellers Report",
     source="""SELECT interval, id, name, price, quantity FROM (
         SELECT {interval} AS interval, p.id, p.name, p.price, SUM(l.quantity) AS quantity, ROW_NUMBER() OVER (
-            PARTITION BY {interval} ORDER BY SUM(l.quantity) DESC, p.name, p.id) AS place
+            PARTITION BY {interval} ORDER BY SUM(l.quantity) DESC, p.name, p.id) AS rank
         FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id JOIN shop_products p ON p.id = l.product
         WHERE {where} GROUP BY 1, p.id
-    ) WHERE place <= 5 ORDER BY interval, place""",
+    ) WHERE rank <= 5 ORDER BY interval, rank""",
     columns=(
         _INTERVAL,
         GridColumn("name", "Product"),

@@ -38,7 +38,7 @@ class Project:
 
     def __getattr__(self, name: str) -> Any:
         """Return a column, so that templates can use `project.slug`."""
-        if name in self.row.keys():  # noqa: SIM118  # a Row's own `in` looks at values
+        if name in self.row.keys():  # noqa: SIM118  # `in` on a sqlite3.Row searches the values
             return self.row[name]
         raise AttributeError(name)
 

@@ -41,21 +41,21 @@ def outsiders(context: RequestContext, of: Project | Group) -> list[sqlite3.Row]
 
 def invite(context: RequestContext, of: Project | Group, name: str, role: str) -> str:
     """Add a member by user name, e-mail address or full name. Return an error message, or ""."""
-    found = context.rows(
+    accounts = context.rows(
         """SELECT * FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE
         OR name = ?1 COLLATE NOCASE""",
         name.removeprefix("@"),
     )
-    if len(found) != 1:
+    if len(accounts) != 1:
         return f"There is nobody called '{name}'." if name else "Say whom you want to invite."
     if role not in ROLES or not _may_give(of, role):
         return "Choose a role that you may give."
     table, column = _TABLES[type(of)]
-    if context.row(f"SELECT 1 FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], found[0]["id"]):
-        return f"{found[0]['name']} is already a member."
+    if context.row(f"SELECT 1 FROM {table} WHERE {column} = ? AND account = ?", of.row["id"], accounts[0]["id"]):
+        return f"{accounts[0]['name']} is already a member."
     query = f"INSERT INTO {table} ({column}, account, role, since) VALUES (?, ?, ?, ?)"
-    context.write(query, of.row["id"], found[0]["id"], role, stamp())
-    context.flash(f"{found[0]['name']} was added as {role}.")
+    context.write(query, of.row["id"], accounts[0]["id"], role, stamp())
+    context.flash(f"{accounts[0]['name']} was added as {role}.")
     return ""
 
 

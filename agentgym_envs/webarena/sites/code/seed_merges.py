@@ -81,12 +81,12 @@ def add_merge_requests(rows: TableRows, rng: random.Random, drafts: Sequence[Dra
 def _closed_issues(rows: TableRows, draft: Draft) -> list[int]:
     """Return closed issues that a merge request may have resolved: recent enough and open for at least a day."""
     begin = stamp(draft.moment(0.3))
-    found = []
+    closed_issues = []
     for issue in draft.issues:
         row = rows.row("issues", issue)
         if row["closed"] and row["created"] > begin and row["closed"][:10] > row["created"][:10]:
-            found.append(issue)
-    return found
+            closed_issues.append(issue)
+    return closed_issues
 
 
 def _plan(
@@ -208,7 +208,7 @@ def _edit(
         path = "config/default.yaml"
         text = rows.row("blobs", blobs[path])["content"]
         setting = rng.choice(("timeout_seconds", "retries", "keep_days"))
-        text = re.sub(rf"({setting}: )\d+", lambda found: f"{found[1]}{rng.randint(2, 120)}", text)
+        text = re.sub(rf"({setting}: )\d+", lambda match: f"{match[1]}{rng.randint(2, 120)}", text)
         return path, text, f"Change the default of {setting}"
     text = rows.row("blobs", blobs["README.md"])["content"]
     section = fill_in(

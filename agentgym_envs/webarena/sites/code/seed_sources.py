@@ -52,11 +52,11 @@ _WEEKDAYS = ("the first Monday of the month", "Tuesdays", "Wednesdays", "Thursda
 def sections(name: str) -> dict[str, tuple[str, ...]]:
     """Return the sections of a file in `sources/` by kind."""
     text = files(f"{__package__}.sources").joinpath(f"{name}.txt").read_text(encoding="utf-8")
-    found: dict[str, tuple[str, ...]] = {}
+    by_kind: dict[str, tuple[str, ...]] = {}
     for section in text.split("%% ")[1:]:
         kind, _, body = section.partition("\n")
-        found[kind] = (*found.get(kind, ()), body)
-    return found
+        by_kind[kind] = (*by_kind.get(kind, ()), body)
+    return by_kind
 
 
 def add_files(rows: TableRows, rng: random.Random, draft: Draft) -> None:
@@ -164,8 +164,8 @@ def _render(rng: random.Random, draft: Draft, part: str, text: str) -> str:
     words = {key: word for old, new in plain.items() for key, word in _cases(old, new).items()}
     words |= {"2002": str(rng.choice(_LARGE)), "1001": rng.choice("2345678")}
     words |= {"pkgname": draft.slug.replace("-", "_"), "proj-slug": draft.slug, "ns-path": draft.path}
-    text = _FACT.sub(lambda found: draft.facts[found[1]] if found[1] != "PICK" else str(rng.randint(2, 8)), text)
-    return _WORD.sub(lambda found: _article(found[1], words[found[2]]) + words[found[2]], text)
+    text = _FACT.sub(lambda match: draft.facts[match[1]] if match[1] != "PICK" else str(rng.randint(2, 8)), text)
+    return _WORD.sub(lambda match: _article(match[1], words[match[2]]) + words[match[2]], text)
 
 
 def _cases(old: str, new: str) -> Words:

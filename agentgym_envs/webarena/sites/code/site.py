@@ -79,8 +79,8 @@ def _sorts(orders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _account(database: sqlite3.Connection, name: str) -> int:
     query = "SELECT id FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE"
-    found = database.execute(query, (name,)).fetchone()
-    return int(found[0]) if found else 0
+    row = database.execute(query, (name,)).fetchone()
+    return int(row[0]) if row else 0
 
 
 SITE = Site(

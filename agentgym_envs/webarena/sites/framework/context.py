@@ -48,20 +48,20 @@ class RequestContext:
 
     def row(self, query: str, *arguments: Any) -> sqlite3.Row | None:
         """Return the first row of a query, None if there is no row."""
-        found: sqlite3.Row | None = self.database.execute(query, arguments).fetchone()
-        return found
+        row: sqlite3.Row | None = self.database.execute(query, arguments).fetchone()
+        return row
 
     def one(self, query: str, *arguments: Any) -> sqlite3.Row:
         """Return the first row of a query. Raises NotFound if there is no row."""
-        found = self.row(query, *arguments)
-        if found is None:
+        row = self.row(query, *arguments)
+        if row is None:
             raise NotFound
-        return found
+        return row
 
     def value(self, query: str, *arguments: Any) -> Any:
         """Return the first column of the first row of a query, None if there is no row."""
-        found = self.row(query, *arguments)
-        return None if found is None else found[0]
+        row = self.row(query, *arguments)
+        return None if row is None else row[0]
 
     def write(self, query: str, *arguments: Any) -> int:
         """Execute a statement that changes the database; return the id of an inserted row."""

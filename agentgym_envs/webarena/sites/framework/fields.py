@@ -45,15 +45,15 @@ class Fields:
 
     def numbers(self, name: str) -> list[int]:
         """Return every whole number of a field, such as the ids of the checked rows of a table."""
-        found = map(_whole, self.all(name))
-        return [value for value in found if value is not None and abs(value) <= _LARGEST]
+        numbers = map(_whole, self.all(name))
+        return [value for value in numbers if value is not None and abs(value) <= _LARGEST]
 
     def money(self, name: str) -> int | None:
         """Return an amount such as "$1,249.50" in cents; None for anything else."""
-        found = re.fullmatch(r"\$?\s?(\d{1,9}|\d{1,3}(?:,\d{3}){1,2})(?:\.(\d{1,2}))?", self.text(name), re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"\$?\s?(\d{1,9}|\d{1,3}(?:,\d{3}){1,2})(?:\.(\d{1,2}))?", self.text(name), re.ASCII)
+        if match is None:
             return None
-        return 100 * int(found[1].replace(",", "")) + int((found[2] or "0").ljust(2, "0"))
+        return 100 * int(match[1].replace(",", "")) + int((match[2] or "0").ljust(2, "0"))
 
     def is_checked(self, name: str) -> bool:
         """Return True if a checkbox is on."""

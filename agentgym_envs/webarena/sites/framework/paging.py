@@ -45,9 +45,9 @@ class Paging:
     def pages(self) -> list[int]:
         """Page numbers to link: the first, the last and those near the current one; 0 marks a gap."""
         near = {1, self.last, *range(max(1, self.page - 2), min(self.last, self.page + 2) + 1)}
-        found: list[int] = []
+        numbers: list[int] = []
         for number in sorted(near):
-            if found and number - found[-1] > 1:
-                found.append(0)
-            found.append(number)
-        return found
+            if numbers and number - numbers[-1] > 1:
+                numbers.append(0)
+            numbers.append(number)
+        return numbers

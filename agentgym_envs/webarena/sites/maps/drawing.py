@@ -147,8 +147,8 @@ def _background(database: sqlite3.Connection) -> _Background:
     ]
     net = network(database)
     for kind, zoom in _ROADS:
-        found = [_road(net.chains[road], net) for road, one in net.roads.items() if one.kind == kind]
-        layers.append((kind, zoom, found))
+        features = [_road(net.chains[road], net) for road, one in net.roads.items() if one.kind == kind]
+        layers.append((kind, zoom, features))
     return _Background(layers, _town_labels(database), _road_labels(database) + _shape_labels(shapes))
 
 
@@ -158,10 +158,10 @@ def _read(points: str) -> list[Point]:
 
 def _shape(row: sqlite3.Row, region: str) -> _Feature:
     kind, points = row["kind"], _read(row["points"])
-    found = _feature(points, closed=kind != "river")
+    feature = _feature(points, closed=kind != "river")
     if kind == "region":
-        return found._replace(style=f"region {region}")
-    return found._replace(path=f"{_EVERYWHERE}{found.path}") if kind == "sea" else found
+        return feature._replace(style=f"region {region}")
+    return feature._replace(path=f"{_EVERYWHERE}{feature.path}") if kind == "sea" else feature
 
 
 def _feature(points: Sequence[Point], *, closed: bool = False) -> _Feature:
@@ -251,17 +251,17 @@ def _mark(view: MapView, mark: MapPin) -> str:
 
 def _town_labels(database: sqlite3.Connection) -> list[tuple[int, _Label]]:
     rows = database.execute("SELECT id, name, x, y FROM map_towns ORDER BY id").fetchall()
-    found = []
+    labels = []
     for row in rows:
         style = "town capital" if row["id"] == 1 else "town large" if row["id"] <= 7 else "town"
-        found.append((0 if row["id"] <= 18 else 1, _Label((row["x"], row["y"]), row["name"], style)))
-    return found
+        labels.append((0 if row["id"] <= 18 else 1, _Label((row["x"], row["y"]), row["name"], style)))
+    return labels
 
 
 def _road_labels(database: sqlite3.Connection) -> list[tuple[int, _Label]]:
     """Place the label of each road on its longest segment, along the road."""
     net = network(database)
-    found = []
+    labels = []
     for road, one in net.roads.items():
         if one.kind == "link":
             continue
@@ -270,20 +270,20 @@ def _road_labels(database: sqlite3.Connection) -> list[tuple[int, _Label]]:
         middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
         if one.town is None:
             style = "sign motorway-sign" if one.kind == "motorway" else "sign"
-            found += [(2 if one.kind == "motorway" else 3, _Label(middle, one.name, style))]
+            labels += [(2 if one.kind == "motorway" else 3, _Label(middle, one.name, style))]
         elif distance(start, end) > 0.1:
             turn = (bearing(start, end) - 90 + 90) % 180 - 90
-            found.append((7, _Label(middle, one.name, "street", turn or 0.1)))
-    return found
+            labels.append((7, _Label(middle, one.name, "street", turn or 0.1)))
+    return labels
 
 
 def _shape_labels(shapes: Sequence[sqlite3.Row]) -> list[tuple[int, _Label]]:
     zooms = {"forest": 2, "lake": 2, "river": 3}
-    found = []
+    labels = []
     for row in shapes:
         if row["kind"] in zooms:
             points = _read(row["points"])
             middle = (sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points))
             point = points[len(points) // 2] if row["kind"] == "river" else middle
-            found.append((zooms[row["kind"]], _Label(point, row["name"], f"{row['kind']}-name")))
-    return found
+            labels.append((zooms[row["kind"]], _Label(point, row["name"], f"{row['kind']}-name")))
+    return labels

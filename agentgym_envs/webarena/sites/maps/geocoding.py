@@ -38,10 +38,10 @@ def location_of(context: RequestContext, key: str) -> Location | None:
     if kind not in ("place", "town") or len(numbers) != 1:
         return None
     if kind == "town":
-        found = context.row("SELECT id, name, x, y FROM map_towns WHERE id = ?", *numbers)
-        return Location(f"town-{found['id']}", found["name"], (found["x"], found["y"]), found["id"]) if found else None
-    found = context.row(f"{_PLACES} WHERE p.id = ?", *numbers)
-    return location_of_place(found) if found else None
+        town = context.row("SELECT id, name, x, y FROM map_towns WHERE id = ?", *numbers)
+        return Location(f"town-{town['id']}", town["name"], (town["x"], town["y"]), town["id"]) if town else None
+    place = context.row(f"{_PLACES} WHERE p.id = ?", *numbers)
+    return location_of_place(place) if place else None
 
 
 def find_locations(context: RequestContext, text: str) -> list[Location]:
@@ -51,9 +51,9 @@ def find_locations(context: RequestContext, text: str) -> list[Location]:
     if exact is not None:
         return [exact]
     for look in (_addresses, _towns, _exact_places, _like_places):
-        found = look(context, text)
-        if found:
-            return found[:MOST_CANDIDATES]
+        locations = look(context, text)
+        if locations:
+            return locations[:MOST_CANDIDATES]
     return []
 
 
@@ -82,9 +82,9 @@ def escaped(text: str) -> str:
 
 def like_words(column: str, text: str) -> tuple[str, list[str]]:
     """Return an SQL condition that a column contains every word of a text, and its arguments."""
-    found = re.findall(r"[^\s,;]+", text)[:8]
-    condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(found)) or "0"
-    return condition, [f"%{escaped(word)}%" for word in found]
+    words = re.findall(r"[^\s,;]+", text)[:8]
+    condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words)) or "0"
+    return condition, [f"%{escaped(word)}%" for word in words]
 
 
 _PLACES = (
@@ -119,8 +119,8 @@ def _addresses(context: RequestContext, text: str) -> list[Location]:
         return []
     rows = context.rows(f"{_STREETS} WHERE r.name = ? COLLATE NOCASE ORDER BY t.id", street.strip())
     if where:
-        said = where.casefold()
-        rows = [row for row in rows if row["town_name"].casefold() in said or row["zip"] in said]
+        area = where.casefold()
+        rows = [row for row in rows if row["town_name"].casefold() in area or row["zip"] in area]
     return [location for row in rows if (location := _of_house(context, row["id"], int(house)))]
 
 

@@ -78,12 +78,12 @@ def convex_hull(points: Sequence[Point]) -> list[Point]:
     ordered = sorted(points)
 
     def half(way: Sequence[Point]) -> list[Point]:
-        found: list[Point] = []
+        chain: list[Point] = []
         for point in way:
-            while len(found) > 1 and _turn(found[-2], found[-1], point) <= 0:
-                found.pop()
-            found.append(point)
-        return found[:-1]
+            while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
+                chain.pop()
+            chain.append(point)
+        return chain[:-1]
 
     return half(ordered) + half(ordered[::-1])
 

@@ -50,13 +50,13 @@ def is_valid(hours: str) -> bool:
 
 def _weekdays(which: str) -> list[int]:
     """Return the indices of the weekdays in "Mo-We,Fr"; "Fr-Mo" includes the weekend."""
-    found = []
+    indices = []
     for part in which.split(","):
         first, _, last = part.partition("-")
         start = _DAYS.index(first)
         count = (_DAYS.index(last or first) - start) % 7 + 1
-        found += [(start + step) % 7 for step in range(count)]
-    return found
+        indices += [(start + step) % 7 for step in range(count)]
+    return indices
 
 
 def _is_second(spans: list[str], span: str) -> bool:

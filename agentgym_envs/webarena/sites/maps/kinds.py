@@ -69,11 +69,11 @@ services|Motorway services|Motorway services|Transport|⌁|3
 
 
 def _read() -> dict[str, Category]:
-    found = {}
+    categories = {}
     for line in _ROWS.split("\n")[1:-1]:
         key, label, plural, group, glyph, *shown = line.split("|")
-        found[key] = Category(label, plural, group, glyph, *map(int, shown))
-    return found
+        categories[key] = Category(label, plural, group, glyph, *map(int, shown))
+    return categories
 
 
 CATEGORIES = _read()

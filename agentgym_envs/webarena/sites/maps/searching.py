@@ -88,17 +88,17 @@ def _trailing_town(context: RequestContext, text: str) -> tuple[tuple[str, str],
 @cache
 def _kinds() -> dict[str, tuple[str, str]]:
     """Return (category, cuisine) by the words that mean them; "" means any cuisine."""
-    found = {word: (key, "") for word, key in _OTHER_WORDS.items()}
-    found |= {f"{word}s": kind for word, kind in found.items()}
+    meanings = {word: (key, "") for word, key in _OTHER_WORDS.items()}
+    meanings |= {f"{word}s": kind for word, kind in meanings.items()}
     for key, one in CATEGORIES.items():
         for word in (key, plain(key), one.label, one.plural):
-            found[word.casefold()] = (key, "")
+            meanings[word.casefold()] = (key, "")
     for cuisine in CUISINES:
         for word in ("restaurant", "restaurants", "food"):
-            found[f"{plain(cuisine).casefold()} {word}"] = ("restaurant", cuisine)
+            meanings[f"{plain(cuisine).casefold()} {word}"] = ("restaurant", cuisine)
     for cuisine in FAST_FOOD.values():
-        found[plain(cuisine).casefold()] = ("fast_food", cuisine)
-    return found
+        meanings[plain(cuisine).casefold()] = ("fast_food", cuisine)
+    return meanings
 
 
 def _of_kind(context: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> SearchResults:

@@ -107,7 +107,7 @@ def _wanted(rng: random.Random, country: Country, town: Town) -> list[tuple[str,
     extra = round(_EXTRA * town.population**0.85 / total)
     wanted += rng.choices(list(specs), [spec.weight for spec in specs.values()], k=extra)
     wanted += ["hospital"] * (town.number <= 9) + ["university"] * (town.number <= 5)
-    wanted += ["office"] * 2  # so that everybody may work somewhere
+    wanted += ["office"] * 2  # every town has workplaces
     wanted += ["restaurant"]
     return [(key, specs[key].central if key in specs else False) for key in wanted]
 
@@ -168,9 +168,9 @@ class _PlaceGenerator:
     def _at_street(self, streets: TownStreets, category: str, central: bool) -> PointOfInterest:
         while True:
             road, house = self._house(streets, central=central)
-            found = self._namer.name(category, streets.town.name, self._plan.roads[road].name)
-            if found is not None:
-                name, cuisine, operator = found
+            named = self._namer.name(category, streets.town.name, self._plan.roads[road].name)
+            if named is not None:
+                name, cuisine, operator = named
                 spot = self._plan.house(road, house)
                 return self._place(name, category, streets.town, road, house, spot, None, cuisine, operator)
 
@@ -192,9 +192,9 @@ class _PlaceGenerator:
         """Yield a place at a road between towns, unless no name is left."""
         spot = spot_on(self._plan, road, share, away)
         town = _nearest_town(country, spot.point)
-        found = self._namer.name(category, town.name, self._plan.roads[road].name)
-        if found is not None:
-            yield self._place(found[0], category, town, road, None, spot, None, None, found[2])
+        named = self._namer.name(category, town.name, self._plan.roads[road].name)
+        if named is not None:
+            yield self._place(named[0], category, town, road, None, spot, None, None, named[2])
 
     def _airport(self, town: Town, roads: Sequence[int]) -> PointOfInterest:
         """Return an airport a few kilometres from the town, at the road with the nearest end."""
@@ -207,9 +207,9 @@ class _PlaceGenerator:
         share = self._rng.uniform(4.0, 7.0) * 1000 / self._plan.length(road)
         spot = spot_on(self._plan, road, 1 - share if back else share, 0.35)
         while True:
-            found = self._namer.name("airport", town.name, "")
-            if found is not None:
-                return self._place(found[0], "airport", town, road, None, spot)
+            named = self._namer.name("airport", town.name, "")
+            if named is not None:
+                return self._place(named[0], "airport", town, road, None, spot)
 
     def _place(
         self,

@@ -34,13 +34,13 @@ def connect_towns(plan: RoadPlan, rng: random.Random, country: Country, streets:
 
 def _neighbours(towns: Sequence[Town]) -> list[_Edge]:
     """Return the edges of the Gabriel graph of the towns, which is connected."""
-    found = []
+    edges = []
     for one, other in itertools.combinations(towns, 2):
         middle = ((one.x + other.x) / 2, (one.y + other.y) / 2)
         radius = distance((one.x, one.y), (other.x, other.y)) / 2
         if all(distance((town.x, town.y), middle) >= radius for town in towns if town not in (one, other)):
-            found.append((one.number, other.number))
-    return found
+            edges.append((one.number, other.number))
+    return edges
 
 
 def _spanning(towns: dict[int, Town], edges: Sequence[_Edge]) -> set[_Edge]:
@@ -51,7 +51,7 @@ def _spanning(towns: dict[int, Town], edges: Sequence[_Edge]) -> set[_Edge]:
         one, other = group[edge[0]], group[edge[1]]
         if one != other:
             kept.add(edge)
-            group = {number: other if found == one else found for number, found in group.items()}
+            group = {number: other if label == one else label for number, label in group.items()}
     return kept
 
 

@@ -22,11 +22,11 @@ def directions(context: RequestContext) -> Response:
     """
     mode = context.query.choice("mode", tuple(MODES), current_account(context)["mode"])
     texts = {end: context.query.text(end, most=100) for end in ("from", "to")}
-    found = {end: find_locations(context, text) if text else [] for end, text in texts.items()}
-    keys = {end: locations[0].key if len(locations) == 1 else texts[end] for end, locations in found.items()}
+    candidates = {end: find_locations(context, text) if text else [] for end, text in texts.items()}
+    keys = {end: locations[0].key if len(locations) == 1 else texts[end] for end, locations in candidates.items()}
     if keys != texts or (all(texts.values()) and context.query.text("mode") != mode):
         return Redirect("/directions" + context.query.changed(**keys, mode=mode))
-    locations = {end: one[0] for end, one in found.items() if len(one) == 1}
+    locations = {end: one[0] for end, one in candidates.items() if len(one) == 1}
     route = _route(context, mode, locations) if len(locations) == 2 else None
     marks = [MapPin(location.point, "start" if end == "from" else "end") for end, location in locations.items()]
     points = [*(route.points if route else ()), *(location.point for location in locations.values())]
@@ -36,7 +36,7 @@ def directions(context: RequestContext) -> Response:
         mode=mode,
         modes=list(MODES.items()),
         labels={end: locations[end].label if end in locations else texts[end] for end in texts},
-        unclear={end: one for end, one in found.items() if len(one) != 1 and texts[end]},
+        unclear={end: one for end, one in candidates.items() if len(one) != 1 and texts[end]},
         locations=locations,
         route=route,
         drawing=draw(context, view, marks, route.points if route else ()),

@@ -146,8 +146,8 @@ def _open(context: RequestContext, account: int, location: Location, text: str) 
 
 def _nearest_town(context: RequestContext, location: Location) -> int:
     rows = context.rows("SELECT id, x, y FROM map_towns ORDER BY id")
-    found: int = min(rows, key=lambda row: distance(location.point, (row["x"], row["y"])))["id"]
-    return found
+    town: int = min(rows, key=lambda row: distance(location.point, (row["x"], row["y"])))["id"]
+    return town
 
 
 def _comment(context: RequestContext, note: int, account: int, action: str, text: str) -> None:

@@ -97,12 +97,12 @@ def save_addresses(context: RequestContext) -> Response:
     """Save the addresses of home and work. An empty field removes an address."""
     account = context.require_login()
     typed = {label: context.form.text(label.lower(), most=100) for label in ("Home", "Work")}
-    found = {label: find_locations(context, text) if text else [] for label, text in typed.items()}
+    candidates = {label: find_locations(context, text) if text else [] for label, text in typed.items()}
     for label, text in typed.items():
-        if text and not (len(found[label]) == 1 and found[label][0].key.startswith("house-")):
+        if text and not (len(candidates[label]) == 1 and candidates[label][0].key.startswith("house-")):
             error = f"{label}: please give one address with its town, such as 12 Mill Street, Foxford."
             return _form(context, typed, error)
-    for label, locations in found.items():
+    for label, locations in candidates.items():
         _save_address(context, account, label, locations[0].key if locations else "")
     context.flash("Your addresses are saved.")
     return Redirect("/settings")

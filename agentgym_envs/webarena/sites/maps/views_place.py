@@ -101,7 +101,7 @@ def edit(context: RequestContext, place: int) -> Response:
     """Show the form of a place."""
     context.require_login()
     row = _place(context, place)
-    return _form(context, row, {**{name: row[name] for name in row.keys()}, "comment": ""})  # noqa: SIM118 - a row is no mapping
+    return _form(context, row, {**{name: row[name] for name in row.keys()}, "comment": ""})  # noqa: SIM118 - a sqlite3.Row is not a mapping
 
 
 @routes.post("/place/{place:int}/edit")

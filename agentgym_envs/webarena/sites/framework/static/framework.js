@@ -1,9 +1,9 @@
 // Behaviour shared by the pages of all sites. Attributes in the HTML switch it on, so no page has a script of its own:
 //   <button data-opens="id">      opens the <dialog id="id">; <button data-closes> within it closes it
-//   <form data-confirm="Sure?">   asks in a dialog of the page before it is sent
-//   <select data-sends>           sends its form when another option is chosen
-//   <details class="menu">        closes when something else is clicked, and on Escape
-//   <input data-checks="name">    ticks or clears all checkboxes of that name in its form
+//   <form data-confirm="Sure?">   asks for confirmation in a dialog before it is submitted
+//   <select data-sends>           submits its form when another option is selected
+//   <details class="menu">        closes on a click elsewhere and on Escape
+//   <input data-checks="name">    checks or clears all checkboxes of that name in its form
 'use strict';
 
 function confirmFirst(form) {

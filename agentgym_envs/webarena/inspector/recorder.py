@@ -1,4 +1,4 @@
-"""What a person's browser asks of the sites, kept as an agent's would be recorded."""
+"""Recording of the requests of a person's browser, in the form of an agent's recorded requests."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ _PAGES = (b"document", b"iframe")
 
 
 @dataclass(eq=False)
-class Watch:
-    """An ASGI application around the sites that notes requests down.
+class RecordingProxy:
+    """An ASGI application around the sites that records their requests.
 
-    `names` are the hosts of this server and what an agent calls them ("shop.agentgym.localhost": "http://shop.test"),
-    so that what is noted reads as if an agent had been there. `entries` are HAR's, the oldest dropped.
+    `names` maps the hosts of this server to the origins that agents see ("shop.agentgym.localhost" to
+    "http://shop.test"). The recorded URLs have these origins. `entries` are HAR entries; the oldest are dropped.
     """
 
     app: App
     names: Mapping[str, str]
     url: str = ""
-    """The page that was visited last."""
+    """URL of the page that was opened last."""
     entries: list[dict[str, Any]] = field(default_factory=list)
-    seen: int = 0
-    """How many requests there were: what came of the sites may have changed when this has."""
+    count: int = 0
+    """Number of requests so far. If it is unchanged, the state of the sites is unchanged."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
+        """Forward a request to the sites and record it."""
         body, status = bytearray(), 0
 
-        async def received() -> Any:
+        async def record_body() -> Any:
             message = await receive()
             body.extend(message.get("body", b""))
             return message
 
-        async def sent(message: Any) -> None:
+        async def record_status(message: Any) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
-        await self.app(scope, received, sent)
-        self._note(scope, bytes(body), status)
+        await self.app(scope, record_body, record_status)
+        self._record(scope, bytes(body), status)
 
-    def _note(self, scope: Any, body: bytes, status: int) -> None:
+    def _record(self, scope: Any, body: bytes, status: int) -> None:
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1").partition(":")[0]
         if host not in self.names:
@@ -55,22 +55,22 @@ class Watch:
         url = self.names[host] + scope["path"] + (f"?{query}" if query else "")
         if headers.get(b"sec-fetch-dest") in _PAGES and not 300 <= status < 400:
             self.url = url
-        self.seen += 1
+        self.count += 1
         self.entries.append(_entry(scope["method"], url, headers, body, status))
         del self.entries[:-MOST_ENTRIES]
 
-    def address_here(self, url: str, port: int) -> str:
-        """What an agent's URL is called on this server."""
+    def local_url(self, url: str, port: int) -> str:
+        """Convert a URL with an agent's origin to the URL on this server."""
         parts = urlsplit(url)
         hosts = {origin: host for host, origin in self.names.items()}
         host = hosts[f"{parts.scheme}://{parts.netloc}"]
         return f"http://{host}:{port}{parts.path}" + (f"?{parts.query}" if parts.query else "")
 
-    def forget(self) -> None:
-        """Begin anew."""
+    def clear(self) -> None:
+        """Drop all recorded requests."""
         self.entries.clear()
         self.url = ""
-        self.seen += 1
+        self.count += 1
 
 
 def _entry(method: str, url: str, headers: Mapping[bytes, bytes], body: bytes, status: int) -> dict[str, Any]:

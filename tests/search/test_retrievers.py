@@ -1,4 +1,4 @@
-"""Wrappers of engines: fusion, cache with single flight, micro-batches, and opening by name."""
+"""Retrievers around engines: fusion, the cache, batching, and opening by name."""
 
 import asyncio
 import copy
@@ -30,12 +30,12 @@ def hit(name: str, score: float = 1.0) -> Hit:
 
 
 class Toy(Retriever):
-    """Finds passages called after the query, or those it was given, and keeps what it was asked."""
+    """Finds passages named after the query, or given ones, and records the queries."""
 
     waits = True
 
     def __init__(self, found: dict[str, str] | None = None) -> None:
-        self.found, self.asked = found, list[list[str]]()
+        self.found, self.queries = found, list[list[str]]()
         self.gate, self.fails = threading.Event(), 0
         self.gate.set()
 
@@ -50,12 +50,12 @@ class Toy(Retriever):
         return [[hit(name) for name in some[: max(k, 0)]] for some in names]
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        self.asked.append(check_queries(queries, k))
+        self.queries.append(check_queries(queries, k))
         assert self.gate.wait(30)
         return self.answer(queries, k)
 
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        self.asked.append(check_queries(queries, k))
+        self.queries.append(check_queries(queries, k))
         while not self.gate.is_set():
             await asyncio.sleep(0.005)
         return self.answer(queries, k)
@@ -78,7 +78,7 @@ def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
 # Hybrid
 
 
-def test_fusion_prefers_what_several_engines_find() -> None:
+def test_fusion_prefers_passages_found_by_several_engines() -> None:
     hybrid = HybridRetriever([Toy({"q": "abc"}), Toy({"q": "cbd"})])
     (hits,) = hybrid.search(["q"], 3)
     assert names(hits) == "cba"
@@ -86,12 +86,12 @@ def test_fusion_prefers_what_several_engines_find() -> None:
     assert asyncio.run(hybrid.asearch(["q"], 3)) == [hits]
 
 
-def test_ties_of_a_fusion_go_to_the_earlier_engine() -> None:
+def test_fusion_breaks_ties_by_the_earlier_engine() -> None:
     assert names(HybridRetriever([Toy({"q": "ab"}), Toy({"q": "ba"})]).search(["q"], 2)[0]) == "ab"
     assert names(HybridRetriever([Toy({"q": "xa"}), Toy({"q": "yb"})]).search(["q"], 4)[0]) == "xyab"
 
 
-def test_a_hybrid_asks_deeper_than_it_answers() -> None:
+def test_a_hybrid_requests_more_hits_than_it_returns() -> None:
     first, second = Toy({"q": "abcdefgh", "": "z"}), Toy({"q": "h"})
     hybrid = HybridRetriever([first, second])
     assert names(hybrid.search(["q"], 2)[0]) == "ha"
@@ -104,7 +104,7 @@ def test_a_hybrid_asks_deeper_than_it_answers() -> None:
         HybridRetriever([first])
 
 
-def test_an_engine_of_a_hybrid_that_fails_fails_it() -> None:
+def test_a_hybrid_raises_the_error_of_an_engine() -> None:
     broken, waiting = Toy(), Toy()
     hybrid = HybridRetriever([broken, waiting])
     broken.fails = 1
@@ -120,36 +120,36 @@ def test_an_engine_of_a_hybrid_that_fails_fails_it() -> None:
 # Cache
 
 
-def test_cached_queries_are_not_sent_again() -> None:
+def test_cached_queries_are_not_searched_again() -> None:
     toy = Toy()
     cached = CachedRetriever(toy)
     first = cached.search(["a", "b", "a"], 2)
     assert names(first[0]) == names(first[2]) == "a0a1"
     assert cached.search(["b", "c", "a", "d"], 2)[::2] == [first[1], first[0]]
     assert asyncio.run(cached.asearch(["d", "e", "d"], 2))[0] == [hit("d0"), hit("d1")]
-    assert toy.asked == [["a", "b"], ["c", "d"], ["e"]]
+    assert toy.queries == [["a", "b"], ["c", "d"], ["e"]]
     cached.search(["a"], 3)
-    assert toy.asked[-1] == ["a"], "another k is another question"
+    assert toy.queries[-1] == ["a"], "another k is another query"
     first[0].clear()
-    assert names(cached.search(["a"], 2)[0]) == "a0a1", "nobody changes what is remembered"
+    assert names(cached.search(["a"], 2)[0]) == "a0a1", "callers cannot change cached results"
     assert cached.search([], 2) == []
     with pytest.raises(UsageError):
         cached.search(["a"], 5_000)
 
 
-def test_the_least_recently_used_is_forgotten() -> None:
+def test_the_least_recently_used_query_is_evicted() -> None:
     toy = Toy()
     cached = CachedRetriever(toy, size=2)
     for query in "abaca":
         cached.search([query], 1)
-    assert toy.asked == [["a"], ["b"], ["c"]]
+    assert toy.queries == [["a"], ["b"], ["c"]]
     cached.search(["b"], 1)
-    assert toy.asked[-1] == ["b"]
-    assert names(cached.search(list("pqrst"), 1)[0]) == "p0", "a batch may be larger than the memory"
+    assert toy.queries[-1] == ["b"]
+    assert names(cached.search(list("pqrst"), 1)[0]) == "p0", "a batch may be larger than the cache"
 
 
 class Joined(CachedRetriever):
-    """Counts who waits for what another is asking."""
+    """Counts the callers that wait for a pending search."""
 
     joined = 0
 
@@ -159,7 +159,7 @@ class Joined(CachedRetriever):
         return own, others
 
 
-def test_a_failure_reaches_all_who_wait_and_is_not_remembered() -> None:
+def test_an_error_reaches_all_waiting_callers_and_is_not_cached() -> None:
     toy = Toy()
     cached, errors = Joined(toy), list[str]()
 
@@ -172,24 +172,24 @@ def test_a_failure_reaches_all_who_wait_and_is_not_remembered() -> None:
     toy.gate.clear()
     toy.fails = 1
     threads = in_threads(ask)
-    until(lambda: toy.asked)
+    until(lambda: toy.queries)
     threads += in_threads(ask, ask)
     until(lambda: cached.joined == 2)
     toy.gate.set()
     for thread in threads:
         thread.join()
-    assert errors == ["the toy is broken"] * 3 and toy.asked == [["a"]]
+    assert errors == ["the toy is broken"] * 3 and toy.queries == [["a"]]
     assert names(cached.search(["a"], 1)[0]) == "a0"
 
 
-def test_threads_and_tasks_share_a_flight() -> None:
+def test_threads_and_tasks_share_a_pending_search() -> None:
     toy = Toy()
     cached, found = CachedRetriever(toy), list[list[list[Hit]]]()
     toy.gate.clear()
     threads = in_threads(lambda: found.append(cached.search(["a", "b"], 1)))
-    until(lambda: toy.asked)
+    until(lambda: toy.queries)
     threads += in_threads(lambda: found.append(cached.search(["b", "c"], 1)))
-    until(lambda: len(toy.asked) == 2)
+    until(lambda: len(toy.queries) == 2)
 
     async def play() -> list[list[list[Hit]]]:
         tasks = [asyncio.create_task(cached.asearch(["a", "c", "d"], 1)) for _ in range(3)]
@@ -200,11 +200,11 @@ def test_threads_and_tasks_share_a_flight() -> None:
     found += asyncio.run(play())
     for thread in threads:
         thread.join()
-    assert sorted(toy.asked) == [["a", "b"], ["c"], ["d"]]
+    assert sorted(toy.queries) == [["a", "b"], ["c"], ["d"]]
     assert sorted(sorted(map(names, some)) for some in found) == [["a0", "b0"], *[["a0", "c0", "d0"]] * 3, ["b0", "c0"]]
 
 
-def test_a_first_asker_who_is_cancelled_does_not_take_the_answer_along() -> None:
+def test_other_callers_get_the_result_if_the_first_is_cancelled() -> None:
     toy = Toy()
     cached = CachedRetriever(toy)
 
@@ -219,10 +219,10 @@ def test_a_first_asker_who_is_cancelled_does_not_take_the_answer_along() -> None
         toy.gate.set()
         return await second
 
-    assert names(asyncio.run(play())[0]) == "a0" and toy.asked == [["a"]]
+    assert names(asyncio.run(play())[0]) == "a0" and toy.queries == [["a"]]
 
 
-def test_a_waiter_of_a_closed_loop_asks_again() -> None:
+def test_a_caller_searches_itself_if_the_other_event_loop_ended() -> None:
     toy = Toy()
     cached, found = CachedRetriever(toy), list[list[list[Hit]]]()
     toy.gate.clear()
@@ -239,10 +239,10 @@ def test_a_waiter_of_a_closed_loop_asks_again() -> None:
     toy.gate.set()
     for thread in threads:
         thread.join(30)
-    assert [names(some[0]) for some in found] == ["a0"] and toy.asked == [["a"], ["a"]]
+    assert [names(some[0]) for some in found] == ["a0"] and toy.queries == [["a"], ["a"]]
 
 
-def test_a_loop_that_asks_twice_in_both_ways_does_not_wait_for_itself() -> None:
+def test_a_sync_search_in_an_event_loop_does_not_deadlock_on_its_async_search() -> None:
     toy = Toy()
     cached = CachedRetriever(toy)
 
@@ -256,12 +256,12 @@ def test_a_loop_that_asks_twice_in_both_ways_does_not_wait_for_itself() -> None:
     asyncio.run(asyncio.wait_for(play(), 20))
 
 
-def test_a_forked_process_does_not_wait_for_its_parents_threads() -> None:
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent() -> None:
     toy = Toy()
     cached = CachedRetriever(toy)
     toy.gate.clear()
     threads = in_threads(lambda: cached.search(["a"], 1))
-    until(lambda: toy.asked)
+    until(lambda: toy.queries)
     child = os.fork()
     if child == 0:
         toy.gate = threading.Event()
@@ -272,7 +272,7 @@ def test_a_forked_process_does_not_wait_for_its_parents_threads() -> None:
     threads[0].join()
 
 
-def test_many_threads_get_what_they_ask_for() -> None:
+def test_many_threads_get_the_right_results() -> None:
     cached, wrong = CachedRetriever(Toy(), size=5), list[str]()
 
     def ask(seed: int) -> None:
@@ -289,7 +289,7 @@ def test_many_threads_get_what_they_ask_for() -> None:
 # Micro-batches
 
 
-def test_callers_are_asked_for_together_and_by_k() -> None:
+def test_concurrent_queries_are_batched_by_k() -> None:
     toy = Toy()
     batching = BatchingRetriever(toy, max_batch=4, max_wait_ms=20)
 
@@ -299,14 +299,14 @@ def test_callers_are_asked_for_together_and_by_k() -> None:
 
     found = asyncio.run(play())
     assert [names(some[0]) for some in found] == [*(f"{name}0" for name in "abcdef"), "x0x1"]
-    assert toy.asked == [list("abcd"), list("ef"), list("xy")]
+    assert toy.queries == [list("abcd"), list("ef"), list("xy")]
     assert batching.search(["a", "b"], 1) == [[hit("a0")], [hit("b0")]]
     assert asyncio.run(batching.asearch([], 3)) == []
     with pytest.raises(UsageError):
         asyncio.run(batching.asearch(["a"], 5_000))
 
 
-def test_one_query_waits_no_longer_than_it_must() -> None:
+def test_a_single_query_waits_for_max_wait_only() -> None:
     batching = BatchingRetriever(Toy(), max_wait_ms=1)
 
     async def play() -> float:
@@ -318,14 +318,14 @@ def test_one_query_waits_no_longer_than_it_must() -> None:
     assert asyncio.run(play()) < 2
 
 
-def test_a_large_call_is_cut_into_batches() -> None:
+def test_a_large_call_is_split_into_batches() -> None:
     toy = Toy()
     found = asyncio.run(BatchingRetriever(toy, max_batch=64).asearch([str(i) for i in range(150)], 1))
     assert [names(hits) for hits in found] == [f"{i}0" for i in range(150)]
-    assert [len(asked) for asked in toy.asked] == [64, 64, 22]
+    assert [len(asked) for asked in toy.queries] == [64, 64, 22]
 
 
-def test_a_caller_who_is_cancelled_leaves_the_batch() -> None:
+def test_a_cancelled_caller_leaves_the_batch() -> None:
     toy = Toy()
     batching = BatchingRetriever(toy, max_wait_ms=30)
 
@@ -336,17 +336,17 @@ def test_a_caller_who_is_cancelled_leaves_the_batch() -> None:
         early = await stays
         toy.gate.clear()
         lost, stays = (asyncio.create_task(batching.asearch([name], 1)) for name in "cd")
-        while len(toy.asked) < 2:
+        while len(toy.queries) < 2:
             await asyncio.sleep(0.005)
         lost.cancel()
         toy.gate.set()
         return early + await stays
 
     assert [names(hits) for hits in asyncio.run(play())] == ["b0", "d0"]
-    assert toy.asked == [["b"], ["c", "d"]]
+    assert toy.queries == [["b"], ["c", "d"]]
 
 
-def test_an_error_reaches_all_of_a_batch() -> None:
+def test_an_error_reaches_all_callers_of_a_batch() -> None:
     toy = Toy()
     toy.fails = 1
     batching = BatchingRetriever(toy)
@@ -359,7 +359,7 @@ def test_an_error_reaches_all_of_a_batch() -> None:
     assert names(asyncio.run(batching.asearch(["a"], 1))[0]) == "a0"
 
 
-def test_an_answer_for_too_few_or_too_many_is_an_error_for_all_of_a_batch() -> None:
+def test_a_wrong_number_of_results_is_an_error_for_the_whole_batch() -> None:
     class Odd(Toy):
         def answer(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
             return super().answer([*queries, "x"] if "more" in queries else queries[1:], k)
@@ -370,10 +370,10 @@ def test_an_answer_for_too_few_or_too_many_is_an_error_for_all_of_a_batch() -> N
         calls = [batching.asearch([query], 1) for query in queries]
         return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
 
-    for queries, told in ((("a", "b"), "1 results for 2"), (("more", "b"), "3 results for 2")):
+    for queries, shown in ((("a", "b"), "1 results for 2"), (("more", "b"), "3 results for 2")):
         errors = asyncio.run(play(*queries))
         assert [type(error) for error in errors] == [RetrieverError] * 2
-        assert all(told in str(error) for error in errors)
+        assert all(shown in str(error) for error in errors)
 
 
 # By name
@@ -401,13 +401,13 @@ def test_engines_open_by_name_and_are_shared(folder: Path, small_index: Path) ->
 
 
 @pytest.mark.slow
-def test_a_hybrid_takes_the_fast_engine_if_it_is_there(folder: Path, tmp_path: Path) -> None:
+def test_a_hybrid_uses_bm25s_if_the_index_has_it(folder: Path, tmp_path: Path) -> None:
     for engine in ("bm25s", "tantivy", "dense"):
         build_index(PASSAGES, tmp_path / "all", corpus="small", engine=engine)
     assert open_retriever("hybrid", tmp_path / "all").describe()["engines"][0]["engine"] == "bm25s"
 
 
-def test_urls_name_servers_and_their_dialects(folder: Path) -> None:
+def test_urls_select_a_server_and_its_dialect(folder: Path) -> None:
     for spec, dialect in [
         ("http://127.0.0.1:9", "search-r1"),
         ("search-r1+http://127.0.0.1:9", "search-r1"),
@@ -422,7 +422,7 @@ def test_urls_name_servers_and_their_dialects(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "google", "Tantivy", "gem+http://x", "ftp://x", "http//x", 7, None, ["tantivy"]])
-def test_unknown_retrievers_are_refused_with_the_choices(spec: Any, folder: Path) -> None:
+def test_an_unknown_retriever_is_refused_with_the_choices(spec: Any, folder: Path) -> None:
     for ask in (open_retriever, check_retriever):
         with pytest.raises(
             UsageError, match=r"'tantivy', 'bm25s', 'dense', 'hybrid', 'http://HOST:PORT', 'search-r1\+"
@@ -431,7 +431,7 @@ def test_unknown_retrievers_are_refused_with_the_choices(spec: Any, folder: Path
     assert not is_url(spec)
 
 
-def test_other_folders_are_refused_before_they_are_opened(tmp_path: Path) -> None:
+def test_an_invalid_index_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     for spec in ("tantivy", "hybrid"):
         with pytest.raises(UsageError, match="is not an index"):
             check_retriever(spec, tmp_path)
@@ -442,7 +442,7 @@ def test_other_folders_are_refused_before_they_are_opened(tmp_path: Path) -> Non
     ("spec", "package", "extra"),
     [("tantivy", "tantivy", "search"), ("bm25s", "numba", "search-fast"), ("dense", "faiss", "search-dense")],
 )
-def test_a_package_that_is_missing_is_named(
+def test_the_error_names_a_missing_package(
     spec: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -451,7 +451,7 @@ def test_a_package_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize("wrap", [CachedRetriever, BatchingRetriever, lambda inner: HybridRetriever([inner, inner])])
-def test_wrappers_of_an_engine_are_pickled_with_it(wrap: Callable[[Retriever], Retriever], folder: Path) -> None:
+def test_wrapped_retrievers_can_be_pickled_and_copied(wrap: Callable[[Retriever], Retriever], folder: Path) -> None:
     wrapped = wrap(open_index(folder))
     other = pickle.loads(pickle.dumps(wrapped))
     assert type(other) is type(wrapped) and copy.deepcopy([wrapped])[0] is wrapped
