@@ -79,7 +79,7 @@ class Snapshot:
 class TextEnv(gym.Env[str, str], ABC):
     """Base class of every scenario.
 
-    A scenario implements `_begin` and `_act`, and optionally `_state`, `_plan` and `_close`.
+    A scenario implements `_begin` and `_act`, and optionally others of the methods below, such as `_state` and `_plan`.
 
     Observations and actions are strings. Errors of the policy get a reply in text; errors of the caller are raised;
     failures of the environment (`EnvError` from `_begin` or `_act`) end the episode as `env_error`.
@@ -227,7 +227,7 @@ class TextEnv(gym.Env[str, str], ABC):
         return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=8))
 
     def snapshot(self) -> Snapshot:
-        """The running episode as task, seed and actions. Raises EpisodeOver if none was begun."""
+        """The episode so far as task, seed and actions. Raises EpisodeOver before the first episode."""
         if self.task is None:
             raise EpisodeOver("no episode was begun, so there is nothing to save; call reset() first")
         state = None if self._stop in (StopReason.ENV_ERROR, StopReason.CLOSED) else self._save()
@@ -249,7 +249,10 @@ class TextEnv(gym.Env[str, str], ABC):
         return observation
 
     def status(self) -> dict[str, Any]:
-        """The status of the episode (JSON): task_id, seed, turn, score, success, stop_reason ("closed" before any)."""
+        """The status of the episode (JSON): task_id, seed, turn, score, success and stop_reason.
+
+        Before the first episode, `stop_reason` is "closed".
+        """
         return {
             "task_id": None if self.task is None else self.task.id,
             "seed": self.episode_seed,
@@ -277,7 +280,7 @@ class TextEnv(gym.Env[str, str], ABC):
 
     @abstractmethod
     def _act(self, command: str) -> Transition:
-        """Carry out a command. Raises InvalidAction, with the reply, if it is malformed; EnvError on a failure."""
+        """Carry out a command. Raises InvalidAction, with the reply, if it is invalid; EnvError on a failure."""
 
     async def _begin_async(self, task: Task, rng: np.random.Generator) -> str:
         """The asynchronous `_begin` of a `native_async` environment."""
@@ -303,7 +306,7 @@ class TextEnv(gym.Env[str, str], ABC):
         return None
 
     def _load(self, state: Any) -> None:
-        """Restore a result of `_save`. Raises UsageError, with nothing changed, if it had other options."""
+        """Restore a result of `_save`. Raises UsageError, and changes nothing, if it is of other options."""
         raise NotImplementedError
 
     def _state(self) -> str:

@@ -34,7 +34,9 @@ REGISTRATIONS = (
     Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
     Registration("AgentGym/Search-v0", "agentgym_envs.search.env:SearchEnv", "answer questions by searching a corpus"),
     Registration(
-        "AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "as Search, with repeated guesses"
+        "AgentGym/SearchRetry-v0",
+        "agentgym_envs.search.env:SearchRetryEnv",
+        "as Search, but a wrong answer does not end the episode",
     ),
     Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on five web sites"),
     Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
@@ -51,7 +53,7 @@ REGISTRATIONS = (
     Registration(
         "AgentGym/PlannerActor-v0",
         "agentgym_envs.multiagent.joint_envs:PlannerActorEnv",
-        "any of these for a planner and an actor",
+        "any of these environments, for a planner and an actor",
     ),
 )
 _ENTRY_POINTS: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Tasks and task sets: frozen, versioned and hashed, with draws by number."""
+"""Tasks and task sets: frozen, versioned and hashed. `draw` maps a number to a task."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TaskSet(ABC):
 
     @abstractmethod
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task of the number `key` (>= 0). A pure function, so that a seed always draws the same task."""
+        """Map a number `key` (>= 0) to a task. A pure function, so that a seed always draws the same task."""
 
     @abstractmethod
     def sample(
@@ -227,7 +227,7 @@ def scramble(key: int) -> int:
 
 
 def plain_number(word: str) -> int:
-    """The whole number in its canonical spelling, else -1."""
+    """Parse a decimal number of up to nine digits without sign or leading zeros; -1 for any other text."""
     plain = word.isascii() and word.isdigit() and len(word) <= 9 and (word == "0" or word[0] != "0")
     return int(word) if plain else -1
 

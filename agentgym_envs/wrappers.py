@@ -32,7 +32,7 @@ class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs)
         self._over = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin an episode with the present limit, which is in `info["max_turns"]`."""
+        """Begin an episode with the current limit, which is in `info["max_turns"]`."""
         observation, info = self.env.reset(seed=seed, options=options)
         self.max_turns, self._over = self._schedule(self._clock()), False
         return observation, {**info, "max_turns": self.max_turns}

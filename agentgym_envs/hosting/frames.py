@@ -12,7 +12,7 @@ NumberedCall = tuple[int, str, str, Mapping[str, Any]]
 NumberedReply = tuple[int, Any, dict[str, str] | None]
 """Call number, value, error."""
 GRACE_SECONDS = 5.0
-"""The time that a worker has to end by itself."""
+"""The time in seconds that a worker or a thread has to end by itself."""
 _LENGTH = struct.Struct("<I")
 
 

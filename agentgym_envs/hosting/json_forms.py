@@ -73,7 +73,7 @@ class CommandReply(TypedDict):
 
 
 class PictureReply(TypedDict):
-    """Pixels of red, green and blue, row by row: `shape` is height, width, 3, and `zlib` the bytes, zlib in base64."""
+    """An RGB image, row by row: `shape` is [height, width, 3]; `zlib` has the bytes, compressed and in base64."""
 
     shape: list[int]
     zlib: str
@@ -82,7 +82,7 @@ class PictureReply(TypedDict):
 class TaskSetDescription(TypedDict):
     """The tasks of an environment; `digest` is the SHA-256 over everything that determines them.
 
-    `counts` is the number of tasks by group and split, null if the set is endless.
+    `counts` is the number of tasks by group and split, null if the set is unlimited.
     """
 
     name: str

@@ -14,7 +14,7 @@ import numpy as np
 from agentgym_envs.errors import EnvError
 
 MAX_BYTES = 2**26
-"""The most bytes of a picture: more than a screen of 4096 by 4096 pixels has."""
+"""The most bytes of a picture; one of 4096 by 4096 pixels has fewer."""
 _LEVEL = 1  # the pictures have large areas of one color, so a higher level is slow and saves little
 
 

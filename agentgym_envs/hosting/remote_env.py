@@ -82,12 +82,12 @@ class RemoteEnv(TextEnv):
             return self._failed_step(error)
 
     async def areset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> ResetResult:
-        """Do as `reset`, without blocking the event loop."""
+        """Like `reset`, without blocking the event loop."""
         result: ResetResult = await self._await_result(Request("reset", seed=seed, options=options))
         return result
 
     async def astep(self, action: str) -> StepResult:
-        """Do as `step`, without blocking the event loop."""
+        """Like `step`, without blocking the event loop."""
         result: StepResult = await self._await_result(Request("step", action))
         return result
 
@@ -123,7 +123,7 @@ class RemoteEnv(TextEnv):
     def oracle(self) -> Iterator[str]:
         """The commands that solve the current state; see `TextEnv.oracle`."""
         if self._stop is not None:
-            raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
+            raise NoOracle("no episode is running, so there is nothing to solve; call reset() first")
         return iter(self._sessions.call("oracle", {}))
 
     def random_command(self, rng: random.Random) -> str:
@@ -285,5 +285,5 @@ def _grammars_of(env_id: str) -> Mapping[str, Callable[[], ActionGrammar]]:
 
 
 def _set_result(future: asyncio.Future[Any], result: Any) -> None:
-    if not future.done():  # cancelled: its caller waits no longer
+    if not future.done():  # cancelled: its caller no longer waits
         future.set_result(result)

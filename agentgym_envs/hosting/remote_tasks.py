@@ -25,7 +25,7 @@ class RemoteTasks(TaskSet):
     def get(self, task_id: str) -> Task:
         """The task with this id. Raises UnknownTask."""
         if not isinstance(task_id, str):
-            raise UnknownTask(f"there is no task {task_id!r} in {self.name!r}; a task's name is a string")
+            raise UnknownTask(f"there is no task {task_id!r} in {self.name!r}; a task id is a string")
         known = self._cache.get(task_id)
         return known or self.remember(Task(**self._call("task", {"id": task_id})))
 
@@ -41,7 +41,7 @@ class RemoteTasks(TaskSet):
         return [self.remember(Task(**row)) for row in self._call("sample", arguments)]
 
     def remember(self, task: Task) -> Task:
-        """Cache a task and return it. The cache keeps the newest thousands, since some sets are endless."""
+        """Cache a task and return it. The cache keeps the newest thousands, since some sets are unlimited."""
         if len(self._cache) >= _CACHED_TASKS:
             self._cache.pop(next(iter(self._cache)))
         self._cache[task.id] = task
@@ -53,16 +53,16 @@ class RemoteTasks(TaskSet):
         return self._groups
 
     def counts(self) -> dict[str, dict[Split, int]] | None:
-        """The number of tasks by group and split; None if the set is endless or the server does not report it."""
+        """The number of tasks by group and split; None if the set is unlimited or the server does not report it."""
         return None if self._counts is None else {group: dict(splits) for group, splits in self._counts.items()}
 
     def __len__(self) -> int:
         if self._counts is None:
-            raise TypeError(f"the number of tasks of {self.name!r} is unknown; most likely the set is endless")
+            raise TypeError(f"the number of tasks of {self.name!r} is unknown; most likely the set is unlimited")
         return sum(sum(splits.values()) for splits in self._counts.values())
 
     def __bool__(self) -> bool:
-        return True  # not by the length, which an endless set lacks
+        return True  # not by the length, which an unlimited set lacks
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.sample())

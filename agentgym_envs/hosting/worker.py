@@ -175,7 +175,7 @@ class WorkerProcess(Connection):
 
 
 class WorkerPool(PicklesByReference):
-    """A pool of workers. A new session goes to the worker with the fewest; opening replaces dead workers."""
+    """A pool of workers. A new session goes to an idle or new worker, else to the one with the lowest load."""
 
     def __init__(self, size: int) -> None:
         """`size` is the most processes; they are started when needed."""
@@ -248,7 +248,7 @@ def _importable(env_id: str) -> str | None:
 
 
 def _check_pickles(options: Mapping[str, Any]) -> None:
-    """Raise UsageError for options without a pickle: sending them would break the pipe to the process."""
+    """Raise UsageError for options that cannot be pickled: sending them would break the pipe to the process."""
     try:
         pickle.dumps(options)
     except Exception as error:

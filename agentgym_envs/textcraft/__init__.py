@@ -1,1 +1,1 @@
-"""TextCraft: craft a goal item by recipes, in a world of 544 goals or in a million worlds with other names."""
+"""TextCraft: craft one of 544 goal items from recipes, with the real item names or in worlds with other names."""

@@ -45,9 +45,9 @@ class TextCraftEnv(TextEnv):
     up to `max_distractors` recipes that use the same ingredients, shuffled. A task is `textcraft/<n>`; its group is
     `depth-1` to `depth-4`, the length of the longest chain of crafts that is needed.
 
-    With `worlds="fictional"` every item has the name of another item, so that knowledge of Minecraft misleads the
-    model. With `worlds="invented"` every item has a made-up name. A task id then contains the number of the world,
-    `textcraft-fictional/<world>/<n>`: 0 to 999,999 for train, 1,000,000 to 1,999,999 for validation, 2,000,000 to
+    With `worlds="fictional"` the names of the items are shuffled, so that knowledge of Minecraft misleads the model.
+    With `worlds="invented"` every item has a made-up name. A task id then contains the number of the world,
+    `textcraft-<worlds>/<world>/<n>`: 0 to 999,999 for train, 1,000,000 to 1,999,999 for validation, 2,000,000 to
     2,999,999 for test. Every world has the same 544 goals.
 
     ## Action Space
@@ -65,9 +65,9 @@ class TextCraftEnv(TextEnv):
     be singular or plural if only one item matches. A final dot is ignored.
 
     ## Observation
-    First `Crafting commands:`, a recipe per line, an empty line, and `Goal: craft <item>.` In fictional and invented
-    worlds and with a table of your own, names do not show which items are of a kind. There, a paragraph
-    `Kinds of items:` comes before the goal, with a line `<kind>: <item>, ...` for each kind that a recipe uses.
+    First `Crafting commands:`, one recipe per line, an empty line, and `Goal: craft <item>.` In fictional and invented
+    worlds and with a table of your own, names do not show the kind (tag) of an item. There, a paragraph
+    `Kinds of items:` comes before the goal, with a line `<kind>: <item>, ...` for each kind that a shown recipe uses.
     Then the replies: `Got 2 stick`, `Crafted 4 oak planks`, `Inventory: [stick] (2) [oak planks] (4)`,
     `Inventory: You are not carrying anything.`, `Could not find <item>` (it is unknown, or cannot be taken),
     `Could not find enough items to craft <item>`, `Could not find a valid recipe for <item>`. The reply to an unknown
@@ -102,7 +102,8 @@ class TextCraftEnv(TextEnv):
       seed.
     - Distractors were drawn from ten random uses of each ingredient; here they are drawn uniformly from all uses.
     - Only the beginning of a command had to match (`inventory please` was accepted); here the whole must match.
-    - Case, spaces, underscores, a final dot and the naive singular or plural made an item unknown.
+    - Another case, extra spaces, underscores, a final dot or a naive singular or plural made an item unknown; here it
+      is found.
     - `get 0 diamond` put a zero into the inventory, and amounts had no bound; here amounts are 1 to 9999.
     - Split ingredients (`1 stick, 1 stick`) and mixed members of a tag were refused, although the recipe allows them.
     - Replies contained Python objects and the prefix `minecraft:`; `inventory` ended in a space.

@@ -79,7 +79,7 @@ class RealNames(ItemNames):
 
 
 class ShuffledNames(ItemNames):
-    """Gives every item the name of another item, and every tag the name of another tag.
+    """Shuffles the names of the items, and the names of the tags. A few keep their own name.
 
     World `w` is determined by the raw output of NumPy's PCG64 seeded with (0, w), a stream that NumPy guarantees.
     """
@@ -132,7 +132,7 @@ class InventedNames(ItemNames):
         return _SYLLABLES[first] + _SYLLABLES[middle] + _SYLLABLES[last]
 
     def find(self, text: str) -> int | None:
-        """Return the item of this word or of its naive singular."""
+        """Return the item with this word, or with its naive singular, as its name."""
         word = text.removesuffix("s")
         values = [_SYLLABLE_VALUES.get(word[start : start + 2]) for start in (0, 2, 4)]
         if len(word) != 6 or None in values:

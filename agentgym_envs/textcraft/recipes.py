@@ -42,7 +42,7 @@ class RecipeBook:
     """
 
     def __init__(self, path: str | None, digest: str, raw: Mapping[str, Any], where: str) -> None:
-        """Build the book. Raises TaskTableError, with the entry, if `raw` is not a valid recipe table."""
+        """Build the recipe book. Raises TaskTableError, with the entry, if `raw` is not a valid recipe table."""
         self.path, self.digest, self.version = path, digest, int(raw["version"])
         made: set[str] = {row[1] for row in raw["recipes"]}
         self.items: tuple[str, ...] = tuple(sorted({*raw["base_items"], *made}))
@@ -190,7 +190,7 @@ class RecipeBook:
 
 
 def load_recipe_book(path: str | None = None, digest: str | None = None) -> RecipeBook:
-    """Load the recipe book from a file, or the built-in one. Files with the same bytes give the same object.
+    """Load the recipe book from a file, or the built-in one. An unchanged file gives the same object again.
 
     Args:
         path: the recipe table; None for the built-in one.

@@ -1,4 +1,4 @@
-"""TextCraft's tasks: the frozen table of 544 goals, and the same goals in fictional worlds."""
+"""TextCraft's tasks: the frozen table of 544 goals, and the same goals in fictional and invented worlds."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class GoalTasks(TaskTable):
 
 
 class FictionalTasks(TaskSet):
-    """The goals of a recipe book in worlds where everything has another name.
+    """The goals of a recipe book in fictional or invented worlds, where items have other names.
 
-    Ids are `textcraft-fictional/<world>/<goal>`, where `goal` is the index in the book's order. The world decides the
+    Ids are `textcraft-<worlds>/<world>/<goal>`, where `goal` is the index in the book's order. The world decides the
     split, so no world is in two splits. Each split has a million worlds, each with every goal.
     """
 
     def __init__(self, base: GoalTasks, worlds: Worlds) -> None:
-        """Take the real tasks, and the naming: "fictional" or "invented"."""
+        """`base` holds the tasks with real names; `worlds` is "fictional" or "invented"."""
         self.base, self.recipe_book, self.worlds = base, base.recipe_book, worlds
         self.name, self.version = f"{base.name}-{worlds}", FICTIONAL_VERSION
         self._goals_by_groups: dict[tuple[str, ...] | None, list[int]] = {}
@@ -202,7 +202,7 @@ def _split(recipe_book: RecipeBook) -> Mapping[int, Split]:
 
 
 def _table_name(recipe_book: RecipeBook) -> str:
-    """Return the name of the task set. Tables of users have their digest in it, to distinguish their tasks."""
+    """Return the name of the task set. The name for a user's table contains its digest, so that task ids differ."""
     return "textcraft" if recipe_book.path is None else f"textcraft-{recipe_book.digest[:8]}"
 
 

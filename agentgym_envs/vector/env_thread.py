@@ -28,7 +28,7 @@ class EnvThread:
     """
 
     def __init__(self, env: Env | None, owned: bool = True) -> None:
-        """`owned` says whether `close` closes the environment."""
+        """`close` closes the environment only if it is `owned`."""
         self.env, self.broken, self.owned = env, False, owned
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -51,7 +51,7 @@ class EnvThread:
 
     def wait(self, deadline: float) -> None:
         """Wait until the environment is closed, unless a call is running, which may never end."""
-        own = self._thread is threading.current_thread()  # if the garbage is collected there
+        own = self._thread is threading.current_thread()  # garbage collection may run there
         if self._thread is not None and not self._busy and not own:
             self._thread.join(max(0.0, deadline - time.monotonic()))
 

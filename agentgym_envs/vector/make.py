@@ -77,7 +77,7 @@ def make_vec(
     own = chosen == "process" and provider is None
     pool = WorkerPool(num_workers or num_envs) if own else None
     make = _wrapped(_maker(id, provider or pool, kwargs), wrappers)
-    mode = None if wrappers and chosen != "inline" else _MODES.get(chosen)
+    mode = "thread" if wrappers and chosen != "inline" else _MODES.get(chosen)
     on_close = pool.close if pool else _nothing
     try:
         runners = _make_runners(make, num_envs, mode, parallel=chosen in ("process", "remote"))

@@ -17,15 +17,15 @@ _PARALLEL_OPENINGS = 16
 
 
 class EnvPool:
-    """Runners by the kind of their environment. Idle ones are kept, also while episodes of another kind are played."""
+    """A pool of runners for one or more kinds of environments. Idle runners are kept while other kinds are in use."""
 
     def __init__(self, makers: MakeEnvs, size: int) -> None:
         """Make an empty pool.
 
         Args:
             makers: makes the environments.
-            size: the most runners that are in use at a time. With several kinds, up to as many again are kept idle:
-                otherwise alternating kinds would make a new environment for every second episode.
+            size: the most runners that are in use at a time. With several kinds, the pool keeps up to `2 * size`
+                runners in all: otherwise alternating kinds would make a new environment for every second episode.
         """
         self._makers, self._size = makers, size if callable(makers) else 2 * size
         self._idle: list[tuple[MakeEnv, EnvRunner]] = []
@@ -41,7 +41,7 @@ class EnvPool:
         return runner
 
     async def open(self, kind: str) -> EnvRunner:
-        """Do as `acquire`, without blocking the event loop: new runners are made in parallel, in threads.
+        """Like `acquire`, without blocking the event loop: new runners are made in parallel, in threads.
 
         Runners of inline environments are made in the calling thread, once the first of the kind is made.
         """
@@ -101,7 +101,7 @@ class EnvPool:
         return runner
 
     def _semaphore(self) -> asyncio.Semaphore:
-        """The bound of parallel openings. A semaphore belongs to one event loop, and a pool may outlive it."""
+        """The limit on parallel openings. A semaphore belongs to one event loop, and a pool may outlive it."""
         loop = asyncio.get_running_loop()
         if self._openings is None or self._openings[0] is not loop:
             self._openings = loop, asyncio.Semaphore(_PARALLEL_OPENINGS)

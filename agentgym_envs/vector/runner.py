@@ -92,7 +92,7 @@ class EnvRunner:
         return self._mode == "inline"
 
     def step(self, action: str) -> Result:
-        """Do as `run_inline` for a step, with less overhead: some steps take only microseconds."""
+        """Take a step as `run_inline` does, with less overhead: some steps take only microseconds."""
         try:
             result = self._thread.env.step(action)  # type: ignore[union-attr]
             self._info = info = result[4]
@@ -190,7 +190,7 @@ class EnvRunner:
 
     def _end_task(self, finish: Callable[[Any], None], task: concurrent.futures.Future[Any]) -> None:
         if self._task is task:
-            self._task = None  # it keeps its callbacks, and with them the objects of this runner's caller
+            self._task = None  # the task would keep the objects of this runner's caller alive
         if not task.cancelled():
             finish(task.result())
 
@@ -223,7 +223,7 @@ class EnvRunner:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return EnvError(describe(error))  # cancelled inside the environment; this call goes on
+            return EnvError(describe(error))  # cancelled inside the environment; this call was not
         except SystemExit as error:  # it would end the loop, and with it every environment there
             return EnvError(describe(error))
         except Exception as error:
@@ -242,7 +242,7 @@ class EnvRunner:
         return result
 
     def _check_failure(self, info: Mapping[str, Any]) -> None:
-        """Replace an environment that failed before its next episode. The host of a remote one does that itself."""
+        """Mark a failed environment, which the next reset replaces. A remote one is replaced by its host."""
         if info["stop_reason"] == _ENV_ERROR and self._remote is None:
             self._thread.broken = True
 
@@ -251,7 +251,7 @@ class EnvRunner:
         if old is not None and thread.owned:
             close_quietly(old)
         thread.env, thread.broken = self._make(), False
-        text_env(thread.env).np_random = text_env(self._last_env).np_random  # the sequence of episodes goes on
+        text_env(thread.env).np_random = text_env(self._last_env).np_random  # continue the sequence of seeds
         if thread is self._thread:
             self._last_env = thread.env
 

@@ -51,7 +51,7 @@ class Slot:
         self.observation = ""
 
     def accept(self, result: Result, same_step: bool) -> bool:
-        """Store the result of a request. Returns whether the next episode must begin in the same step."""
+        """Store the result of a request. Return True if the next episode must begin in the same step."""
         if len(result) == 5:
             if result[2] or result[3]:
                 self.state = "over"

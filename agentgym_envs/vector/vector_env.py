@@ -33,8 +33,9 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
     """Many text environments behind one `reset` and `step`.
 
     Observations are a tuple of strings. A failure of one environment, or a step that takes longer than
-    `step_seconds`, ends that environment's episode (`truncated`, `info["stop_reason"] == "env_error"`) and affects no
-    other. `autoreset_mode` is one of Gymnasium's three modes.
+    `step_seconds`, ends that environment's episode (`truncated`, `info["stop_reason"] == "env_error"`). It affects no
+    other, except those in the same worker process if that dies or must be ended. `autoreset_mode` is one of Gymnasium's
+    three modes.
 
     `send` and `recv` are the two halves of `step`, as in the library EnvPool (arXiv 2206.10558). They let you act in
     the environments whose results are ready, so that slow environments do not delay the others.
@@ -53,7 +54,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
 
         Args:
             runners: the environments; their spaces must be equal.
-            autoreset_mode: the time when an ended episode is followed by the next.
+            autoreset_mode: determines when the next episode begins after one has ended.
             infos: "arrays" is Gymnasium's dict of arrays; "list" is a list with a dict for each environment.
             step_seconds: the time limit of a step or reset; None means no limit. Inline environments have no limit.
             on_close: called after the environments are closed.

@@ -1,6 +1,7 @@
 """`TextVectorEnv` and `make_vec`: their interface, their errors, and Gymnasium's wrappers."""
 
 import pickle
+import threading
 from typing import Any
 
 import gymnasium as gym
@@ -92,6 +93,21 @@ def test_wrappers_of_single_environments_apply_to_each(make: Make, tmp_path: Any
     for one in records:
         assert (one.env_id, one.env_kwargs, one.task.id) == ("Toy/Count-v0", {"grammar": "tag"}, "count/9")
         assert [turn.action for turn in one.turns] == ["<action>up</action>"] * 2
+
+
+@pytest.mark.parametrize("backend", ["thread", "async"])
+def test_a_wrapped_environment_runs_off_the_calling_thread(make: Make, backend: Any) -> None:
+    threads = set[int]()
+
+    class Noting(gym.Wrapper[str, str, str, str]):
+        def step(self, action: str) -> Any:
+            threads.add(threading.get_ident())
+            return self.env.step(action)
+
+    envs = make(backend=backend, wrappers=[Noting])
+    envs.reset(seed=0)
+    envs.step(UP)
+    assert threads and threading.get_ident() not in threads
 
 
 def test_each_environment_has_its_own_seed_and_options(make: Make) -> None:
