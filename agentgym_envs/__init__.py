@@ -6,16 +6,17 @@
     env = gym.make("AgentGym/TextCraft-v0")
     observation, info = env.reset(seed=0)
 
-Importing this package registers every id and loads nothing heavy.
+Importing this package registers every id and loads no scenario. Less common names are in its modules, such as
+`agentgym_envs.errors` and `agentgym_envs.spaces`.
 """
 
 import typing
 
-from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition
-from agentgym_envs.errors import AgentGymError
-from agentgym_envs.registration import env_ids, register, register_all
+from agentgym_envs.core import StopReason, TextEnv, Transition
+from agentgym_envs.errors import AgentGymError, EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
+from agentgym_envs.registration import env_ids, register
+from agentgym_envs.registration import register_all as _register_all
 from agentgym_envs.schedule import FixedRounds, StepRounds
-from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet, TaskTable
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn, read_trajectories
 from agentgym_envs.wrappers import RecordTrajectory, ScheduledTimeLimit
@@ -27,10 +28,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AgentGymError",
+    "EnvError",
+    "EpisodeOver",
     "FixedRounds",
+    "InvalidAction",
+    "NoOracle",
     "RecordTrajectory",
     "ScheduledTimeLimit",
-    "Snapshot",
     "StepRounds",
     "StopReason",
     "Task",
@@ -42,19 +46,18 @@ __all__ = [
     "TrajectoryWriter",
     "Transition",
     "Turn",
-    "Utf8Text",
+    "UsageError",
     "env_ids",
     "make_vec",
     "read_trajectories",
     "register",
-    "register_all",
 ]
 
-register_all()
+_register_all()
 
 
 def __getattr__(name: str) -> typing.Any:
-    if name in ("TextVectorEnv", "make_vec"):  # they load asyncio, which an import of the package should not
+    if name in ("TextVectorEnv", "make_vec"):  # lazily: they load asyncio
         from agentgym_envs import vector
 
         return getattr(vector, name)

@@ -1,4 +1,4 @@
-"""`python -m agentgym_envs` is `agentgym`."""
+"""Entry point of `python -m agentgym_envs`, the same as `agentgym`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`TextEnv`: what every scenario is. Text in, text out, and one convention for rewards, ends and failures."""
+"""`TextEnv`: the base class of every scenario, with text observations and actions and one convention for failures."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ MAX_ACTION_CHARS = 16_384
 MAX_OBSERVATION_CHARS = 262_144
 ENV_FAILED = "The environment failed. This episode is over."
 TRANSPORT_OPTIONS = frozenset({"render_mode", "base_url", "token", "dialect", "timeout", "connect_timeout"})
-"""Arguments of `gym.make` that say how an environment is reached or shown; no record of an episode holds them."""
+"""Arguments of `gym.make` for the connection or the rendering. Records of episodes leave them out."""
 RESET_OPTIONS = frozenset({"task", "split", "group"})
 
 
 class StopReason(StrEnum):
-    """Why an episode ended."""
+    """The reason why an episode ended."""
 
     SUCCESS = "success"
     """The goal was reached."""
     FAILURE = "failure"
-    """The environment ended the episode short of the goal."""
+    """The environment ended the episode before the goal was reached."""
     TURN_LIMIT = "turn_limit"
-    """The limit of turns was reached, or the environment's own limit of steps."""
+    """The turn limit was reached, or the environment's own step limit."""
     TOKEN_LIMIT = "token_limit"
     """The token budget of the trajectory was used up."""
     ENV_ERROR = "env_error"
-    """The machine failed: such an episode says nothing about the policy and is never trained on."""
+    """The environment failed. Such an episode is no evidence about the policy and is never trained on."""
     CLOSED = "closed"
-    """The environment was closed under the episode."""
+    """The environment was closed during the episode."""
 
 
 class Transition(NamedTuple):
-    """What a command did. `reward` is what the score gained; the rewards of an episode lie in [0, 1] in sum.
+    """The result of a command.
 
-    `success` says whether a terminated episode reached its goal; by default, whether the score is 1.
-    `info` is JSON and is merged into the step's info. `truncated` says that the environment's own limit of steps cut
-    the episode short, which is told as `turn_limit`.
+    `reward` is the increase of the score; the rewards of an episode sum to a value in [0, 1]. `success` is True if a
+    terminated episode reached its goal; by default, if the score is 1. `info` (JSON) is merged into the step's info.
+    `truncated` means that the environment's own step limit was reached; the stop reason is then `turn_limit`.
     """
 
     observation: str
@@ -61,48 +61,56 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An episode up to now: enough to bring any environment of the same configuration to the same state.
+    """The beginning of an episode: enough to bring any environment with the same arguments to the same state.
 
-    `kept` is what a scenario that can copy its state keeps besides, so that nothing need be played again. It stays in
-    this process: a pickled snapshot goes without it.
+    `state_copy` is set by scenarios that can copy their state, so that restoring needs no replay. It stays in this
+    process: a pickled snapshot has none.
     """
 
     task_id: str
     seed: int
     actions: tuple[str, ...] = field(default=())
-    kept: Any = field(default=None, compare=False, repr=False)
+    state_copy: Any = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Snapshot, (self.task_id, self.seed, self.actions)
 
 
 class TextEnv(gym.Env[str, str], ABC):
-    """Base class of every scenario. A scenario writes `_begin` and `_act`, and `_state`, `_plan`, `_close` if it can.
+    """Base class of every scenario.
 
-    Observations and actions are strings. What the policy gets wrong is answered in text; what the caller gets wrong
-    is raised; what the machine gets wrong (`EnvError` out of `_begin` or `_act`) ends the episode as `env_error`.
+    A scenario implements `_begin` and `_act`, and optionally `_state`, `_plan` and `_close`.
 
-    `info` of every reset and step holds `task_id`, `seed` (that of this episode, so that
-    `reset(seed=info["seed"], options={"task": info["task_id"]})` plays it again), `turn` (0 at reset), `score` (in
-    [0, 1], so far), `success`, `stop_reason` (None while the episode runs, else a `StopReason`) and `state_key` (equal
-    for equal states); on a step also `invalid_action` (None, or why); on `env_error` also `error`.
+    Observations and actions are strings. Errors of the policy get a reply in text; errors of the caller are raised;
+    failures of the environment (`EnvError` from `_begin` or `_act`) end the episode as `env_error`.
+
+    The `info` of each reset and step has these keys:
+
+    - `task_id` and `seed`: `reset(seed=info["seed"], options={"task": info["task_id"]})` repeats the episode;
+    - `turn`: 0 at reset;
+    - `score`: in [0, 1], so far;
+    - `success`;
+    - `stop_reason`: None while the episode runs, then a `StopReason`;
+    - `state_key`: equal for equal states;
+    - `invalid_action`: after a step, None or the reason;
+    - `error`: only after `env_error`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium's name and type)
     blocking: bool = False
-    """Whether a step waits for something outside this process, so that it is given a thread of its own."""
+    """True if a step waits for something outside this process. It then runs in a thread of its own."""
     heavy: ClassVar[bool] = False
-    """Whether a step burns CPU for long or the environment owns a process, so that servers keep it in a worker."""
+    """True if steps need much CPU or the environment owns a process. Servers then keep it in a worker process."""
     native_async: ClassVar[bool] = False
-    """Whether `areset` and `astep` wait without a thread, so that one event loop carries many episodes."""
+    """True if `areset` and `astep` wait without a thread, so that one event loop can run many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})
-    """The arguments that a stranger may give when the environment is served; never a path or an address."""
+    """The arguments that clients of a server may give; never a path or an address."""
     grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS
-    """The grammars by name, with those that the scenario words in its own way."""
+    """The grammars by name, including the scenario's own."""
 
     tasks: TaskSet
     rules: str = ""
-    """What the scenario's world is and which commands it knows, for the system prompt."""
+    """The description of the world and its commands, for the system prompt."""
 
     def __init__(
         self,
@@ -113,9 +121,9 @@ class TextEnv(gym.Env[str, str], ABC):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """`split` and `groups` are what a reset without a task draws from; `split=None` draws from all.
+        """A reset without a task draws from `split` and `groups`; None means all.
 
-        `instructions` replaces the text meant for the system prompt; "" is none at all.
+        `instructions` replaces the text for the system prompt; "" for an empty one.
         """
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise UsageError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
@@ -135,15 +143,15 @@ class TextEnv(gym.Env[str, str], ABC):
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
-        """Whether a server keeps environments of these arguments in a worker process."""
+        """True if a server should keep an environment with these arguments in a worker process."""
         return cls.heavy or cls.blocking
 
     def prepare(self) -> None:
-        """Load what the first episode would wait for. Servers do so when they make an environment. Raises EnvError."""
+        """Load what the first episode needs. Servers call this after making an environment. Raises EnvError."""
 
     @property
     def instructions(self) -> str:
-        """What a system prompt must tell the model: the rules of the world and the form of an answer."""
+        """The text for the system prompt: the rules of the world and the form of an answer."""
         if self._instructions is not None:
             return self._instructions
         return f"{self.rules}\n\n{self.grammar.instructions}".strip()
@@ -152,12 +160,12 @@ class TextEnv(gym.Env[str, str], ABC):
         """Begin an episode.
 
         Args:
-            seed: decides the task, unless `options` name one, and every random choice of the episode. Without it
-                the episode takes the next seed of the environment's own generator.
+            seed: determines every random choice of the episode, and the task unless `options` name one. Without a
+                seed, the environment's own generator gives the next one.
             options: `{"task": id}`, or `{"split": name, "group": name}` to draw from.
 
         Raises:
-            UsageError, UnknownTask: options that cannot be.
+            UsageError, UnknownTask: invalid options.
         """
         task, rng = self._prepare(seed, options)
         try:
@@ -172,7 +180,7 @@ class TextEnv(gym.Env[str, str], ABC):
     async def areset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """`reset` that lets the event loop go on meanwhile, if the environment is `native_async`."""
+        """Reset without blocking the event loop, if the environment is `native_async`."""
         task, rng = self._prepare(seed, options)
         try:
             self._observation = await self._begin_async(task, rng)
@@ -187,35 +195,35 @@ class TextEnv(gym.Env[str, str], ABC):
         """Take one action, written in the environment's grammar.
 
         Raises:
-            EpisodeOver: no episode runs.
+            EpisodeOver: no episode is running.
             UsageError: the action is not a string.
         """
         self._take(action)
         try:
-            return self._finish_step(self._act(self._command(action)), None)
+            return self._finish_step(self._perform(action), None)
         except InvalidAction as error:
             return self._finish_step(Transition(str(error)), str(error))
         except EnvError as error:
             return self._failed_step(error)
 
     async def astep(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """`step` that lets the event loop go on meanwhile, if the environment is `native_async`."""
+        """Step without blocking the event loop, if the environment is `native_async`."""
         self._take(action)
         try:
-            return self._finish_step(await self._act_async(self._command(action)), None)
+            return self._finish_step(await self._perform_async(action), None)
         except InvalidAction as error:
             return self._finish_step(Transition(str(error)), str(error))
         except EnvError as error:
             return self._failed_step(error)
 
     def oracle(self) -> Iterator[str]:
-        """The commands (bare, not yet in the grammar) that solve the current state. Raises NoOracle."""
+        """Return the commands (bare, not in the grammar) that solve the current state. Raises NoOracle."""
         if self._stop is not None:
-            raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
+            raise NoOracle("no episode is running, so there is nothing to solve; call reset() first")
         return iter(self._plan())
 
     def random_command(self, rng: random.Random) -> str:
-        """A random command (bare), as sensible as is cheap; by default a random text."""
+        """A random command (bare), plausible where that is cheap; by default a random text."""
         return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=8))
 
     def snapshot(self) -> Snapshot:
@@ -223,18 +231,17 @@ class TextEnv(gym.Env[str, str], ABC):
         if self.task is None:
             raise EpisodeOver("no episode was begun, so there is nothing to save; call reset() first")
         state = None if self._stop in (StopReason.ENV_ERROR, StopReason.CLOSED) else self._save()
-        kept = None if state is None else (type(self), self.task, self._progress(), state)
-        return Snapshot(self.task.id, self.episode_seed, tuple(self._actions), kept)
+        state_copy = None if state is None else (type(self), self.task, self._progress(), state)
+        return Snapshot(self.task.id, self.episode_seed, tuple(self._actions), state_copy)
 
     def restore(self, snapshot: Snapshot) -> str:
-        """Bring the environment to a snapshot's state; returns the last observation.
+        """Bring the environment to a snapshot's state, and return the last observation.
 
-        It is played again, unless the environment can copy its state and the snapshot is of this process. Raises
-        UsageError for what is none.
+        The episode is replayed, unless the snapshot has a copy of the state. Raises UsageError if it is not a snapshot.
         """
         if not isinstance(snapshot, Snapshot):
-            raise UsageError(f"restore takes what snapshot() gave, got {snapshot!r:.80}")
-        if snapshot.kept is not None:
+            raise UsageError(f"restore takes a result of snapshot(), got {snapshot!r:.80}")
+        if snapshot.state_copy is not None:
             return self._restore_copy(snapshot)
         observation, _ = self.reset(seed=snapshot.seed, options={"task": snapshot.task_id})
         for action in snapshot.actions:
@@ -242,7 +249,7 @@ class TextEnv(gym.Env[str, str], ABC):
         return observation
 
     def status(self) -> dict[str, Any]:
-        """How the episode stands (JSON): task_id, seed, turn, score, success, stop_reason ("closed" before any)."""
+        """The status of the episode (JSON): task_id, seed, turn, score, success, stop_reason ("closed" before any)."""
         return {
             "task_id": None if self.task is None else self.task.id,
             "seed": self.episode_seed,
@@ -253,11 +260,11 @@ class TextEnv(gym.Env[str, str], ABC):
         }
 
     def render(self) -> Any:
-        """The state as text if the render mode is "ansi"; None without one. A scenario may know further modes."""
+        """The state as text in render mode "ansi"; None without a mode. Scenarios may add modes."""
         return self._draw() if self.render_mode == "ansi" else None
 
     def close(self) -> None:
-        """Free everything; closing twice is fine."""
+        """Free all resources. Closing twice is allowed."""
         if self._closed:
             return
         self._closed = True
@@ -270,29 +277,37 @@ class TextEnv(gym.Env[str, str], ABC):
 
     @abstractmethod
     def _act(self, command: str) -> Transition:
-        """Carry out a command. Raises InvalidAction with the reply if it is none, EnvError if the machine fails."""
+        """Carry out a command. Raises InvalidAction, with the reply, if it is malformed; EnvError on a failure."""
 
     async def _begin_async(self, task: Task, rng: np.random.Generator) -> str:
-        """`_begin` for an environment that is `native_async`."""
+        """The asynchronous `_begin` of a `native_async` environment."""
         return self._begin(task, rng)
 
     async def _act_async(self, command: str) -> Transition:
-        """`_act` for an environment that is `native_async`."""
+        """The asynchronous `_act` of a `native_async` environment."""
         return self._act(command)
 
-    def _save(self) -> Any:
-        """A copy of the scenario's state for `_load`, of this or another environment of the same options; or None.
+    def _perform(self, action: str) -> Transition:
+        """Parse an action and carry out its command. Environments with typed actions override it."""
+        return self._act(self._command(action))
 
-        Nothing may change it afterwards, and it may be loaded more than once.
+    async def _perform_async(self, action: str) -> Transition:
+        """`_perform` for an environment that is `native_async`."""
+        return await self._act_async(self._command(action))
+
+    def _save(self) -> Any:
+        """A copy of the state for `_load`, of this or another environment with the same options; None if unsupported.
+
+        The copy must never change, and may be loaded more than once.
         """
         return None
 
     def _load(self, state: Any) -> None:
-        """Go to a state that `_save` gave. Raises UsageError, with nothing changed, if its options were others."""
+        """Restore a result of `_save`. Raises UsageError, with nothing changed, if it had other options."""
         raise NotImplementedError
 
     def _state(self) -> str:
-        """A canonical text of the state, hashed into `state_key`; by default all that was done so far."""
+        """A canonical text of the state, hashed into `state_key`; by default all actions so far."""
         return "\n".join(self._actions)
 
     def _plan(self) -> Sequence[str]:
@@ -300,17 +315,17 @@ class TextEnv(gym.Env[str, str], ABC):
         raise NoOracle(f"{type(self).__name__} has no oracle")
 
     def _details(self) -> Mapping[str, Any]:
-        """The scenario's own keys in the info of a reset (JSON)."""
+        """The scenario's own keys for the info of a reset (JSON)."""
         return {}
 
     def _draw(self) -> str:
         return self._observation
 
     def _close(self) -> None:
-        """Free what the scenario holds; called once."""
+        """Free the scenario's resources. Called once."""
 
     def _prepare(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[Task, np.random.Generator]:
-        """Choose the task of a new episode and forget the last one."""
+        """Choose the task of a new episode, and reset the state of the last one."""
         episode_seed = self._seed_episode(seed)
         rng = np.random.Generator(np.random.PCG64(episode_seed))
         task = self._choose(options or {}, int(rng.integers(2**63)))
@@ -332,7 +347,7 @@ class TextEnv(gym.Env[str, str], ABC):
         return self._score, self._success, self._stop, self._observation
 
     def _restore_copy(self, snapshot: Snapshot) -> str:
-        kind, task, progress, state = snapshot.kept
+        kind, task, progress, state = snapshot.state_copy
         if kind is not type(self):
             raise UsageError(f"the snapshot is of a {kind.__name__}, this environment is a {type(self).__name__}")
         self._load(state)
@@ -342,13 +357,13 @@ class TextEnv(gym.Env[str, str], ABC):
         return self._observation
 
     def _take(self, action: str) -> None:
-        """Note an action down. Raises EpisodeOver or UsageError if none can be taken, or not this one."""
+        """Record an action. Raises EpisodeOver without a running episode, UsageError for a wrong type."""
         if self._stop is not None:
-            raise EpisodeOver(f"no episode runs (the last one ended: {self._stop}); call reset() first")
+            raise EpisodeOver(f"no episode is running (the last one ended: {self._stop}); call reset() first")
         if not isinstance(action, str):
             raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
         self._turn += 1
-        self._actions.append(action[: MAX_ACTION_CHARS + 1])  # of one that is too long, enough to be so when replayed
+        self._actions.append(action[: MAX_ACTION_CHARS + 1])  # enough of a too long action to be too long when replayed
 
     def _choose(self, options: Mapping[str, Any], key: int) -> Task:
         if not isinstance(options, Mapping):
@@ -365,7 +380,7 @@ class TextEnv(gym.Env[str, str], ABC):
         return self.tasks.draw(key, split=options.get("split", self.split), groups=groups)
 
     def _named(self, options: Mapping[str, Any]) -> Task:
-        """The task that is named. Raises UsageError if it is not of the group or split that is named besides."""
+        """The task of that id. Raises UsageError if the options also name another group or split."""
         task = self.tasks.get(options["task"])
         for name, actual in (("group", task.group), ("split", task.split)):
             if options.get(name, actual) not in (actual, None):
@@ -375,12 +390,15 @@ class TextEnv(gym.Env[str, str], ABC):
         return task
 
     def _command(self, action: str) -> str:
-        if len(action) > MAX_ACTION_CHARS:
-            raise InvalidAction(f"The action is too long (at most {MAX_ACTION_CHARS} characters).")
+        self._check_length(action)
         command = self.grammar.parse(action).command
-        if command not in self.action_space:  # a JSON escape can smuggle a lone surrogate in, and a reply would echo it
+        if command not in self.action_space:  # a JSON escape can produce a lone surrogate, which a reply would echo
             raise InvalidAction("The action holds a character that is not valid Unicode text.")
         return command
+
+    def _check_length(self, action: str) -> None:
+        if len(action) > MAX_ACTION_CHARS:
+            raise InvalidAction(f"The action is too long (at most {MAX_ACTION_CHARS} characters).")
 
     def _finish_step(
         self, transition: Transition, invalid: str | None
@@ -407,7 +425,7 @@ class TextEnv(gym.Env[str, str], ABC):
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         assert self.task is not None
-        # A machine that failed has no state to tell of, and asking it might fail again.
+        # A failed environment has no state, and asking for it might fail again.
         state = TextEnv._state(self) if self._stop is StopReason.ENV_ERROR else self._state()
         key = hashlib.blake2b(f"{self.task.id}\n{state}".encode("utf-8", "surrogatepass"), digest_size=8)
         return {
@@ -423,18 +441,18 @@ class TextEnv(gym.Env[str, str], ABC):
 
 
 def text_env(env: gym.Env[str, str]) -> TextEnv:
-    """The `TextEnv` under any wrappers. Raises UsageError if there is none."""
+    """The `TextEnv` under any wrappers. Raises UsageError for any other environment."""
     base = env.unwrapped
     if not isinstance(base, TextEnv):
         raise UsageError(f"expected an environment of this suite (a TextEnv), got {type(base).__name__}")
     return base
 
 
-def lost_task(task_id: object) -> Task:
-    """Stands for the task of an episode that failed before it began, if nobody can look the task up now."""
+def placeholder_task(task_id: object) -> Task:
+    """A placeholder task for an episode that failed before its task could be looked up."""
     return Task("unknown" if task_id is None else str(task_id), "train", "unknown", ENV_FAILED)
 
 
 def describe(error: BaseException) -> str:
-    """An error as `info["error"]` tells it."""
+    """The text of an error for `info["error"]`."""
     return f"{type(error).__name__}: {error}"

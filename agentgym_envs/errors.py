@@ -1,25 +1,25 @@
-"""Every error the suite raises, and the one place that words a missing extra.
+"""All errors of the suite, and the message for a missing extra.
 
     AgentGymError
-    ├── InvalidAction      (ValueError)    the policy's fault: its text goes back to the model and nothing is raised
+    ├── InvalidAction      (ValueError)    the policy's fault: the text becomes the reply to the model
     ├── UsageError         (ValueError)    the caller's fault: says what was asked, what is wrong, what to do
     │   ├── UnknownTask    (KeyError)
     │   ├── TaskTableError                 a malformed task file or recipe table
     │   ├── TrajectoryError                a malformed trajectory file
-    │   ├── TemplateError                  a chat template that cannot be trained on
-    │   ├── Unauthorized                   a server wants another token
-    │   ├── TooLarge                       more than a server takes in one request
-    │   └── OutOfOrder                     a call of a session that is not its next
+    │   ├── TemplateError                  a chat template that is unfit for training
+    │   ├── Unauthorized                   a missing or wrong token for a server
+    │   ├── TooLarge                       a request that is larger than a server accepts
+    │   └── OutOfOrder                     a call with the wrong sequence number
     ├── EpisodeOver        (RuntimeError)  a step without a running episode
     ├── NoOracle           (RuntimeError)  the current state cannot be solved, or the environment has no oracle
-    ├── EnvError           (RuntimeError)  the machine's fault: ends the episode as `env_error`, never becomes a reward
+    ├── EnvError           (RuntimeError)  an infrastructure failure: ends the episode as `env_error`, never a reward
     │   ├── RetrieverError                 a search engine or its server failed
-    │   ├── SessionLost                    a server or worker does not hold that session (any more)
-    │   └── ServerFull                     a server holds as many sessions as it may
+    │   ├── SessionLost                    a server or worker lost the session
+    │   └── ServerFull                     a server has reached its maximum number of sessions
     ├── EngineError        (RuntimeError)  the generation server failed
     └── MissingExtra       (ImportError)   an optional dependency is not installed
 
-Each error also inherits the standard one it stands for, so that `except ValueError` keeps working.
+Each error also inherits the standard exception in parentheses, so that `except ValueError` works.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class AgentGymError(Exception):
 
 
 class InvalidAction(AgentGymError, ValueError):
-    """The policy wrote something that is not a valid action; `str(error)` is the reply to the model."""
+    """The policy wrote an invalid action. `str(error)` is the reply to the model."""
 
 
 class UsageError(AgentGymError, ValueError):
-    """The caller asked for something that cannot be."""
+    """The caller passed invalid arguments, or called something at the wrong time."""
 
 
 class UnknownTask(UsageError, KeyError):
-    """No task of that id, split or group."""
+    """There is no task of that id, split or group."""
 
     __str__ = Exception.__str__  # KeyError would print the repr of the message
 
@@ -56,19 +56,19 @@ class TemplateError(UsageError):
 
 
 class Unauthorized(UsageError):
-    """A server was asked without its token, or with another."""
+    """A request to a server had no token, or a wrong one."""
 
 
 class TooLarge(UsageError):
-    """A request is larger than a server takes."""
+    """A request is larger than a server accepts."""
 
 
 class OutOfOrder(UsageError):
-    """A call carries a sequence number that is not its session's next."""
+    """A call's sequence number is not the next one of its session."""
 
 
 class EpisodeOver(AgentGymError, RuntimeError):
-    """A step was asked of an environment that has no running episode."""
+    """A call needs a running episode, but the episode is over."""
 
 
 class NoOracle(AgentGymError, RuntimeError):
@@ -80,15 +80,15 @@ class EnvError(AgentGymError, RuntimeError):
 
 
 class RetrieverError(EnvError):
-    """A search engine, or the server that it is behind, did not answer."""
+    """A search engine or its server did not answer."""
 
 
 class SessionLost(EnvError):
-    """The server or worker process that held an environment is gone, or has dropped it."""
+    """The server or worker process of an environment is gone, or has closed the session."""
 
 
 class ServerFull(EnvError):
-    """A server holds as many sessions as it may."""
+    """A server has reached its maximum number of sessions."""
 
 
 class EngineError(AgentGymError, RuntimeError):
@@ -100,7 +100,7 @@ class MissingExtra(AgentGymError, ImportError):
 
 
 def missing_extra(what: str, package: str, extra: str) -> MissingExtra:
-    """The error for `what` (a feature) that needs `package`, installed by the extra `extra`."""
+    """Make the error for a feature `what` that needs `package` from the extra `extra`."""
     return MissingExtra(
         f"{what} needs the package {package!r}, which is not installed. Run: pip install 'agentgym-envs[{extra}]'"
     )

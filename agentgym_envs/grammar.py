@@ -1,8 +1,8 @@
-"""How an action is written inside what the model says: bare, ReAct, tag, fenced block, tool call.
+"""Grammars: the form of an action in a model's answer (bare, ReAct, tag, fenced block, tool call).
 
-A grammar reads one assistant message into a command for the environment (`parse`), tells the model how to write
-(`instructions`), and writes a command the way a model should (`format`, used for demonstrations). For every command
-without surrounding white space that the grammar can carry, `parse(format(command)).command == command`.
+A grammar parses an assistant message into a command for the environment (`parse`), describes the form to the model
+(`instructions`), and writes a command in that form (`format`, used for demonstrations). For every command that the
+grammar can hold, without surrounding white space, `parse(format(command)).command == command`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentgym_envs.errors import InvalidAction, UsageError
 
 
 class Parsed(NamedTuple):
-    """A thought (may be empty) and the command that the environment is to carry out."""
+    """A thought (may be empty) and the command for the environment."""
 
     thought: str
     command: str
@@ -28,17 +28,17 @@ class ActionGrammar(Protocol):
 
     @property
     def name(self) -> str:
-        """The name under which `make_grammar` knows it."""
+        """The name for `make_grammar`."""
 
     @property
     def instructions(self) -> str:
-        """What a system prompt must tell the model about the form of its answers."""
+        """The description of the form of an answer, for the system prompt."""
 
     def parse(self, text: str) -> Parsed:
-        """Read a message. Raises InvalidAction, whose text answers the model; never any other error."""
+        """Parse a message. Raises InvalidAction, whose text is the reply to the model, and no other error."""
 
     def format(self, command: str, thought: str = "") -> str:
-        """Write a message that `parse` reads back."""
+        """Write a message that `parse` can read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class BareGrammar:
     instructions: str = "Answer with one action and nothing else."
 
     def parse(self, text: str) -> Parsed:
-        """The message without surrounding white space."""
+        """Return the message without surrounding white space."""
         return Parsed("", text.strip())
 
     def format(self, command: str, thought: str = "") -> str:
-        """The command; a thought has no place in this form."""
+        """Return the command. This form cannot hold a thought."""
         return command
 
 
@@ -72,7 +72,7 @@ class ReActGrammar:
     instructions: str = "Answer in this form:\nThought: your reasoning\nAction: one action"
 
     def parse(self, text: str) -> Parsed:
-        """The text after the last line that begins with `Action:`."""
+        """Read the text after the last `Action:` at the beginning of a line."""
         marks = list(_REACT.finditer(text))
         if not marks:
             raise InvalidAction("No action found. Write a line that begins with 'Action:', followed by one action.")
@@ -80,7 +80,7 @@ class ReActGrammar:
         return Parsed(thought.strip(), text[marks[-1].end() :].strip())
 
     def format(self, command: str, thought: str = "") -> str:
-        """Both lines; `Thought:` stays empty without a thought."""
+        """Write both lines; `Thought:` is empty without a thought."""
         return f"Thought: {thought}\nAction: {command}"
 
 
@@ -93,23 +93,23 @@ class TagGrammar:
 
     @property
     def instructions(self) -> str:
-        """Names the tag."""
+        """The instructions, with the tag."""
         return f"You may think first. Then write one action as <{self.tag}>action</{self.tag}>."
 
     def parse(self, text: str) -> Parsed:
-        """The content of the last `<tag>...</tag>` pair that holds no further opening tag."""
+        """Read the content of the last `<tag>...</tag>` pair without another opening tag inside."""
         if not (found := last_pair(text, self.tag)):
             raise InvalidAction(f"No action found. Write one action between <{self.tag}> and </{self.tag}>.")
         thought, body = found
         return Parsed(thought, body)
 
     def format(self, command: str, thought: str = "") -> str:
-        """The thought, if any, and the tag on its own line."""
+        """Write the thought, if any, and the tag on its own line."""
         return f"{thought}\n<{self.tag}>{command}</{self.tag}>".lstrip("\n")
 
 
 def last_pair(text: str, tag: str) -> tuple[str, str] | None:
-    """What stands before and inside the last `<tag>...</tag>`, stripped; in linear time, as a regex would not be."""
+    """The texts before and inside the last `<tag>...</tag>`, stripped. Takes linear time, unlike a regex."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     end = text.rfind(closing)
     start = text.rfind(opening, 0, max(end, 0))
@@ -129,14 +129,14 @@ class FencedGrammar:
     instructions: str = "You may think first. Then write one action in a code block:\n```\naction\n```"
 
     def parse(self, text: str) -> Parsed:
-        """The content of the last code block."""
+        """Read the content of the last code block."""
         blocks = list(_FENCE.finditer(text))
         if not blocks:
             raise InvalidAction("No action found. Write one action in a code block between two lines of ```.")
         return Parsed(text[: blocks[-1].start()].strip(), blocks[-1][1].strip())
 
     def format(self, command: str, thought: str = "") -> str:
-        """The thought, if any, and the block."""
+        """Write the thought, if any, and the block."""
         return f"{thought}\n```\n{command}\n```".lstrip("\n")
 
 
@@ -154,14 +154,14 @@ class ToolCallGrammar:
     )
 
     def parse(self, text: str) -> Parsed:
-        """The argument `action` of the last tool call."""
+        """Read the argument `action` of the last tool call."""
         if not (found := last_pair(text, "tool_call")):
             raise InvalidAction("No tool call found. Call the tool `act` between <tool_call> and </tool_call>.")
         thought, body = found
         return Parsed(thought, _tool_argument(body))
 
     def format(self, command: str, thought: str = "") -> str:
-        """The thought, if any, and the call."""
+        """Write the thought, if any, and the call."""
         call = json.dumps({"name": "act", "arguments": {"action": command}}, ensure_ascii=False)
         return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
 
@@ -191,7 +191,7 @@ GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {
 def make_grammar(
     grammar: str | ActionGrammar, known: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS
 ) -> ActionGrammar:
-    """The grammar of that name; a grammar object passes through. Raises UsageError for an unknown name."""
+    """Return the grammar of that name, or a given grammar object. Raises UsageError for an unknown name."""
     if not isinstance(grammar, str):
         if not callable(getattr(grammar, "parse", None)):
             raise UsageError(f"a grammar is one of {', '.join(known)}, or an ActionGrammar, got {grammar!r:.80}")

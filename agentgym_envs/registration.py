@@ -1,7 +1,7 @@
-"""The table of environments. Adding a scenario is adding a row.
+"""The table of environments. To add a scenario, add a row.
 
-Gymnasium's entry points are the names `<id>` and `vector <id>` of this module, which `__getattr__` answers, so that
-every id knows `base_url` (its twin behind a server) and `gym.make_vec` without a line in the scenario.
+Gymnasium's entry points are the names `<id>` and `vector <id>` of this module, which `__getattr__` resolves. So every
+id supports `base_url` (the remote environment on a server) and `gym.make_vec` without code in the scenario.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ class Registration(NamedTuple):
 
 REGISTRATIONS = (
     Registration("AgentGym/TextCraft-v0", "agentgym_envs.textcraft.env:TextCraftEnv", "craft an item from recipes"),
-    Registration("AgentGym/BabyAI-v0", "agentgym_envs.babyai.env:BabyAIEnv", "a grid world of rooms, told in words"),
+    Registration(
+        "AgentGym/BabyAI-v0", "agentgym_envs.babyai.env:BabyAIEnv", "a grid world of rooms, described in words"
+    ),
     Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
     Registration("AgentGym/Search-v0", "agentgym_envs.search.env:SearchEnv", "answer questions by searching a corpus"),
-    Registration("AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "the same, guessing on"),
+    Registration(
+        "AgentGym/SearchRetry-v0", "agentgym_envs.search.env:SearchRetryEnv", "as Search, with repeated guesses"
+    ),
     Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on five web sites"),
     Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
     Registration(
@@ -55,23 +59,23 @@ _VECTOR = "vector "
 
 
 def env_ids() -> tuple[str, ...]:
-    """Every id of this suite that `gym.make` knows."""
+    """All ids of this suite."""
     return tuple(row.id for row in REGISTRATIONS)
 
 
 def register_all() -> None:
-    """Register every id with Gymnasium; doing so twice is fine."""
+    """Register all ids with Gymnasium. Repeated calls are allowed."""
     for row in REGISTRATIONS:
         if row.id not in gym.registry:
             register(row.id, row.entry_point)
 
 
 def register(id: str, entry_point: str) -> None:
-    """Register a `TextEnv` of your own, so that it can be served, vectorised and reached by `base_url`.
+    """Register your own `TextEnv`, so that it can be served, vectorized and reached by `base_url`.
 
-    Gymnasium's passive checker and order enforcement are off: `TextEnv` refuses a step without a reset itself, and
-    the two wrappers would cost more than a step. `entry_point` is "module:Class". Doing so twice is fine: a worker
-    process registers an id before it imports the module that does.
+    `entry_point` is "module:Class". Registering the same class twice is allowed: a worker process registers an id
+    before it imports the module that registers it too. Gymnasium's passive checker and order enforcement are off:
+    `TextEnv` itself refuses a step without a reset, and the two wrappers would cost more than a step.
     """
     if not isinstance(entry_point, str) or entry_point.count(":") != 1:
         raise UsageError(f'entry_point must be "module:Class", got {entry_point!r}')
@@ -88,19 +92,19 @@ def register(id: str, entry_point: str) -> None:
 
 
 def short_names(ids: Sequence[str]) -> dict[str, str]:
-    """`AgentGym/TextCraft-v0` as `TextCraft`, wherever that is one of a kind."""
+    """Short names of ids, such as `TextCraft` for `AgentGym/TextCraft-v0`, where they are unique."""
     short = {env_id: env_id.rpartition("/")[2].rpartition("-v")[0] or env_id for env_id in ids}
     count = Counter(short.values())
     return {env_id: name if count[name] == 1 else env_id for env_id, name in short.items()}
 
 
 def entry_point_of(id: str) -> str | None:
-    """What another process needs to `register` an id, "module:Class"; None if it was not registered that way."""
+    """The "module:Class" to `register` an id in another process; None if it was registered in another way."""
     return _ENTRY_POINTS.get(id)
 
 
 def env_class(id: str) -> type[TextEnv]:
-    """The class of an id, or of "module:Id", which imports the module first.
+    """The class of an id; "module:Id" imports the module first.
 
     Raises UsageError if it is not a `TextEnv`, and Gymnasium's errors for an unknown id.
     """
@@ -116,7 +120,7 @@ def __getattr__(name: str) -> Any:
     if name.removeprefix(_VECTOR) not in _ENTRY_POINTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name.startswith(_VECTOR):
-        # By name: what is made here lies in layers above this one, and is loaded when it is needed.
+        # By name, because vector environments are in a layer above this one.
         return partial(_load("agentgym_envs.vector:make_vec"), name.removeprefix(_VECTOR))
     return partial(_make, name)
 

@@ -1,6 +1,6 @@
 """Turn limits as pure functions of the training step (ScalingInter-RL).
 
-A limit that depends on nothing but the global step is exact after a resume and equal on every rank.
+A limit that depends only on the global step is exact after a resume, and equal on every rank.
 
 Source: ScalingInter-RL, arXiv 2509.08755, section 4.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentgym_envs.errors import UsageError
 
 TurnSchedule = Callable[[int], int]
-"""Global training step, counted from 0, to the limit of turns of the episodes begun in that step."""
+"""Maps a global training step, counted from 0, to the turn limit of the episodes that begin in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class FixedRounds:
         _check_rounds((self.rounds,))
 
     def __call__(self, step: int) -> int:
-        """The limit of turns at the global training step `step`."""
+        """The turn limit at the global training step `step`."""
         return self.rounds
 
 
 @dataclass(frozen=True, slots=True)
 class StepRounds:
-    """A limit that grows: steps 0..every-1 use `rounds[0]`, the next `every` steps `rounds[1]`, and so on.
+    """A turn-limit curriculum: steps 0..every-1 use `rounds[0]`, the next `every` steps `rounds[1]`, and so on.
 
-    Steps after the last stage keep its limit. With `rounds=(10, 20, 30), every=100`: step 99 has 10 turns, step 100
-    has 20, every step from 200 on has 30.
+    The last limit applies to all later steps. With `rounds=(10, 20, 30), every=100`, step 99 has 10 turns, step 100 has
+    20, and all steps from 200 on have 30.
     """
 
     rounds: tuple[int, ...]
@@ -47,22 +47,22 @@ class StepRounds:
             raise UsageError(f"the number of steps between two turn limits must be at least 1, got {self.every}")
 
     def __call__(self, step: int) -> int:
-        """The limit of turns at the global training step `step`."""
+        """The turn limit at the global training step `step`."""
         return self.rounds[min(max(step, 0) // self.every, len(self.rounds) - 1)]
 
 
 def parse_schedule(rounds: str | int | Sequence[int], every: int | None = None) -> FixedRounds | StepRounds:
-    """The schedule that `--rounds 10,20,30 --every 100` asks for; one number is a fixed limit.
+    """Parse `--rounds 10,20,30 --every 100`; one number is a fixed limit.
 
     Raises:
-        UsageError: the rounds do not parse, are not positive, shrink, or several are given without `every`.
+        UsageError: the rounds are malformed, not positive or decreasing, or `every` is missing for several rounds.
     """
     numbers = _numbers(rounds)
     if len(numbers) == 1:
         return FixedRounds(numbers[0])
     _check_rounds(numbers)
     if every is None:
-        raise UsageError(f"rounds {_show(numbers)} grow, so the number of steps of a stage is needed: --every 100")
+        raise UsageError(f"rounds {_show(numbers)} need the number of training steps of a stage: --every 100")
     return StepRounds(numbers, every)
 
 
@@ -71,10 +71,10 @@ Schedules = TurnSchedule | Mapping[str, TurnSchedule]
 
 
 def parse_schedules(rounds: str, every: int | None = None) -> Schedules:
-    """`parse_schedule`, or a schedule for each environment that is named: TextCraft=10,20,30;BabyAI=6,13,20.
+    """Parse a schedule, or one schedule per environment: TextCraft=10,20,30;BabyAI=6,13,20.
 
     Raises:
-        UsageError: as `parse_schedule`; an environment without a name, or named twice.
+        UsageError: see `parse_schedule`; also for an environment without a name, or with two schedules.
     """
     if "=" not in rounds:
         return parse_schedule(rounds, every)
@@ -90,10 +90,10 @@ def parse_schedules(rounds: str, every: int | None = None) -> Schedules:
 
 
 def match_schedules(schedules: Schedules, names: Mapping[str, str]) -> Schedules:
-    """The schedules by id. `names` are the ids of a run's environments with their short names, either of which serves.
+    """Key the schedules by id. `names` maps the ids of a run's environments to short names; schedules may use either.
 
     Raises:
-        UsageError: a schedule is of no environment of the run, or one has none.
+        UsageError: a schedule for an unknown environment, or an environment without a schedule.
     """
     if callable(schedules):
         return schedules
@@ -122,7 +122,7 @@ def _check_rounds(rounds: tuple[int, ...]) -> None:
     if not rounds or min(rounds) < 1:
         raise UsageError(f"a turn limit must be at least 1, got rounds {_show(rounds) or 'of length 0'}")
     if list(rounds) != sorted(rounds):
-        raise UsageError(f"turn limits may not shrink during training, got rounds {_show(rounds)}")
+        raise UsageError(f"turn limits must not decrease during training, got rounds {_show(rounds)}")
 
 
 def _show(rounds: Sequence[int]) -> str:

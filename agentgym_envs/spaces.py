@@ -14,8 +14,8 @@ _SAMPLE_ALPHABET = np.array(list("abcdefghijklmnopqrstuvwxyz0123456789 ,.:\n Ã©æ
 class Utf8Text(gym.Space[str]):
     """All strings of at most `max_length` characters that can be encoded as UTF-8.
 
-    Gymnasium's `Text` holds a fixed alphabet (alphanumeric by default, so no space and no newline) and checks
-    membership character by character. This space is the whole of Unicode, and its check costs nanoseconds for ASCII.
+    Gymnasium's `Text` has a fixed alphabet (alphanumeric by default, without space and newline) and checks membership
+    character by character. This space allows all of Unicode, and its check takes nanoseconds for ASCII.
     """
 
     def __init__(self, max_length: int, seed: int | np.random.Generator | None = None) -> None:
@@ -31,22 +31,22 @@ class Utf8Text(gym.Space[str]):
         return False
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a short enough string without lone surrogates."""
+        """True for a string that is short enough and has no lone surrogates."""
         return isinstance(x, str) and len(x) <= self.max_length and (x.isascii() or _encodable(x))
 
     def sample(self, mask: None = None, probability: None = None) -> str:
-        """A random text of up to 64 characters; for smoke tests, since no policy draws actions uniformly."""
+        """A random text of up to 64 characters, for smoke tests."""
         if mask is not None or probability is not None:
             raise ValueError("Utf8Text.sample takes neither a mask nor a probability")
         length = self.np_random.integers(1, min(64, self.max_length) + 1)
         return "".join(self.np_random.choice(_SAMPLE_ALPHABET, size=length))
 
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
-        """Strings are JSON already."""
+        """Return the strings, which are valid JSON values."""
         return list(sample_n)
 
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
-        """Strings are JSON already."""
+        """Return the strings."""
         return [str(text) for text in sample_n]
 
     def __eq__(self, other: object) -> bool:

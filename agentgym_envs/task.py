@@ -1,4 +1,4 @@
-"""Tasks and the sets they come in: frozen, versioned, hashed, drawn from by a number."""
+"""Tasks and task sets: frozen, versioned and hashed, with draws by number."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from agentgym_envs.errors import TaskTableError, UnknownTask, UsageError
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 MANY_TASKS = 20_000
-"""Of a set that is larger, all tasks are never meant."""
+"""Larger sets need a count: a call without one does not list all tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to solve, never how it went.
+    """A task to solve.
 
-    `id` is stable for ever within a version of its task table; `group` is the sub-category that evaluation reports;
-    `data` is JSON and belongs to the scenario.
+    `id` is stable forever within a version of its task table. `group` is the sub-category that evaluation reports.
+    `data` (JSON) belongs to the scenario.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Task:
 
 
 class TaskSet(ABC):
-    """Where an environment's tasks come from: a frozen table, or a generator without end."""
+    """The source of an environment's tasks: a frozen table, or an unlimited generator."""
 
     name: str
     version: int
@@ -48,16 +48,16 @@ class TaskSet(ABC):
 
     @abstractmethod
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task that the number `key` (>= 0) stands for: pure, so that a seed always draws the same task."""
+        """The task of the number `key` (>= 0). A pure function, so that a seed always draws the same task."""
 
     @abstractmethod
     def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
-        """`count` distinct tasks, chosen by `seed`; all of them, in table order, if `count` is None.
+        """`count` distinct tasks, chosen by `seed`; all tasks, in table order, without a `count`.
 
         Raises:
-            UsageError: more tasks were asked for than there are, or all of a set without end or of a huge one.
+            UsageError: there are fewer than `count` tasks, or `count` is missing for a generator or a huge table.
         """
 
     @property
@@ -66,13 +66,13 @@ class TaskSet(ABC):
         """The names of the groups, in the order in which evaluation reports them."""
 
     def counts(self) -> Mapping[str, Mapping[Split, int]] | None:
-        """How many tasks each group has in each split; None if there is no end of them."""
+        """The number of tasks of each group in each split; None for an unlimited generator."""
         return None
 
     @property
     @abstractmethod
     def digest(self) -> str:
-        """SHA-256 over everything that decides what the tasks are; equal digests mean equal tasks."""
+        """SHA-256 over everything that determines the tasks; equal digests mean equal tasks."""
 
 
 class TaskTable(TaskSet):
@@ -90,13 +90,13 @@ class TaskTable(TaskSet):
 
     @classmethod
     def from_jsonl(cls, path: str | Path, *, name: str | None = None, version: int = 1) -> TaskTable:
-        """A table from a file with one JSON object a line: id, split, group, goal and, if wanted, data.
+        """Read a file with one JSON object per line: id, split, group, goal and, optionally, data.
 
         Raises:
-            TaskTableError: a line is not a task; the message begins with file and line number.
+            TaskTableError: a line is malformed; the message begins with file and line number.
         """
         try:
-            lines = Path(path).read_text(encoding="utf-8").split("\n")  # JSON may hold U+2028, a break to splitlines
+            lines = Path(path).read_text(encoding="utf-8").split("\n")  # not splitlines, as JSON may hold U+2028
         except UnicodeDecodeError as error:
             raise TaskTableError(f"{path} is not UTF-8 text: {error}") from None
         tasks = [_parse_task(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
@@ -113,20 +113,20 @@ class TaskTable(TaskSet):
             ) from None
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task at place `key` modulo the number of tasks of that split and those groups."""
+        """The task at index `key` modulo the number of tasks of that split and those groups."""
         candidates = self._select(split, groups)
         return candidates[key % len(candidates)]
 
     def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
-        """`count` distinct tasks in table order, chosen by `seed`; all of them if `count` is None."""
+        """`count` distinct tasks in table order, chosen by `seed`; all tasks without a `count`."""
         candidates = self._select(split, groups)
         if count is None:
             return list(candidates)
         check_count(self.name, count, len(candidates))
-        places = sorted(random.Random(seed).sample(range(len(candidates)), count))
-        return [candidates[place] for place in places]
+        indices = sorted(random.Random(seed).sample(range(len(candidates)), count))
+        return [candidates[index] for index in indices]
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class TaskTable(TaskSet):
         return tuple(dict.fromkeys(task.group for task in self.tasks))
 
     def counts(self) -> dict[str, dict[Split, int]]:
-        """See `TaskSet.counts`."""
+        """The number of tasks of each group in each split."""
         return {group: dict(splits) for group, splits in self._counts.items()}
 
     @cached_property
@@ -170,7 +170,7 @@ class TaskTable(TaskSet):
 
 
 def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | None) -> None:
-    """Raise UnknownTask, naming the choices, if `split` or one of `groups` does not exist; UsageError for no names."""
+    """Raise UnknownTask, with the choices, if `split` or one of `groups` does not exist; UsageError for wrong types."""
     if split is not None and split not in SPLITS:
         raise UnknownTask(f"there is no split {split!r}; choose one of {', '.join(SPLITS)}")
     if groups is None:
@@ -190,10 +190,10 @@ def check_selection(tasks: TaskSet, split: str | None, groups: Sequence[str] | N
 
 
 def check_count(name: str, count: int | None, size: int) -> int:
-    """How many of the `size` tasks of a set are meant by `count`; None is all.
+    """Return `count`, or `size` without a count.
 
-    Raises UsageError if there are not so many, or if all are more than `MANY_TASKS`: they are made as they are asked
-    for, and nobody means them unasked.
+    Raises UsageError if `count` is above `size`, or if it is missing and `size` is above `MANY_TASKS`: such tasks are
+    made on demand, so listing all of them is hardly intended.
     """
     if count is None and size > MANY_TASKS:
         raise UsageError(f"{name!r} has {size:,} tasks of that kind; say how many you want")
@@ -203,19 +203,19 @@ def check_count(name: str, count: int | None, size: int) -> int:
 
 
 def in_order(tasks: TaskSet, groups: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Each of `groups` once, so that a selection has one name, however often and in which order it names them."""
+    """Each of `groups` once, in the order of the set, so that equal selections compare equal."""
     chosen = None if groups is None else set(groups)
     return None if chosen is None else tuple(group for group in tasks.groups if group in chosen)
 
 
 def canonical_hash(value: Any) -> str:
-    """SHA-256 (hex) of a JSON value in a form that does not depend on dict order or platform."""
+    """SHA-256 (hex) of a JSON value, independent of dict order and platform."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def scramble(key: int) -> int:
-    """The SplitMix64 step: neighbouring keys fall on worlds and goals that have nothing to do with each other.
+    """The SplitMix64 step: neighbouring keys give unrelated results.
 
     Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
     """
@@ -227,7 +227,7 @@ def scramble(key: int) -> int:
 
 
 def plain_number(word: str) -> int:
-    """A whole number in its one plain spelling, else -1."""
+    """The whole number in its canonical spelling, else -1."""
     plain = word.isascii() and word.isdigit() and len(word) <= 9 and (word == "0" or word[0] != "0")
     return int(word) if plain else -1
 

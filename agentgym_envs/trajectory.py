@@ -16,7 +16,8 @@ from typing import Any, Self
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.task import Task
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_READABLE = (1, SCHEMA_VERSION)
 Message = dict[str, str]
 _log = logging.getLogger(__name__)
 _BLOCK = 1 << 16
@@ -25,7 +26,7 @@ _HUGE = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the policy saw, what it wrote, and what that was worth. `info` is that of the step."""
+    """One turn: the observation, the policy's action, its reward, and the info of the step."""
 
     observation: str
     action: str
@@ -35,10 +36,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode, as played.
+    """The record of one episode.
 
-    `final_observation` answers the last action. `stop_reason` is a `StopReason` value. `error` tells what failed if
-    that is `env_error`. `meta` is JSON of whoever recorded it (policy, training step, turn limit, ...).
+    `final_observation` follows the last action. `stop_reason` is a `StopReason` value. `error` describes the failure if
+    that is `env_error`. `meta` is JSON from the recorder (policy, training step, turn limit, ...).
     """
 
     env_id: str
@@ -56,23 +57,23 @@ class Trajectory:
 
     @property
     def actions(self) -> list[str]:
-        """What the policy wrote, turn by turn."""
+        """The actions of the policy, one per turn."""
         return [turn.action for turn in self.turns]
 
     @property
     def truncated(self) -> bool:
-        """Whether the episode was cut rather than ended by the environment."""
+        """True if the environment did not end the episode: a limit, a failure or `close` did."""
         return self.stop_reason not in ("success", "failure")
 
     @property
     def usable(self) -> bool:
-        """Whether the episode says something about the policy: it had a turn, and nothing but the policy failed."""
+        """True if the episode is evidence about the policy: it has a turn, and the environment did not fail."""
         return self.stop_reason != "env_error" and bool(self.turns)
 
     def messages(self) -> list[Message]:
         """The conversation: system (the instructions), user (observations) and assistant (actions).
 
-        The answer to the last action is left out, as nobody replied to it.
+        The final observation is left out, since the policy did not reply to it.
         """
         conversation = prompt_messages(self.instructions, self.turns[0].observation if self.turns else "")
         for number, turn in enumerate(self.turns):
@@ -87,19 +88,21 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, line: str) -> Self:
-        """Read a line that `to_json` wrote. Raises TrajectoryError."""
+        """Read a line that `to_json` wrote, also of schema 1. Raises TrajectoryError."""
         try:
             row = json.loads(line)
             schema = row.pop("schema")
-            if schema != SCHEMA_VERSION:
-                raise TrajectoryError(f"trajectory schema {schema} is not the one known here ({SCHEMA_VERSION})")
+            if schema not in _READABLE:
+                raise TrajectoryError(f"this version reads trajectory schema 1 or 2, not {schema}")
+            if schema == 1:
+                _rename_attempts(row.get("meta"))
             row["task"] = Task(**row["task"])
             if not isinstance(row["turns"], list):
                 raise TrajectoryError("turns is not a list")
             row["turns"] = tuple(Turn(**turn) for turn in row["turns"])
-            found = cls(**row)
-            _check_kinds(found)
-            return found
+            trajectory = cls(**row)
+            _check_types(trajectory)
+            return trajectory
         except KeyError as error:
             raise TrajectoryError(f"not a trajectory: it has no {error}") from None
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -108,12 +111,21 @@ class Trajectory:
             raise TrajectoryError(f"not a trajectory: {type(error).__name__}: {error}") from None
 
 
-def _check_kinds(read: Trajectory) -> None:
-    """Raise TrajectoryError if a part is of another kind than who reads it relies on: JSON may hold anything."""
+def _rename_attempts(meta: Any) -> None:
+    """Give the keys of an agent's attempts their present name; schema 1 called them `tries`."""
+    agent = meta.get("agent") if isinstance(meta, dict) else None
+    if isinstance(agent, dict) and "tries" in agent:
+        agent["attempts"] = agent.pop("tries")
+        if "tries" in meta:
+            meta["attempts"] = meta.pop("tries")
+
+
+def _check_types(read: Trajectory) -> None:
+    """Raise TrajectoryError if a field has the wrong type: JSON may hold anything."""
     task = read.task
     texts = (read.env_id, task.id, task.split, task.group, task.goal, read.instructions, read.final_observation)
     if not all(isinstance(text, str) for text in (*texts, read.stop_reason, read.error or "")):
-        raise TrajectoryError("what should be text (an id, a goal, an observation, ...) is something else")
+        raise TrajectoryError("a field that must be text (an id, a goal, an observation, ...) is not")
     if not all(isinstance(value, dict) for value in (task.data, read.env_kwargs, read.meta)):
         raise TrajectoryError("task.data, env_kwargs and meta must be objects")
     if type(read.seed) is not int or type(read.success) is not bool or not _is_finite(read.score):
@@ -126,12 +138,12 @@ def _check_kinds(read: Trajectory) -> None:
 
 
 def _is_finite(value: object) -> bool:
-    """Whether it is a number, and not one so large that a sum of them is infinite."""
+    """True for a number whose sums stay finite."""
     return (type(value) is int or type(value) is float) and abs(value) < _HUGE
 
 
 def strict_json(value: Any, *, indent: int | None = None, ensure_ascii: bool = False) -> str:
-    """JSON that every reader knows: what is not finite becomes null, as there is no NaN and no Infinity in JSON."""
+    """Strictly valid JSON: NaN and infinite numbers become null."""
     separators = (",", ":") if indent is None else None
     try:
         return json.dumps(value, indent=indent, ensure_ascii=ensure_ascii, separators=separators, allow_nan=False)
@@ -148,26 +160,26 @@ def _nulled(value: Any) -> Any:
 
 
 def prompt_messages(instructions: str, observation: str) -> list[Message]:
-    """The conversation before the first answer; without instructions, without a system message."""
+    """The conversation before the first answer. Empty instructions give no system message."""
     system = [{"role": "system", "content": instructions}] if instructions else []
     return [*system, {"role": "user", "content": observation}]
 
 
 class LineWriter:
-    """Appends lines to a file; what was written survives a crash.
+    """Appends lines to a file; written lines survive a crash.
 
-    A line that a full disk cut short is taken back, so that the file stays readable and can be continued.
+    A line that a full disk truncated is removed again, so that the file stays readable and can be continued.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Opens `path` for appending, and makes its directory."""
+        """Open `path` for appending, and make its directory."""
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 (closed by close)
         self._drop_torn_line()
 
     def write_line(self, line: bytes) -> None:
-        """Append one line, given without its end. Raises OSError if the disk is full, the partial line taken back."""
+        """Append one line, given without its line end. On a full disk, remove the partial line and raise OSError."""
         end = self._file.seek(0, os.SEEK_END)
         try:
             written = self._file.write(line + b"\n")
@@ -188,13 +200,13 @@ class LineWriter:
         self.close()
 
     def _drop_torn_line(self) -> None:
-        """Cut the file behind its last line end, looked for from the end: the file may be large."""
+        """Truncate the file after its last line end. The search starts at the end, as the file may be large."""
         end = size = self._file.seek(0, os.SEEK_END)
         while end:
             begin = max(0, end - _BLOCK)
             self._file.seek(begin)
-            if (place := self._file.read(end - begin).rfind(b"\n")) >= 0:
-                end = begin + place + 1
+            if (newline := self._file.read(end - begin).rfind(b"\n")) >= 0:
+                end = begin + newline + 1
                 break
             end = begin
         if end < size:
@@ -205,24 +217,24 @@ class TrajectoryWriter(LineWriter):
     """Appends trajectories to a file as they finish."""
 
     def write(self, trajectory: Trajectory) -> str:
-        """Append one line; returns its `line_mark`. Raises OSError as `write_line` does."""
+        """Append one line and return its `line_mark`. Raises OSError as `write_line` does."""
         line = trajectory.to_json().encode("utf-8", "surrogatepass")
         self.write_line(line)
         return line_mark(line)
 
 
 def line_mark(line: bytes) -> str:
-    """16 hex digits that name a line (without its end), by which a record kept elsewhere says which one it is of."""
+    """16 hex digits that identify a line (without its line end), so that records in other files can refer to it."""
     return hashlib.blake2b(line, digest_size=8).hexdigest()
 
 
 def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     """The trajectories of a JSONL file, in order.
 
-    A last line without its line end is what a crash leaves: it is skipped with a warning. Any other line that does
-    not read raises TrajectoryError with file and line number.
+    A last line without a line end comes from a crash: it is skipped with a warning. Any other line that cannot be read
+    raises TrajectoryError with file and line number.
     """
-    with open(path, "rb") as lines:  # decoded line by line, as a crash may have cut a character in two
+    with open(path, "rb") as lines:  # decoded line by line, as a crash may have split a character
         for number, line in enumerate(lines, 1):
             if not line.endswith(b"\n"):
                 _log.warning("%s:%d is incomplete and was skipped", path, number)

@@ -1,4 +1,4 @@
-"""Wrappers: a limit of turns that follows a schedule, and a recorder of trajectories."""
+"""Wrappers: a turn limit that follows a schedule, and a recorder of trajectories."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 
 
 class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
-    """Cuts an episode after as many turns as a schedule allows at the step at which the episode began.
+    """Truncates an episode at the turn limit of the training step in which the episode began.
 
-    The limit is read from `schedule(clock())` at `reset` and never moves under a running episode. A cut is
-    `truncated=True` with `stop_reason="turn_limit"`; an episode that ends on its last turn keeps its own reason.
+    The limit is `schedule(clock())`, read at `reset`; it never changes during an episode. A truncation is
+    `truncated=True` with `stop_reason="turn_limit"`. An episode that ends on its last turn keeps its own reason.
     """
 
     def __init__(self, env: gym.Env[str, str], schedule: TurnSchedule, clock: Callable[[], int] = lambda: 0) -> None:
         """`clock()` is the global training step, counted from 0."""
-        # A clock is often a trainer's method, and a deep copy of that would copy the trainer and stop the clock.
+        # A clock is often a trainer's method. A deep copy would copy the trainer, and its clock would never advance.
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, schedule=schedule, clock=clock)
         gym.Wrapper.__init__(self, env)
         self._schedule, self._clock = schedule, clock
@@ -32,15 +32,15 @@ class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs)
         self._over = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin an episode under the limit of this moment, which `info["max_turns"]` tells."""
+        """Begin an episode with the present limit, which is in `info["max_turns"]`."""
         observation, info = self.env.reset(seed=seed, options=options)
         self.max_turns, self._over = self._schedule(self._clock()), False
         return observation, {**info, "max_turns": self.max_turns}
 
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
-        """Take an action; the last one that the limit allows ends the episode."""
+        """Take an action. The last one within the limit ends the episode."""
         if self._over:
-            raise EpisodeOver(f"the episode was cut at its limit of {self.max_turns} turns; call reset() first")
+            raise EpisodeOver(f"the episode was truncated at its limit of {self.max_turns} turns; call reset() first")
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info["turn"] >= self.max_turns and not (terminated or truncated):
             truncated = self._over = True
@@ -49,10 +49,10 @@ class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs)
 
 
 class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
-    """Appends every finished episode to a JSONL file; an episode that is left unfinished is recorded as `closed`."""
+    """Appends every finished episode to a JSONL file. An unfinished episode is recorded as `closed`."""
 
     def __init__(self, env: gym.Env[str, str], path: str | Path) -> None:
-        """`path` is appended to. Put this wrapper outermost, so that it sees a cut."""
+        """Append to `path`. Make this wrapper the outermost one, so that it sees truncations by other wrappers."""
         RecordConstructorArgs.__init__(self, path=str(path))
         gym.Wrapper.__init__(self, env)
         self._writer = TrajectoryWriter(path)
@@ -60,14 +60,14 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
         self._last: tuple[str, dict[str, Any]] | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin an episode; one that still ran is recorded first."""
+        """Begin an episode. A running one is recorded first."""
         self._record()
         observation, info = self.env.reset(seed=seed, options=options)
         self._turns, self._last = [], (observation, info)
         return observation, info
 
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
-        """Take an action and note it down."""
+        """Take an action and record it."""
         before = self._last[0] if self._last else ""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._turns.append(Turn(before, action, float(reward), info))
@@ -77,7 +77,7 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
         return observation, reward, terminated, truncated, info
 
     def close(self) -> None:
-        """Record what still runs, then close environment and file."""
+        """Record a running episode, then close environment and file."""
         try:
             self._record()
         finally:
@@ -85,7 +85,7 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
             super().close()
 
     def _record(self) -> None:
-        last, self._last = self._last, None  # first, so that a full disk is reported once and not at every call
+        last, self._last = self._last, None  # cleared first, so that a full disk is reported only once
         if last is not None:
             self._writer.write(make_trajectory(self.env, tuple(self._turns), *last))
 
@@ -93,7 +93,7 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
 def make_trajectory(
     env: gym.Env[str, str], turns: tuple[Turn, ...], observation: str, info: dict[str, Any], **fields: Any
 ) -> Trajectory:
-    """The record of the episode that `env` has just played, from its turns and its last observation and info.
+    """Make the record of the episode that `env` has just played.
 
     `fields` overrides or adds fields of `Trajectory` (`stop_reason`, `error`, `meta`).
     """

@@ -1,4 +1,4 @@
-"""How do the algorithms compare at equal rollouts? The quick start's task, every algorithm, three seeds.
+"""Compare the algorithms at equal rollouts: the quick start's task, every algorithm, three seeds.
 
     python benchmarks/algorithms.py --seeds 0 1 2 --out benchmarks/results/algorithms.json --plot docs/algorithms.png
 
@@ -46,7 +46,7 @@ ONLINE: dict[str, dict[str, Any]] = {
     "ppo": {
         "algorithm": "ppo",
         "learning_rate": 2e-4,
-        "gamma": 0.8,  # lost games end by the limit of turns only: undiscounted, nothing tells what they are worth
+        "gamma": 0.8,  # lost games end only at the turn limit: without a discount their values are undefined
         "critic_learning_rate": 1e-3,
         "critic_warmup_steps": 3,
         "critic_lr_warmup_steps": 3,
@@ -141,7 +141,7 @@ def measure(model: Path, settings: Any, console: Console, split: str) -> dict[st
 
 
 def start(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, list[Any]]:
-    """What every algorithm of this seed begins from."""
+    """The starting model that all algorithms of a seed share."""
     from agentgym_trl.demo import stages
 
     model = stages.make_tiny_model(home, settings)
@@ -241,7 +241,7 @@ def make_env(settings: Any) -> Any:
 
 
 def how(settings: Any) -> Any:
-    """How AgentEvol explores: within the limits of evaluation; DPO shortens them."""
+    """AgentEvol's exploration settings: the limits of evaluation. DPO shortens them."""
     from agentgym_envs.rollout import Limits
     from agentgym_trl.exploration import PlaySettings
 

@@ -1,4 +1,4 @@
-"""How fast is BabyAI in words on one core, next to minigrid alone and to AgentGym's wrapper in the same run?
+"""Measure BabyAI in words on one core, with minigrid alone and AgentGym's wrapper as baselines in the same run.
 
     python -m benchmarks.babyai [--agentgym FOLDER --agentgym-python PYTHON] [--out FILE.json] [--repeats 5]
 
@@ -38,6 +38,7 @@ from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.levels import AGENTGYM_LEVELS, LEVELS, blank_level
 from agentgym_envs.babyai.view import SIZE, look
 from agentgym_envs.babyai.world import GridWorld, make_world
+from agentgym_envs.core import Snapshot
 from agentgym_envs.errors import NoOracle
 from benchmarks.common import machine
 
@@ -145,7 +146,7 @@ def minigrid_step_cost(episodes: list[Episode]) -> float:
 
 
 def reset_costs(env: BabyAIEnv, seed: int) -> dict[str, float]:
-    """Microseconds of CPU a reset, mean over the levels, to worlds that nobody made before; the two take turns."""
+    """CPU microseconds per reset to new worlds, mean over the levels; the two sides alternate."""
     spent = {"reset": 0.0, "minigrid reset": 0.0}
     levels = {name: copy.copy(blank_level(name)) for name in AGENTGYM_LEVELS}
     gc.collect()
@@ -171,7 +172,7 @@ def snapshot_cost(env: BabyAIEnv, episodes: list[Episode], *, by_copy: bool) -> 
         begun = time.process_time()
         snapshot = env.snapshot()
         if not by_copy:
-            snapshot = agentgym_envs.Snapshot(snapshot.task_id, snapshot.seed, snapshot.actions)
+            snapshot = Snapshot(snapshot.task_id, snapshot.seed, snapshot.actions)
         env.restore(snapshot)
         spent += time.process_time() - begun
     return 1e6 * spent / len(chosen)
@@ -195,7 +196,7 @@ def vector_figures() -> dict[str, float]:
 
 
 def compare_views(count: int) -> dict[str, int]:
-    """How many views of random play differ from minigrid's in the cells that are lit or in what lies there."""
+    """The number of views in random play that differ from minigrid's in visible cells or their contents."""
     rng, compared, different = random.Random(0), 0, 0
     seed = 0
     while compared < count:

@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: their command line, and medians of what takes turns."""
+"""Shared code of the benchmark scripts: the command line, and medians over alternating sides."""
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
-"""Does a team learn? Two agents of one tiny policy on cooperative TextCraft, warm start and RL, three seeds.
+"""Train a team: two agents of one tiny policy on cooperative TextCraft, warm start and RL, three seeds.
 
     python benchmarks/coop.py --seeds 0 1 2 --out benchmarks/results/coop.json --plot docs/coop.png
 
-One agent knows the recipe and takes what the other cannot; the other must craft, by what it was told. So a game is won
-only if both do their part in time. In each seed a model of 0.6 million parameters with random weights first imitates a
-careless team: the oracle's, but in every round each agent idles with probability one half, so that the limit of turns
-is met now and then only. Then it is trained without demonstrations, by REINFORCE++ with the group's mean as its
-baseline, on the team's success alone. Both agents share the policy, each stream is a trajectory of its own, a group is
-one role on one task.
+One agent knows the recipe and collects the items that the other cannot; the other must craft, using the first one's
+messages. A game is won only if both do their part in time. In each seed a model of 0.6 million parameters with random
+weights first imitates a careless team: the oracle's, in which each agent idles with probability one half in every
+round, so that it often exceeds the turn limit. Then it is trained without demonstrations, by REINFORCE++ with the
+group's mean as the baseline, on the team's success alone. Both agents share the policy; each agent's trajectory is
+trained on separately, and a group is one role on one task.
 
-What is measured is the success of the team in the tasks that were trained on: 24 of depth 1, other goals and with them
-other roles in each seed. The model knows their names by heart and copies no others, so nothing is said about new goals.
-Settings were chosen with another seed.
+The result is the team's success on the training tasks: 24 of depth 1, with other goals and roles in each seed. The
+model memorises their names, so this says nothing about new goals. Settings were chosen with another seed.
 
-A seed takes one process and one thread; finished ones in `--work` are read, so that the whole can be stopped.
+A seed takes one process and one thread; finished ones in `--work` are reused, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -83,7 +82,13 @@ class CoopSettings(DemoSettings):
     @property
     def env_kwargs(self) -> dict[str, Any]:
         """The game's own recipes, without distractors and without rules in English."""
-        return {"num_agents": 2, "told_only": True, "groups": self.groups, "max_distractors": 0, "instructions": ""}
+        return {
+            "num_agents": 2,
+            "known_recipes_only": True,
+            "groups": self.groups,
+            "max_distractors": 0,
+            "instructions": "",
+        }
 
 
 def main() -> None:
@@ -158,7 +163,7 @@ def run_one(seed: int, options: argparse.Namespace) -> None:
 
 
 class Spent:
-    """How much CPU time each stage took."""
+    """CPU time of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -194,7 +199,7 @@ def goals(settings: CoopSettings) -> list[Any]:
 
 
 def demonstrations(settings: CoopSettings) -> list[Any]:
-    """What the careless team did, won or lost."""
+    """Episodes of the careless team, won or lost."""
     from agentgym_envs.rollout import EpisodeSpec, Limits, play_many_text, run_sync
 
     rng = random.Random(settings.seed)
@@ -204,7 +209,7 @@ def demonstrations(settings: CoopSettings) -> list[Any]:
 
 
 class Careless:
-    """The oracle's team, each of which idles now and then."""
+    """The oracle's team with agents that sometimes idle."""
 
     def __init__(self, idle: float, rng: random.Random) -> None:
         self._idle, self._rng = idle, rng
@@ -218,12 +223,12 @@ class Careless:
 
 def tasks_of(settings: CoopSettings) -> Any:
     """A row for each group of episodes: every task as often as any other."""
-    from agentgym_envs.rollout.mixture import Drawn
+    from agentgym_envs.rollout.mixture import DrawnTask
     from agentgym_trl.dataset import as_dataset
 
     chosen = goals(settings)
     return as_dataset(
-        [Drawn("", chosen[row % len(chosen)], row) for row in range(settings.steps * settings.tasks_per_step)]
+        [DrawnTask("", chosen[row % len(chosen)], row) for row in range(settings.steps * settings.tasks_per_step)]
     )
 
 

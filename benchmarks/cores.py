@@ -1,4 +1,4 @@
-"""How many episodes a second does one core play, and two; and does the model of memory hold for 10,000 at a time?
+"""Measure episodes per second on one core and on two, and test the memory model with 10,000 concurrent episodes.
 
     python -m benchmarks.cores [--out benchmarks/results/cores.json] [--only SCENARIO ...] [--repeats 3] [--quick]
 
@@ -88,7 +88,7 @@ def rate(order: dict[str, Any], cores: Sequence[int], folder: Path) -> float:
 
 
 def paths(folder: Path, core: int) -> dict[str, str]:
-    """Where a player finds its order, says that it is ready, and leaves its figures."""
+    """Paths of a player process: its order, its ready signal and its figures."""
     return {name: str(folder / f"{name}-{core}") for name in ("order", "ready", "out")}
 
 

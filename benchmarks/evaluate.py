@@ -1,4 +1,4 @@
-"""What does `agentgym eval` cost beside the environment and the policy, and how fast are the metrics?
+"""Measure the overhead of `agentgym eval` over environment and policy, and the speed of the metrics.
 
     python -m benchmarks.evaluate [--out FILE.json] [--repeats 5]
 
@@ -79,7 +79,7 @@ def many(folder: Path) -> Figures:
             writer.write(episode)
     found: list[Trajectory] = []
     spent = {READ: cpu(lambda: found.extend(read_trajectories(path))), METRICS: cpu(lambda: evaluate(found))}
-    spent[PAGE] = cpu(lambda: reports.write_all(folder, reports.make_report(found, suite=True)))
+    spent[PAGE] = cpu(lambda: reports.write_all(folder, reports.make_report(found, agentgym_rl=True)))
     return spent
 
 
@@ -95,7 +95,7 @@ def made_up(played: Sequence[Trajectory]) -> list[Trajectory]:
 
 
 def play_alone(env: gym.Env[str, str], spec: EpisodeSpec) -> int:
-    """The turns of an episode that nobody records."""
+    """The turns of an unrecorded episode."""
     _, _ = env.reset(**spec.reset_arguments)
     base = text_env(env)
     turns, over = 0, False

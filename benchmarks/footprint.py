@@ -1,4 +1,4 @@
-"""What an installation weighs: packages, megabytes and the time of an import, for the core and each extra alone.
+"""Measure the size of an installation: packages, megabytes and import time, for the core and each extra alone.
 
     python -m benchmarks.footprint --out benchmarks/results/footprint.json           # everything, an hour with torch
     python -m benchmarks.footprint --only core,babyai,serve --peers ''           # these alone
@@ -30,7 +30,7 @@ from benchmarks.common import machine
 
 ROOT = Path(__file__).parents[1]
 TARGETS = {"packages": 20, "megabytes": 110.0, "import_seconds": 0.3}
-"""What the core may cost at most."""
+"""Upper bounds for the core."""
 CORE = "core"
 TORCH = {"trl", "verl", "search-dense", "all"}
 """The extras that bring torch: it comes first and pinned, as `scripts/check` installs it."""
@@ -38,13 +38,13 @@ LEFT_OUT = {"dev", "docs"}
 PEERS = {name: name.replace("-", "_") for name in ("gymnasium", "skyrl-gym", "textarena", "openenv", "verifiers")}
 """Packages with environments for agents, and what one imports of them."""
 OURS = ("pip", "setuptools")
-"""What a virtual environment has before anything is installed."""
+"""Packages of an empty virtual environment."""
 SECONDS = 3000.0
 _SOLVE: dict[str, Sequence[str]] = {
     CORE: ("textcraft",),
     "textcraft": ("textcraft",),
     "babyai": ("babyai",),
-    "sciworld": ("sciworld", "--group", "find-plant"),  # other groups may take minutes to plan
+    "sciworld": ("sciworld", "--groups", "find-plant"),  # other groups may take minutes to plan
     "search": ("search",),
     "webarena": ("webarena",),
     "miniwob": ("miniwob",),
@@ -70,7 +70,7 @@ class Venv:
         self.folder = folder
 
     def run(self, *words: str, timeout: float = 600.0) -> str:
-        """What a program of the environment writes. Raises CalledProcessError."""
+        """Return the output of a program of the environment. Raises CalledProcessError."""
         path = os.pathsep.join([str(self.folder / "bin"), os.environ.get("PATH", "")])
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         home = {"PATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_CACHE": str(self.folder / "cache")}
@@ -116,7 +116,7 @@ class Venv:
         return min(cpu), statistics.median(wall)
 
     def ready(self) -> int:
-        """How many environments are ready, as the doctor says. Raises CalledProcessError if the core is not fine."""
+        """The number of ready environments reported by the doctor. Raises CalledProcessError if the core is broken."""
         found = json.loads(self.run("agentgym", "doctor", "--json"))
         return sum(one["ready"] for one in found["environments"])
 

@@ -1,4 +1,4 @@
-"""How long a model would take to answer: recorded once, and then the same for everyone who is compared.
+"""Simulated answer times of a model, recorded once and shared by all sides of a comparison.
 
 A tail is named as "log-normal 1.0" (sigma) or "Pareto 1.5" (alpha); the mean is one second whatever the tail, and
 nothing takes longer than `LONGEST`: a limit of tokens cuts an answer, in AgentGym-RL as elsewhere. The number after the
@@ -16,7 +16,7 @@ import numpy as np
 
 LEAST_TURNS, MOST_TURNS = 4, 30
 LONGEST = 5.0
-"""Seconds at which an answer is cut: five times the mean before the cut."""
+"""Seconds at which an answer is truncated: five times the mean before truncation."""
 TAILS = (
     "log-normal 0.25",
     "log-normal 0.5",
@@ -50,7 +50,7 @@ class Recording(NamedTuple):
 
 
 def draw(tail: str, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Latencies of mean 1, but for what is cut. Raises ValueError for a tail that is unknown or has no mean."""
+    """Latencies of mean 1 before truncation. Raises ValueError for an unknown tail or one without a mean."""
     name, _, number = tail.rpartition(" ")
     weight = float(number)
     if name == "log-normal":
@@ -73,7 +73,7 @@ def record(episodes: int, tail: str, seed: int, env_seconds: float = 0.0) -> Rec
 
 
 def read(path: Path) -> Recording:
-    """Latencies of a real model: JSON, a list of seconds for each episode. Raises ValueError if it is none."""
+    """Latencies of a real model from JSON: a list of seconds per episode. Raises ValueError for another format."""
     rows: Any = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(rows, list) or not rows or not all(_is_row(row) for row in rows):
         raise ValueError(f"{path} must hold a list of lists of seconds, one for each episode and none of them empty")

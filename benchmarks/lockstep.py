@@ -1,4 +1,4 @@
-"""How much sooner are episodes done that wait for nobody, next to AgentGym-RL's rounds on the same latencies?
+"""Compare episodes that do not wait for each other with AgentGym-RL's rounds, on the same latencies.
 
     python -m benchmarks.lockstep [--out FILE.json] [--repeats 10] [--quick] [--latencies FILE.json]
 
@@ -35,7 +35,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.rollout import EpisodeSpec, Limits, play_many_text
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.trajectory import Message
-from agentgym_envs.vector.runner import EnvPool
+from agentgym_envs.vector.pool import EnvPool
 from benchmarks.common import machine
 from benchmarks.latencies import MOST_TURNS, TAILS, Recording, read, record
 from benchmarks.virtual_clock import run_virtual
@@ -53,7 +53,7 @@ Numbers = dict[str, float]
 
 
 class WaitingEnv(TextEnv):
-    """An episode of as many turns as were recorded, each of which takes as long as was recorded."""
+    """An episode with the recorded number of turns and answer times."""
 
     native_async = True
     rules = "Say anything."
@@ -98,9 +98,9 @@ async def play_ours(recording: Recording, together: int) -> None:
     rows = [Task(f"wait/{number}", "train", "wait", "", {"number": number}) for number in range(len(recording.env))]
     tasks = TaskTable("wait", 1, rows)
     pool = EnvPool(partial(WaitingEnv, tasks, recording.env), together)
-    runners = [pool.take("") for _ in range(together)]  # made before the clock runs
+    runners = [pool.acquire("") for _ in range(together)]  # made before the clock runs
     for runner in runners:
-        pool.give("", runner)
+        pool.release("", runner)
     policy, limits = partial(RecordedPolicy, recording.answers), Limits(max_turns=MOST_TURNS * 10, env_seconds=None)
     specs = [EpisodeSpec(row.id) for row in rows]
     played = await play_many_text(specs, pool, policy, limits=limits, concurrency=together)

@@ -60,7 +60,7 @@ class BabyAISettings(TextCraftSettings):
 
     @property
     def env_id(self) -> str:
-        """What is played."""
+        """The environment and its settings."""
         return "AgentGym/BabyAI-v0"
 
     @property
@@ -85,7 +85,7 @@ class SearchSettings(TextCraftSettings):
 
     @property
     def env_id(self) -> str:
-        """What is played."""
+        """The environment and its settings."""
         return "AgentGym/Search-v0"
 
     @property

@@ -1,17 +1,17 @@
-"""What does each library put around the same small environment, in microseconds a step?
+"""Measure the overhead of each library around the same small environment, in microseconds per step.
 
     python -m benchmarks.peers [--out benchmarks/results/peers.json] [--repeats 5] [--seconds 1] [--cache DIR]
 
-An environment that tells 600 characters and counts its turns (`benchmarks.peer_sides.task`), written for each library
-as its documentation has it: ours, Gymnasium's vector environments, OpenEnv's server and client, SkyRL Gym and
-TextArena. Whole episodes of 30 steps, resets included. A library that this Python does not have in the pinned version
-is put into a virtual environment of its own first. Each takes its turn in every repeat. CPU is that of the process with
-its workers and servers. A library that cannot be installed, or run in any repeat, is told of as not run; one that fails
-in some repeats keeps the others, and its failures are told. If ours fails, there is no result.
+An environment that returns 600 characters and counts its turns (`benchmarks.peer_sides.task`), written for each library
+after its documentation: ours, Gymnasium's vector environments, OpenEnv's server and client, SkyRL Gym and TextArena.
+Episodes have 30 steps, resets included. A library that this Python lacks in the pinned version is first installed into
+its own virtual environment. The libraries alternate in every repeat. CPU is that of the process with its workers and
+servers. A library that cannot be installed, or fails in every repeat, is reported as not run; one that fails in some
+repeats keeps the others, and its failures are reported. If ours fails, there is no result.
 
-They do not do the same. Ours reads an action by a grammar, tells infos and a key of the state, and turns failures into
-data; OpenEnv checks types and goes over a socket; TextArena tells the whole game at every turn. So a ratio says what
-one pays, not who is better made.
+The libraries do different work. Ours parses actions by a grammar, returns infos and a state key, and turns failures
+into data; OpenEnv checks types and uses a socket; TextArena returns the whole game at every turn. A ratio compares
+costs, not quality.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ PAIRS = (
     ("one environment on a server", "served, one", "openenv", "one"),
     ("32 environments on a server", "served, make_vec", "openenv", "together"),
 )
-"""What stands beside what: a title, our figure, whose and which figure."""
+"""Comparisons: a title, our figure, the baseline library and its figure."""
 
 
 def pythons(cache: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """The Python of each library, and why there is none of the others."""
+    """The Python of each available library, and the reasons for the missing ones."""
     found, missing = dict[str, str](), dict[str, str]()
     for name, (_, requirements) in SIDES.items():
         if not lacking(requirements):

@@ -1,4 +1,4 @@
-"""What does a step on a Ray host cost, next to a local worker process and to HTTP in the same run?
+"""Measure a step on a Ray host, with a local worker process and HTTP in the same run.
 
     python -m benchmarks.ray_hosts [--out FILE.json] [--repeats 7]
 
@@ -32,7 +32,7 @@ from benchmarks.serving import COMMAND, ENV_ID, SERVE, serving
 LOCAL, HTTP, RAY = "worker process", "HTTP", "Ray host"
 SIZES = (1, 16, 256)
 SECONDS = 0.5
-"""How long one sample is taken."""
+"""Seconds per sample."""
 
 
 def measure(repeats: int) -> dict[str, Any]:

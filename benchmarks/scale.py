@@ -1,18 +1,18 @@
-"""What do 1,000 parallel episodes of every scenario cost, and what would a million a day?
+"""Measure 1,000 parallel episodes of every scenario, and plan a million a day.
 
     python -m benchmarks.scale [--only SCENARIO ...] [--json benchmarks/results/scale.json] [--repeats 3] [--quick]
     python -m benchmarks.scale --plan 1000000/day --turn-seconds 2 [--turns 20] [--figures FILE]
 
-CPU is that of all processes (this, workers, servers, Java, browsers) for a reset and for a step, as episodes of oracles
-are played (SciWorld: random commands, since its plans take too long to make). Memory is the proportional share (PSS) of
-all processes with more and more episodes open, each one step before its end, and a line through it. Every repeat is a
-process of its own; figures are medians of the repeats. The first environment, Java that has not run yet and the like
-are told apart, as start-up. "here" is where `make_vec` puts a scenario by default; "workers" are two worker processes;
-"server" is `agentgym serve` with all that it starts, and "its client" this process meanwhile. * is extrapolated.
+CPU is that of all processes (this one, workers, servers, Java, browsers) per reset and per step, over episodes of the
+oracles (SciWorld: random commands, since its plans take too long). Memory is a linear fit of the proportional share
+(PSS) of all processes over a growing number of open episodes, each one step before its end. Every repeat is a process
+of its own; figures are medians of the repeats. Start-up (the first environment, a cold Java process) is reported
+separately. "here" is the default of `make_vec`; "workers" are two worker processes; "server" is `agentgym serve` with
+its children, and "its client" is this process at the same time. * is extrapolated.
 
-At the end whole episodes are played by `play_many_text`, 1,000 at a time, with a model that takes a second to answer,
-and what that took is compared with what the figures predict. `--plan` measures nothing: it tells what a load needs by
-the figures of an earlier run. `--quick` only shows that everything runs.
+At the end `play_many_text` runs whole episodes, 1,000 at a time, with a model that takes a second to answer, and the
+measured resources are compared with the predicted ones. `--plan` measures nothing: it computes the needs of a load from
+the figures of an earlier run. `--quick` is a smoke run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Samples = list[dict[str, Any]]
 
 
 class Scenario(NamedTuple):
-    """What is measured of a scenario. `limit` is the paper's number of turns."""
+    """Settings of a scenario's measurement. `limit` is the paper's number of turns."""
 
     env: str
     limit: int
@@ -94,7 +94,7 @@ CHECKED = ("TextCraft", "BabyAI")
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """The extent of the measurement."""
 
     repeats: int = 3
     quick: bool = False
@@ -167,7 +167,7 @@ def rows_of(name: str, scenario: Scenario, place: str, scripts: Samples, samples
 
 
 def row_of(name: str, place: str, turns: dict[str, float], sides: Sequence[str], samples: Samples) -> dict[str, Any]:
-    """What is told of one side: medians, the least and the most, and the cost that plans are made with."""
+    """Figures of one side: medians, ranges, and the cost used for plans."""
     spent, memory = spent_of(sides, samples), memory_of(sides, samples)
     steps = spent["step"]["by kind"]
     busiest = max((kind for kind in steps if kind.split()[1] in _SINGLE), key=lambda kind: steps[kind])
@@ -342,7 +342,7 @@ def arguments_of(console: Console) -> argparse.Namespace:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     console = Console(width=140)
     arguments = arguments_of(console)
     if arguments.plan:
@@ -369,7 +369,7 @@ def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def show_plan(arguments: argparse.Namespace, console: Console) -> None:
-    """Print what a load needs. Raises UsageError for one that is none."""
+    """Print the needs of a load. Raises UsageError for an invalid one."""
     if not arguments.figures.is_file():
         raise UsageError(
             f"there are no figures at {arguments.figures}: measure with --json FILE, and give --figures FILE"

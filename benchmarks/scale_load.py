@@ -1,8 +1,8 @@
 """One measurement of `benchmarks.scale`, in a process of its own: `python -m benchmarks.scale_load ORDER.json`.
 
-The order says what is to be done and the path `out` takes the figures, both JSON. CPU time and memory (PSS) are told by
-side ("here" or "server") and by kind of process: the program itself, worker processes, Java, the browser's driver, and
-the browser. What a process that has ended used is counted with the parent that waited for it.
+The order describes the measurement, and its path `out` receives the figures; both are JSON. CPU time and memory (PSS)
+are reported by side ("here" or "server") and by kind of process: the program itself, worker processes, Java, the
+browser's driver, and the browser. The CPU time of a process that has ended counts for the parent that waited for it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from benchmarks.soak import serving
 
 Order = dict[str, Any]
 Script = dict[str, Any]
-"""Of an episode: `task`, `seed`, `actions`; `turns` that there were before it was cut, and whether it `solves`."""
+"""An episode: `task`, `seed`, `actions`, `turns` before its truncation, and `solves`, true if it succeeds."""
 Parts = dict[str, float]
 """Seconds or MiB, by side and kind: "here program", "server worker"."""
 MakeEnv = Callable[[], gym.Env[str, str]]
 BATCH = 64
-"""So many environments at most are stepped by one call, and over HTTP by one request."""
+"""The maximum number of environments that one call steps, over HTTP one request."""
 _KINDS = {"python": "worker", "java": "java", "node": "driver"}
 
 
@@ -87,7 +87,7 @@ class Meter:
 
 
 class Spent:
-    """What was used up since it was made."""
+    """Resources used since construction."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter, self._cpu = meter, meter.cpu()
@@ -107,7 +107,7 @@ def add(sums: Parts, more: Parts) -> None:
 
 @contextlib.contextmanager
 def opened(order: Order) -> Iterator[tuple[MakeEnv, psutil.Process | None]]:
-    """How to make an environment where the order wants it, and the server if there is one."""
+    """Yield a function that makes the order's environment, and the server if there is one."""
     env_id, options = order["env"], order.get("options", {})
     if order["place"] == "served":
         with serving([env_id], tuple(order["flags"])) as (server, url):
@@ -231,7 +231,7 @@ def per(sums: Parts, count: int) -> Parts:
 
 
 def one_more(crowd: Crowd, meter: Meter) -> Parts:
-    """What it takes to make and reset one more environment, beside those that are open."""
+    """The cost of creating and resetting one more environment."""
     spent = Spent(meter)
     [(envs, scripts)] = crowd.grow(crowd.size + 1)
     crowd.reset(envs, scripts)
@@ -293,7 +293,7 @@ class Slow:
 
 
 def play(order: Order) -> dict[str, Any]:
-    """Play whole episodes by `play_many_text`, so many at a time, with a model that takes its time."""
+    """Run whole episodes by `play_many_text` with a bounded concurrency and a model with latency."""
     scripts, rng = {script["task"]: script for script in order["scripts"]}, random.Random(0)
     chosen = [order["scripts"][number % len(order["scripts"])] for number in range(order["episodes"])]
     specs = [EpisodeSpec(task=script["task"], seed=script["seed"]) for script in chosen]

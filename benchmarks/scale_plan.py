@@ -1,9 +1,9 @@
-"""How many cores and how much memory environments need, from the figures of `benchmarks.scale`.
+"""Compute the cores and the memory that environments need, from the figures of `benchmarks.scale`.
 
-An episode of T turns takes `reset + T * (L + step)` seconds, where L is how long the model takes to answer. At R
-episodes a second, R times that are open at a time (Little's law), and R times the CPU time of an episode are the cores
-that are busy. Episodes live in processes that carry so many each, with all that these own (a Java machine, a browser).
-There are as many as have room for the episodes, and enough of them that none has more to do than one core can.
+An episode of T turns takes `reset + T * (L + step)` seconds, where L is the model's time per answer. At R episodes per
+second, R times this duration is the number of open episodes (Little's law), and R times the CPU time of an episode is
+the number of busy cores. Episodes run in processes with a fixed capacity and their own children (a Java process, a
+browser). The number of processes is the smallest that holds all episodes and loads no process with more than one core.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SECONDS = {"day": 86_400, "hour": 3_600, "second": 1}
 
 
 class Cost(NamedTuple):
-    """What a scenario costs in a place. CPU in seconds, memory in MiB."""
+    """Cost of a scenario at a location. CPU in seconds, memory in MiB."""
 
     scenario: str
     place: str
     turns: Mapping[str, float]
-    """How long episodes are, by the name of the case."""
+    """Episode lengths in turns, by case."""
     reset: float
     step: float
     busiest_reset: float
@@ -34,24 +34,24 @@ class Cost(NamedTuple):
     """The part that one process does which does one thing at a time."""
     wait_reset: float
     wait_step: float
-    """What an episode waits for: CPU of all sides, as a machine takes for it that has a core to spare."""
+    """Seconds that an episode waits for the environment, on a machine with an idle core."""
     fixed: float
     """Of a process, without episodes."""
     episode: float
     together: int
-    """How many episodes a process carries, as measured."""
+    """The measured number of episodes per process."""
 
     def cpu(self, turns: float) -> float:
         """CPU seconds of an episode."""
         return self.reset + turns * self.step
 
     def seconds(self, turns: float, turn_seconds: float) -> float:
-        """How long an episode takes, if answers take so long."""
+        """Seconds of an episode, given the seconds per answer."""
         return self.wait_reset + turns * (turn_seconds + self.wait_step)
 
 
 class Need(NamedTuple):
-    """What a load needs: episodes open at a time, busy cores, processes, GiB; and answers a second of the model."""
+    """Needs of a load: concurrent episodes, busy cores, processes, GiB, and the model's answers per second."""
 
     parallel: float
     cores: float
@@ -61,7 +61,7 @@ class Need(NamedTuple):
 
 
 def need(cost: Cost, rate: float, turns: float, turn_seconds: float) -> Need:
-    """What `rate` episodes a second need, of `turns` turns whose answers take `turn_seconds` each."""
+    """The needs of `rate` episodes per second with `turns` turns whose answers take `turn_seconds` each."""
     parallel = rate * cost.seconds(turns, turn_seconds)
     cores = rate * cost.cpu(turns)
     busiest = rate * (cost.busiest_reset + turns * cost.busiest_step)
@@ -101,7 +101,7 @@ def costs(result: Mapping[str, Any]) -> list[Cost]:
 
 
 def plan_table(known: Sequence[Cost], amount: str, turn_seconds: float, turns: float | None) -> Table:
-    """What a load needs, for each scenario and place, as if it were played there alone."""
+    """The needs of a load, per scenario and location, each on its own."""
     check(turn_seconds, turns)
     title = f"{amount}, answers take {turn_seconds:g} s"
     table = Table("scenario", "where", title=title)

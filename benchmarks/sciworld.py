@@ -1,13 +1,12 @@
-"""How much does SciWorld take, next to the package `scienceworld` in the same run?
+"""Measure SciWorld, with the package `scienceworld` as the baseline in the same run.
 
     python -m benchmarks.sciworld [--out benchmarks/results/sciworld.json] [--repeats 2] [--soak] [--quick]
 
-Both play the same gold paths of eight tasks, each with a Java machine of its own: ours with our options, the other
-package's `ScienceWorldEnv` with its default ones. They take turns at every task, so that a busy machine is as unfair to
-one as to the other. Some that is not counted comes first, for Java compiles what it runs often. CPU is that of
-Python and of the Java machine together, with all their threads. Memory is the machine's resident memory and what this
-process grew by. `--soak` also plays 2,000 short episodes of all thirty tasks, drawn and acted at random, which takes
-minutes. `--quick` only shows that everything runs: its figures say nothing.
+Both sides run the same gold paths of eight tasks, each with its own Java process: ours with our options, the baseline's
+`ScienceWorldEnv` with its defaults. They alternate at every task, so that load on the computer affects both equally. An
+uncounted warm-up comes first, since Java compiles frequent code. CPU is that of Python and Java together, with all
+threads. Memory is the resident memory of Java plus the growth of this process. `--soak` also plays 2,000 short random
+episodes of all thirty tasks, which takes minutes. `--quick` is a smoke run: its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ CPU_TARGET, WALL_TARGET, MEMORY_TARGET = 6.0, 4.0, 700.0
 """Times less than the other package's; times faster; MB of `TOGETHER` environments."""
 TOGETHER = 8
 WARM_UP = 15
-"""How many commands of each task the other package plays first. We play all, which is still less work for Java."""
+"""Warm-up commands per task for the baseline. Ours runs all commands, which is still less work for Java."""
 COMMANDS = 10
-"""How many an episode of the soak has."""
+"""Commands per episode of the soak test."""
 Paths = Mapping[str, Sequence[str]]
 Samples = dict[str, list[float]]
 Round = dict[str, dict[str, float]]
@@ -61,13 +60,13 @@ Round = dict[str, dict[str, float]]
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """The extent of the measurement."""
 
     tasks: int = 8
     commands: int | None = None
-    """At most so many of each gold path."""
+    """Maximum commands of each gold path."""
     starts: int = 3
-    """How often a machine is started cold."""
+    """Number of cold starts of a Java process."""
     runners: int = 32
     lane_steps: int = 50
     episodes: int = 2000
@@ -77,7 +76,7 @@ QUICK = Sizes(tasks=2, commands=3, starts=1, runners=9, lane_steps=2, episodes=8
 
 
 class Usage(NamedTuple):
-    """What has been used up, in seconds."""
+    """CPU seconds used."""
 
     wall: float
     python: float
@@ -220,7 +219,7 @@ def play(envs: TextVectorEnv, tasks: Sequence[str], paths: Paths, steps: int) ->
 
 
 def plan(path: Sequence[str], steps: int) -> Iterator[str]:
-    """So many commands of a path, over and over; "" is a reset."""
+    """`count` commands of a path, repeated; "" is a reset."""
     for step in range(steps):
         if step and step % len(path) == 0:
             yield ""

@@ -1,4 +1,4 @@
-"""How much of SciWorld does its oracle solve?
+"""Measure the share of SciWorld that its oracle solves.
 
     python -m benchmarks.sciworld_oracle [--variations 10] [--tasks boil ...] [--simplifications easy] [--out FILE.json]
 

@@ -1,14 +1,14 @@
-"""How much do a search, a request and a turn cost, next to other engines and Search-R1's shape of server?
+"""Measure a search, a request and a turn, with other engines and a server like Search-R1's as baselines.
 
     python -m benchmarks.search [--out benchmarks/results/search.json] [--repeats 3]
 
-Everything is over the embedded corpus and its test questions, of which each asks once, word for word; `top_k` is 3.
-Figures are per second of CPU on one core, medians of several repeats in which the sides take turns. Next to ours: bm25s
-as its documentation uses it (numpy, one field), SQLite's FTS5 (stemmed, title and text as fields), and a server in the
-shape of Search-R1's (FastAPI, pydantic, one endpoint in a thread pool) over the same engines. A server's figure is the
-CPU of its process alone. Getting ready is from `gym.make` to the reply to the first search, in fresh processes with an
-empty cache folder and a filled one, after `import gymnasium, agentgym_envs`. Steps are those of episodes of five turns
-(four searches and an answer), resets included.
+All measurements use the embedded corpus and its test questions, each as one query, verbatim; `top_k` is 3. Figures are
+per second of CPU on one core, medians of several repeats in which the sides alternate. Baselines: bm25s as in its
+documentation (numpy, one field), SQLite's FTS5 (stemmed, title and text as fields), and a server built like Search-R1's
+(FastAPI, pydantic, one endpoint in a thread pool) over the same engines. A server's figure is the CPU of its process
+alone. Start-up is the time from `gym.make` to the reply to the first search, in fresh processes with an empty and with
+a filled cache folder, after `import gymnasium, agentgym_envs`. Steps are those of episodes of five turns (four searches
+and an answer), resets included.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from benchmarks.serving import Served, serving
 TOP_K = 3
 QUESTIONS = 1_100
 SLOW = 150
-"""How many queries the engines get that take milliseconds."""
+"""Number of queries for engines that take milliseconds."""
 BATCH = 64
 AT_LEAST = {
     "search: tantivy": 1_500.0,

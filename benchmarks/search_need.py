@@ -1,14 +1,14 @@
-"""Do the embedded questions need searching, and does searching suffice?
+"""Test that the embedded questions need searching, and that searching suffices.
 
     python -m benchmarks.search_need [--count 300] [--out benchmarks/results/search-need.json]
 
 For test questions of each kind, with the default engine and the three best passages:
 - the question itself as the only query: is the first gold passage found, are all of them;
-- "one search": what a perfect reader answers after that one query. If all gold passages are there it answers right,
-  else it reads what is asked for off the best page that could tell it;
-- "oracle": one query for each hop: are all gold passages found, and does the environment pay for its answer;
-- "guess": the answer that is most frequent among the questions of train about the same attribute;
-- "test guess": the same for one who knows the answers of test, but not which question is which.
+- "one search": the answer of a perfect reader after that one query. It is right if all gold passages are found;
+  otherwise the reader takes the value from the best page that has one;
+- "oracle": one query per hop: are all gold passages found, and does the environment reward its answer;
+- "guess": the most frequent answer among the train questions about the same attribute;
+- "test guess": the same with the answers of the test questions.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Reader:
         self.facts = facts
 
     def answer(self, task: Task, hits: Sequence[Hit]) -> str:
-        """What one search for the question lets it answer."""
+        """The answer after one search for the question."""
         found = [hit.passage.id for hit in hits]
         if set(task.data["passages"]) <= set(found):
             return str(task.data["answers"][0])
         return next((told for id in found if (told := self.read(task, id))), "")
 
     def read(self, task: Task, id: str) -> str:
-        """What a page tells of what is asked for, if anything."""
+        """The value on a page that the question asks for, if any."""
         form, _, attribute = table_of(task.group).at(int(task.id.rpartition("/")[2]))
         if task.group in ON_NO_PAGE:
             return ""
@@ -116,7 +116,7 @@ def measure_kind(questions: EmbeddedQuestions, kind: str, count: int, reader: Re
 
 
 def play(env: Any, task: Task) -> bool:
-    """Whether the oracle's commands solve a task."""
+    """True if the oracle's commands solve a task."""
     env.reset(options={"task": task.id})
     info: dict[str, Any] = {"success": False}
     for command in env.unwrapped.oracle():

@@ -1,4 +1,4 @@
-"""What does an index of a million passages cost, to make and to search?
+"""Measure building and searching an index of a million passages.
 
     python -m benchmarks.search_scale [--passages 1000000] [--engine tantivy] [--folder DIR] [--out FILE.json]
 

@@ -1,4 +1,4 @@
-"""What does a step over HTTP cost, next to OpenEnv's own server and client in the same run?
+"""Measure a step over HTTP, with OpenEnv's own server and client as the baseline in the same run.
 
     python -m benchmarks.serving [--out FILE.json] [--repeats 5]
 
@@ -83,7 +83,7 @@ def measure(repeats: int) -> dict[str, Any]:
     importlib.import_module("openenv.core.generic_client")
     gc.collect()
     gc.freeze()  # half a million objects come with that import, and no collection should walk them in our half
-    for _ in range(repeats):  # one server at a time: the other would share the cores even when nobody asks it
+    for _ in range(repeats):  # one server at a time: an idle one would still share the cores
         with serving(SERVE_OPENENV) as theirs:
             asyncio.run(measure_openenv(theirs, note))
         with serving(SERVE) as ours:
@@ -183,7 +183,7 @@ def measure_batch(server: Served, size: int, note: Note, steps: int = 12_800) ->
 
 
 def measure_load(server: Served, note: Note, rounds: int = 10) -> None:
-    """Many sessions from many clients (threads with a connection each), of which a bounded number asks at a time."""
+    """Many sessions from many clients (threads with a connection each), with bounded concurrency."""
     bound = threading.Semaphore(IN_FLIGHT)
     with ThreadPoolExecutor(CLIENTS) as threads:
         envs = list(threads.map(lambda seed: begun(server.url, seed), range(SESSIONS)))
@@ -251,7 +251,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def peer_of(name: str) -> str:
-    """The figure of OpenEnv that stands beside one of ours: it has no batches, only sessions side by side."""
+    """OpenEnv's figure that corresponds to one of ours: it has no batches, only concurrent sessions."""
     return OPENENV + name.replace("batch 16:", "16 sessions:")
 
 

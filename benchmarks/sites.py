@@ -28,14 +28,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import agentgym_envs
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.registration import register_all
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.env import WebArenaEnv, next_command
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
 from agentgym_envs.webarena.sites.framework.site import HOSTS
-from agentgym_envs.webarena.sites.world import opened, world
+from agentgym_envs.webarena.sites.world import open_image, world
 from agentgym_envs.webarena.tasks.table import load
 from benchmarks.common import machine
 
@@ -128,7 +128,7 @@ def restore_figures(repeats: int) -> dict[str, Any]:
         file = Path(folder) / "world.db"
         with sqlite3.connect(file) as stored:
             place.database.backup(stored)
-        ways = {"image": lambda: opened(place.image), "backup": lambda: backed_up(place.database)}
+        ways = {"image": lambda: open_image(place.image), "backup": lambda: backed_up(place.database)}
         ways["file"] = lambda: copied(file)
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(repeats):
@@ -153,7 +153,7 @@ def copied(file: Path) -> sqlite3.Connection:
 
 
 def wall_ms(restore: Callable[[], sqlite3.Connection]) -> float:
-    """How long a restoration takes."""
+    """Seconds per restore."""
     began = time.perf_counter()
     made = restore()
     taken = 1e3 * (time.perf_counter() - began)
@@ -190,7 +190,7 @@ def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
 
 
 async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list[int], at_once: int) -> None:
-    """Several environments, each of which takes the next task until there are no more."""
+    """Several environments that take the next task until none is left."""
 
     async def player() -> None:
         env = WebArenaEnv(split=None)
@@ -205,7 +205,7 @@ async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list
 
 
 async def solve(env: WebArenaEnv, task: Task) -> tuple[str, int]:
-    """Why a task was not solved by its oracle ("" if it was), and how many actions that took."""
+    """The reason why the oracle failed ("" on success), and the number of actions."""
     _, info = await env.areset(options={"task": task.id})
     try:
         while info["stop_reason"] is None:
@@ -239,7 +239,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     parser.add_argument("--episodes", type=int, default=100, help="how many tasks the oracles play (default: 100)")
@@ -247,7 +247,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"episodes at a time (default: {AT_ONCE})")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
-    agentgym_envs.register_all()
+    register_all()
     pages, repeats = (4, 2) if arguments.quick else (60, 15)
     count = 2 if arguments.quick else arguments.soak or arguments.episodes
     result = {

@@ -1,8 +1,8 @@
-"""Does a server that is treated badly for a long time stay small, right and clean?
+"""Soak test: a server under misbehaving clients must stay correct, small and clean.
 
     python -m benchmarks.soak [--env ID ...] [--episodes 50000] [--isolated-env ID ...] [--isolated-episodes 5000]
 
-Two parts, each with a server of its own (`agentgym serve`): in the first the environments live in the server's process,
+Two parts, each with its own server (`agentgym serve`): in the first the environments live in the server's process,
 in the second in worker processes (`--isolate`). Seven kinds of clients play at the same time, each a process:
 
     batches    32 environments behind `make_vec`, one request for many steps
@@ -14,11 +14,11 @@ in the second in worker processes (`--isolate`). Seven kinds of clients play at 
     vanishes   cuts its connection in the middle of a request, and leaves its session behind
     hangs      sends half a request, and keeps its sessions without using them for longer than they are kept
 
-Every episode is one that was played here before, so every reply is compared with what it must be. At the end the
-turns that the server told of must be the steps that were asked for, each counted once; no session may be left; and the
-memory of the server (with its workers) may not have grown by more than 5 % since the first fifth.
+Every episode was played locally before, so every reply is compared with the expected one. At the end the turns reported
+by the server must equal the requested steps, each counted once; no session may be left; and the memory of the server
+(with its workers) may not have grown by more than 5 % since the first fifth.
 
-SciWorld needs `--idle-seconds 30`: while its Java machines start, sessions wait for longer than ten seconds.
+SciWorld needs `--idle-seconds 30`: while its Java processes start, sessions wait for longer than ten seconds.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SHARES = {
 
 
 class Part(NamedTuple):
-    """What one server is to go through."""
+    """Load on one server."""
 
     name: str
     envs: list[str]

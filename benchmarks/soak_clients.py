@@ -41,23 +41,23 @@ class Script(NamedTuple):
 
 
 class Ledger:
-    """What a client asked and was told. Parts of it are sent to the parent now and then."""
+    """Requests and replies of a client. Parts are sent to the parent periodically."""
 
     def __init__(self, outbox: Any, idle_seconds: float) -> None:
-        """`idle_seconds` is how long the server keeps sessions that nobody uses."""
+        """`idle_seconds` is the time after which the server closes unused sessions."""
         self.idle_seconds = idle_seconds
         self._outbox, self._sent = outbox, time.monotonic()
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
 
     def episode(self, steps: int, told: int, **events: int) -> None:
-        """An episode of which the server told `told` turns when `steps` different steps had been asked."""
+        """Record an episode for which the server reported `told` turns after `steps` different steps."""
         self.counts.update({"episodes": 1, "steps": steps, "told": told, **events})
         if time.monotonic() - self._sent > 0.2:
             self.send()
 
     def check(self, script: Script, step: int, reply: Sequence[Any]) -> None:
-        """Compare a reply with what it must be; step -1 is the reset, of which only the observation is told."""
+        """Compare a reply with the expected one; step -1 is the reset, which has only an observation."""
         wanted = [script.first] if step < 0 else script.replies[step]
         if list(reply) != wanted:
             self.wrong.append(
@@ -86,7 +86,7 @@ class Raw:
     def open(self, env_id: str) -> str:
         """A session; waits while the server is full."""
         while True:
-            reply = self.http.post("/v1/sessions", json={"env": env_id})
+            reply = self.http.post("/v2/sessions", json={"env": env_id})
             if reply.status_code != 429:
                 break
             self.ledger.counts["full"] += 1
@@ -97,10 +97,10 @@ class Raw:
     def ask(self, session: str, body: dict[str, Any], **options: Any) -> httpx.Response:
         """Reset, or a step if the body has an action."""
         method = "step" if "action" in body else "reset"
-        return self.http.post(f"/v1/sessions/{session}/{method}", json=body, **options)
+        return self.http.post(f"/v2/sessions/{session}/{method}", json=body, **options)
 
     def play(self, session: str, script: Script, steps: int) -> int:
-        """Reset and take so many steps of a script; returns the turns told."""
+        """Reset and run `count` steps of a script; return the reported turns."""
         for step in range(-1, steps):
             reply = self.ask(session, body_of(script, step))
             self.ledger.expect(reply.status_code, 200)
@@ -116,7 +116,7 @@ def body_of(script: Script, step: int) -> dict[str, Any]:
 
 
 def shape(reply: dict[str, Any], step: int) -> list[Any]:
-    """What is compared of a reply."""
+    """The compared part of a reply."""
     if step < 0:
         return [reply["observation"]]
     told = [reply[name] for name in ("observation", "reward", "terminated", "truncated")]
@@ -190,7 +190,7 @@ def retries(url: str, scripts: list[Script], count: int, rng: random.Random, led
             reply = way(raw, other, session, body_of(script, step))
             ledger.expect(reply.status_code, 200)
             ledger.check(script, step, shape(reply.json(), step))
-        raw.http.delete(f"/v1/sessions/{session}")
+        raw.http.delete(f"/v2/sessions/{session}")
         ledger.episode(len(script.actions), reply.json()["info"]["turn"])
 
 
@@ -240,7 +240,7 @@ def closers(url: str, scripts: list[Script], count: int, rng: random.Random, led
         steps = rng.randint(0, len(script.actions))
         told = raw.play(session, script, steps)
         for _ in range(rng.randint(2, 3)):
-            ledger.expect(raw.http.delete(f"/v1/sessions/{session}").status_code, 204)
+            ledger.expect(raw.http.delete(f"/v2/sessions/{session}").status_code, 204)
         ledger.expect(raw.ask(session, {"action": "after the end"}).status_code, 404)
         ledger.episode(steps, told, closed_again=1)
 
@@ -276,17 +276,17 @@ def play_until_killed(url: str, session: str, script: Script, counters: mmap.mma
 def look_after(raw: Raw, session: str, script: Script, counters: mmap.mmap, rng: random.Random) -> None:
     """Whatever the dead client had asked was carried out once or not at all; asking again makes it once."""
     asked, answered = struct.unpack_from("ii", counters, 0)
-    told = raw.http.get(f"/v1/sessions/{session}").json()
+    told = raw.http.get(f"/v2/sessions/{session}").json()
     if not answered <= told["seq"] <= asked:
         raw.ledger.wrong.append(f"{told['seq']} calls were carried out of {asked} asked and {answered} answered")
     if rng.random() < 0.3:
         raw.ledger.episode(max(told["seq"] - 1, 0), told["turn"], killed=1, given_up=1)
-        return  # nobody closes this session
+        return  # the session stays open on purpose
     for step in range(asked - 2, len(script.actions)):
         reply = raw.ask(session, body_of(script, step))
         raw.ledger.expect(reply.status_code, 200)
         raw.ledger.check(script, step, shape(reply.json(), step))
-    raw.http.delete(f"/v1/sessions/{session}")
+    raw.http.delete(f"/v2/sessions/{session}")
     raw.ledger.episode(len(script.actions), reply.json()["info"]["turn"], killed=1)
 
 
@@ -325,7 +325,7 @@ def half_sent(url: str, session: str, body: dict[str, Any], share: float) -> Ite
     """A connection on which that share of a request was sent."""
     method = "step" if "action" in body else "reset"
     content = json.dumps(body)
-    head = f"POST /v1/sessions/{session}/{method} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    head = f"POST /v2/sessions/{session}/{method} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
     address = urlsplit(url)
     with socket.create_connection((address.hostname, address.port)) as connection:
         connection.sendall(f"{head}{content}".encode()[: int(share * len(head + content))])
@@ -336,7 +336,7 @@ CLIENTS = {f.__name__: f for f in (batches, steady, retries, closers, crashes, v
 
 
 def client(name: str, url: str, scripts: list[Script], count: int, outbox: Any, idle_seconds: float) -> None:
-    """A client process: plays so many episodes, tells of them, and says its name when it has ended."""
+    """A client process: plays `count` episodes, reports them, and sends its name at the end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ledger = Ledger(outbox, idle_seconds)
     try:
@@ -348,7 +348,7 @@ def client(name: str, url: str, scripts: list[Script], count: int, outbox: Any, 
 
 
 def make_scripts(env_ids: Sequence[str], count: int = 48) -> list[Script]:
-    """Episodes played here: the oracle's, or some random commands, with an action before them that is none."""
+    """Local episodes: the oracle's or random commands, after one invalid action."""
     scripts = []
     for env_id in env_ids:
         env = gym.make(env_id, split=None)

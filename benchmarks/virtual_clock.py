@@ -1,8 +1,7 @@
-"""An event loop whose clock does not wait: where nothing is left to do until some time, it is that time.
+"""An event loop with a virtual clock: when nothing is left to do until some time, the clock jumps to that time.
 
-What sleeps and waits in asyncio runs unchanged on it, in the same order as on a clock that ticks, and the times that it
-tells are those of a machine on which nothing but sleeping takes time. Threads and sockets do not know of it: they may
-be used while no timer runs, as for opening and closing.
+Code that sleeps and waits in asyncio runs unchanged, in the same order as in real time, as on a machine on which only
+sleeping takes time. Threads and sockets do not use the virtual clock: use them only while no timer runs.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""How fast is the browser engine, next to BrowserGym in the same run, and how much does it take?
+"""Measure time and memory of the browser engine, with BrowserGym as the baseline in the same run.
 
     pip install --no-deps browsergym-core==0.14.3; pip install pyparsing lxml beautifulsoup4 pillow mcp
     python -m benchmarks.web [--out benchmarks/results/web.json] [--repeats 20] [--soak] [--quick]
 
-Both look at the same pages of a shop on this machine, in Chromium, and take turns, so that a busy machine is as unfair
-to one as to the other. A step is a click on a link to another page of about 400 elements, until that page has been told
-as text. BrowserGym runs as its WebArena package has it (`slow_mo=1000`) and without that (`slow_mo=0`); its half second
-before each observation is its default in both. Its own pinned Playwright is older than ours, which it runs with here.
+Both sides use the same pages of a local shop in Chromium, and alternate, so that load on the computer affects both
+equally. A step is a click on a link to another page of about 400 elements, until the text observation of that page is
+ready. BrowserGym runs with the setting of its WebArena package (`slow_mo=1000`) and without it (`slow_mo=0`); its
+default wait of half a second before each observation is kept in both. It pins an older Playwright; here it runs with
+ours.
 
-`--soak` also plays MiniWoB's oracles for 1,000 steps and 2,000 short episodes, which takes ten minutes. `--quick` only
-shows that everything runs: its figures say nothing. Memory is the proportional share (PSS) of Chromium and of
+`--soak` also plays MiniWoB's oracles for 1,000 steps and 2,000 short episodes, which takes ten minutes. `--quick` is a
+smoke run: its figures mean nothing. Memory is the proportional share (PSS) of Chromium and of
 Playwright's driver.
 """
 
@@ -32,13 +33,14 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-import agentgym_envs
 from agentgym_envs.core import text_env
+from agentgym_envs.registration import register_all
 from agentgym_envs.webarena.actions import Click
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import JsBackend
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.pool import shut_down
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.view import elements
 from benchmarks.common import machine
 from benchmarks.web_pages import CATEGORIES, HOST, SIZES, ShopEnv, address, browser_options
@@ -52,7 +54,7 @@ RESET_TARGET, MEMORY_TARGET = 200.0, 1500.0
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """The extent of the measurement."""
 
     contexts: tuple[int, ...] = (1, 4, 16, 32)
     steps: int = 128
@@ -68,8 +70,8 @@ def measure(sizes: Sizes, repeats: int) -> dict[str, Any]:
     """Every figure but those of `measure_long`."""
     result = {
         "machine": machine(),
-        "observe": loop.wait_for(observe_figures(repeats)),
-        "contexts": [loop.wait_for(context_figures(count, sizes.steps)) for count in sizes.contexts],
+        "observe": loop.run(observe_figures(repeats)),
+        "contexts": [loop.run(context_figures(count, sizes.steps)) for count in sizes.contexts],
         "reset": reset_figures(repeats),
         "step": step_figures(repeats),  # last: BrowserGym's processes would count among ours
     }
@@ -78,30 +80,30 @@ def measure(sizes: Sizes, repeats: int) -> dict[str, Any]:
 
 
 def measure_long(sizes: Sizes) -> dict[str, Any]:
-    """What takes minutes: steps of oracles, and memory over many episodes."""
+    """Slow measurements: oracle steps, and memory over many episodes."""
     result = {"oracle": oracle_figures(sizes.oracle_steps), "soak": soak_figures(sizes.episodes)}
     shut_down()
     return result
 
 
-async def open_shop(products: int = SIZES[400]) -> Session:
+async def open_shop(products: int = SIZES[400]) -> BrowserSession:
     """A session on a page of the shop, looked at."""
-    session = await Session.open(SessionOptions(browser_options()), JsBackend())
-    await session.goto(f"http://{HOST}/shop?n={products}")
-    await session.look()
+    session = await BrowserSession.open(SessionOptions(browser_options()), JsBackend())
+    await goto(session, f"http://{HOST}/shop?n={products}")
+    await session.observe()
     return session
 
 
 async def observe_figures(repeats: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds to tell a page: one that was told before, and one that has just been loaded."""
+    """Milliseconds to render a page as text: one rendered before, and one just loaded."""
     figures = {}
     for size, products in SIZES.items():
         session = await open_shop(products)
         again, fresh = [], []
         for _ in range(repeats):
-            again.append(await timed(session.look()))
-            await session.goto(f"http://{HOST}/shop?n={products}")
-            fresh.append(await timed(session.look()))
+            again.append(await timed(session.observe()))
+            await goto(session, f"http://{HOST}/shop?n={products}")
+            fresh.append(await timed(session.observe()))
         count = await session.evaluate("document.querySelectorAll('*').length")
         await session.close()
         figures[str(size)] = {"elements": count, "again": in_ms(again), "fresh": in_ms(fresh)}
@@ -147,20 +149,20 @@ class OurSide:
     """A session of ours, stepped from a synchronous program."""
 
     def __init__(self) -> None:
-        self.session = loop.wait_for(open_shop())
+        self.session = loop.run(open_shop())
 
     def step(self, turn: int) -> None:
         """Click a category and look."""
-        loop.wait_for(click_category(self.session, turn))
+        loop.run(click_category(self.session, turn))
 
 
-async def click_category(session: Session, turn: int) -> None:
+async def click_category(session: BrowserSession, turn: int) -> None:
     """One step."""
     name = f"Category {turn % CATEGORIES}"
     target = next(e.id for e in elements(session.view.tree) if e.role == "link" and e.name == name)
     assert target is not None
-    await session.act(Click(target))
-    await session.look()
+    await execute(session, Click(target))
+    await session.observe()
 
 
 class BrowserGymSide:
@@ -194,7 +196,7 @@ class BrowserGymSide:
 
 
 class NoChat:
-    """Stands in for BrowserGym's chat window, for which it opens a second browser."""
+    """Replaces BrowserGym's chat window, which would open a second browser."""
 
     def __init__(self, **_: Any) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -228,11 +230,11 @@ def reset_figures(repeats: int) -> dict[str, Any]:
 
 
 async def context_figures(count: int, steps: int) -> dict[str, float]:
-    """Steps a second of so many contexts side by side, milliseconds a step, and megabytes."""
+    """Steps per second, milliseconds per step and megabytes for a number of concurrent contexts."""
     sessions = await asyncio.gather(*(open_shop() for _ in range(count)))
     taken: list[float] = []
 
-    async def play(session: Session) -> None:
+    async def play(session: BrowserSession) -> None:
         for turn in range(max(1, steps // count)):
             taken.append(await timed(click_category(session, turn)))
 
@@ -256,12 +258,12 @@ def helpers() -> list[psutil.Process]:
 
 
 def megabytes() -> float:
-    """What they take together."""
+    """Memory of all together."""
     return over_helpers(lambda process: process.memory_full_info().pss / 2**20)
 
 
 def cpu_seconds() -> float:
-    """What they and this process have used."""
+    """CPU time of the processes and this one."""
     own = psutil.Process().cpu_times()
     return over_helpers(lambda process: sum(process.cpu_times()[:2])) + own.user + own.system
 
@@ -276,7 +278,7 @@ def over_helpers(ask: Callable[[psutil.Process], float]) -> float:
 
 
 def oracle_figures(steps: int) -> dict[str, Any]:
-    """MiniWoB's oracles, task after task, until so many steps are taken: every episode must end in success."""
+    """Run MiniWoB's oracles over tasks for `steps` steps: every episode must succeed."""
     failures: list[str] = []
     done = episodes = seed = 0
     with gym.make("AgentGym/MiniWoB-v0") as made:
@@ -323,7 +325,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def observe_table(figures: dict[str, dict[str, Any]]) -> Table:
-    """What telling a page takes."""
+    """The cost of rendering a page as text."""
     table = Table("elements", "told again, ms", "just loaded, ms", "target", title="Observation")
     for size, row in figures.items():
         target = OBSERVE_TARGETS.get(int(size))
@@ -360,14 +362,14 @@ def context_table(rows: list[dict[str, float]]) -> Table:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     parser.add_argument("--repeats", type=int, default=20, help="how often a step is measured (default: 20)")
     parser.add_argument("--soak", action="store_true", help="also play for ten minutes")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
-    agentgym_envs.register_all()
+    register_all()
     sizes, repeats = (QUICK, 2) if arguments.quick else (Sizes(), arguments.repeats)
     long = measure_long(sizes) if arguments.soak else {}  # first: BrowserGym leaves processes behind
     result = measure(sizes, repeats) | long

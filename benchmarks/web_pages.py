@@ -10,15 +10,16 @@ import numpy as np
 
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session
+from agentgym_envs.webarena.browser.session import BrowserSession
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict
 
 HOST = "shop.test"
 SIZES = {145: 7, 400: 27, 1700: 127}
-"""How many products make a page of about so many elements."""
+"""The number of products for a page of about `elements` elements."""
 CATEGORIES = 12
 _STYLE = "<style>.grid{display:grid;grid-template-columns:repeat(4,1fr)}li{list-style:none}</style>"
 _OPTIONS = "<option>Position</option><option>Price</option><option selected>Name</option>"
@@ -27,7 +28,7 @@ _BUTTON = "<button>Add to cart</button>"
 
 
 def page(products: int, about: str = "") -> str:
-    """A page of a catalogue: a search, categories, a form and so many products, each with links and buttons."""
+    """A catalogue page: a search, categories, a form, and products with links and buttons."""
     categories = "".join(f'<li><a href="/shop?n={products}&c={i}">Category {i}</a></li>' for i in range(CATEGORIES))
     search = "<form role=search><label for=q>Search</label><input id=q name=q><button>Go</button></form>"
     filters = f"<label for=sort>Sort by</label><select id=sort>{_OPTIONS}</select>{_IN_STOCK}"
@@ -53,7 +54,7 @@ def product(number: int) -> str:
 
 
 async def shop(scope: Any, receive: Any, send: Any) -> None:
-    """Every address is a page of the catalogue; its query says of which size."""
+    """Every address is a catalogue page; its query gives the size."""
     query = parse_qs(scope["query_string"].decode())
     body = page(int(query.get("n", ["24"])[0]), query.get("c", [""])[0]).encode()
     headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(body)).encode())]
@@ -62,7 +63,7 @@ async def shop(scope: Any, receive: Any, send: Any) -> None:
 
 
 def address() -> str:
-    """Where the shop is, "127.0.0.1:<port>"; also under that name, for browsers that know no other."""
+    """The address of the shop, "127.0.0.1:<port>"."""
     sites = local_sites()
     for host in (HOST, "127.0.0.1"):
         sites.mount(host, shop)
@@ -82,9 +83,9 @@ class ShopEnv(WebEnv):
     def _browser_options(self) -> BrowserOptions:
         return browser_options()
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        await session.goto(f"http://{HOST}/shop?n={SIZES[400]}")
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
+        await goto(session, f"http://{HOST}/shop?n={SIZES[400]}")
         return task.goal
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         return Verdict(1.0)

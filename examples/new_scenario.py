@@ -1,10 +1,10 @@
-"""A scenario of one's own, whole: find the commit that broke a test, with as few builds as you can.
+"""A complete custom scenario: find the commit that broke a test, with as few builds as possible.
 
     agentgym play  examples.new_scenario:Tutorial/Bisect-v0
     agentgym solve examples.new_scenario:Tutorial/Bisect-v0 --task bisect/64/3
 
-Run from the root of the repository, so that Python finds the folder `examples`. docs/tutorials/new-scenario.md goes
-through it piece by piece.
+Run from the root of the repository, so that Python finds the folder `examples`. docs/tutorials/new-scenario.md explains
+how to write a scenario.
 """
 
 from __future__ import annotations
@@ -16,21 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_envs.core import TextEnv, Transition
-from agentgym_envs.errors import InvalidAction
-from agentgym_envs.registration import register
-from agentgym_envs.task import Task, TaskTable
+from agentgym_envs import InvalidAction, Task, TaskTable, TextEnv, Transition, register
 
 SIZES = (8, 64, 512)
 SYMPTOMS = ("test_login", "test_checkout", "test_unicode", "test_leap_year", "test_retry", "test_empty_file")
 VERBS = ("fix", "speed up", "tidy", "document", "rewrite", "simplify", "revert")
 THINGS = ("the parser", "the cache", "date handling", "logging", "the retry loop", "the tests", "the config reader")
 SHOWN = 64
-"""A longer log would fill a model's context; `log A B` shows the rest."""
+"""The maximum number of lines to show. `log A B` shows other parts of a longer log."""
 
 
 def make_tasks() -> list[Task]:
-    """Forty culprits a size, fewer if there are not so many commits; a culprit belongs to one split only."""
+    """Make up to forty culprits per size, each in one split only."""
     tasks = []
     for size in SIZES:
         culprits = random.Random(size).sample(range(1, size), min(40, size - 1))
@@ -46,9 +43,9 @@ def make_tasks() -> list[Task]:
 class BisectEnv(TextEnv):
     """Find the first bad commit.
 
-    The task says how many commits there are and which one is the culprit; the seed makes up hashes and messages, so
-    that one task is many histories and none can be learnt by heart. A right answer is worth 1 if it took no more
-    builds than a binary search may need, and that number over the builds otherwise. A wrong answer ends the episode.
+    The task sets the number of commits and the culprit. The seed determines hashes and messages, so that each task has
+    many histories that cannot be memorized. A correct answer is worth 1 if it took at most the builds of a binary
+    search, otherwise that number divided by the builds. A wrong answer ends the episode.
     """
 
     tasks = TaskTable("bisect", 1, make_tasks())
@@ -61,7 +58,7 @@ class BisectEnv(TextEnv):
     )
 
     def __init__(self, **options: Any) -> None:
-        """The options are those of `TextEnv`: grammar, split, groups, instructions, render_mode."""
+        """`options` are those of `TextEnv`: grammar, split, groups, instructions, render_mode."""
         super().__init__(**options)
         self._log: list[str] = []
         self._good, self._bad, self._builds, self._culprit = 0, 0, 0, 0
@@ -104,18 +101,18 @@ class BisectEnv(TextEnv):
         return Transition("Yes, that is the one.", needed / max(needed, self._builds), True, success=True)
 
     def _number(self, text: str) -> int:
-        """What the policy gets wrong is answered in text: that is what InvalidAction is for."""
+        """Parse a commit number. Raises InvalidAction, whose text is the reply to the policy."""
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1
         if not 0 <= number < len(self._log):
             raise InvalidAction(f"Commits have the numbers 0 to {len(self._log) - 1}, and {text[:20]} is none.")
         return number
 
     def _state(self) -> str:
-        """Equal texts mean equal states: what is known, whatever the way to it."""
+        """Equal texts mean equal states: the known range and the builds, independent of their order."""
         return f"{self._good} {self._bad} {self._builds}"
 
     def _plan(self) -> Sequence[str]:
-        """The plan of an honest search: it looks up what each build will tell, and nothing else."""
+        """Plan a binary search that uses only the results of its own builds."""
         return list(self._search(self._good, self._bad))
 
     def _search(self, good: int, bad: int) -> Iterator[str]:
@@ -129,9 +126,9 @@ class BisectEnv(TextEnv):
         return {"builds": self._builds, "commits": len(self._log)}
 
     def random_command(self, rng: random.Random) -> str:
-        """Guesses within what is known: the floor for every comparison."""
-        verb = "blame" if self._bad - self._good == 1 else rng.choice(("build", "build", "blame"))
-        return f"{verb} {rng.randint(self._good + 1, self._bad)}"
+        """Guess within the known range: the lower bound for comparisons."""
+        command = "blame" if self._bad - self._good == 1 else rng.choice(("build", "build", "blame"))
+        return f"{command} {rng.randint(self._good + 1, self._bad)}"
 
 
 register("Tutorial/Bisect-v0", "examples.new_scenario:BisectEnv")

@@ -1,9 +1,9 @@
 """Play an environment of this suite through OpenEnv's own client.
 
     agentgym serve textcraft --dialect openenv
-    python examples/openenv_client.py http://127.0.0.1:8000 [TASK]     then type actions, one a line
+    python examples/openenv_client.py http://127.0.0.1:8000 [TASK]     then type actions, one per line
 
-`TextEnvTool` has the shape that TRL's `GRPOTrainer(environment_factory=TextEnvTool)` asks for.
+`TextEnvTool` has the interface of TRL's `GRPOTrainer(environment_factory=TextEnvTool)`.
 """
 
 import sys
@@ -22,7 +22,7 @@ class TextEnvTool:
         self.reward, self.done = 0.0, False
 
     def reset(self, task: str | None = None, seed: int | None = None, **columns: Any) -> str:
-        """Begin an episode; what the environment says is added to the prompt."""
+        """Begin an episode. The observation is added to the prompt."""
         result = self.client.reset(task=task, seed=seed)
         self.reward, self.done = 0.0, result.done
         return str(result.observation["text"])
@@ -34,18 +34,18 @@ class TextEnvTool:
             action: What to do, for example: inventory
 
         Returns:
-            What the environment says to it.
+            The observation.
         """
         if self.done:
             return "The episode is over."
         result = self.client.step({"message": action})
-        self.reward += result.reward or 0.0  # rewards are gains: they add up to the score
+        self.reward += result.reward or 0.0  # rewards sum to the score
         self.done = result.done
         return str(result.observation["text"])
 
 
 def main() -> None:
-    """Take actions from the terminal."""
+    """Play with actions from the terminal."""
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     TextEnvTool.base_url, *task = sys.argv[1:]

@@ -6,8 +6,8 @@ r"""Any environment of this suite as an agent of OpenRLHF (written for 0.11.2).
 
 A line of craft.jsonl is {"input": "textcraft/3", "label": "{\"task\": \"textcraft/3\", \"seed\": 0}"}.
 
-OpenRLHF hands over text and encodes it itself. So the agent writes the markup of the chat template around every
-observation, and breaks up what looks like markup inside one: no page or reply can forge a turn.
+OpenRLHF takes text and encodes it itself. So the agent writes the markup of the chat template around every observation,
+and breaks up text that looks like markup inside one: no page or reply can forge a turn.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ def _any_of(texts: set[str]) -> re.Pattern[str]:
 
 
 class Markup:
-    """What the chat template of a tokenizer writes around messages, as text."""
+    """The text that a tokenizer's chat template writes around messages."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Raises TemplateError for a template that rewrites earlier turns."""
+        """Raises TemplateError for a template that changes earlier turns."""
         self.codec = ChatCodec(tokenizer)
         special = {*tokenizer.all_special_tokens, self.codec.turn_end}
         self.special = _any_of(special)
         self.added = _any_of({*special, *(token.content for token in tokenizer.added_tokens_decoder.values())})
 
     def plain(self, text: str) -> str:
-        """The text with a space in each token that is one by itself, which makes it ordinary text."""
+        """Insert a space into each special token of the text, which makes it ordinary text."""
         return self.added.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
 
     def prompt(self, instructions: str, observation: str) -> str:
-        """The conversation up to where the model begins to write."""
+        """The conversation up to the beginning of the model's answer."""
         messages = prompt_messages(self.plain(instructions), self.plain(observation))
         return self._text(self.codec.encode_prompt(messages))
 
     def between(self, answer: str, observation: str) -> str:
-        """What stands between an answer and the next: its end, where the model has not written it, and what it saw."""
+        """The text between two answers: the end token, if the model did not write it, and the observation."""
         end = "" if answer.endswith(self.codec.turn_end) else self.codec.turn_end
         return end + self._text(self.codec.encode_observation(self.plain(observation)))
 
     def command(self, answer: str) -> str:
-        """The answer without special tokens, of which OpenRLHF leaves the end token in it; a grammar's tags stay."""
+        """The answer without special tokens, such as the end token that OpenRLHF keeps. A grammar's tags stay."""
         return self.special.sub("", answer)
 
     def _text(self, ids: list[int]) -> str:
@@ -66,18 +66,18 @@ class Markup:
 
 
 class AgentInstance(AgentInstanceBase):
-    """One episode; OpenRLHF makes one for each prompt."""
+    """One episode. OpenRLHF makes an instance per prompt."""
 
     markup: Markup
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """The environment is named by the variables AGENTGYM_ENV, AGENTGYM_ENV_KWARGS (JSON), AGENTGYM_MAX_TURNS."""
+        """Read the variables AGENTGYM_ENV, AGENTGYM_ENV_KWARGS (JSON) and AGENTGYM_MAX_TURNS."""
         env_kwargs = json.loads(os.environ.get("AGENTGYM_ENV_KWARGS", "{}"))
         self.env = gym.make(os.environ.get("AGENTGYM_ENV", "AgentGym/TextCraft-v0"), **env_kwargs)
         self.max_turns = int(os.environ.get("AGENTGYM_MAX_TURNS", "30"))
 
     async def reset(self, states: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Begin the episode that the label names, as {"task": id, "seed": number}."""
+        """Begin the episode of the label, {"task": id, "seed": number}."""
         episode = json.loads(states["label"])
         options = {"seed": episode["seed"], "options": {"task": episode["task"]}}
         observation, info = await asyncio.to_thread(self.env.reset, **options)
@@ -92,7 +92,7 @@ class AgentInstance(AgentInstanceBase):
         _check(info)
         done = terminated or truncated or info["turn"] >= self.max_turns
         return {
-            "rewards": torch.tensor(reward),  # OpenRLHF adds them up
+            "rewards": torch.tensor(reward),  # OpenRLHF sums them
             "scores": info["score"],
             "environment_feedback": "" if done else self.markup.between(answer, observation),
             "done": done,
@@ -102,20 +102,20 @@ class AgentInstance(AgentInstanceBase):
 
 
 class AgentExecutor(MultiTurnAgentExecutor):
-    """What OpenRLHF loads from this file."""
+    """The class that OpenRLHF loads from this file."""
 
     def __init__(self) -> None:
-        """No arguments: OpenRLHF gives none."""
+        """Take no arguments, as OpenRLHF passes none."""
         super().__init__(AgentInstance)
 
     async def execute(self, *args: Any, hf_tokenizer: Any, **kwargs: Any) -> Any:
-        """Play one episode; the first one tells which tokenizer there is."""
+        """Play one episode; the first one provides the tokenizer."""
         if not hasattr(AgentInstance, "markup"):
             AgentInstance.markup = Markup(hf_tokenizer)
         return await super().execute(*args, hf_tokenizer=hf_tokenizer, **kwargs)
 
 
 def _check(info: dict[str, Any]) -> None:
-    """A machine that failed is no reward of 0. OpenRLHF cannot leave one episode out, so the run ends and says why."""
+    """Raise EnvError after a failure of the environment: OpenRLHF cannot leave out a single episode."""
     if info["stop_reason"] == "env_error":
         raise EnvError(info["error"])

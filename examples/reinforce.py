@@ -1,9 +1,9 @@
-"""REINFORCE in plain PyTorch on a BabyAI level, on the CPU, with nothing downloaded.
+"""REINFORCE in plain PyTorch on a BabyAI level, on the CPU, without downloads.
 
-    python examples/reinforce.py        some minutes on a free core; needs the extras babyai and trl
+    python examples/reinforce.py        a few minutes on a CPU core; needs the extras babyai and trl
 
-A model with random weights writes no valid command. So it first imitates a player that draws its commands at random:
-that teaches the language, and not the task. From there on it learns from reward alone.
+A model with random weights writes no valid command. So it first imitates a random player, which teaches the language
+but not the task. Then it learns only from reward.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ LIMITS = Limits(max_turns=2, max_turn_tokens=8)
 
 
 def step(model: Any, optimizer: Any, episodes: list[TokenTrajectory], advantages: torch.Tensor) -> None:
-    """One step up the policy gradient: answers that did better than the mean become likelier. All (B, T)."""
+    """Take one policy gradient step: answers with a positive advantage become more likely. Tensors are (B, T)."""
     rows = [torch.tensor(one.prompt_ids + one.ids) for one in episodes]
     masks = [torch.tensor([0] * len(one.prompt_ids) + one.assistant_mask) for one in episodes]
-    ids = pad_sequence(rows, batch_first=True)  # padding stands behind, where no token looks
+    ids = pad_sequence(rows, batch_first=True)  # padding is at the end, where no token attends to it
     mask = pad_sequence(masks, batch_first=True)[:, 1:]
     logits = model.train()(input_ids=ids).logits[:, :-1]
     logprobs = logits.log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0]
@@ -51,12 +51,12 @@ def step(model: Any, optimizer: Any, episodes: list[TokenTrajectory], advantages
     optimizer.step()
 
 
-def imitate_chance(model: Any, codec: ChatCodec, episodes: int) -> None:
-    """Learn to write commands, from random play on worlds of its own."""
-    chance = RandomPolicy(0)
+def imitate_random_play(model: Any, codec: ChatCodec, episodes: int) -> None:
+    """Learn to write commands from random play, in worlds that are not used later."""
+    random_policy = RandomPolicy(0)
     specs = [EpisodeSpec(seed=1_000_000 + seed) for seed in range(episodes)]
-    played = run_sync(play_many_text(specs, MAKE, lambda: chance, limits=LIMITS))
-    print(f"chance: score {sum(one.score for one in played) / len(played):.2f}")
+    played = run_sync(play_many_text(specs, MAKE, lambda: random_policy, limits=LIMITS))
+    print(f"random play: score {sum(one.score for one in played) / len(played):.2f}")
     data = [encode_trajectory(trajectory, codec) for trajectory in played]
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(5):
@@ -65,16 +65,16 @@ def imitate_chance(model: Any, codec: ChatCodec, episodes: int) -> None:
 
 
 def main() -> None:
-    """Imitate, then reinforce. Every step plays worlds it has never seen, and is scored before it learns from them."""
+    """Imitate, then reinforce. Every step plays new worlds, and prints the score before it learns from them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=80)
-    parser.add_argument("--batch", type=int, default=64, help="episodes of a step")
+    parser.add_argument("--batch", type=int, default=64, help="episodes per step")
     parser.add_argument("--warm", type=int, default=2048, help="episodes to imitate")
     args = parser.parse_args()
     torch.manual_seed(0)
     codec = ChatCodec(make_tokenizer(environment_corpus(MAKE, 300)))
     model = make_model(codec.tokenizer, hidden_size=96, layers=2)
-    imitate_chance(model, codec, args.warm)
+    imitate_random_play(model, codec, args.warm)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     for number in range(args.steps):
         specs = [EpisodeSpec(seed=seed) for seed in range(number * args.batch, (number + 1) * args.batch)]

@@ -1,4 +1,4 @@
-"""Draws docs/tutorials/scalinginter.png: the schedules of ScalingInter-RL, by the function that training reads.
+"""Draw docs/tutorials/scalinginter.png: the schedules of ScalingInter-RL, from the functions used in training.
 
 python examples/scalinginter_figure.py [OUT.png]        needs matplotlib
 """
@@ -26,7 +26,7 @@ PAPER = (
     ("WebArena", StepRounds((8, 12, 15), 80), "#7c3aed"),
     ("Search", StepRounds((5, 8, 10), 100), "#0f9d76"),
 )
-"""The paper's schedules, as its training scripts set them."""
+"""The schedules in the paper's training scripts."""
 
 
 def draw(path: Path) -> None:
@@ -54,7 +54,7 @@ def _idea(axes: Any) -> None:
     axes.step(steps, [fixed(step) for step in steps], color=FIXED, linestyle="--", linewidth=1.8, zorder=3)
     axes.step(steps, [schedule(step) for step in steps], where="post", color=MAIN, linewidth=3, zorder=5)
     axes.text(6, 30.6, "a fixed limit: long episodes from the first step on", color="#57606a", fontsize=10)
-    axes.set(xlim=(0, STEPS), ylim=(0, 34), xlabel="training step", ylabel="limit of turns")
+    axes.set(xlim=(0, STEPS), ylim=(0, 34), xlabel="training step", ylabel="turn limit")
     axes.set_title("Short episodes first, longer ones on a schedule", loc="left", fontsize=12)
 
 

@@ -3,8 +3,8 @@
     from skyrl_gym.envs import register
     register(id="agentgym", entry_point="examples.skyrl_env:AgentGymEnv")
 
-A row of SkyRL's dataset names the episode. `dataset_row` makes one; rows that are equal start equal episodes, so the
-samples of a row can be compared.
+A row of SkyRL's dataset names the episode. `dataset_row` makes one. Equal rows start equal episodes, so the samples of
+a row can be compared.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from agentgym_envs.trajectory import prompt_messages
 
 
 def dataset_row(env_id: str, task: str, seed: int = 0, *, max_turns: int = 30, **env_kwargs: Any) -> dict[str, Any]:
-    """A row of a dataset. SkyRL renders `prompt`, which `init` replaces by the first observation."""
+    """Make a row of a dataset. SkyRL renders `prompt`, which `init` replaces with the first observation."""
     episode = {"env": env_id, "task": task, "seed": seed, "env_kwargs": env_kwargs}
     prompt = [{"role": "user", "content": task}]
     return {"prompt": prompt, "env_class": "agentgym", "max_turns": max_turns, "extra_info": episode}
 
 
 class AgentGymEnv(BaseTextEnv):
-    """One episode. Rewards of the turns add up to its score, which is also the metric `score`."""
+    """One episode. The rewards of its turns sum to the metric `score`."""
 
     def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None) -> None:
-        """`extras` are the columns of the row beside its prompt."""
+        """`extras` are the columns of the row without its prompt."""
         super().__init__()
         try:
             self.episode = dict((extras or {})["extra_info"])
@@ -46,7 +46,7 @@ class AgentGymEnv(BaseTextEnv):
         self.info: dict[str, Any] = {}
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """The conversation that the model is to answer."""
+        """Begin the episode, and return the conversation to answer."""
         observation, self.info = self.env.reset(seed=self.episode.get("seed", 0), options={"task": self.task})
         self._check()
         return list(prompt_messages(text_env(self.env).instructions, observation)), dict(self.info)
@@ -61,14 +61,14 @@ class AgentGymEnv(BaseTextEnv):
         return BaseTextEnvStepOutput(observations=answer, reward=reward, done=done, metadata=dict(self.info))
 
     def get_metrics(self) -> dict[str, Any]:
-        """Of the episode; SkyRL logs their means."""
+        """The metrics of the episode. SkyRL logs their means."""
         return {"success": self.info["success"], "score": self.info["score"], "turns": self.turns}
 
     def close(self) -> None:
-        """Free what the environment holds."""
+        """Close the environment."""
         self.env.close()
 
     def _check(self) -> None:
-        """A machine that failed is no reward of 0: whoever runs the episodes has to play this one again."""
+        """Raise EnvError after a failure of the environment: the caller must play the episode again."""
         if self.info["stop_reason"] == "env_error":
             raise EnvError(self.info["error"])

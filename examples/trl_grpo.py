@@ -1,4 +1,4 @@
-"""TRL's own GRPOTrainer on an environment of this suite: what a script with TRL alone needs besides.
+"""TRL's own GRPOTrainer on an environment of this suite.
 
     python examples/trl_grpo.py --model Qwen/Qwen2.5-0.5B-Instruct --out runs/trl
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL calls its `rollout_func` experimental
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL warns that `rollout_func` is experimental
 
 import gymnasium as gym
 import torch
@@ -25,7 +25,7 @@ from agentgym_trl.rollout import make_rollout_func
 
 
 def make_trainer(args: argparse.Namespace) -> GRPOTrainer:
-    """Three things are ours: the rollout function, its reward function, and the dataset of tasks."""
+    """Make the trainer. Only the rollout function, its reward function and the dataset come from this suite."""
     tokenizer = load_tokenizer(args.model)
     rollout = make_rollout_func(
         args.env,
@@ -59,7 +59,7 @@ def make_trainer(args: argparse.Namespace) -> GRPOTrainer:
 
 
 def main() -> None:
-    """Train."""
+    """Parse the command line and train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="a directory, or a name on the hub")
     parser.add_argument("--out", required=True)

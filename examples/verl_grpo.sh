@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# GRPO with verl's own command: our loop comes in by verl's plugin entry point, our settings are Hydra files.
+# GRPO with verl's own command. verl loads our agent loop as a plugin, and our settings are Hydra files.
 #   examples/verl_grpo.sh MODEL OUT [Hydra overrides ...]
-#   examples/verl_grpo.sh MODEL OUT --cfg job      prints the configuration and trains nothing (but makes the data)
+#   examples/verl_grpo.sh MODEL OUT --cfg job      prints the configuration without training (but makes the data)
 # Needs the extra verl, an inference engine (vLLM or SGLang) and a GPU; `hardware=gpu8` or `nodes` for more.
 set -euo pipefail
 

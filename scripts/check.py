@@ -1,4 +1,4 @@
-"""The steps of `scripts/check`, which has made the environment: format, lint, types, tests."""
+"""The steps of `scripts/check` after the installation: format, lint, language, types, tests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-USAGE = """usage: scripts/check            format, lint, types and tests; of each long sweep one slice (what CI runs)
+USAGE = """usage: scripts/check            format, lint, language, types and tests; one slice of each long sweep (as CI)
        scripts/check fast       without the tests marked slow or train
        scripts/check all        with every slice of every sweep
-       scripts/check PATH...    files or folders: their format and lint, the types and tests of what they belong to"""
+       scripts/check PATH...    files or folders: their format, lint and language, and their types and tests"""
 MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": []}
 PYTEST = ("pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--progress")
 TESTS_OF = {
@@ -31,27 +31,32 @@ TESTS_OF = {
     "pyproject.toml": "tests/test_release.py",
     ".github": "tests/test_release.py",
 }
-"""Where the tests of each part of the repository lie; those of a package in it in the folder of the same name."""
+"""The folder of the tests of each part of the repository; a package's tests are in the folder of its name."""
 TYPED = ("agentgym_envs", "adapters", "tests", "benchmarks", "scripts")
 
 
 class Step(NamedTuple):
-    """A module of Python to run from the root of the repository, and its arguments."""
+    """A Python module or file to run from the root of the repository, with its arguments."""
 
     title: str
     command: tuple[str, ...]
 
+    @property
+    def words(self) -> list[str]:
+        """The command line."""
+        return [sys.executable, *([] if self.command[0].endswith(".py") else ["-m"]), *self.command]
+
     def run(self) -> bool:
-        """Whether it succeeds."""
+        """True if it succeeds."""
         began = time.monotonic()
         print(f"== {self.title}: {' '.join(self.command)}", flush=True)
-        code = _run([sys.executable, "-m", *self.command])
+        code = _run(self.words)
         print(f"   {self.title}: {'ok' if code == 0 else 'FAILED'} after {time.monotonic() - began:.0f} s", flush=True)
         return code == 0
 
 
 def _run(command: list[str]) -> int:
-    """The exit code of a command; after Ctrl-C, which it gets too, once it has said what it has to say."""
+    """Return the exit code of a command. After Ctrl-C, which the command gets as well, wait for its output."""
     with subprocess.Popen(command, cwd=ROOT) as process:
         try:
             return process.wait()
@@ -61,21 +66,28 @@ def _run(command: list[str]) -> int:
 
 
 def steps(arguments: list[str]) -> list[Step]:
-    """What a command line asks for."""
+    """The steps that a command line asks for."""
     mode = "".join(arguments)
     if len(arguments) < 2 and mode in MODES:
-        return _steps(["."], [], MODES[mode])
+        return _steps(["."], ["."], [], MODES[mode])
     paths = [known_path(path) for path in arguments]
     if Path() in paths:  # the root: everything
-        return _steps(["."], [], [])
+        return _steps(["."], ["."], [], [])
     tests = sorted({test for path in paths for test in tests_of(path)})
     python = [str(path) for path in paths if (ROOT / path).is_dir() or path.suffix == ".py"]
-    return _steps(python, sorted({*tests, *(package for path in paths for package in _packages(path))}), tests)
+    prose = [str(path) for path in paths if str(path) in python or path.suffix == ".md"]
+    return _steps(python, prose, sorted({*tests, *(package for path in paths for package in _packages(path))}), tests)
 
 
-def _steps(files: list[str], types: list[str], tests: list[str]) -> list[Step]:
+def _steps(files: list[str], prose: list[str], types: list[str], tests: list[str]) -> list[Step]:
     style = [Step("format", ("ruff", "format", "--check", *files)), Step("lint", ("ruff", "check", *files))]
-    return [*(style if files else []), Step("types", ("mypy", *types)), Step("tests", (*PYTEST, *tests))]
+    language = Step("language", ("scripts/language.py", *prose))
+    return [
+        *(style if files else []),
+        *([language] if prose else []),
+        Step("types", ("mypy", *types)),
+        Step("tests", (*PYTEST, *tests)),
+    ]
 
 
 def known_path(given: str) -> Path:
@@ -87,12 +99,12 @@ def known_path(given: str) -> Path:
 
 
 def _packages(path: Path) -> list[str]:
-    """What mypy checks with a file: the folder that it lies in."""
+    """The folder of a file, which mypy checks as a whole."""
     return [str(path if (ROOT / path).is_dir() else path.parent)] if path.parts[:1] and path.parts[0] in TYPED else []
 
 
 def tests_of(path: Path) -> list[str]:
-    """The test files or folders of what a path belongs to: of a module, those of its package that import it."""
+    """The test files or folders of a path; for a module, the tests of its package that import it."""
     if path.parts[:1] == ("tests",):
         home, found = path.parent, [path] if (ROOT / path).is_dir() or path.name.startswith("test_") else []
     else:
@@ -112,7 +124,7 @@ def _home(path: Path) -> Path:
 
 
 def _test_files(home: Path) -> list[Path]:
-    """Those of a package; of the whole suite those at the top, which are about no package in particular."""
+    """The test files of a package; for the whole suite, those at the top."""
     pattern = "test_*.py" if home == Path("tests") else "**/test_*.py"
     return sorted(file.relative_to(ROOT) for file in (ROOT / home).glob(pattern))
 
@@ -136,12 +148,12 @@ def imported(file: Path) -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run every step, whatever became of the one before; the number of those that failed."""
+    """Run every step, also after a failure. Returns the number of failed steps."""
     if arguments == ["all"]:
         os.environ["AGENTGYM_SLICE"] = "all"
     failed = [step for step in steps(arguments) if not step.run()]
     if [step.title for step in failed] not in ([], ["tests"]):  # the tests say themselves what to run again
-        print("Failed:", *(f"  {sys.executable} -m {' '.join(step.command)}" for step in failed), sep="\n")
+        print("Failed:", *(f"  {' '.join(step.words)}" for step in failed), sep="\n")
     return len(failed)
 
 

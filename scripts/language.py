@@ -1,6 +1,6 @@
 """Finds words that the house rules replace by the field's own, in docstrings, comments and pages.
 
-    python scripts/language.py [PATH ...]   all tracked Python and Markdown files, or these
+    python scripts/language.py [PATH ...]   all tracked Python and Markdown files, or those of these files and folders
 
 Prints a line per finding and ends with status 1 if there is one. CONTRIBUTING.md ("House rules") has the rules.
 """
@@ -22,10 +22,10 @@ WORDS = {
     r"nobody|somebody|anybody": "no caller, no user, users",
     r"anew": "again, from scratch",
     r"of which|of whose|to whom|by whom|for whom": "two sentences",
-    r"(?:is|are|was|be) none": "is not a ..., does not exist",
+    r"(?<!there )(?:is|are|was|be) (?-i:none)": "is not a ..., does not exist",
     r"comes? to nothing": "has no effect",
     r"so many|as many as": "up to N",
-    r"stands?|standing": "is, is written, represents",
+    r"stands?(?!-in)|standing": "is, is written, represents",
     r"by hand of": "by",
     r"machine's": "infrastructure error, simulator crash",
     r"tries(?! to\b)": "attempts",
@@ -39,7 +39,7 @@ WORDS = {
 """Regular expressions of whole words, and what to write instead."""
 
 OPENINGS = r"(?:What|Whether|How|Who|Whose|Where|When|Why|See)\b"
-"""How a docstring does not begin: a noun phrase or an imperative says the thing itself."""
+"""Words that must not begin a docstring; use a noun phrase or an imperative."""
 
 ALLOWED: dict[str, str] = {
     "agentgym_envs/webarena/sites": r"stands?|twins?|seats?|lanes?|cut",  # sold in the shop, drawn on the map
@@ -68,7 +68,7 @@ class Finding(NamedTuple):
 
 def main(paths: list[str]) -> int:
     """Check the given files, or all tracked ones. Returns the exit status."""
-    found = [finding for path in paths or tracked() for finding in check(path)]
+    found = [finding for path in tracked(paths) for finding in check(path)]
     for finding in found:
         print(finding)
     if found:
@@ -76,11 +76,11 @@ def main(paths: list[str]) -> int:
     return int(bool(found))
 
 
-def tracked() -> list[str]:
-    """Tracked Python and Markdown files, relative to the root."""
-    command = ["git", "ls-files", "-z", "*.py", "*.md"]
+def tracked(paths: list[str]) -> list[str]:
+    """Python and Markdown files that git tracks under the paths, or all, relative to the root."""
+    command = ["git", "ls-files", "-z", "--", *paths]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
-    return [name for name in names if name and (ROOT / name).exists()]
+    return [name for name in names if name.endswith((".py", ".md")) and (ROOT / name).exists()]
 
 
 def check(path: str) -> Iterator[Finding]:

@@ -1,9 +1,9 @@
 """Writes docs/tasks.md: every registered environment with the version, digest and size of its task table.
 
     python scripts/make_task_docs.py            # write it
-    python scripts/make_task_docs.py --check    # only say whether it is true; exit code 1 if not
+    python scripts/make_task_docs.py --check    # only check it; exit code 1 if it is out of date
 
-It needs the extra `all`. `tests/test_release.py` holds the page to what the environments say.
+It needs the extra `all`. `tests/test_release.py` compares the page with the environments.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from agentgym_envs.task import SPLITS
 
 PAGE = Path(__file__).parents[1] / "docs" / "tasks.md"
 NOT_OURS = {"AgentGym/WebArenaOfficial-v0": "read from WebArena's own file, which is not part of this package"}
-"""Environments whose tasks are the user's files: their digest is not ours to state."""
+"""Environments with the user's own task files, whose digest is unknown."""
 _HEAD = """# Task tables
 
 <!-- Written by scripts/make_task_docs.py. Do not edit. -->
 
-Every environment's tasks by default, as `gym.make(id)` has them. A digest is the SHA-256 of everything that decides
-what the tasks are: equal digests mean equal tasks. `agentgym list --json` prints them for what is installed,
-`agentgym eval` writes them into every run, and a run goes on (`--resume`) only with the same ones. Arguments that
-choose other tasks, such as `worlds="fictional"`, have digests of their own. ∞ stands for tasks without end, each
-made from its number.
+The default tasks of each environment, as in `gym.make(id)`. A digest is the SHA-256 of everything that determines the
+tasks: equal digests mean equal tasks. `agentgym list --json` prints the digests of installed environments,
+`agentgym eval` records them in every run, and `--resume` requires the same ones. Arguments that choose other tasks,
+such as `worlds="fictional"`, change the digest. ∞ marks an unlimited number of tasks, each generated from its number.
 """
 
 
 def page() -> str:
-    """The page as it should be."""
+    """The text of the page."""
     described = {row.id: None if row.id in NOT_OURS else describe(row) for row in REGISTRATIONS}
     lines = [_HEAD, "| environment | table | version | train | validation | test | groups |", "|" + "---|" * 7]
     lines += [_row(env_id, tasks) for env_id, tasks in described.items()]
@@ -75,7 +74,7 @@ def _sizes(counts: Mapping[str, Mapping[str, int]] | None) -> list[str]:
 
 
 def _groups(env_id: str, tasks: Mapping[str, Any]) -> list[str]:
-    """One line a group, with how many tasks each split has; only the names where there is no end of them."""
+    """One line per group with the number of tasks per split; only the names if the number is unlimited."""
     counts = tasks["counts"]
     if counts is None:
         return [f"`{env_id}`: {', '.join(tasks['groups'])}.", ""]
@@ -88,14 +87,14 @@ def _groups(env_id: str, tasks: Mapping[str, Any]) -> list[str]:
 def main() -> int:
     """Write the page, or check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the page is not true")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the page is out of date")
     check, found = parser.parse_args().check, page()
     if not check:
         PAGE.write_text(found, encoding="utf-8")
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == found:
         return 0
-    print("docs/tasks.md is not what the environments say; run python scripts/make_task_docs.py", file=sys.stderr)
+    print("docs/tasks.md is out of date; run python scripts/make_task_docs.py", file=sys.stderr)
     return 1
 
 

@@ -22,7 +22,7 @@ _BYTES = {"bytes": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
 
 
 class Progress:
-    """What pip has found and fetched so far."""
+    """Packages that pip has found and fetched so far."""
 
     def __init__(self) -> None:
         self.packages: dict[str, None] = {}  # an ordered set

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.pool import shut_down
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.env import browser_options
 from agentgym_envs.webarena.sites.episodes import HEADER, episodes
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
@@ -45,19 +46,19 @@ async def take(folder: Path) -> None:
     """Visit them and save what is in the window."""
     episode = episodes().open(world(1))
     options = SessionOptions(browser_options(None), headers={HEADER: episode.token}, size=SIZE)
-    session = await Session.open(options, BACKENDS["js"]())
+    session = await BrowserSession.open(options, BACKENDS["js"]())
     for name, url in pages(episode.world).items():
-        await session.goto(url)
+        await goto(session, url)
         picture = await session.guarded(session.tab.page.screenshot(type="jpeg", quality=72))
         (folder / f"{name}.jpg").write_bytes(picture)
     await session.close()
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/sites")
     folder.mkdir(parents=True, exist_ok=True)
-    loop.wait_for(take(folder))
+    loop.run(take(folder))
     shut_down()
 
 

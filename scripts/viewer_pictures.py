@@ -1,9 +1,9 @@
-"""Take the pictures of the viewer that the documentation shows.
+"""Take the pictures of the viewer for the documentation.
 
     python scripts/viewer_pictures.py RUNS [FOLDER [NAME ...]]
 
-RUNS is a folder with an evaluation that has tokens, runs of several scenarios and of teams, and a training run; for the
-pictures that are named it need not have more than these show.
+RUNS is a folder with an evaluation with tokens, runs of several scenarios and of teams, and a training run. If NAMEs
+are given, only the runs in these pictures are needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PHONE = {"width": 390, "height": 800}
 
 @contextmanager
 def serving(viewer: Viewer) -> Iterator[str]:
-    """The address of a server of the viewer, as long as this context."""
+    """Serve the viewer within this context. Yields its address."""
     server = make_server(viewer, "127.0.0.1", 0)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -40,52 +40,52 @@ def serving(viewer: Viewer) -> Iterator[str]:
     thread.join()
 
 
-def places(address: str) -> dict[str, Callable[[], str]]:
-    """The pictures' names and how to find the pages they show."""
+def page_finders(address: str) -> dict[str, Callable[[], str]]:
+    """Names of the pictures, with functions that find their pages."""
 
     def rows(**query: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = httpx.get(f"{address}api/episodes", params=query).json()["rows"]
         return found
 
-    def longest(**query: str) -> int:
+    def longest_episode(**query: str) -> int:
         return int(rows(sort="turns", desc="1", limit="1", **query)[0]["id"])
 
     def tokens() -> str:
         found = rows(limit="500", sort="score", desc="1", source="tiny")
         return f"episode/{next(row['id'] for row in found if row['has_tokens'])}?tab=tokens"
 
-    def won(env: str, turn: int, **query: str) -> Callable[[], str]:
-        return lambda: f"episode/{longest(env=f'AgentGym/{env}-v0', success='1', **query)}?turn={turn}"
+    def solved_episode(env: str, turn: int, **query: str) -> Callable[[], str]:
+        return lambda: f"episode/{longest_episode(env=f'AgentGym/{env}-v0', success='1', **query)}?turn={turn}"
 
     return {
         "list": lambda: "",
-        "episode": won("TextCraft", 2, source="textcraft-oracle"),
-        "babyai": won("BabyAI", 2),
-        "sciworld": won("SciWorld", 2),
-        "search": won("Search", 2),
-        "web": won("WebArena", 2),
-        "team": lambda: liveliest(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
+        "episode": solved_episode("TextCraft", 2, source="textcraft-oracle"),
+        "babyai": solved_episode("BabyAI", 2),
+        "sciworld": solved_episode("SciWorld", 2),
+        "search": solved_episode("Search", 2),
+        "web": solved_episode("WebArena", 2),
+        "team": lambda: most_transfers(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
         "tokens": tokens,
         "training": lambda: "training",
     }
 
 
-def liveliest(address: str, rows: list[dict[str, Any]]) -> str:
-    """The page of the turn of a pair of agents that, with the next two, shows most messages and gifts."""
+def most_transfers(address: str, rows: list[dict[str, Any]]) -> str:
+    """The page of a team of two, at the turn with the most messages and gifts in it and the next two."""
 
     def found() -> Iterator[tuple[int, bool, int, str]]:
         for row in rows:
             team = httpx.get(f"{address}api/episodes/{row['id']}").json()["team"]
             for turn in range(1, len(team["turns"]) - 2) if len(team["agents"]) == 2 else ():
-                hops = [hop for made in team["turns"][turn : turn + 3] for hop in made["hops"]]
-                kinds = {"item" in hop for hop in hops}
-                yield len(kinds), True in kinds, len(hops), f"episode/{row['id']}?turn={turn + 1}"
+                transfers = [one for played in team["turns"][turn : turn + 3] for one in played["transfers"]]
+                kinds = {"item" in one for one in transfers}
+                yield len(kinds), True in kinds, len(transfers), f"episode/{row['id']}?turn={turn + 1}"
 
     return max(found())[-1]
 
 
 def shoot(page: Callable[..., Any], address: str, path: Path, **options: Any) -> None:
-    """Open a page, let it come to rest, and save what is in the window."""
+    """Open a page, wait until it is still, and save a picture of the window."""
     tab = page(**options)
     tab.goto(address)
     tab.wait_for_load_state("networkidle")
@@ -95,7 +95,7 @@ def shoot(page: Callable[..., Any], address: str, path: Path, **options: Any) ->
 
 
 def main() -> None:
-    """See the module."""
+    """Run the script."""
     from playwright.sync_api import sync_playwright
 
     folder = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/viewer")
@@ -106,7 +106,7 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=find_chromium(None, playwright.chromium.executable_path), args=["--no-sandbox"]
         )
-        known = places(address)
+        known = page_finders(address)
         for name in sys.argv[3:] or known:
             page = f"{address}#/{known[name]()}"
             shoot(browser.new_page, page, folder / f"{name}-light.png", viewport=TALL if name == "team" else SIZE)

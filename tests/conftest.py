@@ -1,4 +1,4 @@
-"""Settings that every test shares."""
+"""Settings of all tests."""
 
 import pytest
 from hypothesis import settings
@@ -14,12 +14,12 @@ PLUGINS = (signals, rotation, durations, scheduling, progress)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register the plugins: before `pytest_configure`, so that they take part in it."""
+    """Register the plugins before `pytest_configure`, so that they take part in it."""
     for plugin in PLUGINS:
         pluginmanager.register(plugin)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Without the slow tests, fewer examples: who leaves them out cannot wait, and the whole run has all."""
+    """Use fewer examples in runs without the slow tests; the full run has all."""
     if "not slow" in (config.getoption("markexpr") or ""):
         settings.load_profile("fast")

@@ -1,7 +1,7 @@
-"""What every environment of the suite must do. `tests/test_contract.py` runs it over every registered id.
+"""The contract of every environment of the suite. `tests/test_contract.py` checks every registered id.
 
-Each function takes a `Make`: something that makes a fresh environment with the keyword arguments of `gym.make`.
-A scenario is covered by being registered; a remote twin is covered by passing another `Make`.
+Each function takes a `Make`, which makes a new environment with the keyword arguments of `gym.make`.
+A scenario is covered by its registration; a remote environment is covered by another `Make`.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ SAMPLED_GROUPS = {
     "miniwob": ("choose",),
     "webarena": ("shopping", "maps"),
 }
-"""Of sets with many groups, in some of which an episode takes seconds; their own tests play the others."""
-FEW = {"miniwob", "webarena"}
-"""Of these one task of each split stands for all, and a few texts for all garbage: a browser takes its time."""
-SLOW = {*FEW, "sciworld"}
-"""Of these a reset takes a good part of a second, and a plan several: less is repeated of what is alike in all."""
+"""The groups to check in sets with many groups, some of them slow. Their own tests play the others."""
+FEW_TASKS = {"miniwob", "webarena"}
+"""Environments in a browser: one task per split and a few garbage texts are checked, as browsers are slow."""
+SLOW = {*FEW_TASKS, "sciworld"}
+"""Environments with slow resets (near a second) and plans (several seconds): fewer repetitions."""
 EXAMPLES = {"miniwob": 15, "webarena": 15, "sciworld": 30}
-"""Of garbage: tests/sciworld/test_env.py says more of it to a world."""
+"""Numbers of garbage examples. tests/sciworld/test_env.py has more of them."""
 SEED = 5
-TAKES_LONG = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", "AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0"}
-"""Those that daily use cannot wait for, or that differ by a line from another."""
+SLOW_ENVS = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", "AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0"}
+"""Environments that are too slow for the daily run, or almost equal to another one."""
 NEEDS_SITES = {"AgentGym/WebArenaOfficial-v0"}
-"""Those that cannot be made of nothing; their own tests run the contract over them."""
-NO_EXCUSE = "an EnvError is for the machine's failures; a policy could hide its own behind one"
+"""Environments that need running web sites. Their own tests check the contract."""
+NO_EXCUSE = "an EnvError is for infrastructure failures; a policy could hide its own errors behind one"
 SOLVED = "its last step must be `terminated`, with rewards that add up to 1 or with `success=True`"
-ONLY_RNG = "draw from the `rng` of `_begin` alone, set all state there, and share none between environments"
+ONLY_RNG = "draw only from the `rng` of `_begin`, set all state there, and share no state between environments"
 _REPO = Path(__file__).parents[1]
 
 
@@ -74,12 +74,12 @@ def opened(make: Make, **options: Any) -> Iterator[TextEnv]:
 
 
 def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
-    """Some tasks of the groups, of every split that has any."""
+    """Some tasks of each group and split."""
     found = {}
     per_group = 1 if env.tasks.name in SLOW else per_group
     groups = [g for g in env.tasks.groups if g in SAMPLED_GROUPS.get(env.tasks.name, env.tasks.groups)]
     for number, split in enumerate(SPLITS):
-        for group in (groups[number % len(groups)],) if env.tasks.name in FEW else groups:
+        for group in (groups[number % len(groups)],) if env.tasks.name in FEW_TASKS else groups:
             for count in range(per_group, 0, -1):
                 try:
                     tasks = env.tasks.sample(count, split=split, groups=(group,), seed=1)
@@ -91,7 +91,7 @@ def sample_tasks(env: TextEnv, per_group: int = TASKS_PER_GROUP) -> list[Task]:
 
 
 def play(env: TextEnv, task_id: str, seed: int, actions: Iterable[str]) -> list[Any]:
-    """Reset and act until the end; everything that came back, as JSON."""
+    """Reset and act until the end, and return all results as JSON."""
     seen: list[Any] = [env.reset(seed=seed, options={"task": task_id})]
     for action in actions:
         seen.append(env.step(action))
@@ -100,13 +100,13 @@ def play(env: TextEnv, task_id: str, seed: int, actions: Iterable[str]) -> list[
     return json.loads(json.dumps(seen))
 
 
-def times(env: TextEnv, many: int) -> int:
-    """How often to repeat what is alike each time."""
+def repetitions(env: TextEnv, many: int) -> int:
+    """The number of repetitions of a check: `many`, or fewer in slow environments."""
     return min(many, 3) if env.tasks.name in SLOW else many
 
 
 def actions_for(env: TextEnv, task_id: str, seed: int = SEED) -> list[str]:
-    """Junk and then the solution, in the environment's grammar; junk only where there is no oracle."""
+    """Junk and then the solution, in the environment's grammar; only junk without an oracle."""
     env.reset(seed=seed, options={"task": task_id})
     try:
         solution = [env.grammar.format(command) for command in env.oracle()]
@@ -119,7 +119,7 @@ _known: dict[tuple[Any, ...], list[str]] = {}
 
 
 def known_actions(env: TextEnv, task_id: str, seed: int = SEED) -> list[str]:
-    """`actions_for`, asked for once where a plan takes long, for checks to which any actions will do."""
+    """`actions_for`, cached in slow environments. For checks that work with any actions."""
     if env.spec is None or env.tasks.name not in SLOW:
         return actions_for(env, task_id, seed)
     key = (type(env), env.spec.id, json.dumps(env.spec.kwargs, sort_keys=True, default=str), task_id, seed)
@@ -129,14 +129,14 @@ def known_actions(env: TextEnv, task_id: str, seed: int = SEED) -> list[str]:
 
 
 def transcript_hash(make: Make) -> str:
-    """A hash of several episodes: equal in every process that makes the same environment."""
+    """A hash of several episodes, equal in every process for the same environment."""
     digest = hashlib.sha256()
     with opened(make) as env:
         digest.update(env.tasks.digest.encode())
         for seed, task in enumerate(sample_tasks(env, per_group=2)):
             seen = play(env, task.id, seed, actions_for(env, task.id, seed))
             digest.update(json.dumps(seen, sort_keys=False).encode())
-        for seed in range(times(env, 5)):
+        for seed in range(repetitions(env, 5)):
             digest.update(json.dumps(env.reset(seed=seed)).encode())
     return digest.hexdigest()
 
@@ -161,11 +161,11 @@ def spaces_contain(make: Make) -> None:
     with opened(make) as env:
         for task in sample_tasks(env, per_group=1):
             observation, _ = env.reset(seed=SEED, options={"task": task.id})
-            assert observation in env.observation_space, f"{task.id}: `_begin` must return a text, and no endless one"
+            assert observation in env.observation_space, f"{task.id}: `_begin` must return a text of limited length"
             for action in known_actions(env, task.id):
                 assert action in env.action_space
             env.reset(seed=SEED, options={"task": task.id})
-            assert env.instructions, "a model would not know the commands: say them in `rules`"
+            assert env.instructions, "a model would not know the commands: list them in `rules`"
 
 
 def infos_are_complete(make: Make) -> None:
@@ -178,7 +178,7 @@ def infos_are_complete(make: Make) -> None:
             for turn, action in enumerate(known_actions(env, task.id), 1):
                 if turn == 1:
                     again, _ = env.reset(seed=SEED, options={"task": task.id})
-                    assert again == observation, f"{task.id} begins otherwise from the same seed: {ONLY_RNG}"
+                    assert again == observation, f"{task.id} begins differently with the same seed: {ONLY_RNG}"
                 *_, info = env.step(action)
                 check_info(info, step=True)
                 assert (info["task_id"], info["seed"], info["turn"]) == (task.id, SEED, turn)
@@ -201,15 +201,15 @@ def instances_agree(make: Make) -> None:
             seed = SEED if one.tasks.name in SLOW else number
             actions = known_actions(one, task.id, seed)
             same = play(one, task.id, seed, actions) == play(other, task.id, seed, actions)
-            assert same, f"{task.id} goes otherwise in a second environment: {ONLY_RNG}"
-        for seed in range(times(one, 10)):
+            assert same, f"{task.id} differs in a second environment: {ONLY_RNG}"
+        for seed in range(repetitions(one, 10)):
             assert one.reset(seed=seed) == other.reset(seed=seed), f"seed {seed} begins in two ways: {ONLY_RNG}"
-        more = times(one, 5)
+        more = repetitions(one, 5)
         assert [one.reset() for _ in range(more)] == [other.reset() for _ in range(more)]
 
 
-def processes_agree(env_id: str, options: dict[str, Any], here: str) -> None:
-    """Needs no `Make`: the other process makes the environment itself. `here` is the hash of this one's transcript."""
+def processes_agree(env_id: str, options: dict[str, Any], local_hash: str) -> None:
+    """Compare with the transcript of another process, which makes the environment itself."""
     code = (
         "import functools, json, sys, gymnasium as gym, agentgym_envs; from tests.contract import transcript_hash\n"
         "print(transcript_hash(functools.partial(gym.make, sys.argv[1], **json.loads(sys.argv[2]))))"
@@ -219,7 +219,7 @@ def processes_agree(env_id: str, options: dict[str, Any], here: str) -> None:
     command = [sys.executable, "-c", code, env_id, json.dumps(options)]
     done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == here, "the transcript depends on the process: sort what is a set"
+    assert done.stdout.strip() == local_hash, "the transcript depends on the process: sort sets"
 
 
 def end_is_final(make: Make) -> None:
@@ -248,7 +248,7 @@ def close_is_final(make: Make) -> None:
             env.reset(seed=0)
 
 
-def pickles_in_mid_episode(make: Make) -> None:
+def pickles_within_an_episode(make: Make) -> None:
     with opened(make) as env:
         task = sample_tasks(env, per_group=1)[-1]
         actions = known_actions(env, task.id)
@@ -258,17 +258,17 @@ def pickles_in_mid_episode(make: Make) -> None:
             env.step(action)
         with opened(lambda **_: pickle.loads(pickle.dumps(env))) as copy:
             same = [copy.step(a) for a in actions[half:]] == [env.step(a) for a in actions[half:]]
-            assert same, "a pickled copy goes on otherwise: keep all state in attributes that pickle copies"
-            assert copy.reset() == env.reset(), f"a pickled copy begins otherwise: {ONLY_RNG}"
+            assert same, "a pickled copy continues differently: keep all state in attributes that pickle copies"
+            assert copy.reset() == env.reset(), f"a pickled copy begins differently: {ONLY_RNG}"
 
 
 def replays_from_info(make: Make) -> None:
     with opened(make) as env, opened(make) as other:
         env.reset(seed=11)
-        for _ in range(times(env, 5)):
+        for _ in range(repetitions(env, 5)):
             observation, info = env.reset()
             again = other.reset(seed=info["seed"], options={"task": info["task_id"]})
-            assert again == (observation, info), f"seed and task do not give the same episode again: {ONLY_RNG}"
+            assert again == (observation, info), f"seed and task do not repeat the episode: {ONLY_RNG}"
 
 
 def restores_a_snapshot(make: Make) -> None:
@@ -280,16 +280,17 @@ def restores_a_snapshot(make: Make) -> None:
             observation, *_, info = env.step(action)
         snapshot = pickle.loads(pickle.dumps(env.snapshot()))
         hint = f"with `_save` and `_load`, they must copy all state; without, {ONLY_RNG}"
-        assert other.restore(snapshot) == observation, f"a restored episode is not where the first one was: {hint}"
+        assert other.restore(snapshot) == observation, f"a restored episode is in another state: {hint}"
         assert other.snapshot() == snapshot
-        assert other.step(actions[-1]) == env.step(actions[-1]), f"a restored episode goes on otherwise: {hint}"
+        assert other.step(actions[-1]) == env.step(actions[-1]), f"a restored episode continues differently: {hint}"
         assert info["turn"] == len(actions) - 1
 
 
 def oracle_solves(make: Make) -> None:
-    """A sample of every group and split, leaving the state as it was while it plans; and again in other grammars.
+    """Check that the oracle solves tasks of every group and split, without changing the state while it plans.
 
-    Of a grammar of the suite's a task of each split will do, since all commands are read back from it besides.
+    Repeat this in other grammars. For the suite's own grammars, one task per split is enough, since all commands are
+    also parsed back.
     """
     with opened(make) as env:
         shared = [name for name in GRAMMARS if env.grammars.get(name) is GRAMMARS[name]]
@@ -307,22 +308,22 @@ def oracle_solves(make: Make) -> None:
 
 
 def _solve(env: TextEnv, task: Task, seed: int) -> list[str]:
-    """Carry out the oracle's plan."""
+    """Carry out the oracle's plan, and return it."""
     _, before = env.reset(seed=seed, options={"task": task.id})
     try:
         plan = list(env.oracle())
     except NoOracle:
         pytest.skip("this environment has no oracle")
     assert plan, f"{task.id} is solved from the start, or `_plan` gives up: a plan has at least one command"
-    assert list(env.oracle()) == plan, f"{task.id}: asked twice, `_plan` differs; it must neither draw nor change state"
+    assert list(env.oracle()) == plan, f"{task.id}: a second `_plan` differs; it must not draw or change state"
     for command in plan:
         *_, info = env.step(env.grammar.format(command, "so it goes"))
-        assert info["invalid_action"] is None, f"{task.id}: `_act` refuses the oracle's own {command!r}"
+        assert info["invalid_action"] is None, f"{task.id}: `_act` refuses the oracle's command {command!r}"
     solved = info["success"] and info["stop_reason"] == "success"
     assert solved, f"{task.id}: the plan ended as {info['stop_reason']} with score {info['score']}; {SOLVED}: {plan}"
-    assert 0.0 < info["score"] <= 1.0 + 1e-9, f"{task.id}: solved for {info['score']}; pay more than 0, at most 1"
+    assert 0.0 < info["score"] <= 1.0 + 1e-9, f"{task.id}: solved with score {info['score']}, not above 0 to 1"
     moved = info["state_key"] != before["state_key"]
-    assert moved, f"{task.id}: `_state` says the same at the goal as at the start; put into it whether it is reached"
+    assert moved, f"{task.id}: `_state` is equal at the start and at the goal; add to it if the goal is reached"
     return plan
 
 
@@ -347,20 +348,20 @@ def survives_garbage(make: Make) -> None:
 
 
 def _is_over_after(env: TextEnv, action: str) -> bool:
-    """Whether an action that may be garbage ended the episode; it must be answered, whatever it is."""
+    """True if an action, which may be garbage, ended the episode. Every action must get a reply."""
     try:
         observation, _, terminated, truncated, info = env.step(action)
     except Exception as error:
-        why = "raise InvalidAction for what a policy gets wrong (a number: look at its length before int())"
+        why = "raise InvalidAction for errors of the policy (for a number: check its length before int())"
         raise AssertionError(f"step({action!r:.80}) raised {type(error).__name__}: {error}; {why}") from error
-    assert observation in env.observation_space, f"step({action!r:.80}) must be answered by a text, and no endless one"
+    assert observation in env.observation_space, f"step({action!r:.80}) must return a text of limited length"
     check_info(info, step=True)
     assert info["stop_reason"] != "env_error", f"step({action!r:.80}) ended as env_error: {info['error']}; {NO_EXCUSE}"
     assert info["invalid_action"] in (None, observation, *complaints_of_members(observation, info))
     return terminated or truncated
 
 
-def refuses_what_cannot_be(make: Make) -> None:
+def refuses_invalid_arguments(make: Make) -> None:
     with opened(make) as env:
         task = sample_tasks(env, per_group=1)[0]
         for options in ({"task": "no/such/task"}, {"split": "dev"}, {"group": "no such group"}):
@@ -378,7 +379,7 @@ def refuses_what_cannot_be(make: Make) -> None:
             make(**arguments)
     for arguments in ({"grammar": "morse"}, {"render_mode": "hologram"}):
         with warnings.catch_warnings(), pytest.raises(UsageError):
-            warnings.simplefilter("ignore")  # Gymnasium warns of the render mode before we refuse it.
+            warnings.simplefilter("ignore")  # Gymnasium warns of the render mode before our error.
             make(**arguments)
 
 
@@ -391,7 +392,7 @@ def tasks_are_sound(make: Make) -> None:
             assert task.group in env.tasks.groups
             kept = json.loads(json.dumps(dict(task.data))) == dict(task.data)
             assert kept, f"the data of {task.id} must be JSON: no tuples, no sets, names as keys"
-        for split in {task.split for task in tasks} | {"train", "test"}:  # validation may be a part of train
+        for split in {task.split for task in tasks} | {"train", "test"}:  # a set may have no validation split
             drawn = [env.tasks.draw(key, split=split) for key in range(50)]
             assert {task.split for task in drawn} == {split}
             assert drawn == [env.tasks.draw(key, split=split) for key in range(50)]
@@ -421,44 +422,42 @@ def random_commands_are_repeatable_actions(make: Make) -> None:
             assert env.grammar.format(command) in env.action_space
 
 
-def twins_agree(make: Make, make_twin: Make, here: str) -> None:
-    """Everything that comes out of an environment comes out of its twin, exceptions included; not one of `CHECKS`.
-
-    `here` is the hash of the environment's own transcript.
-    """
-    assert transcript_hash(make_twin) == here
-    with opened(make) as env, opened(make_twin) as twin:
+def remote_agrees(make: Make, make_remote: Make, local_hash: str) -> None:
+    """Compare all results and exceptions of both environments. `local_hash` is the hash of the local transcript."""
+    assert transcript_hash(make_remote) == local_hash
+    with opened(make) as env, opened(make_remote) as remote:
         same = attrgetter("rules", "instructions", "split", "groups", "tasks.name", "tasks.version", "tasks.groups")
-        assert same(env) == same(twin)
-        assert (env.observation_space, env.action_space) == (twin.observation_space, twin.action_space)
-        assert env.tasks.counts() == twin.tasks.counts()
+        assert same(env) == same(remote)
+        assert (env.observation_space, env.action_space) == (remote.observation_space, remote.action_space)
+        assert env.tasks.counts() == remote.tasks.counts()
         for junk in JUNK[::3] if env.tasks.name in SLOW else JUNK:
-            assert _outcome(env.step, junk) == _outcome(twin.step, junk)
-            assert env.reset(seed=1) == twin.reset(seed=1)
-            assert _outcome(env.step, junk) == _outcome(twin.step, junk)
-            assert env.snapshot() == twin.snapshot()
-            assert env.status() == twin.status()
+            assert _outcome(env.step, junk) == _outcome(remote.step, junk)
+            assert env.reset(seed=1) == remote.reset(seed=1)
+            assert _outcome(env.step, junk) == _outcome(remote.step, junk)
+            assert env.snapshot() == remote.snapshot()
+            assert env.status() == remote.status()
         for options in ({"task": "no/such/task"}, {"group": "?"}, {"split": "dev"}, {"tusk": 1}, {"task": None}, [1]):
             assert _outcome(partial(env.reset, seed=1), options=options) == _outcome(
-                partial(twin.reset, seed=1), options=options
+                partial(remote.reset, seed=1), options=options
             )
-        assert _outcome(env.tasks.get, 5)[0] is _outcome(twin.tasks.get, 5)[0] is UnknownTask
+        assert _outcome(env.tasks.get, 5)[0] is _outcome(remote.tasks.get, 5)[0] is UnknownTask
         for seed in (-1, 1.5, "x"):
-            assert _outcome(env.reset, seed=seed) == _outcome(twin.reset, seed=seed)
+            assert _outcome(env.reset, seed=seed) == _outcome(remote.reset, seed=seed)
         env.close()
-        twin.close()
-        assert _outcome(env.reset) == _outcome(twin.reset)
-        assert _outcome(env.step, "x") == _outcome(twin.step, "x")
+        remote.close()
+        assert _outcome(env.reset) == _outcome(remote.reset)
+        assert _outcome(env.step, "x") == _outcome(remote.step, "x")
 
 
-def twins_play_alike(make: Make, make_twin: Make) -> None:
-    """One episode of an environment and its twin, with its snapshot: where `twins_agree` takes too long."""
-    with opened(make) as env, opened(make_twin) as twin:
+def remote_plays_the_same(make: Make, make_remote: Make) -> None:
+    """Compare one episode and its snapshot with the remote environment, where `remote_agrees` takes too long."""
+    with opened(make) as env, opened(make_remote) as remote:
         task = sample_tasks(env, per_group=1)[0]
         actions = known_actions(env, task.id)
-        assert play(env, task.id, SEED, actions) == play(twin, task.id, SEED, actions)
-        assert env.snapshot() == twin.snapshot()
-        assert (env.rules, env.instructions, env.tasks.digest) == (twin.rules, twin.instructions, twin.tasks.digest)
+        assert play(env, task.id, SEED, actions) == play(remote, task.id, SEED, actions)
+        assert env.snapshot() == remote.snapshot()
+        same = attrgetter("rules", "instructions", "tasks.digest")
+        assert same(env) == same(remote)
 
 
 def _outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -476,25 +475,25 @@ CHECKS = (
     instances_agree,
     end_is_final,
     close_is_final,
-    pickles_in_mid_episode,
+    pickles_within_an_episode,
     replays_from_info,
     restores_a_snapshot,
     oracle_solves,
     survives_garbage,
-    refuses_what_cannot_be,
+    refuses_invalid_arguments,
     tasks_are_sound,
     renders_text,
     random_commands_are_repeatable_actions,
 )
 
-THERE_TOO = (
+REMOTE_CHECKS = (
     infos_are_complete,
     end_is_final,
     close_is_final,
     restores_a_snapshot,
-    refuses_what_cannot_be,
+    refuses_invalid_arguments,
     renders_text,
 )
-"""What a twin has to show besides giving the same bytes, where another passes all checks on the same way there."""
-THERE_TOO_OF_ITS_OWN = (restores_a_snapshot, renders_text)
-"""Those of them that are not alike for all on the way: for environments that take long, whose bytes are the same."""
+"""Checks of a remote environment with equal transcripts, if another one passes all checks over the transport."""
+REMOTE_CHECKS_OF_SLOW = (restores_a_snapshot, renders_text)
+"""The part of them that depends on the environment: for slow environments with equal transcripts."""

@@ -1,4 +1,4 @@
-"""Episodes with hardly anything in them, for what only counts."""
+"""Minimal episodes, for tests of metrics."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def episode(
     tokens: int | None = None,
     **fields: Any,
 ) -> Trajectory:
-    """An episode that is solved if its score, `success`, is 1; `tokens` of each turn."""
+    """An episode with score `success`, solved if that is 1; each turn has `tokens`."""
     counted = {} if tokens is None else {"tokens": tokens}
     infos: list[dict[str, Any]] = [
         {"invalid_action": "what?" if n < invalid else None, **counted} for n in range(turns)
@@ -39,5 +39,5 @@ def episode(
 
 
 def several(task: str, *successes: float, **fields: Any) -> list[Trajectory]:
-    """Episodes of one task, with the seeds from 0 on."""
+    """Episodes of one task, with seeds from 0."""
     return [episode(task, success, seed=seed, **fields) for seed, success in enumerate(successes)]

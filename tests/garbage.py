@@ -1,4 +1,4 @@
-"""What no policy should write, for the contract: texts of all kinds, and commands that are nearly right."""
+"""Garbage actions for the contract: texts of all kinds, and commands that are almost correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 DIGITS = "9" * 5000
-"""More than `int` reads: it raises ValueError over 4,300 digits, whatever `isdecimal` said before."""
+"""More digits than `int` accepts: it raises ValueError above 4,300 digits, even if `isdecimal` is true."""
 JUNK = (
     "",
     "inventory please",
@@ -26,18 +26,18 @@ JUNK = (
 
 
 def mutated(commands: Sequence[str]) -> st.SearchStrategy[str]:
-    """Commands that are nearly right: the likeliest place for a parser to stumble."""
+    """Commands that are almost correct, where parsers are most likely to fail."""
     halves = st.tuples(st.sampled_from(commands), st.sampled_from(commands), st.integers(0, 30), st.text(max_size=3))
     return halves.map(lambda parts: parts[0][: parts[2]] + parts[3] + parts[1][parts[2] :])
 
 
 def with_long_numbers(commands: Iterable[str]) -> list[str]:
-    """Those commands that hold a number, each with far too many digits in its place; one of a kind."""
+    """The commands with a number, with far too many digits instead; one command of each kind."""
     return list(dict.fromkeys(re.sub(r"\d+", DIGITS, command) for command in commands if re.search(r"\d", command)))
 
 
 def complaints_of_members(observation: str, info: dict[str, Any]) -> list[str]:
-    """Of a team: what may stand for the action of its member, whose own answer begins with it."""
+    """The valid values of a team's `invalid_action`: those of its members, if their replies contain them."""
     if "agents" not in info:
         return []
     seen = json.loads(observation)

@@ -1,4 +1,4 @@
-"""TextCraft for runs of an untrained model."""
+"""TextCraft for training runs of an untrained model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ KWARGS: dict[str, Any] = {"instructions": "", "max_distractors": 0, "worlds": "f
 
 
 class GradedCraft(TextCraftEnv):
-    """TextCraft that pays up to 3/14 a turn for what an answer spells: an untrained model gets all kinds of scores.
+    """TextCraft that pays up to 3/14 per turn for the bytes of the answer, so that scores of untrained models vary.
 
-    At most four turns, or the score would exceed 1.
+    Use at most four turns, so that the score stays within 1.
     """
 
     def _act(self, command: str) -> Transition:

@@ -1,4 +1,4 @@
-"""The contract over every registered id, and over the options that change what an environment is."""
+"""The contract for every registered id, also with options that change the environment."""
 
 from __future__ import annotations
 
@@ -34,84 +34,84 @@ IDS = [env_id for env_id in env_ids() if env_id not in contract.NEEDS_SITES]
 CASES = [(env_id, options) for env_id in IDS for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
 HEAVY = {"AgentGym/SciWorld-v0", "AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0"}
-"""They need a Java machine or a browser: what takes seconds of them, and can be seen in others too, takes turns."""
-ALWAYS_OF_THE_HEAVY = {
+"""Environments that need Java or a browser. Checks that others cover too rotate between runs."""
+DAILY_CHECKS_OF_HEAVY = {
     contract.infos_are_complete,
     contract.close_is_final,
     contract.restores_a_snapshot,
-    contract.refuses_what_cannot_be,
+    contract.refuses_invalid_arguments,
     contract.tasks_are_sound,
     contract.renders_text,
     contract.random_commands_are_repeatable_actions,
 }
-WAYS = {
+TRANSPORTS = {
     "server": CASES,
-    # What a server keeps in workers anyway need not be asked for there a second time.
+    # Without the environments that a server keeps in workers anyway.
     "worker": [case for case in CASES if not env_class(case[0]).needs_worker({})],
 }
 QUICK = CASES[0]
-"""It stands for all on each way, since the way there is the same for all; the others take turns."""
+"""The only case in every run, since the transport is the same for all. The others rotate between runs."""
 
 
 def _marks(*, slow: bool, rotating: bool) -> list[pytest.MarkDecorator]:
     return [pytest.mark.slow] * slow + [pytest.mark.rotating] * rotating
 
 
-def _here() -> Iterator[Any]:
-    """Every check of every case; an environment's in a row, so that they find its browser or machine running."""
+def _local_cases() -> Iterator[Any]:
+    """Every check of every case, ordered by environment, so that its browser or Java process keeps running."""
     for (env_id, options), name in zip(CASES, NAMES, strict=True):
         heavy = env_id in HEAVY
         for check in contract.CHECKS:
-            rotating = heavy and (bool(options) or check not in ALWAYS_OF_THE_HEAVY)
+            rotating = heavy and (bool(options) or check not in DAILY_CHECKS_OF_HEAVY)
             marks = _marks(slow=heavy or bool(options), rotating=rotating)
             yield pytest.param(check, env_id, options, id=f"{name}-{check.__name__}", marks=marks)
 
 
-def _checked_there() -> Iterator[Any]:
-    """What a twin has to show besides the same bytes. Options change what an environment is, not the way to it.
+def _remote_checks() -> Iterator[Any]:
+    """Checks of remote environments besides equal transcripts. Options do not change the transport.
 
-    Behind a worker's server are both that server's way and that of `tests/hosting/test_contract.py`, each of which
+    A server with workers combines the server's transport and that of `tests/hosting/test_contract.py`; each of them
     passes all checks.
     """
     for env_id in IDS:
         quick = env_id == QUICK[0]
-        for check in contract.THERE_TOO_OF_ITS_OWN if env_id in contract.TAKES_LONG else contract.CHECKS:
+        for check in contract.REMOTE_CHECKS_OF_SLOW if env_id in contract.SLOW_ENVS else contract.CHECKS:
             marks = _marks(slow=not quick, rotating=not quick)
             yield pytest.param(check, "server", env_id, id=f"server {env_id}-{check.__name__}", marks=marks)
-    for check in contract.THERE_TOO:
+    for check in contract.REMOTE_CHECKS:
         name = f"worker {QUICK[0]}-{check.__name__}"
         yield pytest.param(check, "worker", QUICK[0], id=name, marks=_marks(slow=True, rotating=False))
 
 
-def _same_there() -> Iterator[Any]:
-    """Every case on every way."""
-    for way, cases in WAYS.items():
+def _remote_transcripts() -> Iterator[Any]:
+    """Every case with every transport."""
+    for transport, cases in TRANSPORTS.items():
         for case in cases:
-            always = case == QUICK or (way == "server" and not case[1] and case[0] not in contract.TAKES_LONG)
-            marks = _marks(slow=(way, case) != ("server", QUICK), rotating=not always)
-            yield pytest.param(way, *case, id=f"{way} {NAMES[CASES.index(case)]}", marks=marks)
+            always = case == QUICK or (transport == "server" and not case[1] and case[0] not in contract.SLOW_ENVS)
+            marks = _marks(slow=(transport, case) != ("server", QUICK), rotating=not always)
+            yield pytest.param(transport, *case, id=f"{transport} {NAMES[CASES.index(case)]}", marks=marks)
 
 
 @cache
 def transcript(case: int) -> str:
-    """The hash of what an environment gives in this process."""
+    """The hash of an environment's transcript in this process."""
     env_id, options = CASES[case]
     return contract.transcript_hash(partial(gym.make, env_id, **options))
 
 
-@pytest.mark.parametrize(("check", "env_id", "options"), _here())
+@pytest.mark.parametrize(("check", "env_id", "options"), _local_cases())
 def test_contract(check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any]) -> None:
     check(partial(gym.make, env_id, **options))
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Callable[[str], str]]:
-    """The address of a server that keeps environments in its own process, or of one that keeps them in workers."""
+    """Addresses of a server with environments in its own process, and of one with worker processes."""
     with ExitStack() as running:
 
         @cache
-        def address(way: str) -> str:
-            return running.enter_context(background_server(IDS, isolate=way == "worker"))
+        def address(transport: str) -> str:
+            return running.enter_context(background_server(IDS, isolate=transport == "worker"))
 
         yield address
 
@@ -121,27 +121,27 @@ def url(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> str:
     return servers(request.param)
 
 
-@pytest.mark.parametrize(("check", "url", "env_id"), _checked_there(), indirect=["url"])
-def test_contract_of_the_remote_twin(check: Callable[[contract.Make], None], env_id: str, url: str) -> None:
+@pytest.mark.parametrize(("check", "url", "env_id"), _remote_checks(), indirect=["url"])
+def test_contract_of_remote_environments(check: Callable[[contract.Make], None], env_id: str, url: str) -> None:
     check(partial(gym.make, env_id, base_url=url))
 
 
-@pytest.mark.parametrize(("url", "env_id", "options"), _same_there(), indirect=["url"])
-def test_the_remote_twin_is_the_same_byte_for_byte(env_id: str, options: dict[str, Any], url: str) -> None:
-    make, make_twin = partial(gym.make, env_id, **options), partial(gym.make, env_id, base_url=url, **options)
-    contract.twins_agree(make, make_twin, transcript(CASES.index((env_id, options))))
+@pytest.mark.parametrize(("url", "env_id", "options"), _remote_transcripts(), indirect=["url"])
+def test_remote_environments_give_equal_results(env_id: str, options: dict[str, Any], url: str) -> None:
+    make, make_remote = partial(gym.make, env_id, **options), partial(gym.make, env_id, base_url=url, **options)
+    contract.remote_agrees(make, make_remote, transcript(CASES.index((env_id, options))))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", sorted(HEAVY))
-def test_the_remote_twin_of_a_heavy_one_plays_the_same_episode(env_id: str, servers: Callable[[str], str]) -> None:
-    contract.twins_play_alike(partial(gym.make, env_id), partial(gym.make, env_id, base_url=servers("server")))
+def test_a_heavy_remote_environment_plays_the_same_episode(env_id: str, servers: Callable[[str], str]) -> None:
+    contract.remote_plays_the_same(partial(gym.make, env_id), partial(gym.make, env_id, base_url=servers("server")))
 
 
 @pytest.mark.parametrize(
     ("env_id", "options"),
     [
-        pytest.param(*case, id=name, marks=_marks(slow=True, rotating=bool(case[1]) or case[0] in contract.TAKES_LONG))
+        pytest.param(*case, id=name, marks=_marks(slow=True, rotating=bool(case[1]) or case[0] in contract.SLOW_ENVS))
         for case, name in zip(CASES, NAMES, strict=True)
     ],
 )

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs import Snapshot, StopReason, Task, TaskTable, TextEnv, Transition
-from agentgym_envs.core import MAX_ACTION_CHARS, text_env
+from agentgym_envs import StopReason, Task, TaskTable, TextEnv, Transition
+from agentgym_envs.core import MAX_ACTION_CHARS, Snapshot, text_env
 from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, UnknownTask, UsageError
 from tests.toy import CountEnv
 
@@ -30,7 +30,7 @@ def run(env: TextEnv, actions: list[str]) -> list[Any]:
     return steps
 
 
-def test_reset_tells_everything_about_the_episode() -> None:
+def test_the_info_of_a_reset_is_complete() -> None:
     observation, info = CountEnv().reset(seed=5, options={"task": "count/3"})
     assert observation.startswith("Count to 3.")
     key = info.pop("state_key")
@@ -46,7 +46,7 @@ def test_reset_tells_everything_about_the_episode() -> None:
     }
 
 
-def test_rewards_are_what_the_score_gained() -> None:
+def test_a_reward_is_the_increase_of_the_score() -> None:
     env = begun()
     steps = run(env, ["up", "down", "up", "up"])
     assert [step[1] for step in steps] == [1 / 3, 0.0, 1 / 3, 1 / 3]
@@ -79,7 +79,7 @@ def test_every_episode_keeps_the_contract(commands: list[str], seed: int, gramma
             env.step("up")
 
 
-def test_success_follows_the_score_unless_the_scenario_says() -> None:
+def test_success_follows_the_score_unless_the_scenario_sets_it() -> None:
     *_, info = begun().step("give up")
     assert (info["success"], info["stop_reason"], info["score"]) == (False, "failure", 0.0)
     *_, info = begun().step("cheat")
@@ -92,7 +92,7 @@ def test_ten_tenths_are_a_success() -> None:
     assert steps[-1][4]["success"] is True
 
 
-def test_what_the_policy_gets_wrong_is_answered_in_text() -> None:
+def test_errors_of_the_policy_get_a_reply() -> None:
     env = begun()
     observation, reward, terminated, truncated, info = env.step("down")
     assert (observation, reward, terminated, truncated) == ("Unknown command: down", 0.0, False, False)
@@ -101,13 +101,13 @@ def test_what_the_policy_gets_wrong_is_answered_in_text() -> None:
     assert env.step("up")[4]["invalid_action"] is None
 
 
-def test_a_message_without_an_action_is_answered_too() -> None:
+def test_a_message_without_an_action_gets_a_reply() -> None:
     observation, _, _, _, info = begun(grammar="react").step("I would rather not")
     assert "Action:" in observation
     assert info["invalid_action"] == observation
 
 
-def test_a_machine_that_fails_ends_the_episode_without_a_reward() -> None:
+def test_an_env_error_ends_the_episode_without_a_reward() -> None:
     env = begun()
     env.step("up")
     observation, reward, terminated, truncated, info = env.step("crash")
@@ -121,7 +121,7 @@ def test_a_machine_that_fails_ends_the_episode_without_a_reward() -> None:
         env.step("up")
 
 
-def test_a_machine_that_fails_at_reset_leaves_an_episode_without_turns() -> None:
+def test_an_env_error_at_reset_gives_an_episode_without_turns() -> None:
     env = CountEnv()
     observation, info = env.reset(seed=1, options={"task": "count/0"})
     assert observation in env.observation_space
@@ -133,7 +133,7 @@ def test_a_machine_that_fails_at_reset_leaves_an_episode_without_turns() -> None
     assert "error" not in info
 
 
-def test_the_state_of_a_failed_machine_is_not_asked_for() -> None:
+def test_the_state_is_not_read_after_an_env_error() -> None:
     class Dead(CountEnv):
         def _state(self) -> str:
             raise EnvError("no state without power")
@@ -143,7 +143,7 @@ def test_the_state_of_a_failed_machine_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("action", [None, 3, b"up", ["up"]])
-def test_an_action_is_a_string(action: Any) -> None:
+def test_an_action_must_be_a_string(action: Any) -> None:
     env = begun()
     with pytest.raises(UsageError, match=f"an action is a string, got {type(action).__name__}"):
         env.step(action)
@@ -188,7 +188,7 @@ def test_seeds_decide_the_task_and_its_randomness() -> None:
     assert len({CountEnv().reset(seed=seed, options={"task": "count/3"})[0] for seed in range(10)}) == 10
 
 
-def test_resets_without_a_seed_continue_the_stream() -> None:
+def test_resets_without_a_seed_continue_the_generator() -> None:
     def play() -> list[Any]:
         env = CountEnv()
         return [env.reset(seed=7), *(env.reset() for _ in range(5))]
@@ -198,7 +198,7 @@ def test_resets_without_a_seed_continue_the_stream() -> None:
     assert len({info["seed"] for _, info in episodes}) == 6
 
 
-def test_the_seed_in_the_info_plays_the_episode_again() -> None:
+def test_the_seed_in_the_info_repeats_the_episode() -> None:
     env = CountEnv()
     observation, info = env.reset()
     again = CountEnv()
@@ -232,12 +232,12 @@ def test_split_and_group_options_select() -> None:
         ({"task": "count/3", "group": "none"}, UsageError, "'count/3' is of the group '[a-z]+', not 'none'"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_invalid_reset_options_are_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         CountEnv().reset(seed=0, options=options)
 
 
-def test_a_refused_reset_leaves_the_running_episode_alone() -> None:
+def test_a_refused_reset_keeps_the_running_episode() -> None:
     env = begun()
     env.step("up")
     before = env.snapshot()
@@ -257,7 +257,7 @@ def test_a_refused_reset_leaves_the_running_episode_alone() -> None:
         ({"render_mode": "human"}, "render_mode must be one of .*'ansi'.*, got 'human'"),
     ],
 )
-def test_arguments_that_cannot_be(kwargs: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         CountEnv(**kwargs)
 
@@ -304,7 +304,7 @@ def test_equal_states_have_equal_keys() -> None:
     assert begun("count/2").step("down")[4]["state_key"] != begun("count/3").step("down")[4]["state_key"]
 
 
-def test_without_a_state_of_its_own_the_history_is_the_state() -> None:
+def test_the_default_state_is_the_history_of_actions() -> None:
     class Plain(TextEnv):
         tasks = TaskTable("plain", 1, [Task("p/1", "train", "g", "none")])
 
@@ -345,7 +345,7 @@ def test_render() -> None:
     assert begun().render() is None
 
 
-def test_close_frees_once_and_is_final() -> None:
+def test_close_frees_resources_once_and_is_final() -> None:
     env = begun()
     env.close()
     env.close()
@@ -356,13 +356,13 @@ def test_close_frees_once_and_is_final() -> None:
         env.reset(seed=0)
 
 
-def test_an_environment_pickles_in_the_middle_of_an_episode() -> None:
+def test_pickling_within_an_episode() -> None:
     env = begun()
     env.step("up")
     assert pickle.loads(pickle.dumps(env)).step("up") == env.step("up")
 
 
-def test_instructions_hold_the_rules_and_the_form() -> None:
+def test_instructions_have_the_rules_and_the_grammar() -> None:
     env = CountEnv(grammar="react")
     assert env.instructions.startswith("Count up with the command: up\n\n")
     assert env.instructions.endswith(env.grammar.instructions)
@@ -377,7 +377,7 @@ def test_text_env_finds_the_environment_under_wrappers() -> None:
         text_env(gym.make("CartPole-v1"))
 
 
-def test_stop_reasons_are_their_own_text() -> None:
+def test_stop_reasons_are_strings() -> None:
     assert [reason.value for reason in StopReason] == [
         "success",
         "failure",

@@ -11,13 +11,13 @@ def classes() -> list[type[Exception]]:
 
 
 @pytest.mark.parametrize("kind", classes())
-def test_every_error_is_one_of_ours_and_stands_in_the_drawing(kind: type[Exception]) -> None:
+def test_every_error_is_an_agentgym_error_and_in_the_docstring(kind: type[Exception]) -> None:
     assert issubclass(kind, errors.AgentGymError)
     assert f" {kind.__name__} " in f"{errors.__doc__} ".replace("\n", " ")
 
 
 @pytest.mark.parametrize("kind", classes())
-def test_the_message_is_shown_as_written(kind: type[Exception]) -> None:
+def test_the_message_is_unchanged(kind: type[Exception]) -> None:
     assert str(kind("there is no task 'x'")) == "there is no task 'x'"
 
 
@@ -32,17 +32,17 @@ def test_the_message_is_shown_as_written(kind: type[Exception]) -> None:
         (errors.MissingExtra, ImportError),
     ],
 )
-def test_errors_are_caught_by_the_standard_name(kind: type[Exception], standard: type[Exception]) -> None:
+def test_errors_are_caught_as_standard_exceptions(kind: type[Exception], standard: type[Exception]) -> None:
     with pytest.raises(standard):
         raise kind("why")
 
 
-def test_the_fault_of_the_policy_is_not_that_of_the_caller() -> None:
+def test_invalid_action_is_not_a_usage_error() -> None:
     assert not issubclass(errors.InvalidAction, errors.UsageError)
     assert not issubclass(errors.EnvError, errors.UsageError)
 
 
-def test_a_missing_extra_tells_the_command() -> None:
+def test_a_missing_extra_names_the_command() -> None:
     error = errors.missing_extra("Training", "trl", "trl")
     assert isinstance(error, errors.MissingExtra)
     assert str(error) == (

@@ -1,4 +1,4 @@
-"""Golden numbers are worked out by hand; the comments show how."""
+"""Metrics against golden numbers computed by hand, as shown in the comments."""
 
 import json
 import math
@@ -22,7 +22,7 @@ def test_wilson_by_hand() -> None:
     assert found.low == pytest.approx(0.0945, abs=1e-4)
 
 
-def test_wilson_at_the_ends() -> None:
+def test_wilson_at_0_and_1() -> None:
     # 0 of n: low is 0 and high z²/(n+z²); with n = 10 that is 3.8415/13.8415.
     assert wilson(0.0, 10).low == 0.0
     assert wilson(0.0, 10).high == pytest.approx(3.841459 / 13.841459)
@@ -38,12 +38,12 @@ def test_wilson_agrees_with_a_published_value() -> None:
     assert (round(found.low, 4), round(found.high, 4)) == (0.0624, 0.1605)
 
 
-def test_one_episode_a_task_is_plain_wilson() -> None:
+def test_one_episode_per_task_gives_plain_wilson() -> None:
     assert interval([1, 0, 0, 1, 1], 5) == wilson(0.6, 5)
 
 
-def test_episodes_that_all_agree_within_a_task_add_nothing() -> None:
-    # Ten tasks, 8 episodes each, every task always solved or never: the evidence is that of ten, not of eighty.
+def test_agreeing_episodes_of_a_task_count_once() -> None:
+    # Ten tasks, 8 episodes each, each task always solved or never: the interval is that of 10 episodes, not of 80.
     assert interval([1.0] * 4 + [0.0] * 6, 80) == wilson(0.4, 10)
 
 
@@ -52,23 +52,23 @@ def test_the_effective_number_of_episodes_by_hand() -> None:
     assert interval([0, 0.5, 0.5, 1], 8) == wilson(0.5, 6)
 
 
-def test_equal_task_means_count_as_tasks_only() -> None:
+def test_equal_task_means_give_the_interval_of_the_number_of_tasks() -> None:
     assert interval([0.5, 0.5], 8) == wilson(0.5, 2)
 
 
-def test_the_effective_number_is_never_more_than_the_episodes() -> None:
+def test_the_effective_number_is_at_most_that_of_episodes() -> None:
     # Task means .4, .6: mean .5, variance .01 of them, .01 of their mean; .25/.01 = 25, but there were 20 episodes.
     assert interval([0.4, 0.6], 20) == wilson(0.5, 20)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 10))
-def test_an_interval_lies_in_0_1_around_its_mean(means: list[float], each: int) -> None:
+def test_an_interval_lies_in_0_1_and_contains_its_mean(means: list[float], each: int) -> None:
     found = interval(means, len(means) * each)
     assert 0 <= found.low <= found.mean <= found.high <= 1
     assert found.high - found.low > 0
 
 
-def test_the_interval_holds_the_truth_where_a_bootstrap_does_not() -> None:
+def test_the_interval_covers_the_truth_where_a_bootstrap_does_not() -> None:
     rng, truth, held = random.Random(0), 0.05, 0
     for _ in range(400):
         means = []
@@ -101,26 +101,26 @@ def test_metrics_by_hand() -> None:
     assert (found.overall.tasks, found.overall.episodes, found.overall.env_id) == (3, 5, "A-v0")
 
 
-def test_only_failures_of_the_machine_give_no_rate() -> None:
+def test_infrastructure_errors_alone_give_no_rate() -> None:
     row = evaluate([episode("t/1", 0, stop="env_error"), episode("t/2", 0, turns=0, stop="closed")]).overall
     assert (row.tasks, row.episodes, row.excluded) == (0, 0, 2)
     assert [row.success, row.score, row.turns, row.invalid_actions] == [None] * 4
     assert row.stop_reasons == {"closed": 1, "env_error": 1}
 
 
-def test_nothing_at_all() -> None:
+def test_no_episodes_give_empty_metrics() -> None:
     found = evaluate([])
     assert (found.environments, found.groups, found.overall.tasks) == ((), (), 0)
 
 
-def test_environments_are_kept_apart_even_if_their_tasks_share_an_id() -> None:
+def test_environments_are_separate_even_if_their_tasks_share_an_id() -> None:
     found = evaluate([episode("t/1", 1, env_id="B-v0"), episode("t/1", 0, env_id="A-v0")])
     assert [row.env_id for row in found.environments] == ["A-v0", "B-v0"]
     assert [row.env_id for row in found.groups] == ["A-v0", "B-v0"]
     assert (found.overall.env_id, found.overall.tasks) == (None, 2)
 
 
-def test_groups_come_in_the_order_asked_for() -> None:
+def test_groups_are_in_the_given_order() -> None:
     episodes = [episode(f"t/{group}", 1, group=group) for group in ("c", "a", "d", "b")]
     assert [row.group for row in evaluate(episodes, group_order=["d", "b"]).groups] == ["d", "b", "a", "c"]
 
@@ -131,7 +131,7 @@ def test_the_order_of_episodes_does_not_matter() -> None:
     assert evaluate(shuffled) == evaluate(episodes)
 
 
-def test_the_result_is_json() -> None:
+def test_the_result_converts_to_json() -> None:
     found = evaluate([episode("t/1", 1)])
     row = json.loads(json.dumps(found.to_json()))
     assert row["overall"]["success"] == {"mean": 1.0, "low": pytest.approx(0.2065, abs=1e-4), "high": 1.0}
@@ -142,8 +142,8 @@ def test_the_result_is_json() -> None:
 def test_paired_difference_by_hand() -> None:
     before = [*several("t/1", 0, 1), *several("t/2", 0, 0)]
     after = [*several("t/1", 1, 1), *several("t/2", 0, 1)]
-    # Each task gained one half. With one more that gained a half and one that lost it: mean 1/4, variance
-    # 1/4 - 1/16 = 3/16, of the mean of four 3/64. All tasks gaining the same does not make it certain.
+    # Each task gained one half. With pseudo-tasks of +1/2 and -1/2: mean 1/4, variance 1/4 - 1/16 = 3/16, of the mean
+    # of four 3/64. Equal gains do not make the interval a point.
     found = paired_difference(before, after)
     half = Z95 * math.sqrt(3 / 64)
     assert (found.mean, found.tasks, found.excluded) == (0.5, 2, 0)
@@ -153,8 +153,8 @@ def test_paired_difference_by_hand() -> None:
 
 def test_the_interval_of_a_paired_difference_by_hand() -> None:
     # Of 10 tasks 5 gained 1 and 5 gained 0. Bonett and Price: p12 = (5 + 1) / 12, p21 = (0 + 1) / 12, and
-    # 5/12 ± z sqrt((p12 + p21 - (5/12)²) / 12). (The percentile bootstrap, used before, said [.2, .8] here; with few
-    # tasks its intervals hold the truth too rarely.)
+    # 5/12 ± z sqrt((p12 + p21 - (5/12)²) / 12). (The percentile bootstrap gives [.2, .8]; with
+    # few tasks it covers the truth too rarely.)
     before = [episode(f"t/{n}", 0) for n in range(10)]
     after = [episode(f"t/{n}", n % 2) for n in range(10)]
     found = paired_difference(before, after)
@@ -163,7 +163,7 @@ def test_the_interval_of_a_paired_difference_by_hand() -> None:
     assert paired_difference(before, after) == found
 
 
-def test_pairing_takes_out_how_hard_a_task_is() -> None:
+def test_pairing_removes_the_difficulty_of_tasks() -> None:
     # Half of the tasks are always solved, half never; ten of the hard ones are learned.
     before = [episode(f"t/{n}", n % 2) for n in range(100)]
     after = [episode(f"t/{n}", n % 2 or n < 20) for n in range(100)]
@@ -175,12 +175,12 @@ def test_pairing_takes_out_how_hard_a_task_is() -> None:
     assert unpaired[0].high > unpaired[1].low  # the two intervals overlap; the paired one excludes 0
 
 
-def test_another_value_can_be_compared() -> None:
+def test_scores_can_be_compared() -> None:
     before, after = [episode("t/1", 0, turns=9)], [episode("t/1", 0, turns=4)]
     assert paired_difference(before, after, value=lambda t: len(t.turns)).mean == -5
 
 
-def test_a_task_without_a_usable_episode_on_one_side_is_left_out() -> None:
+def test_a_task_without_a_usable_episode_in_one_run_is_excluded() -> None:
     before = [episode("t/1", 0), episode("t/2", 0, stop="env_error")]
     after = [episode("t/1", 1), episode("t/2", 1)]
     found = paired_difference(before, after)
@@ -190,5 +190,5 @@ def test_a_task_without_a_usable_episode_on_one_side_is_left_out() -> None:
 
 
 def test_different_tasks_cannot_be_paired() -> None:
-    with pytest.raises(UsageError, match=r"2 of 3 are on one side only, for example 't/1'"):
+    with pytest.raises(UsageError, match=r"2 of 3 are in only one, for example 't/1'"):
         paired_difference([episode("t/1", 0), episode("t/2", 0)], [episode("t/2", 0), episode("t/3", 0)])

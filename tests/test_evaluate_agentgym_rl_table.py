@@ -1,4 +1,4 @@
-"""The 27-task table: every group of every environment has its row, and what is in a row is what belongs there."""
+"""The 27-task table: the rows of all groups of all environments, and the metrics in them."""
 
 import json
 import math
@@ -9,8 +9,17 @@ import pytest
 
 import agentgym_envs
 from agentgym_envs.babyai import levels
-from agentgym_envs.evaluate import REPORTED, ROW_TASKS, SCENARIOS, SUITE, TEST_TASKS, SuiteTable, evaluate, suite_table
-from agentgym_envs.evaluate.agentgym_rl_table import place_of
+from agentgym_envs.evaluate import (
+    AGENTGYM_RL_TABLE,
+    REPORTED,
+    ROW_TASKS,
+    SCENARIO_NAMES,
+    TEST_TASKS,
+    AgentGymRLTable,
+    evaluate,
+    make_agentgym_rl_table,
+)
+from agentgym_envs.evaluate.agentgym_rl_table import position_of
 from agentgym_envs.search.questions.embedded import KINDS
 from agentgym_envs.search.questions.flashrag import PUBLISHED
 from agentgym_envs.trajectory import Trajectory
@@ -20,11 +29,11 @@ from .episodes import episode, several
 
 TEXTCRAFT, SEARCH, WEB = "AgentGym/TextCraft-v0", "AgentGym/Search-v0", "AgentGym/WebArena-v0"
 OUTSIDE = {"AgentGym/MiniWoB-v0", "AgentGym/PlannerActor-v0", "AgentGym/TextCraftCoop-v0"}
-"""Environments that the paper does not evaluate."""
+"""Environments that are not in the paper."""
 
 
 def groups_of(env_id: str) -> tuple[str, ...]:
-    """The groups of an environment, where it needs nothing that may not be installed."""
+    """The groups of an environment; empty if it needs packages that may not be installed."""
     if env_id.startswith("AgentGym/WebArenaOfficial"):
         return OFFICIAL_GROUPS
     if env_id.startswith("AgentGym/Search"):
@@ -38,38 +47,38 @@ def groups_of(env_id: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("env_id", sorted(set(agentgym_envs.env_ids()) - OUTSIDE))
-def test_every_group_has_one_row(env_id: str) -> None:
+def test_every_group_belongs_to_one_row(env_id: str) -> None:
     for group in groups_of(env_id):
-        table = suite_table([episode("t/1", 1, env_id=env_id, group=group)])
+        table = make_agentgym_rl_table([episode("t/1", 1, env_id=env_id, group=group)])
         filled = [row for scenario in table.scenarios for row in scenario.rows if row.metrics]
         assert len(filled) == 1, (env_id, group)
         assert not table.outside
 
 
 @pytest.mark.parametrize("env_id", sorted(OUTSIDE))
-def test_what_the_paper_does_not_evaluate_fills_no_row(env_id: str) -> None:
-    table = suite_table([episode("t/1", 1, env_id=env_id, group=groups_of(env_id)[0])])
+def test_environments_outside_the_paper_belong_to_no_row(env_id: str) -> None:
+    table = make_agentgym_rl_table([episode("t/1", 1, env_id=env_id, group=groups_of(env_id)[0])])
     assert not any(row.metrics for scenario in table.scenarios for row in scenario.rows)
     assert table.outside == {env_id: 1}
 
 
-def test_no_row_is_made_of_a_group_that_is_not_there() -> None:
+def test_the_groups_of_all_rows_exist() -> None:
     known = {group for env_id in set(agentgym_envs.env_ids()) - OUTSIDE for group in groups_of(env_id)}
     known |= {part.name for part in PUBLISHED}
-    named = [group for scenario in SUITE for row in scenario.rows for group in (*row.groups, *row.stand_in)]
+    named = [group for scenario in AGENTGYM_RL_TABLE for row in scenario.rows for group in (*row.groups, *row.stand_in)]
     assert set(named) == known
     assert max(Counter(named).values()) == 1
 
 
 def test_there_are_27_rows_in_five_scenarios() -> None:
-    assert [(scenario.name, len(scenario.rows)) for scenario in SUITE] == [
+    assert [(scenario.name, len(scenario.rows)) for scenario in AGENTGYM_RL_TABLE] == [
         ("WebArena", 4),
         ("Search", 7),
         ("TextCraft", 4),
         ("BabyAI", 6),
         ("SciWorld", 6),
     ]
-    assert tuple(TEST_TASKS) == SCENARIOS
+    assert tuple(TEST_TASKS) == SCENARIO_NAMES
 
 
 @pytest.mark.parametrize(
@@ -84,14 +93,14 @@ def test_there_are_27_rows_in_five_scenarios() -> None:
         ("AgentGym/SciWorld-v0", "inclined-plane-determine-angle", "Measure", False),
     ],
 )
-def test_places(env_id: str, group: str, row: str, stand_in: bool) -> None:
-    place = place_of(env_id, group)
+def test_positions_of_groups(env_id: str, group: str, row: str, stand_in: bool) -> None:
+    place = position_of(env_id, group)
     assert place and (place.row, place.stand_in) == (row, stand_in)
 
 
 @pytest.mark.parametrize(("env_id", "group"), [("Mine/TextCraft-v0", "depth-1"), (TEXTCRAFT, "depth-9"), (WEB, "nq")])
-def test_what_is_not_of_the_suite_has_no_place(env_id: str, group: str) -> None:
-    assert place_of(env_id, group) is None
+def test_unknown_groups_have_no_position(env_id: str, group: str) -> None:
+    assert position_of(env_id, group) is None
 
 
 def run() -> list[Trajectory]:
@@ -104,7 +113,7 @@ def run() -> list[Trajectory]:
     ]
 
 
-def cells(table: SuiteTable) -> dict[str, float]:
+def cells(table: AgentGymRLTable) -> dict[str, float]:
     return {
         row.name: row.metrics.score.mean
         for scenario in table.scenarios
@@ -114,11 +123,11 @@ def cells(table: SuiteTable) -> dict[str, float]:
 
 
 def test_a_table_by_hand() -> None:
-    table = suite_table(run())
+    table = make_agentgym_rl_table(run())
     web, search, textcraft, *_ = table.scenarios
     assert cells(table) == {"Maps": 0.5, "Depth 1": 0.75, "Depth 3": 0}
     assert textcraft.metrics and textcraft.metrics.score
-    assert textcraft.metrics.score.mean == pytest.approx((4 * 0.75 + 0) / 5)  # tasks together, not rows
+    assert textcraft.metrics.score.mean == pytest.approx((4 * 0.75 + 0) / 5)  # a mean over tasks, not over rows
     assert textcraft.metrics == evaluate(e for e in run() if e.env_id == TEXTCRAFT).overall
     assert web.metrics and (web.metrics.tasks, web.metrics.excluded) == (1, 1)
     assert search.metrics is None
@@ -128,7 +137,7 @@ def test_a_table_by_hand() -> None:
 
 
 def test_the_interval_of_the_mean_of_scenarios_by_hand() -> None:
-    table = suite_table(run())
+    table = make_agentgym_rl_table(run())
     lows, highs = zip(
         *[
             (found.mean - found.low, found.high - found.mean)
@@ -142,30 +151,30 @@ def test_the_interval_of_the_mean_of_scenarios_by_hand() -> None:
     assert table.score.high - table.score.mean == pytest.approx(math.hypot(*highs) / 2)
 
 
-def test_stand_ins_are_marked_and_give_way_to_what_they_stand_for() -> None:
+def test_stand_ins_are_marked_and_superseded_by_real_tasks() -> None:
     own = [episode("s/1", 1, env_id=SEARCH, group="1hop-airport"), episode("s/2", 1, env_id=SEARCH, group="sum")]
     real = [episode("q/1", 0, env_id=SEARCH, group="popqa")]
-    for table in map(suite_table, ([], own)):
+    for table in map(make_agentgym_rl_table, ([], own)):
         assert all(row.stand_in for row in table.scenarios[1].rows)
-    assert suite_table(own).scenarios[1].rows[2].note
-    both = suite_table(own + real)
+    assert make_agentgym_rl_table(own).scenarios[1].rows[2].note
+    both = make_agentgym_rl_table(own + real)
     assert cells(both) == {"PopQA": 0}
     assert both.left_out == 2
     assert not any(row.stand_in or row.note for row in both.scenarios[1].rows)
-    assert [row.stand_in for row in both.scenarios[0].rows] == [True] * 4  # WebArena's are stand-ins still
+    assert [row.stand_in for row in both.scenarios[0].rows] == [True] * 4  # those of WebArena are still stand-ins
 
 
-def test_nothing_played() -> None:
-    table = suite_table([])
+def test_a_table_without_episodes() -> None:
+    table = make_agentgym_rl_table([])
     assert (table.score, table.success, table.played) == (None, None, 0)
     assert [scenario.metrics for scenario in table.scenarios] == [None] * 5
-    spoiled = suite_table([episode("t/1", 0, env_id=TEXTCRAFT, group="depth-1", stop="env_error")])
+    spoiled = make_agentgym_rl_table([episode("t/1", 0, env_id=TEXTCRAFT, group="depth-1", stop="env_error")])
     assert (spoiled.score, spoiled.played) == (None, 0)
 
 
-def test_the_order_of_episodes_does_not_matter_and_the_table_is_json() -> None:
-    table = suite_table(run())
-    assert suite_table(reversed(run())) == table
+def test_the_order_of_episodes_does_not_matter_and_the_table_converts_to_json() -> None:
+    table = make_agentgym_rl_table(run())
+    assert make_agentgym_rl_table(reversed(run())) == table
     found = table.to_json()
     assert json.loads(json.dumps(found)) == found
     assert found["score"]["mean"] == pytest.approx(0.55)
@@ -180,7 +189,7 @@ def test_the_reported_rows_of_webarena_add_up_to_its_figure() -> None:
             assert reported.scenarios["WebArena"] == pytest.approx(whole, abs=0.01)
 
 
-def test_the_noise_of_what_is_reported() -> None:
+def test_the_standard_errors_of_reported_figures() -> None:
     first = REPORTED[0]
     assert first.standard_error("WebArena") == pytest.approx(6.2, abs=0.05)
     assert first.standard_error("TextCraft") == pytest.approx(2.9, abs=0.05)
@@ -190,6 +199,6 @@ def test_the_noise_of_what_is_reported() -> None:
     assert qwen.standard_error("WebArena") == pytest.approx(math.sqrt(9.76 * 90.24 / 41))
 
 
-def test_rows_have_names_of_their_own() -> None:
-    names = [row.name for scenario in SUITE for row in scenario.rows]
+def test_names_of_rows_are_unique() -> None:
+    names = [row.name for scenario in AGENTGYM_RL_TABLE for row in scenario.rows]
     assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""Runs compared task by task."""
+"""Comparisons of runs, paired by task."""
 
 import json
 import math
@@ -60,15 +60,15 @@ def test_scores_can_be_compared() -> None:
     hard = compare(*sides(), value=VALUES["score"]).groups[1]
     assert (hard.before, hard.up) == (0, 1)
     assert hard.after == pytest.approx(0.45)
-    assert hard.won == ()  # a flip is one of success, whatever is compared
+    assert hard.won == ()  # flips are about success, whichever value is compared
 
 
-def test_groups_come_in_the_order_asked_for() -> None:
+def test_groups_are_in_the_given_order() -> None:
     assert [row.group for row in compare(*sides(), group_order=["hard"]).groups] == ["hard", "easy", "easy"]
 
 
 @given(st.integers(0, 12), st.integers(0, 12))
-def test_the_sign_test_against_all_falls_of_the_coins(up: int, down: int) -> None:
+def test_the_sign_test_against_enumeration(up: int, down: int) -> None:
     coins = up + down
     as_uneven = [heads for heads in range(coins + 1) if abs(2 * heads - coins) >= abs(up - down)]
     assert sign_test(up, down) == pytest.approx(sum(comb(coins, heads) for heads in as_uneven) / 2**coins)
@@ -82,16 +82,16 @@ def test_the_sign_test_of_many_coins() -> None:
     assert 0 < sign_test(900, 100) < 1e-100
 
 
-def test_equal_runs_differ_by_nothing() -> None:
+def test_equal_runs_have_no_difference() -> None:
     before, _ = sides()
     found = compare(before, before).overall
     assert found.difference and found.difference.mean == 0
-    assert found.difference.low == -found.difference.high < 0  # five tasks that stayed as they were prove little
+    assert found.difference.low == -found.difference.high < 0  # five unchanged tasks give a wide interval
     assert (found.up, found.down, found.p_value, found.won, found.lost) == (0, 0, 1, (), ())
 
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=1, max_size=60))
-def test_the_interval_of_a_gain_holds_its_mean(gains: list[float]) -> None:
+def test_the_interval_of_a_gain_contains_its_mean(gains: list[float]) -> None:
     low, high = paired_interval(gains, bounded=True)
     assert -1 <= low < high <= 1
     assert low - 1e-12 <= fmean(gains) <= high + 1e-12
@@ -100,10 +100,10 @@ def test_the_interval_of_a_gain_holds_its_mean(gains: list[float]) -> None:
 
 
 def test_the_interval_of_a_gain_in_counts() -> None:
-    # 2 and 4 more turns, with tasks of 4 more and 4 fewer: mean 6/4, variance (4 + 16 + 32)/4 - 2.25 = 10.75.
+    # Gains of 2 and 4 turns, with pseudo-tasks of 4 and -4: mean 6/4, variance (4 + 16 + 32)/4 - 2.25 = 10.75.
     half = Z95 * math.sqrt(10.75 / 4)
     assert paired_interval([2, 4], bounded=False) == pytest.approx((1.5 - half, 1.5 + half))
-    assert paired_interval([0, 0], bounded=False) == (0, 0)  # of what size, nothing tells
+    assert paired_interval([0, 0], bounded=False) == (0, 0)  # without any gain, the size of gains is unknown
     one, two = ([episode("t/1", 0, turns=turns)] for turns in (9, 4))
     found = paired_difference(one, two, value=lambda played: len(played.turns))
     assert found.low < -5 < found.high
@@ -111,7 +111,7 @@ def test_the_interval_of_a_gain_in_counts() -> None:
 
 @pytest.mark.parametrize("tasks", [3, 10, 50, 300])
 @pytest.mark.parametrize("chances", [(0.2, 0.05), (0.1, 0.02), (0.03, 0.01)])
-def test_the_interval_of_a_gain_holds_the_truth(tasks: int, chances: tuple[float, float]) -> None:
+def test_the_interval_of_a_gain_covers_the_truth(tasks: int, chances: tuple[float, float]) -> None:
     rng = np.random.default_rng(0)
     weights = [chances[1], 1 - sum(chances), chances[0]]
     runs = rng.choice([-1.0, 0.0, 1.0], p=weights, size=(400, tasks))
@@ -119,30 +119,30 @@ def test_the_interval_of_a_gain_holds_the_truth(tasks: int, chances: tuple[float
     assert fmean(low <= chances[0] - chances[1] <= high for low, high in found) >= 0.93
 
 
-def test_tasks_of_one_side() -> None:
+def test_tasks_of_only_one_run() -> None:
     before, after = sides()
     before, after = [*before, episode("t/8", 1)], [*after, episode("t/9", 1)]
-    with pytest.raises(UsageError, match=r"2 of 8 are on one side only, for example 't/8'"):
+    with pytest.raises(UsageError, match=r"2 of 8 are in only one, for example 't/8'"):
         compare(before, after)
     found = compare(before, after, allow_partial=True)
     assert (found.only_before, found.only_after) == (("t/8",), ("t/9",))
     assert found.overall == compare(*sides()).overall
 
 
-def test_nothing_in_common_is_refused() -> None:
-    with pytest.raises(UsageError, match="no task on both sides"):
+def test_runs_without_common_tasks_are_refused() -> None:
+    with pytest.raises(UsageError, match="no task in both runs"):
         compare([episode("t/1", 1)], [episode("t/2", 1)], allow_partial=True)
-    with pytest.raises(UsageError, match="no task on both sides"):
+    with pytest.raises(UsageError, match="no task in both runs"):
         compare([], [])
 
 
-def test_tasks_that_no_side_could_play() -> None:
+def test_tasks_without_usable_episodes() -> None:
     spoiled = [episode("t/1", 0, stop="env_error")]
     row = compare(spoiled, [episode("t/1", 1)]).overall
     assert (row.before, row.after, row.difference, row.p_value, row.won) == (None, None, None, 1, ())
 
 
-def test_the_order_of_episodes_does_not_matter_and_the_result_is_json() -> None:
+def test_the_order_of_episodes_does_not_matter_and_the_result_converts_to_json() -> None:
     before, after = sides()
     found = compare(before, after)
     rng = random.Random(0)

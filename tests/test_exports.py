@@ -26,7 +26,8 @@ def imported_names(package: str) -> set[str]:
     functions = [node for node in ast.parse(source).body if not isinstance(node, ast.FunctionDef)]
     nodes = [node for part in functions for node in ast.walk(part) if isinstance(node, ast.ImportFrom)]
     own = [node for node in nodes if node.level or (node.module or "").startswith("agentgym_envs")]
-    return {alias.asname or alias.name for node in own for alias in node.names}
+    names = {alias.asname or alias.name for node in own for alias in node.names}
+    return {name for name in names if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -38,10 +39,30 @@ def test_all_is_sorted_and_complete(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", agentgym_envs.__all__)
-def test_what_is_exported_says_what_it_is(name: str) -> None:
+def test_every_export_has_a_docstring(name: str) -> None:
     value = getattr(agentgym_envs, name)
     assert value.__doc__
-    assert not value.__doc__.startswith(f"{name}(")  # what a dataclass gives itself
+    assert not value.__doc__.startswith(f"{name}(")  # the default docstring of a dataclass
+
+
+def test_a_scenario_and_its_caller_import_what_they_need_from_the_package() -> None:
+    """One import line is enough to write a scenario and to handle its errors."""
+    from agentgym_envs import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError, errors
+
+    names = ("EnvError", "EpisodeOver", "InvalidAction", "NoOracle", "UsageError")
+    assert [EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError] == [getattr(errors, name) for name in names]
+    assert set(names) <= set(agentgym_envs.__all__)
+
+
+HEAVY = ("asyncio", "httpx", "torch", "transformers", "pettingzoo", "playwright", "starlette", "agentgym_envs.vector")
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = f"import agentgym_envs, sys; print(*(name for name in {HEAVY} if name in sys.modules))"
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert out.stdout.split() == []
 
 
 def test_the_version_is_that_of_the_project() -> None:
@@ -60,7 +81,7 @@ def test_every_id_is_registered_and_its_class_exists(row: agentgym_envs.registra
     assert row.summary
 
 
-def test_an_id_of_ones_own_may_be_registered_twice() -> None:
+def test_a_custom_id_may_be_registered_twice() -> None:
     for _ in range(2):
         agentgym_envs.register("Toy/Twice-v0", "tests.toy:CountEnv")  # Gymnasium would warn, which is an error here
     assert env_class("Toy/Twice-v0").__name__ == "CountEnv"
@@ -70,7 +91,7 @@ def test_an_id_of_ones_own_may_be_registered_twice() -> None:
     assert "Toy/Wrong-v0" not in gym.registry
 
 
-def test_an_id_that_is_registered_anew_means_the_new_class() -> None:
+def test_registering_an_id_again_replaces_the_class() -> None:
     agentgym_envs.register("Toy/Anew-v0", "tests.toy:CountEnv")
     with pytest.warns(UserWarning, match="Overriding environment Toy/Anew-v0"):  # Gymnasium's
         agentgym_envs.register("Toy/Anew-v0", "tests.toy_envs:TrickyEnv")

@@ -47,7 +47,7 @@ def test_a_command_survives_format_and_parse(name: str, command: str, thought: s
 
 @pytest.mark.parametrize("name", NAMES)
 @given(text=st.one_of(ANY_TEXT, FORGED))
-def test_any_text_is_parsed_or_refused(name: str, text: str) -> None:
+def test_any_text_is_parsed_or_raises_invalid_action(name: str, text: str) -> None:
     parsed = outcome(make_grammar(name), text)
     if parsed is not None:
         assert type(parsed.command) is str
@@ -125,7 +125,7 @@ def test_literal_messages(name: str, text: str, thought: str, command: str) -> N
         ("tool_call", '<tool_call>{"arguments": {"action": "x"}}</tool_call>', "its name is `act`"),
     ],
 )
-def test_what_is_no_action_is_answered(name: str, text: str, reply: str) -> None:
+def test_messages_without_an_action_get_a_reply(name: str, text: str, reply: str) -> None:
     with pytest.raises(InvalidAction) as caught:
         make_grammar(name).parse(text)
     assert reply in str(caught.value)
@@ -139,8 +139,8 @@ def test_an_action_quoted_in_the_thought_is_not_carried_out(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_text_is_read_in_linear_time() -> None:
-    for mark in MARKS:  # a quadratic reader would need minutes for a message of megabytes
+def test_hostile_text_is_parsed_in_linear_time() -> None:
+    for mark in MARKS:  # a quadratic parser would need minutes for megabytes
         for name in NAMES:
             outcome(make_grammar(name), mark * 200_000)
 

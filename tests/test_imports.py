@@ -1,4 +1,4 @@
-"""Every module can be imported, so that `scripts/check fast` has seen each of them."""
+"""Every module can be imported, so that `scripts/check fast` imports each of them."""
 
 import importlib
 
@@ -8,7 +8,7 @@ ADAPTERS = ("adapters.trl.", "adapters.verl.")
 
 
 def test_every_module_can_be_imported() -> None:
-    names = [module_name(path) for path in (*FILES, *ADAPTER_FILES) if path.stem != "__main__"]  # which runs a command
+    names = [module_name(path) for path in (*FILES, *ADAPTER_FILES) if path.stem != "__main__"]  # those run a command
     assert len(names) > 500, ROOT
     for name in names:
         for adapter in ADAPTERS:

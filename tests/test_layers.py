@@ -39,7 +39,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 TRAINING = {"torch", "transformers", "trl", "verl", "vllm", "peft", "accelerate", "datasets", "ray"}
 ADAPTERS = {path.parents[0].name for path in ROOT.glob("adapters/*/*/__init__.py")}
 EVERYWHERE = {"gymnasium", "numpy"}
-"""What every module may import; the table adds to it. In a scenario the rest is imported when first needed."""
+"""Packages that every module may import; the table adds to it. Scenarios import the rest when first needed."""
 THIRD_PARTY = {
     "rollout": {"httpx"},
     "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
@@ -102,14 +102,14 @@ def walk(node: ast.AST, path: Path, deferred: bool) -> Iterator[Import]:
 
 
 def defers(node: ast.AST) -> bool:
-    """Whether what is below is not run when the module is imported."""
+    """True if the code below does not run at import."""
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
 class Facts(NamedTuple):
-    """What these tests ask of a file. Its tree is not kept: there are hundreds, and large."""
+    """The facts that these tests need about a file. Its syntax tree is not cached: there are hundreds, and large."""
 
     lines: int
     imports: list[Import]  # of what is not in Python's own library
@@ -240,3 +240,12 @@ def test_no_file_over_500_lines_and_no_function_over_60() -> None:
 def test_half_of_all_functions_have_at_most_10_lines() -> None:
     lengths = [length for path in FILES + ADAPTER_FILES for length, _ in facts(path).functions]
     assert statistics.median(lengths) <= 10
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in (*FILES, *ADAPTER_FILES):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}

@@ -1,4 +1,4 @@
-"""What a release must hold: one version everywhere, a wheel with everything in it, true tables, a valid workflow."""
+"""A release has one version everywhere, a complete wheel, true tables and a valid workflow."""
 
 import importlib.util
 import re

@@ -21,16 +21,18 @@ def test_the_schedule_of_the_paper_changes_exactly_at_its_steps(step: int, turns
 
 
 @given(ROUNDS, st.integers(1, 1000), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_limits_never_shrink_and_come_from_the_rounds(rounds: tuple[int, ...], every: int, one: int, two: int) -> None:
+def test_limits_never_decrease_and_come_from_the_rounds(
+    rounds: tuple[int, ...], every: int, one: int, two: int
+) -> None:
     schedule = StepRounds(rounds, every)
     assert schedule(min(one, two)) <= schedule(max(one, two))
     assert schedule(one) in rounds
 
 
 @given(ROUNDS, st.integers(1, 100), st.lists(st.integers(0, 700), max_size=20))
-def test_a_limit_depends_on_the_step_alone(rounds: tuple[int, ...], every: int, asked_before: list[int]) -> None:
+def test_a_limit_depends_only_on_the_step(rounds: tuple[int, ...], every: int, earlier_steps: list[int]) -> None:
     used, fresh = StepRounds(rounds, every), StepRounds(rounds, every)
-    for step in asked_before:
+    for step in earlier_steps:
         used(step)
     assert [used(step) for step in range(50)] == [fresh(step) for step in range(50)]
 
@@ -40,7 +42,7 @@ def test_fixed_rounds_are_fixed(rounds: int, step: int) -> None:
     assert FixedRounds(rounds)(step) == rounds
 
 
-def test_schedules_are_values() -> None:
+def test_schedules_compare_by_value() -> None:
     assert StepRounds((10, 20, 30), 100) == PAPER
     assert pickle.loads(pickle.dumps(PAPER)) == PAPER
 
@@ -68,8 +70,8 @@ def test_parse(rounds: str | int | Sequence[int], every: int | None, schedule: o
         ("", 100, "whole numbers"),
         ("10,,30", 100, "whole numbers"),
         ("1.5", None, "whole numbers"),
-        ("30,20", 100, "may not shrink during training, got rounds 30,20"),
-        ("30,20", None, "may not shrink"),
+        ("30,20", 100, "must not decrease during training, got rounds 30,20"),
+        ("30,20", None, "must not decrease"),
         ("0", None, "must be at least 1, got rounds 0"),
         ("0,10", 100, "must be at least 1"),
         ("-5", None, "must be at least 1, got rounds -5"),
@@ -79,6 +81,6 @@ def test_parse(rounds: str | int | Sequence[int], every: int | None, schedule: o
         ("10,20", -3, "at least 1, got -3"),
     ],
 )
-def test_rounds_that_cannot_be(rounds: str | Sequence[int], every: int | None, message: str) -> None:
+def test_invalid_rounds_are_refused(rounds: str | Sequence[int], every: int | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_schedule(rounds, every)

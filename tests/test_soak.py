@@ -1,4 +1,4 @@
-"""The short form of `benchmarks/soak.py`: a server that is treated badly for some seconds."""
+"""The short form of `benchmarks/soak.py`: a server under hostile load for a few seconds."""
 
 import json
 import os
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
-def test_a_server_treated_badly_stays_right_clean_and_small(tmp_path: Path) -> None:
+def test_a_server_under_hostile_load_stays_correct_clean_and_small(tmp_path: Path) -> None:
     out = tmp_path / "soak.json"
     words = ["--episodes", "300", "--isolated-episodes", "60", "--idle-seconds", "3", "--out", str(out)]
     done = subprocess.run(
@@ -28,7 +28,7 @@ def test_a_server_treated_badly_stays_right_clean_and_small(tmp_path: Path) -> N
     server, workers = json.loads(out.read_text())["parts"]
     for part in (server, workers):
         verdicts = dict(part["verdicts"])
-        del verdicts["memory_flat"]  # too short for that, where two processes have just started
+        del verdicts["memory_flat"]  # the test is too short: two processes have just started
         assert all(verdicts.values()), part
         counts = part["counts"]
         assert counts["episodes"] >= 60

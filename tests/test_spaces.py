@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs import Utf8Text
+from agentgym_envs.spaces import Utf8Text
 from tests.toy import CountEnv
 
 
@@ -15,7 +15,7 @@ def test_contains_text_up_to_its_length(text: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["x" * 51, "\ud800", "ok \udfff", b"bytes", None, 3, ["a"]])
-def test_refuses_what_is_too_long_or_no_text(other: object) -> None:
+def test_long_texts_and_other_types_are_not_members(other: object) -> None:
     assert other not in Utf8Text(50)
 
 
@@ -74,7 +74,7 @@ def test_json_and_pickle_round_trip() -> None:
     assert not space.is_np_flattenable
 
 
-def test_environments_of_text_run_in_a_gymnasium_vector() -> None:
+def test_text_environments_run_in_a_gymnasium_vector() -> None:
     envs = gym.vector.SyncVectorEnv([CountEnv, CountEnv])
     observations, infos = envs.reset(seed=3, options={"task": "count/2"})
     assert observations in envs.observation_space

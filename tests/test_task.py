@@ -45,14 +45,14 @@ def test_a_table_may_not_be_empty_or_repeat_an_id() -> None:
 
 
 @given(st.integers(0, 2**63), st.sampled_from([None, *SPLITS]))
-def test_draw_is_a_pure_function_of_ticket_and_selection(key: int, split: str | None) -> None:
+def test_draw_is_a_pure_function_of_key_and_selection(key: int, split: str | None) -> None:
     other = TaskTable("count", 1, TASKS)
     drawn = TABLE.draw(key, split=split)
     assert drawn == other.draw(key, split=split)
     assert split in (None, drawn.split)
 
 
-def test_the_ticket_is_a_place_in_the_selection() -> None:
+def test_the_key_is_an_index_into_the_selection() -> None:
     assert [TABLE.draw(key, split="train").id for key in range(4)] == ["count/2", "count/3", "count/9", "count/2"]
 
 
@@ -62,25 +62,25 @@ def test_draw_reaches_every_task_of_the_selection_and_no_other() -> None:
 
 
 @given(st.integers(0, 6), st.integers(0, 1000))
-def test_take_gives_distinct_tasks_in_table_order(count: int, seed: int) -> None:
-    taken = TABLE.sample(count, seed=seed)
-    assert len({task.id for task in taken}) == count
-    assert [TASKS.index(task) for task in taken] == sorted(TASKS.index(task) for task in taken)
-    assert taken == TABLE.sample(count, seed=seed)
+def test_sample_returns_distinct_tasks_in_table_order(count: int, seed: int) -> None:
+    result = TABLE.sample(count, seed=seed)
+    assert len({task.id for task in result}) == count
+    assert [TASKS.index(task) for task in result] == sorted(TASKS.index(task) for task in result)
+    assert result == TABLE.sample(count, seed=seed)
 
 
-def test_take_without_a_count_gives_all_of_the_selection() -> None:
+def test_sample_without_a_count_returns_the_whole_selection() -> None:
     assert TABLE.sample() == TASKS
     assert TABLE.sample(groups=["large"]) == [TASKS[2], TASKS[4]]
 
 
 @pytest.mark.parametrize("count", [7, -1])
-def test_take_refuses_more_than_there_are(count: int) -> None:
+def test_sample_refuses_more_tasks_than_exist(count: int) -> None:
     with pytest.raises(UsageError, match=f"{count} tasks were asked for, but 'count' has only 6"):
         TABLE.sample(count)
 
 
-def test_the_choice_of_take_depends_on_the_seed() -> None:
+def test_sample_depends_on_the_seed() -> None:
     assert len({tuple(task.id for task in TABLE.sample(3, seed=seed)) for seed in range(20)}) > 5
 
 
@@ -99,7 +99,7 @@ DIGEST = "af1f151b4709e94317ecfb141aa0df0abad96f99ab8ec9284c51910111c2c32f"
 TINY = TaskTable("tiny", 3, [Task("t/1", "train", "g", "größer 🙂", {"b": [1, 2.5, None], "a": "x"})])
 
 
-def test_the_digest_is_this_one_for_ever() -> None:
+def test_the_digest_is_frozen() -> None:
     assert TINY.digest == DIGEST
 
 
@@ -108,7 +108,7 @@ def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
     assert TaskTable("tiny", 3, [row]).digest == DIGEST
 
 
-def test_the_digest_depends_on_everything_that_decides_the_tasks() -> None:
+def test_the_digest_depends_on_every_part_of_the_tasks() -> None:
     one, two = Task("1", "train", "g", "x"), Task("2", "train", "g", "x")
     tables = [
         TaskTable("n", 1, [one, two]),
@@ -131,7 +131,7 @@ def test_the_digest_is_the_same_in_every_process(hash_seed: str) -> None:
     assert out.stdout.strip() == DIGEST
 
 
-def test_canonical_hash_tells_values_apart_and_ignores_key_order() -> None:
+def test_canonical_hash_differs_by_value_and_ignores_key_order() -> None:
     assert canonical_hash({"a": 1, "b": 2}) == canonical_hash({"b": 2, "a": 1})
     assert canonical_hash([1]) != canonical_hash(["1"]) != canonical_hash(1)
 
@@ -177,8 +177,8 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         TaskTable.from_jsonl(path)
 
 
-def test_a_selection_is_kept_once_however_it_is_named() -> None:
-    """Strangers may draw from a server's tables: what is kept must not grow with what they write."""
+def test_equal_selections_are_cached_once() -> None:
+    """Clients may draw from a server's tables, so the cache must not grow with the spelling of requests."""
     table = TaskTable("count", 1, TASKS)
     wanted = table.draw(3, groups=["small", "large"])
     for count in range(1, 20):
@@ -193,9 +193,9 @@ def test_counts_by_group_and_split() -> None:
     assert counts[TASKS[0].group][TASKS[0].split] >= 1
 
 
-@pytest.mark.parametrize(("count", "size", "taken"), [(None, 5, 5), (0, 5, 0), (3, 5, 3), (7, 10**6, 7)])
-def test_how_many_are_taken(count: int | None, size: int, taken: int) -> None:
-    assert check_count("huge", count, size) == taken
+@pytest.mark.parametrize(("count", "size", "result"), [(None, 5, 5), (0, 5, 0), (3, 5, 3), (7, 10**6, 7)])
+def test_check_count(count: int | None, size: int, result: int) -> None:
+    assert check_count("huge", count, size) == result
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,6 @@ def test_how_many_are_taken(count: int | None, size: int, taken: int) -> None:
         (None, MANY_TASKS + 1, "has 20,001 tasks of that kind; say how many"),
     ],
 )
-def test_all_of_a_huge_set_are_never_meant(count: int | None, size: int, why: str) -> None:
+def test_a_huge_set_needs_a_count(count: int | None, size: int, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         check_count("huge", count, size)

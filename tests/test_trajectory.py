@@ -83,7 +83,7 @@ def test_the_conversation_ends_with_the_last_action() -> None:
         ("env_error", True, False),
     ],
 )
-def test_what_a_stop_reason_means(reason: str, truncated: bool, usable: bool) -> None:
+def test_truncated_and_usable_follow_the_stop_reason(reason: str, truncated: bool, usable: bool) -> None:
     one = trajectory("a", stop_reason=reason)
     assert (one.truncated, one.usable) == (truncated, usable)
     assert one.actions == ["a"]
@@ -95,7 +95,7 @@ def test_what_a_stop_reason_means(reason: str, truncated: bool, usable: bool) ->
     ["", "{", "[]", "3", "null", '"x"', "[" * 100_000, "{}", '{"schema": 1}', '{"schema": 1, "task": {}, "turns": []}'],
     ids=lambda line: line[:20],
 )
-def test_what_is_no_trajectory(line: str) -> None:
+def test_malformed_lines_are_refused(line: str) -> None:
     with pytest.raises(TrajectoryError, match="not a trajectory"):
         Trajectory.from_json(line)
 
@@ -107,16 +107,16 @@ def test_an_unknown_field_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("odd", "told"),
+    ("odd", "message"),
     [
         ({"env_kwargs": []}, "must be objects"),
         ({"meta": "x"}, "must be objects"),
         ({"task": {"id": "t", "split": "test", "group": "g", "goal": "x", "data": [1]}}, "must be objects"),
-        ({"task": {"id": 3, "split": "test", "group": "g", "goal": "x"}}, "should be text"),
-        ({"task": {"id": "t", "split": "test", "group": None, "goal": "x"}}, "should be text"),
-        ({"env_id": None}, "should be text"),
-        ({"error": 5}, "should be text"),
-        ({"stop_reason": ["success"]}, "should be text"),
+        ({"task": {"id": 3, "split": "test", "group": "g", "goal": "x"}}, "must be text"),
+        ({"task": {"id": "t", "split": "test", "group": None, "goal": "x"}}, "must be text"),
+        ({"env_id": None}, "must be text"),
+        ({"error": 5}, "must be text"),
+        ({"stop_reason": ["success"]}, "must be text"),
         ({"score": float("nan")}, "a finite number"),
         ({"score": float("inf")}, "a finite number"),
         ({"score": 10**400}, "a finite number"),
@@ -133,16 +133,28 @@ def test_an_unknown_field_is_refused() -> None:
     ],
     ids=str,
 )
-def test_a_part_of_another_kind_is_named(odd: dict[str, Any], told: str) -> None:
+def test_a_field_of_a_wrong_type_is_named(odd: dict[str, Any], message: str) -> None:
     row = {**json.loads(trajectory("a").to_json()), **odd}
-    with pytest.raises(TrajectoryError, match=told):
+    with pytest.raises(TrajectoryError, match=message):
         Trajectory.from_json(json.dumps(row))
 
 
-def test_another_schema_is_named() -> None:
+def test_an_unknown_schema_is_named() -> None:
     row = {**json.loads(trajectory("a").to_json()), "schema": 99}
-    with pytest.raises(TrajectoryError, match=rf"schema 99 is not the one known here \({SCHEMA_VERSION}\)"):
+    with pytest.raises(TrajectoryError, match="reads trajectory schema 1 or 2, not 99"):
         Trajectory.from_json(json.dumps(row))
+
+
+def test_a_record_of_schema_1_is_read_with_the_new_names_of_an_agents_attempts() -> None:
+    row = {**json.loads(trajectory("a").to_json()), "schema": 1}
+    row["meta"] = {"agent": {"name": "reflect", "tries": 2}, "tries": [{"turns": []}]}
+    new = {"agent": {"name": "reflect", "attempts": 2}, "attempts": [{"turns": []}]}
+    assert Trajectory.from_json(json.dumps(row)).meta == new
+    row["meta"] = {"agent": "mine", "tries": 3}
+    assert Trajectory.from_json(json.dumps(row)).meta == row["meta"], "a recorder's own key is left alone"
+    del row["meta"]
+    assert Trajectory.from_json(json.dumps(row)).meta == {}
+    assert json.loads(trajectory("a").to_json())["schema"] == SCHEMA_VERSION == 2
 
 
 def test_the_writer_appends_and_makes_the_directory(tmp_path: Path) -> None:
@@ -153,12 +165,12 @@ def test_the_writer_appends_and_makes_the_directory(tmp_path: Path) -> None:
     assert [one.actions for one in read_trajectories(path)] == [["a"], ["b"]]
 
 
-# Every place a crash may cut the last line at, also inside the two bytes of "ä".
+# A crash may truncate the last line anywhere, also within the two bytes of "ä".
 LINES = [one.to_json().encode() + b"\n" for one in (trajectory("first ä"), trajectory("second ä"))]
 
 
 @pytest.mark.parametrize("kept", range(1, len(LINES[1]), 7))
-def test_a_torn_last_line_is_skipped_and_then_dropped(
+def test_an_incomplete_last_line_is_skipped_and_then_removed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kept: int
 ) -> None:
     path = tmp_path / "t.jsonl"
@@ -171,8 +183,8 @@ def test_a_torn_last_line_is_skipped_and_then_dropped(
     assert list(read_trajectories(path)) == [trajectory("first ä"), trajectory("third")]
 
 
-def test_a_large_file_loses_its_torn_line_alone(tmp_path: Path) -> None:
-    """The end of the last whole line is looked for from the end, in blocks of 64 KiB."""
+def test_only_the_incomplete_line_of_a_large_file_is_removed(tmp_path: Path) -> None:
+    """The search for the last line end starts at the end of the file, in blocks of 64 KiB."""
     path, count = tmp_path / "t.jsonl", 200_000 // len(LINES[0])
     for torn in (LINES[1][:-5], b"x" * 150_000):
         path.write_bytes(LINES[0] * count + torn)
@@ -181,7 +193,7 @@ def test_a_large_file_loses_its_torn_line_alone(tmp_path: Path) -> None:
         assert list(read_trajectories(path)) == [trajectory("first ä")] * count + [trajectory("third")]
 
 
-def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
+def test_a_file_with_only_an_incomplete_line_is_emptied(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(LINES[0].split("ä".encode())[0] + b"\xc3")
     assert list(read_trajectories(path)) == []
@@ -190,7 +202,7 @@ def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [b"{}\n", b"\n", b"\xff\xfe\n"])
-def test_a_malformed_line_is_named_and_those_before_it_are_given(tmp_path: Path, bad: bytes) -> None:
+def test_lines_before_a_malformed_line_are_returned(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(LINES[0] + bad + LINES[1])
     reader = read_trajectories(path)
@@ -216,7 +228,7 @@ for number in range(100):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a file size limit")
-def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_all_written_lines(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     command = [sys.executable, "-c", FULL_DISK, str(path)]
     out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

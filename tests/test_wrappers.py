@@ -21,7 +21,7 @@ NINE = {"task": "count/9"}
 
 
 class Clock:
-    """A training step that a test moves by hand."""
+    """A training step that a test sets."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -39,14 +39,14 @@ def turns_until_cut(env: gym.Env[str, str]) -> int:
         assert not terminated
         if truncated:
             return turn
-    raise AssertionError("never cut")
+    raise AssertionError("never truncated")
 
 
 def records(path: Path) -> list[Trajectory]:
     return list(read_trajectories(path))
 
 
-def test_the_limit_cuts_at_exactly_that_turn() -> None:
+def test_the_limit_truncates_at_exactly_that_turn() -> None:
     env = ScheduledTimeLimit(CountEnv(), FixedRounds(3))
     _, info = env.reset(seed=0, options=NINE)
     assert info["max_turns"] == 3
@@ -56,7 +56,7 @@ def test_the_limit_cuts_at_exactly_that_turn() -> None:
     assert (info["stop_reason"], info["success"], info["turn"]) == ("turn_limit", False, 3)
 
 
-def test_a_cut_episode_takes_no_further_step() -> None:
+def test_a_step_after_a_truncation_is_refused() -> None:
     env = ScheduledTimeLimit(CountEnv(), FixedRounds(1))
     env.reset(seed=0, options=NINE)
     env.step("up")
@@ -66,7 +66,7 @@ def test_a_cut_episode_takes_no_further_step() -> None:
     assert env.step("up")[4]["turn"] == 1
 
 
-def test_the_limit_is_read_at_reset_and_does_not_move_under_an_episode() -> None:
+def test_the_limit_is_read_at_reset_and_fixed_for_the_episode() -> None:
     clock = Clock()
     env = ScheduledTimeLimit(CountEnv(), StepRounds((2, 4, 6), every=10), clock)
     for at_reset, later, limit in [(0, 10, 2), (9, 25, 2), (10, 0, 4), (19, 20, 4), (20, 0, 6), (500, 0, 6)]:
@@ -95,13 +95,13 @@ def test_an_end_on_the_last_turn_keeps_its_own_reason(task: str, actions: list[s
     assert terminated != truncated
 
 
-def test_a_machine_that_fails_at_reset_is_not_a_cut() -> None:
+def test_an_env_error_at_reset_is_not_a_turn_limit() -> None:
     env = ScheduledTimeLimit(CountEnv(), FixedRounds(2))
     _, info = env.reset(seed=0, options={"task": "count/0"})
     assert info["stop_reason"] == "env_error"
 
 
-def test_a_schedule_that_fails_does_so_at_once() -> None:
+def test_an_error_of_the_schedule_is_raised_at_once() -> None:
     def broken(step: int) -> int:
         raise UsageError(f"no limit at step {step}")
 
@@ -109,7 +109,7 @@ def test_a_schedule_that_fails_does_so_at_once() -> None:
         ScheduledTimeLimit(CountEnv(), broken)
 
 
-def test_the_spec_makes_the_wrapped_environment_again(tmp_path: Path) -> None:
+def test_the_spec_remakes_the_wrapped_environment(tmp_path: Path) -> None:
     schedule = StepRounds((2, 4), every=10)
     inner = gym.make("Toy/Count-v0", grammar="tag")
     env = RecordTrajectory(ScheduledTimeLimit(inner, schedule, lambda: 12), tmp_path / "t.jsonl")
@@ -124,7 +124,7 @@ def test_the_spec_makes_the_wrapped_environment_again(tmp_path: Path) -> None:
     assert [one.stop_reason for one in records(tmp_path / "t.jsonl")] == ["turn_limit"]
 
 
-def test_the_spec_keeps_the_very_clock() -> None:
+def test_the_spec_keeps_the_same_clock_object() -> None:
     clock = Clock()
     env = ScheduledTimeLimit(gym.make("Toy/Count-v0"), StepRounds((2, 4), every=10), clock.read)
     assert env.spec is not None
@@ -165,7 +165,7 @@ def test_an_unfinished_episode_is_recorded_as_closed(tmp_path: Path) -> None:
     assert [(one.stop_reason, one.actions, one.success) for one in records(path)] == [("closed", ["up"], False)] * 2
 
 
-def test_a_cut_is_recorded_as_one(tmp_path: Path) -> None:
+def test_a_truncation_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     env = RecordTrajectory(ScheduledTimeLimit(CountEnv(), FixedRounds(2)), path)
     env.reset(seed=0, options=NINE)
@@ -177,7 +177,7 @@ def test_a_cut_is_recorded_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("task", "actions"), [("count/9", ["up", "crash"]), ("count/0", [])])
-def test_a_failure_of_the_machine_is_recorded_with_its_error(tmp_path: Path, task: str, actions: list[str]) -> None:
+def test_an_env_error_is_recorded_with_its_text(tmp_path: Path, task: str, actions: list[str]) -> None:
     path = tmp_path / "t.jsonl"
     env = RecordTrajectory(CountEnv(), path)
     env.reset(seed=0, options={"task": task})
@@ -190,7 +190,7 @@ def test_a_failure_of_the_machine_is_recorded_with_its_error(tmp_path: Path, tas
     assert one.error.startswith("EnvError: ")
 
 
-def test_a_record_plays_again(tmp_path: Path) -> None:
+def test_a_record_can_be_replayed(tmp_path: Path) -> None:
     env = RecordTrajectory(gym.make("Toy/Count-v0"), tmp_path / "t.jsonl")
     env.reset()
     for action in ["up", "down", "up"]:
@@ -207,7 +207,7 @@ def test_a_record_plays_again(tmp_path: Path) -> None:
     assert observation == one.final_observation
 
 
-def test_closing_reports_a_write_that_fails_and_still_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_raises_a_write_error_and_still_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = CountEnv()
     env = RecordTrajectory(base, tmp_path / "t.jsonl")
     env.reset(seed=0)

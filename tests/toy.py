@@ -1,4 +1,4 @@
-"""A toy scenario: count up to a number. Small enough to know every reward by heart."""
+"""A toy scenario: count up to a number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = [
 
 
 class CountEnv(TextEnv):
-    """`up` counts; every count is worth its share. `crash`, `give up` and `cheat` end the episode in other ways."""
+    """`up` counts, for an equal share of the reward. `crash`, `give up` and `cheat` end the episode in other ways."""
 
     tasks = TaskTable("count", 1, TASKS)
     rules = "Count up with the command: up"

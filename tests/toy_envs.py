@@ -1,4 +1,4 @@
-"""Toy environments by id, also for worker processes: `tests.toy_envs:Toy/Count-v0` makes them import this module."""
+"""Toy environments by id. The id `tests.toy_envs:Toy/Count-v0` makes worker processes import this module."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tests.waiting import until
 
 HERE = "tests.toy_envs:"
 RELEASE = threading.Event()
-"""Ends every hang in this process, so that a test leaves no thread behind."""
+"""Ends all waits in this process, so that a test leaves no thread behind."""
 
 
 def wait_for(path: str) -> None:
-    """Say in a file beside it that the wait has begun, and wait until a file is there."""
+    """Write a second file when the wait begins, then wait until a file exists."""
     Path(path + ".begun").touch()
     until(Path(path).exists)
 
 
 class TrickyEnv(CountEnv):
-    """`CountEnv` that fails and dawdles on command."""
+    """`CountEnv` with commands that fail or wait."""
 
     made = itertools.count()
 
@@ -69,13 +69,13 @@ class TrickyEnv(CountEnv):
 
 
 class SlowEnv(TrickyEnv):
-    """`TrickyEnv` of which every session has a thread, and on a server a place in a worker process."""
+    """`TrickyEnv` with a thread per session, or in a worker process on a server."""
 
     blocking = True
 
 
 class AsyncEnv(CountEnv):
-    """`CountEnv` that waits on the event loop."""
+    """`CountEnv` whose steps wait on the event loop."""
 
     native_async = True
 

@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries."""
+"""The number of examples that hypothesis runs."""
 
 from typing import Any
 
@@ -9,6 +9,6 @@ _LEAST = 5
 
 
 def examples(count: int, **more: Any) -> settings:
-    """As many, and in a run without the slow tests the part of them that its profile takes of a hundred."""
+    """Settings with `count` examples; without the slow tests, the share of the profile's examples per hundred."""
     part = min(1.0, settings().max_examples / _ALL)
     return settings(max_examples=max(min(count, _LEAST), int(count * part)), **more)

@@ -1,15 +1,15 @@
-"""Waiting for what happens in another thread, process or machine: for as long as a busy machine may need."""
+"""Waiting for events in other threads and processes, as long as a busy machine may need."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 
 SECONDS = 60.0
-"""How long anything that ought to happen may take. A test that passes never waits that long."""
+"""The timeout in seconds. A test that passes never waits that long."""
 
 
 def until(true: Callable[[], Any], seconds: float = SECONDS) -> None:
-    """Wait until something is true."""
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, f"it did not come true within {seconds:g} s"

@@ -1,4 +1,4 @@
-"""The command line: `agentgym`; `app.py` has the table of its commands."""
+"""The command line `agentgym`; `app.py` has the table of commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit code; see `app.main`. Ctrl-C while it is being loaded is no traceback."""
+    """Run the program and return its exit code; see `app.main`. Ctrl-C during the imports prints no traceback."""
     try:
         from agentgym_envs.cli.app import main as run
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The program `agentgym`: its commands, and what becomes of an error."""
+"""The program `agentgym`: the table of its commands, and error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -8,61 +8,70 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
 import agentgym_envs
-from agentgym_envs.cli import (
-    bench,
-    compare,
-    demos,
-    doctor,
-    evaluation,
-    list_envs,
-    play,
-    plugins,
-    report,
-    search,
-    serve,
-    solve,
-    view,
-    webarena,
-)
+from agentgym_envs.cli import plugins
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
 
 OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 _DEBUG = "AGENTGYM_DEBUG"
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_envs.list_command,
-    "play": play.play_command,
-    "solve": solve.solve_command,
-    "eval": evaluation.eval_command,
-    "report": report.report_command,
-    "compare": compare.compare_command,
-    "view": view.view_command,
-    "demos": demos.demos_command,
-    "bench": bench.bench_command,
-    "serve": serve.serve_command,
-    "doctor": doctor.doctor_command,
-}
-_GROUPS: dict[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "search": ("Make an index of a corpus, ask it, serve it.", search.COMMANDS),
-    "webarena": ("Look at the sites of WebArena-v0 yourself.", webarena.COMMANDS),
-}
-_PANELS = {
-    "Play": ("list", "play", "solve", "demos"),
-    "Evaluate": ("eval", "report", "compare", "view"),
-    "Train": ("train", "tiny-model", "verl"),
-    "Serve": ("serve", "search", "webarena"),
-    "This machine": ("doctor", "bench"),
-}
-"""The commands as the help shows them; one that is not here is a plug-in's."""
-_KINDS = {
+PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine")
+"""The panels of the help, in order. Commands of plug-ins have their own."""
+
+
+class CliCommand(NamedTuple):
+    """A command: its name, its function as "module:function", and its panel of the help."""
+
+    name: str
+    function: str
+    panel: str
+
+    def load(self) -> Callable[..., None]:
+        """Import the function."""
+        module, _, name = self.function.partition(":")
+        found: Callable[..., None] = getattr(import_module(module), name)
+        return found
+
+
+class CommandGroup(NamedTuple):
+    """Commands under one name, from a module's table `COMMANDS` of subcommands."""
+
+    name: str
+    module: str
+    panel: str
+    summary: str
+
+
+COMMANDS = (
+    CliCommand("list", "agentgym_envs.cli.list_envs:list_command", "Play"),
+    CliCommand("play", "agentgym_envs.cli.play:play_command", "Play"),
+    CliCommand("solve", "agentgym_envs.cli.solve:solve_command", "Play"),
+    CliCommand("demos", "agentgym_envs.cli.demos:demos_command", "Play"),
+    CliCommand("eval", "agentgym_envs.cli.evaluation:eval_command", "Evaluate"),
+    CliCommand("report", "agentgym_envs.cli.report:report_command", "Evaluate"),
+    CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
+    CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
+    CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
+    CliCommand("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),
+    CliCommand("bench", "agentgym_envs.cli.bench:bench_command", "This machine"),
+)
+"""The commands, in the order of the help."""
+GROUPS = (
+    CommandGroup("search", "agentgym_envs.cli.search", "Serve", "Build, query and serve the index of a corpus."),
+    CommandGroup("webarena", "agentgym_envs.cli.webarena", "Serve", "Open the sites of WebArena-v0 in your browser."),
+)
+_OTHERS = "Plug-ins"
+_PLUGIN_PANELS = {"train": "Train", "tiny-model": "Train", "verl": "Train"}
+"""Panels of the commands that other packages of this project add."""
+_TYPE_NAMES = {
     "int range": "a whole number",
     "float range": "a number",
     "integer range": "a whole number",
@@ -70,8 +79,8 @@ _KINDS = {
     "int": "a whole number",
     "float": "a number",
 }
-"""What Typer calls its types, by its version, and what they are; one that another begins with comes later."""
-_SPACE = {
+"""Names of types in Typer's messages, and the words to show. A prefix of another name must come after it."""
+_OS_REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "a file is too large",
@@ -79,16 +88,16 @@ _SPACE = {
 
 
 class _Commands(TyperGroup):
-    """The commands in the order of their panels; Typer would put groups after commands, and plug-ins last."""
+    """The commands in the order of their panels. Typer's own order is commands, groups, plug-ins."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names; those that no panel names come last."""
-        order = [name for names in _PANELS.values() for name in names]
-        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
+        """Names of the commands; those without a panel come last."""
+        order = [*PANELS, _OTHERS]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(_panel(name)))
 
 
 def make_app() -> typer.Typer:
-    """The program with all commands, those of installed plug-ins included; nothing heavy is imported."""
+    """Make the program with all commands, including those of installed plug-ins. Imports no heavy packages."""
     app = typer.Typer(
         cls=_Commands,
         rich_markup_mode="rich",
@@ -96,14 +105,15 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
-    for name, command in _COMMANDS.items():
-        app.command(name, help=_paragraphs(command), rich_help_panel=_panel(name))(_interruptible(command))
-    for name, (what, commands) in _GROUPS.items():
-        group = typer.Typer(help=what)
-        group.callback(invoke_without_command=True)(_help)
-        for word, command in commands.items():
-            group.command(word, help=_paragraphs(command))(_interruptible(command))
-        app.add_typer(group, name=name, rich_help_panel=_panel(name))
+    for row in COMMANDS:
+        command = row.load()
+        app.command(row.name, help=_paragraphs(command), rich_help_panel=row.panel)(_interruptible(command))
+    for group in GROUPS:
+        subcommands = typer.Typer(help=group.summary)
+        subcommands.callback(invoke_without_command=True)(_help)
+        for name, command in import_module(group.module).COMMANDS.items():
+            subcommands.command(name, help=_paragraphs(command))(_interruptible(command))
+        app.add_typer(subcommands, name=group.name, rich_help_panel=group.panel)
     plugins.add_commands(app, _panel)
     return app
 
@@ -111,28 +121,28 @@ def make_app() -> typer.Typer:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code.
 
-    0 success, 1 something failed while running, 2 what was asked cannot be, 130 Ctrl-C. An error is one line on
-    stderr; with --debug or AGENTGYM_DEBUG=1 its traceback stands before it.
+    Exit codes: 0 success, 1 failure while running, 2 invalid request, 130 Ctrl-C. An error is one line on stderr; with
+    --debug or AGENTGYM_DEBUG=1 its traceback is printed first.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     _log_to_stderr()
     try:
         command = typer.main.get_command(make_app())
-        result = command.main(plugins.shield(arguments), prog_name="agentgym", standalone_mode=False)
+        result = command.main(plugins.protect_arguments(arguments), prog_name="agentgym", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort, Interrupted) as error:
         return _report(str(error) or "interrupted", INTERRUPTED)
     except UsageError as error:
-        return _report(_say(error), MISUSED)
+        return _report(_message(error), MISUSED)
     except AgentGymError as error:
-        return _report(_say(error), FAILED)
+        return _report(_message(error), FAILED)
     except BrokenPipeError:
-        return _forget_stdout()
+        return _discard_stdout()
     except OSError as error:
-        return _report(_say_os(error), FAILED)
+        return _report(_os_message(error), FAILED)
     except Exception as error:
-        if hasattr(error, "format_message"):  # Typer's own; where its class lives depends on Typer's version
+        if hasattr(error, "format_message"):  # an error of Typer; the module of its class depends on Typer's version
             path = getattr(getattr(error, "ctx", None), "command_path", "agentgym")
-            return _report(f"{_say_typer(error)} (see {path} --help)", getattr(error, "exit_code", MISUSED))
+            return _report(f"{_typer_message(error)} (see {path} --help)", getattr(error, "exit_code", MISUSED))
         raise
     return result if isinstance(result, int) else OK
 
@@ -158,17 +168,18 @@ def _help(context: typer.Context) -> None:
 
 
 def _paragraphs(command: Callable[..., None]) -> str:
-    """The docstring without its line breaks: the help wraps lines by the width of the terminal."""
+    """The docstring with one line per paragraph, so that the help wraps it to the width of the terminal."""
     parts = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)
 
 
 def _panel(name: str) -> str:
-    return next((panel for panel, names in _PANELS.items() if name in names), "Plug-ins")
+    panels = {row.name: row.panel for row in (*COMMANDS, *GROUPS)} | _PLUGIN_PANELS
+    return panels.get(name, _OTHERS)
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C as an error of ours: Typer would make an exit code of it, and some of its versions another one."""
+    """Convert Ctrl-C to `Interrupted`: Typer would convert it to an exit code that depends on its version."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -191,32 +202,32 @@ def _report(message: str, code: int) -> int:
     return code
 
 
-def _say(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", [])])
 
 
-def _say_typer(error: Any) -> str:
-    """Typer's own words, but for the names of its types."""
-    said: str = error.format_message().rstrip(".")
-    for kind, words in _KINDS.items():
-        said = said.replace(f"is not a valid {kind}", f"is not {words}")
-    return said
+def _typer_message(error: Any) -> str:
+    """Typer's message with readable names of types."""
+    message: str = error.format_message().rstrip(".")
+    for name, words in _TYPE_NAMES.items():
+        message = message.replace(f"is not a valid {name}", f"is not {words}")
+    return message
 
 
-def _say_os(error: OSError) -> str:
-    reason = _SPACE.get(error.errno or 0, error.strerror or str(error))
+def _os_message(error: OSError) -> str:
+    reason = _OS_REASONS.get(error.errno or 0, error.strerror or str(error))
     where = f" ({error.filename})" if error.filename else ""
     return "; ".join([f"{reason}{where}", *getattr(error, "__notes__", [])])
 
 
-def _forget_stdout() -> int:
-    """The reader of a pipe went away: no message, and no second error when Python flushes at its end."""
+def _discard_stdout() -> int:
+    """Handle a closed pipe: print no message, and avoid a second error when Python flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED
 
 
-class _Lines(logging.Handler):
-    """One line a warning, on stderr as it is at that moment (a progress bar replaces it)."""
+class _StderrHandler(logging.Handler):
+    """Print a warning as one line on the current `sys.stderr`, which a progress bar may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = record.exc_info[1] if record.exc_info else None
@@ -227,5 +238,5 @@ class _Lines(logging.Handler):
 
 def _log_to_stderr() -> None:
     logger = logging.getLogger("agentgym_envs")
-    if not any(isinstance(handler, _Lines) for handler in logger.handlers):
-        logger.addHandler(_Lines())
+    if not any(isinstance(handler, _StderrHandler) for handler in logger.handlers):
+        logger.addHandler(_StderrHandler())

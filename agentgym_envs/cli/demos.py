@@ -1,4 +1,4 @@
-"""`agentgym demos`: trajectories of the oracle, to train on."""
+"""`agentgym demos`: trajectories of the oracle as training data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 
 from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import (
-    Env,
     EnvArgs,
     EnvId,
+    Groups,
     Interrupted,
     Json,
     MaxTurns,
@@ -21,27 +21,20 @@ from agentgym_envs.cli.common import (
     Split,
     check_writable,
     choose_tasks,
-    find_env,
-    make_env,
     names_of,
-    parse_env_args,
     print_json,
     stderr,
 )
+from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 
-Out = Annotated[Path, typer.Option(help="The file, one trajectory a line.")]
-Tasks = Annotated[int | None, typer.Option(min=1, help="How many tasks; by default all of the split.")]
-Groups = Annotated[
-    str | None, typer.Option(help="Groups of tasks, separated by commas.", autocompletion=completion.group_list)
-]
+Out = Annotated[Path, typer.Option(help="The JSONL file to write, one trajectory per line.")]
+Tasks = Annotated[int | None, typer.Option(min=1, help="Number of tasks; default: all tasks of the split.")]
 Grammar = Annotated[
     str | None,
-    typer.Option(
-        help="How actions are written: bare, react, tag, fenced, tool_call.", autocompletion=completion.grammars
-    ),
+    typer.Option(help="Action format: bare, react, tag, fenced, tool_call.", autocompletion=completion.grammars),
 ]
 
 
@@ -58,7 +51,7 @@ def demos_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Record the oracle's solutions. What it cannot solve within the limit of turns is left out and counted."""
+    """Record the oracle's solutions. Tasks that it does not solve within --max-turns are counted and left out."""
     arguments = parse_env_args(env_arg) | ({} if grammar is None else {"grammar": grammar})
     made = make_env(find_env(env), arguments)
     chosen = choose_tasks(text_env(made).tasks, tasks, split=split, groups=names_of(groups), seed=seed)
@@ -68,10 +61,10 @@ def demos_command(
         try:
             _record(made, [task.id for task in chosen], seed, max_turns, writer, counts)
         except KeyboardInterrupt:
-            kept = f"{counts['written']} of {len(chosen)} demonstrations are kept in {out}"
-            raise Interrupted(f"interrupted; {kept}") from None
+            saved = f"{counts['written']} of {len(chosen)} demonstrations are saved in {out}"
+            raise Interrupted(f"interrupted; {saved}") from None
         except OSError as error:
-            error.add_note(f"{counts['written']} of {len(chosen)} demonstrations are kept in {out}")
+            error.add_note(f"{counts['written']} of {len(chosen)} demonstrations are saved in {out}")
             raise
         finally:
             made.close()
@@ -81,7 +74,7 @@ def demos_command(
 def _clear(out: Path, overwrite: bool) -> None:
     check_writable("--out", out)
     if out.exists() and out.stat().st_size and not overwrite:
-        raise UsageError(f"{out} exists already; choose another file, or pass --overwrite to replace it")
+        raise UsageError(f"{out} already exists; choose another file, or pass --overwrite to replace it")
     if out.is_file():
         out.write_bytes(b"")
 
@@ -112,7 +105,7 @@ def _demonstrate(env: Env, task_id: str, seed: int, max_turns: int) -> Trajector
 
 
 def _summarise(out: Path, counts: Counter[str], as_json: bool) -> None:
-    reasons = {"without_oracle": "have no oracle", "unsolved": "were not solved within the limit of turns"}
+    reasons = {"without_oracle": "have no oracle", "unsolved": "were not solved within the turn limit"}
     if as_json:
         print_json({"out": str(out), **{name: counts[name] for name in ("written", *reasons)}})
         return

@@ -1,4 +1,4 @@
-"""`agentgym doctor`: what is installed here, what is missing, what that blocks, and the command that brings it."""
+"""`agentgym doctor`: what is installed, what is missing, what that blocks, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import agentgym_envs
 from agentgym_envs.cli import doctor_machine as machine
 from agentgym_envs.cli import doctor_packages as packages
 from agentgym_envs.cli.common import Json, print_json, stderr, stdout
-from agentgym_envs.cli.doctor_scenarios import Standing, play, standing
+from agentgym_envs.cli.doctor_scenarios import EnvironmentStatus, check_environment, play
 from agentgym_envs.registration import REGISTRATIONS
 
 if TYPE_CHECKING:
@@ -29,21 +29,21 @@ _FOR = {
     "search-fast": "Search with bm25s",
     "search-dense": "Search by meaning, with an encoder",
     "webarena-verified": "the tasks of AgentGym/WebArenaOfficial-v0",
-    "docs": "the site of the documentation",
+    "docs": "the documentation site",
     "dev": "scripts/check",
     "all": "every scenario, serving, viewing and training",
 }
-"""What the extras are for that are not a scenario's. One that is not here is shown without."""
+"""The purpose of extras that belong to no scenario. An extra that is not listed is shown without one."""
 _YES, _NO, _OPEN = "[green]✓[/]", "[red]✗[/]", "[yellow]○[/]"
-_NAME_WIDTH = 28  # the tables stand below each other
+_NAME_WIDTH = 28  # the same in all tables, so that their columns align
 _SHOWN = 4
 _BUNDLES = ("all", "docs", "dev")
 
-Deep = Annotated[bool, typer.Option("--deep", help="Play an episode of every environment that is ready, and time it.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Play and time one episode of every environment that is ready.")]
 
 
 class Extra(NamedTuple):
-    """An extra of the package: what is wrong with its requirements, and what it is for."""
+    """An extra of the package: the faults of its requirements, and what it is for."""
 
     name: str
     faults: tuple[str, ...]
@@ -52,37 +52,37 @@ class Extra(NamedTuple):
 
     @property
     def ready(self) -> bool:
-        """Whether everything that it asks for is there."""
+        """True if all of its requirements are installed."""
         return not self.faults and not self.wrong_python
 
     @property
     def get(self) -> str:
-        """The command that brings it, or nothing where it is there."""
+        """The command that installs it; "" if it is ready."""
         if self.wrong_python:
             return f"a Python {self.wrong_python}"
         return packages.install_command(self.name) if self.faults else ""
 
 
 class Diagnosis(NamedTuple):
-    """Everything that was found."""
+    """The result of all checks."""
 
-    core: list[machine.Part]
+    core: list[machine.Component]
     extras: list[Extra]
-    parts: list[machine.Part]
-    environments: list[Standing]
+    machine: list[machine.Component]
+    environments: list[EnvironmentStatus]
 
     @property
     def healthy(self) -> bool:
-        """Whether the core is fine; what an extra lacks is no illness. An episode that was played and failed is."""
+        """True if the core is complete and no played episode failed. A missing extra does not count."""
         failed = any(found.played is not None and not found.ready for found in self.environments)
-        return all(part.there for part in self.core) and not failed
+        return all(component.installed for component in self.core) and not failed
 
 
 def doctor_command(deep: Deep = False, as_json: Json = False) -> None:
-    """Say what is installed, what is missing, what that blocks, and the command that brings it.
+    """Show what is installed, what is missing, what that blocks, and the command that installs it.
 
-    The exit code is 0 if the core is fine. With --deep an oracle plays an episode of every environment that is ready;
-    one that fails makes the code 1.
+    The exit code is 0 if the core is complete. With --deep the oracle plays one episode of every environment that is
+    ready; a failed episode makes the exit code 1.
     """
     found = diagnose()
     if deep:
@@ -96,18 +96,18 @@ def doctor_command(deep: Deep = False, as_json: Json = False) -> None:
 
 
 def diagnose() -> Diagnosis:
-    """Look at everything; nothing heavy is imported."""
-    parts = machine.parts()
-    by_name = {part.name: part for part in parts}
-    environments = [standing(row, by_name) for row in REGISTRATIONS]
-    return Diagnosis(_core(), _extras(environments), parts, environments)
+    """Run all checks. Imports no heavy packages."""
+    components = machine.check_machine()
+    by_name = {component.name: component for component in components}
+    environments = [check_environment(row, by_name) for row in REGISTRATIONS]
+    return Diagnosis(_core(), _extras(environments), components, environments)
 
 
-def _core() -> list[machine.Part]:
-    """Python, the package, and what it needs in any case."""
+def _core() -> list[machine.Component]:
+    """Python, the package, and its requirements without extras."""
     version, wanted = platform.python_version(), packages.python_wanted()
     blocks, get = "everything", packages.install_command()
-    python = machine.Part(
+    python = machine.Component(
         "Python",
         packages.fits(version, wanted),
         f"{version} at {sys.executable}",
@@ -115,25 +115,29 @@ def _core() -> list[machine.Part]:
         f"install a Python {wanted}",
     )
     known = packages.version_of(packages.PACKAGE)
-    own = machine.Part(packages.PACKAGE, known == agentgym_envs.__version__, _own(known), "extras", "pip install -e .")
-    rest = [machine.Part(r.name, r.fault is None, r.fault or r.installed or "", blocks, get) for r in packages.core()]
+    own = machine.Component(
+        packages.PACKAGE, known == agentgym_envs.__version__, _own(known), "extras", "pip install -e ."
+    )
+    rest = [
+        machine.Component(r.name, r.fault is None, r.fault or r.installed or "", blocks, get) for r in packages.core()
+    ]
     return [python, own, *rest]
 
 
 def _own(known: str | None) -> str:
     code = agentgym_envs.__version__
     if known is None:
-        return f"{code}, but not installed by pip, so nobody knows its extras"
-    return code if known == code else f"{code}, but pip knows version {known}; install it anew"
+        return f"{code}, but not installed by pip, so its extras are unknown"
+    return code if known == code else f"{code}, but pip installed version {known}; install it again"
 
 
-def _extras(environments: Sequence[Standing]) -> list[Extra]:
-    """The scenarios' first, and last those that bundle others."""
+def _extras(environments: Sequence[EnvironmentStatus]) -> list[Extra]:
+    """The extras: first those of scenarios, last those that bundle others."""
     found = [_extra(name, environments) for name in packages.extras()]
     return sorted(found, key=lambda extra: (extra.name in _BUNDLES, "AgentGym/" not in extra.blocks[:9]))
 
 
-def _extra(name: str, environments: Sequence[Standing]) -> Extra:
+def _extra(name: str, environments: Sequence[EnvironmentStatus]) -> Extra:
     wanted = packages.extras()[name]
     faults = tuple(requirement.fault for requirement in wanted if requirement.applies and requirement.fault)
     ids = ", ".join(found.id for found in environments if found.extra == name)
@@ -141,7 +145,7 @@ def _extra(name: str, environments: Sequence[Standing]) -> Extra:
     return Extra(name, faults, ids or _FOR.get(name, ""), min(bounds, default=""))
 
 
-def _played(environments: Sequence[Standing]) -> list[Standing]:
+def _played(environments: Sequence[EnvironmentStatus]) -> list[EnvironmentStatus]:
     found = []
     with stderr().status("playing") as status:
         for one in environments:
@@ -156,37 +160,37 @@ def _json(found: Diagnosis) -> dict[str, Any]:
         "version": agentgym_envs.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
-        "core": [part._asdict() for part in found.core],
+        "core": [component._asdict() for component in found.core],
         "extras": [{**extra._asdict(), "ready": extra.ready, "get": extra.get} for extra in found.extras],
-        "machine": [part._asdict() for part in found.parts],
+        "machine": [component._asdict() for component in found.machine],
         "environments": [_json_of(one) for one in found.environments],
         "get_all": _get_all(found.environments),
     }
 
 
-def _json_of(one: Standing) -> dict[str, Any]:
+def _json_of(one: EnvironmentStatus) -> dict[str, Any]:
     return {**one._asdict(), "needs": [need._asdict() for need in one.needs], "ready": one.ready}
 
 
 def _show(console: Console, found: Diagnosis) -> None:
     where = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     console.print(f"[bold]agentgym-envs {agentgym_envs.__version__}[/] on {where}\n", soft_wrap=True)
-    console.print(_table("core", "found", [(_mark(p.there, _NO), p.name, p.found, "") for p in found.core]))
-    console.print(_table("machine", "found", [(_mark(p.there), p.name, p.found, p.blocks) for p in found.parts]))
+    console.print(_table("core", "found", [(_mark(c.installed, _NO), c.name, c.found, "") for c in found.core]))
+    console.print(_table("machine", "found", [(_mark(c.installed), c.name, c.found, c.blocks) for c in found.machine]))
     console.print(_table("extra", "for", [(_mark(e.ready), e.name, e.blocks, _missing(e)) for e in found.extras]))
     console.print(_table("environment", "state", [_row_of(one) for one in found.environments]))
     _show_commands(console, found)
     ready = sum(one.ready for one in found.environments)
     console.print(f"[bold]{ready} of {len(found.environments)} environments are ready.[/]", end=" ")
-    console.print("The core is fine." if found.healthy else "[red]Something that should work does not.[/]")
+    console.print("The core is complete." if found.healthy else "[red]Something that should work does not.[/]")
 
 
-def _mark(there: bool, otherwise: str = _OPEN) -> str:
-    return _YES if there else otherwise
+def _mark(installed: bool, otherwise: str = _OPEN) -> str:
+    return _YES if installed else otherwise
 
 
 def _table(name: str, what: str, rows: Iterable[tuple[str, str, str, str]]) -> Table:
-    """Rows of a mark, a name, what there is, and in yellow what is missing or blocked."""
+    """A table with a mark, a name, the state, and in yellow what is missing or blocked."""
     from rich import box
     from rich.table import Table
 
@@ -201,7 +205,7 @@ def _table(name: str, what: str, rows: Iterable[tuple[str, str, str, str]]) -> T
 
 
 def _missing(extra: Extra) -> str:
-    """What an extra lacks, in few words: the large ones lack many packages."""
+    """A short list of the missing packages of an extra; the large extras may lack many."""
     if extra.wrong_python:
         return f"is for Python {extra.wrong_python}"
     short = list(map(packages.short, extra.faults))
@@ -209,12 +213,12 @@ def _missing(extra: Extra) -> str:
     return f"missing: {', '.join(short[:_SHOWN])}{more}" if short else ""
 
 
-def _row_of(one: Standing) -> tuple[str, str, str, str]:
+def _row_of(one: EnvironmentStatus) -> tuple[str, str, str, str]:
     lack = f"needs {'; '.join(need.what for need in one.needs)}" if one.needs else ""
     return _mark(one.ready, _NO if one.played else _OPEN), one.id, _state(one), lack
 
 
-def _state(one: Standing) -> str:
+def _state(one: EnvironmentStatus) -> str:
     if one.needs:
         return ""
     if one.played is None:
@@ -226,16 +230,16 @@ def _state(one: Standing) -> str:
 
 
 def _show_commands(console: Console, found: Diagnosis) -> None:
-    """Every command once, on a line of its own that can be copied."""
-    rows = [(part.name, part.get) for part in found.core if not part.there]
+    """Print each command once, on its own line, so that it can be copied."""
+    rows = [(component.name, component.get) for component in found.core if not component.installed]
     rows += [(extra.name, extra.get) for extra in found.extras if extra.name not in _BUNDLES]
-    rows += [(part.name, part.get) for part in found.parts if not part.there]
+    rows += [(component.name, component.get) for component in found.machine if not component.installed]
     rows += [(one.id, need.get) for one in found.environments for need in one.needs]
     if all_of_them := _get_all(found.environments):
         rows.append(("every environment's packages", all_of_them))
     commands = dict[str, tuple[str, str]]()
     for name, get in rows:
-        plain = get.partition("  #")[0]  # the same command with a word about it is one, and that word is shown
+        plain = get.partition("  #")[0]  # commands that differ only in their comment count as one
         first, shown = commands.get(plain, (name, ""))
         commands[plain] = first, max(shown, get, key=len)
     commands.pop("", None)
@@ -247,18 +251,18 @@ def _show_commands(console: Console, found: Diagnosis) -> None:
         console.print()
 
 
-def _get_all(environments: Sequence[Standing]) -> str:
-    """The one command that brings the packages of every environment that lacks some."""
+def _get_all(environments: Sequence[EnvironmentStatus]) -> str:
+    """One command that installs all packages that environments lack."""
     lacking = {one.extra: None for one in environments if one.extra and _lacks_packages(one)}
     return packages.install_command(*(name for name in lacking if name)) if lacking else ""
 
 
-def _lacks_packages(one: Standing) -> bool:
+def _lacks_packages(one: EnvironmentStatus) -> bool:
     return any(need.get == packages.install_command(one.extra or "") for need in one.needs)
 
 
 def _safe(text: str) -> str:
-    """Text in which nothing is markup: `[babyai]` of a pip command is none."""
+    """Escape the text, so that `[babyai]` in a pip command is not read as markup."""
     from rich.markup import escape
 
     return escape(text)

@@ -1,6 +1,6 @@
-"""What is on this machine beside Python packages: Java, a browser, torch and its GPU, a port, a cache.
+"""Checks of the machine: Java, a browser, the build of torch, the GPU, a port, the cache.
 
-Nothing heavy is imported and no browser or Java machine is started; at most `java -version` and `nvidia-smi` are asked.
+Imports no heavy packages and starts no browser or JVM. It runs at most `java -version` and `nvidia-smi`.
 """
 
 from __future__ import annotations
@@ -26,63 +26,63 @@ PORT = 8000
 """The default of `agentgym serve`."""
 
 
-class Part(NamedTuple):
-    """A part of the machine: whether it is there, what was found, what its absence blocks, and how to get it."""
+class Component(NamedTuple):
+    """A component of the machine: what was found, what its absence blocks, and how to get it."""
 
     name: str
-    there: bool
+    installed: bool
     found: str
     blocks: str = ""
     get: str = ""
 
 
-def parts() -> list[Part]:
-    """All of them, in the order in which they are shown."""
+def check_machine() -> list[Component]:
+    """Check all components, in the order of the output."""
     return [java(), chromium(), torch(), gpu(), port(), cache()]
 
 
-def java() -> Part:
-    """The Java that SciWorld would take: the first of JAVA_HOME, PATH and the extra's own that is new enough."""
+def java() -> Component:
+    """The Java that SciWorld uses: the first one of JAVA_HOME, PATH and the extra's that is recent enough."""
     from agentgym_envs.sciworld import java as sciworld
 
     get, blocks, old = packages.install_command("sciworld"), "AgentGym/SciWorld-v0", list[str]()
-    for place in sciworld.javas():
-        version = _java_version(Path(place))
+    for program in sciworld.javas():
+        version = _java_version(Path(program))
         if version is not None and int(version.split(".")[0]) >= sciworld.OLDEST:
-            return Part("Java", True, f"{version} at {place}")
-        old.append(f"{version or 'of unknown version'} at {place}")
+            return Component("Java", True, f"{version} at {program}")
+        old.append(f"{version or 'unknown version'} at {program}")
     too_old = f"; found: {', '.join(old)}" if old else ""
-    return Part("Java", False, f"no Java {sciworld.OLDEST} or later{too_old}", blocks, get)
+    return Component("Java", False, f"no Java {sciworld.OLDEST} or later{too_old}", blocks, get)
 
 
 def _java_version(program: Path) -> str | None:
-    """As the file `release` of its folder says, else as it says itself."""
+    """The version in the file `release` of its folder, else the output of `java -version`."""
     with contextlib.suppress(OSError):
         text = (program.resolve().parents[1] / "release").read_text(encoding="utf-8", errors="replace")
         if found := re.search(r'^JAVA_VERSION="(\d[\w.]*)', text, re.MULTILINE):
             return found[1]
-    found = re.search(r'version "(\d[\w.]*)', _said(str(program), "-version"))
+    found = re.search(r'version "(\d[\w.]*)', _output(str(program), "-version"))
     return found[1] if found else None
 
 
-def chromium() -> Part:
-    """The browser that the web environments would take, by their own search."""
+def chromium() -> Component:
+    """The browser that the web environments use, found by their own search."""
     from agentgym_envs.webarena.browser.chromium import find_chromium
 
     blocks = "AgentGym/WebArena-v0, MiniWoB-v0, WebArenaOfficial-v0"
     try:
-        return Part("Chromium", True, find_chromium(None, _playwrights_browser()))
+        return Component("Chromium", True, find_chromium(None, _playwright_chromium()))
     except UsageError as error:
         given = os.environ.get("CHROMIUM_PATH")
         get = f"{sys.executable} -m playwright install chromium-headless-shell"
         if importlib.util.find_spec("playwright") is None:
             get = f"{packages.install_command('webarena')} && playwright install chromium-headless-shell"
         found = str(error).partition(". ")[0] if given else "no Chromium: not Playwright's, and none on PATH"
-        return Part("Chromium", False, found, blocks, "unset CHROMIUM_PATH" if given else get)
+        return Component("Chromium", False, found, blocks, "unset CHROMIUM_PATH" if given else get)
 
 
-def _playwrights_browser() -> str:
-    """Where Playwright keeps its full Chromium, as its driver would say, without starting that; "" without Playwright.
+def _playwright_chromium() -> str:
+    """The path of Playwright's full Chromium, found without starting the driver; "" without Playwright.
 
     Source: the registry of Playwright's driver, `driver/package/browsers.json` and PLAYWRIGHT_BROWSERS_PATH.
     """
@@ -114,63 +114,63 @@ def _browsers(driver: Path) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
 
 
-def torch() -> Part:
-    """Which build of torch is installed, by the file that its import would read."""
+def torch() -> Component:
+    """The installed build of torch, from its `version.py`, without importing torch."""
     version, get = packages.version_of("torch"), packages.install_command("trl")
     if version is None:
-        return Part("torch", False, "not installed", "agentgym train, agentgym verl, eval --policy hf:MODEL", get)
-    spec, build = importlib.util.find_spec("torch"), "of unknown build"
+        return Component("torch", False, "not installed", "agentgym train, agentgym verl, eval --policy hf:MODEL", get)
+    spec, build = importlib.util.find_spec("torch"), "unknown build"
     with contextlib.suppress(OSError):
         text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8") if spec and spec.origin else ""
         cuda = re.search(r"^cuda\b[^=]*=\s*'([\d.]+)'", text, re.MULTILINE)
         rocm = re.search(r"^hip\b[^=]*=\s*'([\d.]+)", text, re.MULTILINE)
         build = f"with CUDA {cuda[1]}" if cuda else f"with ROCm {rocm[1]}" if rocm else "for CPUs"
-    return Part("torch", True, f"{version.partition('+')[0]}, {build}")
+    return Component("torch", True, f"{version.partition('+')[0]}, {build}")
 
 
-def gpu() -> Part:
-    """The GPUs that the driver names."""
-    said = _said("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
-    lines = [line.strip() for line in said.splitlines() if "," in line]
+def gpu() -> Component:
+    """The GPUs that nvidia-smi lists."""
+    output = _output("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader")
+    lines = [line.strip() for line in output.splitlines() if "," in line]
     if lines:
-        return Part("GPU", True, "; ".join(lines))
-    return Part("GPU", False, "none that nvidia-smi names", "large models train on GPUs only")
+        return Component("GPU", True, "; ".join(lines))
+    return Component("GPU", False, "nvidia-smi lists none", "training of large models")
 
 
-def port(number: int = PORT) -> Part:
-    """Whether `agentgym serve` can have its port."""
+def port(number: int = PORT) -> Component:
+    """Check that the default port of `agentgym serve` is free."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind(("127.0.0.1", number))
         except OSError as error:
             why = error.strerror or str(error)
-            return Part(
+            return Component(
                 f"port {number}", False, why, "agentgym serve without --port", "agentgym serve --port 0  # a free one"
             )
-    return Part(f"port {number}", True, "free, for `agentgym serve`")
+    return Component(f"port {number}", True, "free, for `agentgym serve`")
 
 
-def cache() -> Part:
-    """Whether Search can keep its index."""
+def cache() -> Component:
+    """Check that Search can save its index."""
     from agentgym_envs.search.corpus import embedded
 
     try:
         folder = embedded.cache_folder()
     except MissingExtra:
-        return Part("cache", True, "comes with the extra search")
+        return Component("cache", True, "comes with the extra search")
     try:
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        with tempfile.TemporaryFile(dir=there):
-            free = shutil.disk_usage(there).free
+        existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        with tempfile.TemporaryFile(dir=existing):
+            free = shutil.disk_usage(existing).free
     except OSError as error:
-        blocks = "every process makes Search's index anew"
-        return Part("cache", False, f"{folder}: {error.strerror}", blocks, f"export {embedded.CACHE}=FOLDER")
-    return Part("cache", True, f"{folder}, {free / 1e9:,.0f} GB free")
+        blocks = "reuse of Search's index: every process builds it again"
+        return Component("cache", False, f"{folder}: {error.strerror}", blocks, f"export {embedded.CACHE}=FOLDER")
+    return Component("cache", True, f"{folder}, {free / 1e9:,.0f} GB free")
 
 
 def official_tasks() -> str | None:
-    """Why WebArena's own tasks cannot be read; None if they can be."""
+    """The missing requirement of WebArena's official tasks; None if they can be read."""
     from agentgym_envs.webarena.official import tasks
 
     if os.environ.get(tasks.VARIABLE):
@@ -182,8 +182,8 @@ def official_tasks() -> str | None:
     return None
 
 
-def _said(*words: str) -> str:
-    """What a program writes; nothing if it is not there or does not end."""
+def _output(*words: str) -> str:
+    """The output of a program; "" if it is not installed or does not end in time."""
     try:
         done = subprocess.run(
             words,

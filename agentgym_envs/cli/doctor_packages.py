@@ -1,4 +1,4 @@
-"""What the package's metadata asks for, and what of it is installed. Nothing of it is imported."""
+"""Required and installed packages, read from metadata without importing them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPERATORS: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 class Requirement(NamedTuple):
-    """A package that is asked for. `wanted` is its range (">=1.2,<2"), `python` a bound on Python ("<3.13")."""
+    """A required package. `wanted` is its version range (">=1.2,<2"), `python` a bound on Python ("<3.13")."""
 
     name: str
     wanted: str
@@ -34,31 +34,31 @@ class Requirement(NamedTuple):
 
     @property
     def installed(self) -> str | None:
-        """The version that is there."""
+        """The installed version."""
         return version_of(self.name)
 
     @property
     def applies(self) -> bool:
-        """Whether this Python is meant."""
+        """True if the requirement applies to this version of Python."""
         return fits(".".join(map(str, sys.version_info[:2])), self.python)
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with it, in a few words."""
+        """A short description of the problem; None if there is none."""
         if self.installed is None:
             return f"{self.name} is missing"
         if not fits(self.installed, self.wanted):
-            return f"{self.name} is {self.installed}, wanted is {self.wanted}"
+            return f"{self.name} is {self.installed}, required is {self.wanted}"
         return None
 
 
 def short(fault: str) -> str:
-    """A fault where the word "missing" or "needs" stands before it already."""
+    """A fault without "is missing", for a text that already says so."""
     return fault.removesuffix(" is missing")
 
 
 def parse(text: str) -> Requirement:
-    """A line of Requires-Dist. Of its marker, extras and Python's version are read: ours have nothing else."""
+    """Parse a line of Requires-Dist. Its marker may name extras and a Python version, as ours do."""
     found = _REQUIREMENT.match(text)
     assert found is not None
     name, wanted, marker = found[1], found[2].strip(), found[3] or ""
@@ -67,7 +67,7 @@ def parse(text: str) -> Requirement:
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Whether a version lies in a range such as ">=1.2,<2". Only the numbers count, not what follows them."""
+    """True if a version is in a range such as ">=1.2,<2". Suffixes such as "rc1" are ignored."""
     return all(_fits(version, part.strip()) for part in wanted.split(",") if part.strip())
 
 
@@ -89,7 +89,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def version_of(name: str) -> str | None:
-    """The version of an installed distribution."""
+    """The version of a distribution; None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -98,7 +98,7 @@ def version_of(name: str) -> str | None:
 
 @cache
 def requirements() -> tuple[Requirement, ...]:
-    """Everything that this package asks for, with and without extras; nothing if it was not installed by pip."""
+    """All requirements of this package, with and without extras; empty if pip did not install it."""
     try:
         lines = metadata.requires(PACKAGE)
     except metadata.PackageNotFoundError:
@@ -108,7 +108,7 @@ def requirements() -> tuple[Requirement, ...]:
 
 @cache
 def extras() -> Mapping[str, tuple[Requirement, ...]]:
-    """The extras that the metadata names, with what each asks for beyond the core."""
+    """The extras in the metadata, with the requirements of each beyond the core."""
     try:
         names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:
@@ -117,12 +117,12 @@ def extras() -> Mapping[str, tuple[Requirement, ...]]:
 
 
 def core() -> tuple[Requirement, ...]:
-    """What the package asks for in any case."""
+    """The requirements without any extra."""
     return tuple(requirement for requirement in requirements() if not requirement.extras)
 
 
 def python_wanted() -> str:
-    """The range of Python's version, such as ">=3.11"."""
+    """The supported versions of Python, such as ">=3.11"."""
     try:
         found = metadata.metadata(PACKAGE).get_all("Requires-Python") or []
     except metadata.PackageNotFoundError:
@@ -131,6 +131,6 @@ def python_wanted() -> str:
 
 
 def install_command(*names: str) -> str:
-    """The one command that brings these extras, or the core if there are none."""
+    """The command that installs these extras; without names, the core."""
     wanted = f"[{','.join(dict.fromkeys(names))}]" if names else ""
     return f"pip install '{PACKAGE}{wanted}'"

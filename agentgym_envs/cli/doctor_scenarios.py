@@ -1,4 +1,4 @@
-"""Which environments are ready here, by looking (`standing`) or by playing an episode of each (`play`)."""
+"""Checks of the environments: requirements (`check_environment`), or an episode of the oracle (`play`)."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.cli import doctor_machine as machine
 from agentgym_envs.cli import doctor_packages as packages
-from agentgym_envs.cli.common import begin, make_env
+from agentgym_envs.cli.envs import begin, make_env
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import AgentGymError, EnvError, UsageError
 from agentgym_envs.registration import Registration
 
 _QUICK: Mapping[str, Mapping[str, Any]] = {"AgentGym/SciWorld-v0": {"group": "find-plant"}}
-"""Options of `reset` where a task drawn from all may take minutes to plan."""
+"""Options of `reset` for environments in which the oracle may need minutes to plan some tasks."""
 
 
 class Need(NamedTuple):
-    """Something that an environment lacks, and how to get it."""
+    """A missing requirement of an environment, and the command that installs it."""
 
     what: str
     get: str
 
 
-class Standing(NamedTuple):
-    """How an environment stands: what it lacks and, after `play`, how its episode went."""
+class EnvironmentStatus(NamedTuple):
+    """The missing requirements of an environment and, after `play`, the outcome of its episode."""
 
     id: str
     summary: str
@@ -35,19 +35,19 @@ class Standing(NamedTuple):
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is missing and, if it was played, the oracle solved it."""
+        """True if nothing is missing and the oracle solved its episode, if one was played."""
         return not self.needs and (self.played is None or bool(self.played["success"]))
 
 
-def standing(row: Registration, parts: Mapping[str, machine.Part]) -> Standing:
-    """What an environment lacks, without loading it."""
+def check_environment(row: Registration, components: Mapping[str, machine.Component]) -> EnvironmentStatus:
+    """Find the missing requirements of an environment without importing it."""
     extra = extra_of(row)
     faults = [r.fault for r in packages.extras().get(extra or "", ()) if r.applies and r.fault]
     needs = [Need(", ".join(map(packages.short, faults)), packages.install_command(extra or ""))] if faults else []
-    needs += _needs_of_machine(row, faults, parts)
+    needs += _missing_programs(row, faults, components)
     if ".official." in row.entry_point:
-        needs += _needs_of_official()
-    return Standing(row.id, row.summary, extra, tuple(needs))
+        needs += _missing_official()
+    return EnvironmentStatus(row.id, row.summary, extra, tuple(needs))
 
 
 def extra_of(row: Registration) -> str | None:
@@ -56,30 +56,30 @@ def extra_of(row: Registration) -> str | None:
     return next((word for word in reversed(words) if word in packages.extras()), None)
 
 
-def _needs_of_machine(row: Registration, faults: list[str], parts: Mapping[str, machine.Part]) -> list[Need]:
-    """The programs that no package of Python is."""
+def _missing_programs(row: Registration, faults: list[str], components: Mapping[str, machine.Component]) -> list[Need]:
+    """Missing programs that are not Python packages."""
     name = {"sciworld": "Java", "webarena": "Chromium"}.get(row.entry_point.split(".")[1])
-    part = parts.get(name or "")
-    if part is None or part.there or (faults and name == "Java"):  # Java comes with the packages that are missing
+    component = components.get(name or "")
+    if component is None or component.installed or (faults and name == "Java"):  # the missing packages bring a Java
         return []
-    return [Need(part.found, part.get)]
+    return [Need(component.found, component.get)]
 
 
-def _needs_of_official() -> list[Need]:
-    from agentgym_envs.webarena.official.sites import Sites, variables
+def _missing_official() -> list[Need]:
+    from agentgym_envs.webarena.official.sites import SiteAddresses, variables
 
     needs = []
     if lacks := machine.official_tasks():
-        needs.append(Need(lacks, f"{packages.install_command('webarena-verified')}  # in a venv of its own"))
+        needs.append(Need(lacks, f"{packages.install_command('webarena-verified')}  # in a separate venv"))
     try:
-        some = bool(Sites.of().urls)
+        some = bool(SiteAddresses.of().urls)
     except UsageError as error:
         return [*needs, Need(str(error), "see docs/webarena.md")]
     return needs if some else [*needs, Need("sites that you run", f"export {variables('shopping')[0]}=http://…")]
 
 
-def play(found: Standing, clock: Callable[[], float] = time.perf_counter) -> Standing:
-    """Play an episode by the environment's own oracle, and say how it went and how long it took."""
+def play(found: EnvironmentStatus, clock: Callable[[], float] = time.perf_counter) -> EnvironmentStatus:
+    """Play an episode with the environment's oracle and add its outcome and duration."""
     if found.needs:
         return found
     began = clock()
@@ -87,14 +87,14 @@ def play(found: Standing, clock: Callable[[], float] = time.perf_counter) -> Sta
         turns, success, error = *_episode(found.id), None
     except AgentGymError as caught:
         turns, success, error = 0, False, str(caught)
-    except Exception as caught:  # a fault of one scenario, which is not to hide what is known of the others
+    except Exception as caught:  # a bug in one scenario must not hide the results of the others
         turns, success, error = 0, False, f"{type(caught).__name__}: {caught}"
     played = {"success": success, "turns": turns, "seconds": round(clock() - began, 2), "error": error}
     return found._replace(played=played)
 
 
 def _episode(env_id: str) -> tuple[int, bool]:
-    """Turns and success. Raises AgentGymError."""
+    """Return the number of turns, and the success. Raises AgentGymError."""
     env = make_env(env_id, {})
     try:
         begin(env, seed=0, options=dict(_QUICK.get(env_id, {})))

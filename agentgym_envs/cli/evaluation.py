@@ -1,4 +1,4 @@
-"""`agentgym eval`: how good a policy is, with intervals; a run that was stopped goes on where it was."""
+"""`agentgym eval`: evaluate a policy, with intervals. An interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_envs.cli.common import (
-    find_env,
-    json_object,
-    names_of,
-    parse_env_args,
-    print_json,
-    stdout,
-)
+from agentgym_envs.cli.common import json_object, names_of, print_json, stdout
+from agentgym_envs.cli.envs import find_env, parse_env_args
 from agentgym_envs.cli.evaluating import options as opt
 from agentgym_envs.cli.evaluating.agents import check_plays_alone, choose_agent, recorded_agent
-from agentgym_envs.cli.evaluating.notes import notes
-from agentgym_envs.cli.evaluating.planning import Plan, make_plan
-from agentgym_envs.cli.evaluating.running import keeping, play
-from agentgym_envs.cli.evaluating.settings import Settings
+from agentgym_envs.cli.evaluating.plan import EvalPlan, make_plan
+from agentgym_envs.cli.evaluating.running import play, report_saved
+from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
-from agentgym_envs.cli.policies import Player, PolicyOptions, check_policy, has_tokens, make_player
+from agentgym_envs.cli.evaluating.warnings import option_warnings
+from agentgym_envs.cli.policies import PolicyOptions, PolicyPlayer, check_policy, has_tokens, make_player
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import UsageError
 
@@ -35,7 +29,7 @@ def eval_command(
     more_env: opt.MoreEnvs = None,
     agent: opt.AgentName = None,
     context: opt.Context = None,
-    tries: opt.Tries = None,
+    attempts: opt.Attempts = None,
     base_url: opt.BaseUrl = None,
     api_key_env: opt.KeyEnv = "OPENAI_API_KEY",
     chat_template: opt.Template = None,
@@ -44,8 +38,8 @@ def eval_command(
     groups: opt.Groups = None,
     tasks: opt.Tasks = None,
     skip_unknown: opt.SkipUnknown = False,
-    samples: opt.Samples = 1,
-    max_turns: opt.LimitOfTurns = 30,
+    episodes_per_task: opt.EpisodesPerTask = 1,
+    max_turns: opt.MaxTurns = 30,
     max_tokens: opt.MaxTokens = 8192,
     max_turn_tokens: opt.TurnTokens = 512,
     temperature: opt.Temperature = 1.0,
@@ -57,16 +51,16 @@ def eval_command(
     tokens: opt.Tokens = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
-    suite: opt.Suite = False,
+    agentgym_rl: opt.AgentGymRL = False,
     as_json: opt.Json = False,
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks.
 
-    Episodes go to trajectories.jsonl in --out as they end, so that a run that was stopped goes on with --resume.
+    Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
     _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
-    guide = choose_agent(policy, agent, context, tries)
-    settings = Settings(
+    guide = choose_agent(policy, agent, context, attempts)
+    settings = EvalSettings(
         env=_envs([*(env or ()), *(more_env or ())], guide),
         env_args=_env_args(env_arg, guide),
         policy=policy,
@@ -77,7 +71,7 @@ def eval_command(
         split=split or "test",
         groups=names_of(groups),
         tasks=_tasks(tasks, groups),
-        samples=samples,
+        episodes_per_task=episodes_per_task,
         max_turns=max_turns,
         max_tokens=max_tokens,
         max_turn_tokens=max_turn_tokens,
@@ -86,12 +80,12 @@ def eval_command(
     )
     plan = make_plan(settings, skip_unknown=skip_unknown)
     store = _store(settings, plan, out, resume, overwrite, tokens)
-    with keeping(plan, store, notes(settings, plan, split_given=split is not None)):
+    with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
-        _report(store, plan, suite, as_json)
+        _report(store, plan, agentgym_rl, as_json)
 
 
-def _player(settings: Settings, agent: Agent | None, api_key_env: str, tokens: bool) -> Player:
+def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, tokens: bool) -> PolicyPlayer:
     options = PolicyOptions(
         settings.temperature,
         settings.max_turn_tokens,
@@ -107,7 +101,7 @@ def _player(settings: Settings, agent: Agent | None, api_key_env: str, tokens: b
 
 def _envs(names: Sequence[str], guide: Agent | None) -> tuple[str, ...]:
     if not names:
-        raise UsageError("no environment was named; say which: agentgym eval textcraft --policy oracle, for example")
+        raise UsageError("no environment was given; name one: agentgym eval textcraft --policy oracle, for example")
     found = tuple(dict.fromkeys(find_env(name) for name in names))
     if guide is not None:
         check_plays_alone(guide, found)
@@ -115,7 +109,7 @@ def _envs(names: Sequence[str], guide: Agent | None) -> tuple[str, ...]:
 
 
 def _env_args(pairs: Sequence[str] | None, agent: Agent | None) -> dict[str, Any]:
-    """What was typed, and the form of answers that the agent writes in unless another was asked for."""
+    """The environment arguments; without a `grammar`, that of the agent."""
     return ({} if agent is None else {"grammar": agent.grammar}) | parse_env_args(pairs)
 
 
@@ -127,30 +121,32 @@ def _tasks(text: str | None, groups: str | None) -> int | TaskFile | None:
     except ValueError:
         if groups is not None:
             raise UsageError(
-                "--groups chooses among the tasks of a split, and --tasks FILE names them: give one"
+                "--groups selects tasks of a split, and --tasks FILE names the tasks: give one of them"
             ) from None
         return read_task_file(text)
     if count < 1:
-        raise UsageError(f"--tasks {count} would play nothing; give at least 1")
+        raise UsageError(f"--tasks {count} selects no task; give at least 1")
     return count
 
 
-def _store(settings: Settings, plan: Plan, out: Path | None, resume: bool, overwrite: bool, tokens: bool) -> RunStore:
+def _store(
+    settings: EvalSettings, plan: EvalPlan, out: Path | None, resume: bool, overwrite: bool, tokens: bool
+) -> RunStore:
     from agentgym_envs.cli import reports
 
     fixed = {**settings.recorded(), "task_digests": plan.digests}
-    notes = {"versions": reports.versions(), "group_order": plan.group_order, "skipped_tasks": plan.skipped}
-    return RunStore(out, fixed, notes, resume=resume, overwrite=overwrite, tokens=tokens)
+    details = {"versions": reports.versions(), "group_order": plan.group_order, "skipped_tasks": plan.skipped}
+    return RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
 
 
-def _report(store: RunStore, plan: Plan, suite: bool, as_json: bool) -> None:
-    """Write the reports, and print what was asked for."""
+def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -> None:
+    """Write the report files and print the result."""
     from rich.markup import escape
 
     from agentgym_envs.cli import reports
 
-    report = reports.make_report(list(store.episodes.values()), plan.group_order, suite=suite)
-    table = None if report.suite is None else report.suite.to_json()
+    report = reports.make_report(list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl)
+    table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
     store.write_metrics(report.evaluation.to_json(), table, complete=True)
     report = report.of_run(store.result)
     if store.directory is not None:
@@ -160,8 +156,8 @@ def _report(store: RunStore, plan: Plan, suite: bool, as_json: bool) -> None:
         return
     console = stdout()
     reports.print_report(console, report)
-    if suite and report.suite is not None:
-        reports.print_suite(console, report.suite)
+    if agentgym_rl and report.agentgym_rl_table is not None:
+        reports.print_agentgym_rl_table(console, report.agentgym_rl_table)
     if store.directory is not None:
         where = f"trajectories.jsonl, eval.json and report.html are in {store.directory}"
         console.print(f"[dim]{escape(where)}[/]", soft_wrap=True)
@@ -169,13 +165,13 @@ def _report(store: RunStore, plan: Plan, suite: bool, as_json: bool) -> None:
 
 def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, tokens: bool) -> None:
     if resume and overwrite:
-        raise UsageError("--resume goes on with a run and --overwrite replaces it: choose one of them")
+        raise UsageError("--resume continues a run and --overwrite replaces it: give one of them")
     if out is None and (resume or overwrite):
-        raise UsageError("--resume and --overwrite say what to do with the run in --out DIR, and there is no --out")
+        raise UsageError("--resume and --overwrite need the directory of a run: give --out DIR")
     if tokens and not has_tokens(policy):
-        raise UsageError(f"--tokens writes what a model in this process sampled (hf:), and {policy} is none")
+        raise UsageError(f"--tokens needs a model that runs in this process (hf:), and {policy} does not")
     if tokens and out is None:
-        raise UsageError("--tokens writes into --out DIR, and there is no --out")
+        raise UsageError("--tokens writes to the directory of the run: give --out DIR")
 
 
 def _read(path: Path) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli import completion
-from agentgym_envs.cli.common import Json, few_groups, find_env, make_env, print_json, stdout
+from agentgym_envs.cli.common import Json, few_groups, print_json, stdout
+from agentgym_envs.cli.envs import find_env, make_env
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import REGISTRATIONS
@@ -18,8 +19,8 @@ from agentgym_envs.task import SPLITS
 if TYPE_CHECKING:
     from rich.table import Table
 
-_NARROWEST = 12
-"""Names of groups have so many columns even in a terminal that is too narrow."""
+_MIN_GROUP_WIDTH = 12
+"""The column of groups has at least this many characters, even if the terminal is too narrow."""
 _SUMMARIES = {row.id: row.summary for row in REGISTRATIONS}
 
 
@@ -27,18 +28,18 @@ EnvIds = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ENV",
-        help="Environment ids or names, MODULE:ID for one of your own. By default all of this suite.",
+        help="Environment ids or short names, MODULE:ID for one of your own; default: all of this suite.",
         autocompletion=completion.envs,
     ),
 ]
 
 
 def list_command(env: EnvIds = None, as_json: Json = False) -> None:
-    """List the environments: their groups of tasks, how many tasks a split has, and the hash of the task table."""
+    """List the environments: groups of tasks, number of tasks per split, and the hash of the task table."""
     rows = (
         [_describe(env_id) for env_id in dict.fromkeys(map(find_env, env))]
         if env
-        else [_try(row.id) for row in REGISTRATIONS]
+        else [_describe_or_error(row.id) for row in REGISTRATIONS]
     )
     if as_json:
         print_json(rows)
@@ -51,14 +52,14 @@ def list_command(env: EnvIds = None, as_json: Json = False) -> None:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
-    """A row for each environment; what the other columns leave of the width is for the names of groups."""
+    """One row per environment. The column of groups takes the width that the other columns leave."""
     from rich import box
     from rich.table import Table
 
     ids = max(len(row["id"]) for row in rows)
     counts = [_counts(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(SPLITS, *filter(None, counts), strict=True)]
-    room = max(width - ids - sum(widths) - 2 * len(SPLITS) - 2, _NARROWEST)
+    room = max(width - ids - sum(widths) - 2 * len(SPLITS) - 2, _MIN_GROUP_WIDTH)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("environment", width=ids)
     table.add_column("groups")
@@ -75,19 +76,19 @@ def _table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
 
 
 def _counts(row: Mapping[str, Any]) -> list[str]:
-    """How many tasks each split has; nothing for an environment that cannot be made."""
+    """Number of tasks per split, as text; empty for an environment that cannot be made."""
     if "error" in row:
         return []
     return [f"{row['tasks'][split]:,}" if row["tasks"] else "∞" for split in SPLITS]
 
 
 def _fold(name: str, width: int) -> str:
-    """A long name on several lines, broken at its hyphens; Rich would break it anywhere."""
+    """Wrap a long name at its hyphens; Rich would break it anywhere."""
     return _escape("\n".join(textwrap.wrap(name, width, subsequent_indent="  ")))
 
 
-def _try(env_id: str) -> dict[str, Any]:
-    """What `list` tells of an environment; the `error` of one that cannot be made, for example without its extra."""
+def _describe_or_error(env_id: str) -> dict[str, Any]:
+    """The description of an environment; with `error` if it cannot be made, for example without its extra."""
     try:
         return _describe(env_id)
     except AgentGymError as error:
@@ -95,9 +96,9 @@ def _try(env_id: str) -> dict[str, Any]:
 
 
 def _describe(env_id: str) -> dict[str, Any]:
-    """What `list` tells of an environment; `tasks` is a number for each split, or None if there is no end of them.
+    """The description of an environment. `tasks` is the number per split, None if it is unlimited.
 
-    Raises what making the environment raises.
+    Errors from making the environment propagate.
     """
     env = make_env(env_id, {})
     tasks = text_env(env).tasks
@@ -114,7 +115,7 @@ def _describe(env_id: str) -> dict[str, Any]:
 
 
 def _escape(text: str) -> str:
-    """Text in which nothing is markup."""
+    """Escape Rich's markup."""
     from rich.markup import escape
 
     return escape(text)

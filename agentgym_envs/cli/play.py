@@ -1,4 +1,4 @@
-"""`agentgym play`: a task as a game in the terminal."""
+"""`agentgym play`: play a task in the terminal."""
 
 from __future__ import annotations
 
@@ -11,21 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agentgym_envs.cli import show
-from agentgym_envs.cli.common import (
-    Env,
-    EnvArgs,
-    EnvId,
-    Interrupted,
-    MaxTurns,
-    Seed,
-    Split,
-    check_writable,
-    find_env,
-    make_env,
-    parse_env_args,
-    stdout,
-)
-from agentgym_envs.cli.solve import Group, TaskId, reset_options
+from agentgym_envs.cli.common import EnvArgs, EnvId, Groups, Interrupted, MaxTurns, Seed, Split, check_writable, stdout
+from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
+from agentgym_envs.cli.solve import TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.multiagent.joint import is_team
@@ -37,10 +25,10 @@ from agentgym_envs.wrappers import make_trajectory
 if TYPE_CHECKING:
     from rich.console import Console
 
-Out = Annotated[Path | None, typer.Option(help="Append the games to this file, one trajectory a line.")]
+Out = Annotated[Path | None, typer.Option(help="JSONL file to append the games to, one trajectory per line.")]
 
 _HELP = """\
-[bold]:hint[/]   the next action of the oracle      [bold]:undo[/]   take the last action back
+[bold]:hint[/]   the next action of the oracle      [bold]:undo[/]   undo the last action
 [bold]:solve[/]  let the oracle play to the end     [bold]:look[/]   show the task again
 [bold]:map[/]    show the whole state               [bold]:quit[/]   leave (also Ctrl-D)
 [bold]:help[/]   the rules, and these commands"""
@@ -51,12 +39,12 @@ def play_command(
     task: TaskId = None,
     seed: Seed = 0,
     split: Split = "train",
-    group: Group = None,
+    groups: Groups = None,
     max_turns: MaxTurns = 100,
     env_arg: EnvArgs = None,
     out: Out = None,
 ) -> None:
-    """Play a task yourself. Type actions; :hint, :undo, :map, :solve, :help and :quit help along."""
+    """Play a task yourself. Type actions, or :hint, :undo, :map, :solve, :help and :quit."""
     env_id = find_env(env)
     if out is not None:
         check_writable("--out", out)
@@ -67,19 +55,19 @@ def play_command(
         with _line_editing(game):
             again = True
             while again:
-                game.begin(seed, reset_options(task, split, group))
+                game.begin(seed, reset_options(task, split, groups, seed))
                 again = _play_one(game, writer) and task is None and _wants_another(console)
                 seed += 1
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {_kept(writer)}") from None
+        raise Interrupted(f"interrupted; {_saved(writer)}") from None
     finally:
         made.close()
         if writer:
             writer.close()
 
 
-class _Moment(NamedTuple):
-    """What `:undo` goes back to."""
+class _UndoState(NamedTuple):
+    """The state that `:undo` restores."""
 
     snapshot: Snapshot
     observation: str
@@ -87,10 +75,10 @@ class _Moment(NamedTuple):
 
 
 class Game:
-    """One task being played: reads lines, shows what they do, and remembers the way."""
+    """One task in play: carries out the lines of the player, prints the replies and records the turns."""
 
     def __init__(self, env: Env, console: Console, env_id: str, max_turns: int) -> None:
-        """`max_turns` ends a game as a limit ends an episode."""
+        """After `max_turns` turns the game ends with `turn_limit`."""
         self._env, self._base, self._console = env, text_env(env), console
         self._env_id, self._max_turns = env_id, max_turns
         self._commands: dict[str, Callable[[], None]] = {
@@ -108,34 +96,34 @@ class Game:
         self._observation, self._info = self._env.reset(seed=seed, options=options)
         self._opening = show.readable(self._observation, team="agents" in self._info)
         self._turns: list[Turn] = []
-        self._past: list[_Moment] = []
+        self._past: list[_UndoState] = []
         self._stop: str | None = self._info["stop_reason"]
         self._hints = 0
         self._look()
 
     @property
     def over(self) -> bool:
-        """Whether the game has ended, by itself or by :quit."""
+        """True after the end of the episode, or after :quit."""
         return self._stop is not None
 
     @property
     def left(self) -> bool:
-        """Whether the player left before the end."""
+        """True if the player quit before the end."""
         return self._stop == StopReason.CLOSED.value
 
     @property
     def prompt(self) -> str:
-        """What stands before the cursor: which turn this is."""
+        """The prompt, with the number of the turn."""
         return f"{self._info['turn'] + 1:>3} ❯ "
 
     @property
     def words(self) -> list[str]:
-        """What Tab completes: the words of the possible actions or else of the task, and the commands of the game."""
+        """Words for Tab completion: those of the available actions, else of the task, and the game's commands."""
         text = " ".join(self._info.get("available_actions", [self._opening, "inventory"]))
         return sorted({*text.replace(",", " ").replace(".", " ").split(), *self._commands})
 
     def take(self, line: str) -> None:
-        """Do what a line says; an unknown :command says which there are."""
+        """Carry out a line. An unknown :command prints the list of commands."""
         if not line:
             return
         if line.startswith(":"):
@@ -144,7 +132,7 @@ class Game:
             self._act(line)
 
     def end(self) -> Trajectory | None:
-        """Say how it went; the record of the game, if a turn was taken."""
+        """Print the outcome and return the record of the game; None without any turn."""
         show.closing(self._console, self._info, self._stop)
         if not self._turns:
             return None
@@ -155,7 +143,7 @@ class Game:
         )
 
     def _act(self, command: str) -> None:
-        self._past.append(_Moment(self._base.snapshot(), self._observation, self._info))
+        self._past.append(_UndoState(self._base.snapshot(), self._observation, self._info))
         action = self._base.grammar.format(command)
         seen = self._observation
         self._observation, reward, _, _, self._info = self._env.step(action)
@@ -182,17 +170,17 @@ class Game:
         try:
             return list(self._base.oracle())
         except NoOracle as error:
-            self._say(f"no way is known from here: {error}")
+            self._say(f"no solution is known from here: {error}")
             return []
 
     def _undo(self) -> None:
         if not self._past:
-            self._say("there is nothing to take back")
+            self._say("there is nothing to undo")
             return
         snapshot, self._observation, self._info = self._past.pop()
         self._base.restore(snapshot)
         undone = self._turns.pop()
-        self._console.print("[dim]took back[/] ", show.coloured(undone.action), sep="")
+        self._console.print("[dim]undone:[/] ", show.coloured(undone.action), sep="")
 
     def _look(self) -> None:
         assert self._base.task is not None
@@ -206,7 +194,7 @@ class Game:
         if isinstance(picture, str):
             self._console.print(Text(picture), soft_wrap=True)
         else:
-            self._say("this environment has no map that is text")
+            self._say("this environment has no text map")
 
     def _help(self) -> None:
         self._console.print(show.coloured(self._base.rules))
@@ -225,7 +213,7 @@ class Game:
 
 
 class TeamGame(Game):
-    """A game in which the player plays every agent of a team, a line each, in turn."""
+    """A game in which the player enters one line for every agent of a team, one after the other."""
 
     def begin(self, seed: int, options: dict[str, Any]) -> None:
         """Start a task and show it."""
@@ -234,11 +222,11 @@ class TeamGame(Game):
 
     @property
     def prompt(self) -> str:
-        """Which turn this is, and whose."""
+        """The prompt, with the number of the turn and the agent."""
         return f"{self._info['turn'] + 1:>3} {self._next} ❯ "
 
     def take(self, line: str) -> None:
-        """Keep the line of an agent until all that act have one; a :command forgets those of this turn."""
+        """Collect one line per agent, then take the turn. A :command discards the lines of this turn."""
         if not line or line.startswith(":"):
             self._lines = {} if line else self._lines
             super().take(line)
@@ -256,17 +244,17 @@ class TeamGame(Game):
 
     @property
     def _next(self) -> str:
-        """The first of them that has no line yet."""
+        """The first agent without a line."""
         return self._acting[len(self._lines)]
 
 
 def _with_map(env_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """With the render mode that `:map` needs; what is not of this suite is refused later, and may not know it."""
+    """Add the render mode for `:map` to environments of this suite. Others may not accept it."""
     return {"render_mode": "ansi", **arguments} if entry_point_of(env_id) else arguments
 
 
 def _play_one(game: Game, writer: TrajectoryWriter | None) -> bool:
-    """Play to the end and record it, also when it is left early. False if the player left."""
+    """Play a game and record it, even if the player quits early. Returns False if the player quit."""
     left = True
     try:
         while not game.over:
@@ -285,7 +273,7 @@ def _play_one(game: Game, writer: TrajectoryWriter | None) -> bool:
 def _read_line(prompt: str) -> str:
     if sys.stdin.isatty():
         return input(f"\001\033[1;36m\002{prompt}\001\033[0m\002").strip()
-    line = sys.stdin.readline()  # piped: show what was read, so that the output reads like a game
+    line = sys.stdin.readline()  # piped: print the line, so that the output shows the whole game
     if not line:
         raise EOFError
     typer.echo(f"{prompt}{line.strip()}")
@@ -302,15 +290,15 @@ def _wants_another(console: Console) -> bool:
         return False
 
 
-def _kept(writer: TrajectoryWriter | None) -> str:
+def _saved(writer: TrajectoryWriter | None) -> str:
     if writer is None:
-        return "nothing was recorded, as there is no --out FILE"
-    return f"the turns that were played are kept in {writer.path}"
+        return "nothing was recorded, because there is no --out FILE"
+    return f"the turns so far are saved in {writer.path}"
 
 
 @contextmanager
 def _line_editing(game: Game) -> Iterator[None]:
-    """History and Tab, where Python has readline and a person types."""
+    """Enable history and Tab completion, if Python has readline and stdin is a terminal."""
     try:
         import readline
     except ImportError:  # Windows

@@ -1,9 +1,10 @@
-"""Commands and model engines that another package brings, found by entry points and loaded when used.
+"""Commands and model engines of other packages, found by entry points and loaded on first use.
 
-Group `agentgym.commands`: a name, and a function that takes the arguments after it and returns an exit code or None.
+Group `agentgym.commands`: the name of a command, and a function that takes the arguments after the name and returns an
+exit code or None.
 Group `agentgym.engines`: a name NAME (`--policy NAME:MODEL`), and a function
-`load(model, *, chat_template=None) -> (Engine, ChatCodec)`, which for `--tokens` is also given `logprobs=True`, and for
-`--chat-template-kwargs` a dict `chat_template_kwargs`.
+`load(model, *, chat_template=None) -> (Engine, ChatCodec)`. It also receives `logprobs=True` with `--tokens`, and the
+dict `chat_template_kwargs` with `--chat-template-kwargs`.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from agentgym_envs.errors import missing_extra
 COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
 _KNOWN = {
     "train": "Train a model with TRL: [bold]train grpo[/] (multi-turn RL), [bold]train sft[/], and six more.",
-    "tiny-model": "Make a small untrained model and tokenizer, for trying things out without a download.",
+    "tiny-model": "Make a small untrained model and tokenizer, to try things out without a download.",
     "verl": "Train with verl on Ray, from one GPU to many nodes: [bold]verl data[/], [bold]verl train grpo[/].",
 }
-"""Commands of ours that show in the help with or without the extra that brings them."""
+"""Commands of our adapters, shown in the help even if their extra is not installed."""
 _PACKAGES = {
     "train": ("trl", "trl"),
     "tiny-model": ("transformers", "trl"),
@@ -32,7 +33,7 @@ _PACKAGES = {
 
 
 def add_commands(app: typer.Typer, panel: Callable[[str], str]) -> None:
-    """Add a command for each plug-in, in a panel of the help; what follows its name is handed over as it is."""
+    """Add a command for each plug-in, in a panel of the help. Its arguments are passed on unchanged."""
     for name in sorted({*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}):
         app.command(
             name,
@@ -43,33 +44,33 @@ def add_commands(app: typer.Typer, panel: Callable[[str], str]) -> None:
         )(_runner(name))
 
 
-def shield(arguments: Sequence[str]) -> list[str]:
-    """Put `--` behind the name of a plug-in's command, so that nothing after it is read as an option of ours."""
+def protect_arguments(arguments: Sequence[str]) -> list[str]:
+    """Insert `--` after the name of a plug-in's command, so that its options are not parsed here."""
     names = {*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}
-    place = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
-    if place is None or arguments[place] not in names:
+    index = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    if index is None or arguments[index] not in names:
         return list(arguments)
-    return [*arguments[: place + 1], "--", *arguments[place + 1 :]]
+    return [*arguments[: index + 1], "--", *arguments[index + 1 :]]
 
 
 def load(group: str, name: str) -> Callable[..., Any]:
-    """What the entry point refers to. Raises MissingExtra if that, or what it needs, is not there."""
+    """Load the object of an entry point. Raises MissingExtra if it, or a package that it needs, is not installed."""
     package, extra = _PACKAGES.get(name, (name, "all"))
-    what = f"agentgym {name}" if group == COMMANDS else f"--policy {name}:MODEL"
+    feature = f"agentgym {name}" if group == COMMANDS else f"--policy {name}:MODEL"
     found: list[EntryPoint] = list(entry_points(group=group, name=name))
     if not found:
-        raise missing_extra(what, package, extra)
+        raise missing_extra(feature, package, extra)
     try:
         loaded: Callable[..., Any] = found[0].load()
     except ModuleNotFoundError as error:
         if name not in _PACKAGES or error.name is None:
             raise
-        raise missing_extra(what, error.name.partition(".")[0], extra) from None
+        raise missing_extra(feature, error.name.partition(".")[0], extra) from None
     return loaded
 
 
 def has_engine(name: str) -> bool:
-    """Whether there is a model engine of that name, or an extra of ours would bring it."""
+    """True if a model engine of that name is installed, or one of our extras provides it."""
     return name == "hf" or bool(entry_points(group=ENGINES, name=name))
 
 

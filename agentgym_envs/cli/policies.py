@@ -1,4 +1,4 @@
-"""`--policy`: from what was typed to something that plays episodes."""
+"""`--policy`: parse the option and make a player of episodes."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _NAMES = {
     "openai": "openai:MODEL",
     "hf": "hf:MODEL_PATH",
 }
-"""What may stand before the colon, and the whole of it."""
+"""Kinds of policies by the word before the colon."""
 
 
-class Played(NamedTuple):
-    """An episode as it ended, and its tokens if a token engine played it."""
+class PlayedEpisode(NamedTuple):
+    """A finished episode, and its tokens if a token engine played it."""
 
     trajectory: Trajectory
     segments: Sequence[TokenTrajectory] = ()
 
 
-OnDone = Callable[[Played], None]
+OnDone = Callable[[PlayedEpisode], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EpisodeRequest:
     """Episodes of one environment under the same limits."""
 
     env_id: str
@@ -55,13 +55,13 @@ class Batch:
     limits: Limits
 
 
-Play = Callable[[Batch, int, OnDone], Awaitable[Any]]
-"""Plays a batch, so many episodes at a time, and tells of each as it ends."""
+Play = Callable[[EpisodeRequest, int, OnDone], Awaitable[Any]]
+"""Plays a batch with up to N episodes at the same time and calls `OnDone` with each finished episode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
-    """A policy, ready to play; `close` frees its connections. `codec` reads its tokens, if it has any."""
+class PolicyPlayer:
+    """A policy that is ready to play; `close` frees its connections. `codec` decodes its tokens, if it has any."""
 
     play: Play
     close: Callable[[], Awaitable[None]]
@@ -70,7 +70,7 @@ class Player:
 
 @dataclass(frozen=True, slots=True)
 class PolicyOptions:
-    """Options of `eval` that concern the policy. `logprobs` asks an engine for those of its tokens."""
+    """Options of `eval` for the policy. With `logprobs`, an engine returns the log-probabilities of its tokens."""
 
     temperature: float
     max_turn_tokens: int
@@ -83,23 +83,23 @@ class PolicyOptions:
 
 
 def is_model(policy: str) -> bool:
-    """Whether the policy is a model, which an agent can guide.
+    """True if the policy is a model, which an agent can guide.
 
-    Of the others, one of the user's own may hold a model, but nobody else can reach it.
+    A policy of the user may contain a model, but agents have no access to it.
     """
     name = policy.partition(":")[0]
     return name == "openai" or plugins.has_engine(name)
 
 
 def has_tokens(policy: str) -> bool:
-    """Whether the policy is a model in this process, whose tokens are known."""
+    """True if the policy is a model in this process, so that its tokens are known."""
     return is_model(policy) and not policy.startswith("openai")
 
 
-def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None) -> Player:
-    """The player for `oracle`, `random`, `replay:FILE`, `openai:MODEL`, `NAME:MODEL` of a plug-in or `MODULE:CLASS`.
+def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None) -> PolicyPlayer:
+    """Make a player of `oracle`, `random`, `replay:FILE`, `openai:MODEL`, `NAME:MODEL` of a plug-in or `MODULE:CLASS`.
 
-    `agent` guides a model; of the others it asks nothing.
+    `agent` guides a model; other policies ignore it.
 
     Raises:
         UsageError: there is no such policy.
@@ -122,9 +122,10 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
 
 
 def check_policy(policy: str, base_url: str | None) -> str:
-    """The policy as it was typed; no model is loaded and nothing opened, but one's own module is imported.
+    """Check a policy and return it unchanged. Loads no model and opens no connection; imports a module of the user.
 
-    Raises UsageError if there is no such policy, or its server has no address.
+    Raises:
+        UsageError: there is no such policy, or the address of its server is missing or invalid.
     """
     name, _, argument = policy.partition(":")
     near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
@@ -133,11 +134,11 @@ def check_policy(policy: str, base_url: str | None) -> str:
         _check_own(policy, hint)
     elif not _is_ours(name) or bool(argument) == (name in ("oracle", "random")):
         raise UsageError(
-            f"{policy!r} is no policy; {hint}{' ' * bool(hint)}choose {CHOICES} or MODULE:CLASS of your own"
+            f"there is no policy {policy!r}; {hint}{' ' * bool(hint)}choose {CHOICES} or MODULE:CLASS of your own"
         )
     if name == "openai" and base_url is None:
         raise UsageError(
-            "--policy openai:MODEL needs the address of the server: --base-url http://127.0.0.1:8000/v1, for example"
+            "--policy openai:MODEL needs the URL of the server: --base-url http://127.0.0.1:8000/v1, for example"
         )
     if name == "openai" and base_url is not None and not base_url.startswith(("http://", "https://")):
         raise UsageError(f"--base-url must begin with http:// or https://, and {base_url!r} does not")
@@ -149,7 +150,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_own(policy: str) -> bool:
-    """Whether it is written as a name in a module of the user's."""
+    """True if the policy has the form MODULE:NAME of a user's policy."""
     name, _, argument = policy.partition(":")
     return bool(name) and not _is_ours(name) and argument.isidentifier()
 
@@ -164,17 +165,17 @@ def _check_own(policy: str, hint: str) -> None:
 
 
 def read_recorded(path: str) -> list[Trajectory]:
-    """The episodes of a file that can be played again, the last record of each. Raises UsageError."""
+    """Read the episodes of a file that have turns; of repeated episodes the last record. Raises UsageError."""
     if not Path(path).is_file():
         raise UsageError(f"--policy replay:FILE needs a file of trajectories, and {path} is not a file")
     episodes = {(t.env_id, t.task.id, t.seed): t for t in read_trajectories(path) if t.turns}
     if not episodes:
-        raise UsageError(f"there is no episode in {path} to play again")
+        raise UsageError(f"{path} contains no episode to replay")
     return list(episodes.values())
 
 
 class _SeededRandom:
-    """A random policy whose choices follow from task, seed of the episode and seed of the run, in any order of play."""
+    """A random policy whose choices depend only on the task, the seed of the episode and the seed of the run."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -190,7 +191,7 @@ class _SeededRandom:
 
 
 class _Replay:
-    """Plays what was recorded for the task and seed at hand."""
+    """Replays the recorded actions of the current task and seed."""
 
     def __init__(self, recorded: Mapping[tuple[str, int], list[str]]) -> None:
         self._recorded = recorded
@@ -207,13 +208,13 @@ class _Replay:
 
 def _text_player(
     factory: PolicyFactory, close: Callable[[], Awaitable[None]] | None = None, *, plays_alone: bool = False
-) -> Player:
-    """`plays_alone` says that of a team the policy can play one member only, so that each has one of its own."""
+) -> PolicyPlayer:
+    """Make a player of text policies. With `plays_alone`, each member of a team gets its own policy."""
     from agentgym_envs.multiagent.joint import is_team
     from agentgym_envs.multiagent.play import play_many_teams_text
     from agentgym_envs.rollout import play_many_text
 
-    async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
+    async def play(batch: EpisodeRequest, concurrency: int, on_done: OnDone) -> None:
         play_all = play_many_teams_text if plays_alone and is_team(batch.env_id) else play_many_text
         await play_all(
             batch.specs,
@@ -221,16 +222,18 @@ def _text_player(
             factory,
             limits=batch.limits,
             concurrency=concurrency,
-            on_done=lambda trajectory: on_done(Played(trajectory)),
+            on_done=lambda trajectory: on_done(PlayedEpisode(trajectory)),
         )
 
-    return Player(play, close or _nothing)
+    return PolicyPlayer(play, close or _no_close)
 
 
-def _agent_player(agent: Agent, model: Model, close: Callable[[], Awaitable[None]], codec: ChatCodec | None) -> Player:
+def _agent_player(
+    agent: Agent, model: Model, close: Callable[[], Awaitable[None]], codec: ChatCodec | None
+) -> PolicyPlayer:
     from agentgym_envs.rollout import play_many_agents
 
-    async def play(batch: Batch, concurrency: int, on_done: OnDone) -> None:
+    async def play(batch: EpisodeRequest, concurrency: int, on_done: OnDone) -> None:
         await play_many_agents(
             batch.specs,
             batch.make_env,
@@ -238,16 +241,16 @@ def _agent_player(agent: Agent, model: Model, close: Callable[[], Awaitable[None
             model,
             limits=batch.limits,
             concurrency=concurrency,
-            on_done=lambda episode: on_done(Played(episode.trajectory, episode.segments)),
+            on_done=lambda episode: on_done(PlayedEpisode(episode.trajectory, episode.segments)),
         )
 
-    return Player(play, close, codec)
+    return PolicyPlayer(play, close, codec)
 
 
-def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Player:
+def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> PolicyPlayer:
     from agentgym_envs.rollout import ChatPolicy
 
-    assert options.base_url is not None  # check_policy saw it
+    assert options.base_url is not None  # see check_policy
     key, temperature = os.environ.get(options.api_key_env), options.temperature
     if agent is not None:
         from agentgym_envs.rollout import ChatModel
@@ -260,7 +263,7 @@ def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Play
     return _text_player(lambda: policy, policy.aclose, plays_alone=True)
 
 
-def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent | None) -> Player:
+def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent | None) -> PolicyPlayer:
     from agentgym_envs.rollout import Sampling
 
     extra: dict[str, Any] = {"logprobs": True} if options.logprobs else {}
@@ -271,26 +274,28 @@ def _engine_player(name: str, model: str, options: PolicyOptions, agent: Agent |
     if agent is not None:
         from agentgym_envs.rollout import TokenModel
 
-        return _agent_player(agent, TokenModel(engine, codec, sampling), _nothing, codec)
+        return _agent_player(agent, TokenModel(engine, codec, sampling), _no_close, codec)
 
-    return Player(partial(_play_tokens, engine, codec, sampling), _nothing, codec)
+    return PolicyPlayer(partial(_play_tokens, engine, codec, sampling), _no_close, codec)
 
 
 async def _play_tokens(
-    engine: Engine, codec: ChatCodec, sampling: Sampling, batch: Batch, concurrency: int, on_done: OnDone
+    engine: Engine, codec: ChatCodec, sampling: Sampling, batch: EpisodeRequest, concurrency: int, on_done: OnDone
 ) -> None:
-    """Play a batch with a token engine; all members of a team with the same."""
+    """Play a batch with a token engine, which all members of a team share."""
     from agentgym_envs.multiagent.joint import is_team
     from agentgym_envs.multiagent.play import play_many_teams
     from agentgym_envs.rollout import play_many
 
-    what = batch.specs, batch.make_env, engine, codec
-    how: dict[str, Any] = {"limits": batch.limits, "sampling": sampling, "concurrency": concurrency}
+    arguments = batch.specs, batch.make_env, engine, codec
+    options: dict[str, Any] = {"limits": batch.limits, "sampling": sampling, "concurrency": concurrency}
     if is_team(batch.env_id):
-        await play_many_teams(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, list(e.streams.values()))))
+        await play_many_teams(
+            *arguments, **options, on_done=lambda e: on_done(PlayedEpisode(e.trajectory, list(e.per_agent.values())))
+        )
     else:
-        await play_many(*what, **how, on_done=lambda e: on_done(Played(e.trajectory, [e])))
+        await play_many(*arguments, **options, on_done=lambda e: on_done(PlayedEpisode(e.trajectory, [e])))
 
 
-async def _nothing() -> None:
-    """There is nothing to close."""
+async def _no_close() -> None:
+    """Do nothing: the player has no connections."""

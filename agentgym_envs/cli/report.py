@@ -1,8 +1,7 @@
-"""`agentgym report`: the reports of a run, made again from its trajectories."""
+"""`agentgym report`: rebuild the reports of a run from its trajectories."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,31 +9,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli.common import check_writable, print_json, stdout
-from agentgym_envs.cli.evaluating.options import OUTPUT, Json, Suite
-from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, replace_text
+from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, Json
+from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, read_result, replace_text
 from agentgym_envs.errors import UsageError
 
 if TYPE_CHECKING:
-    from agentgym_envs.cli.reports import Report
+    from agentgym_envs.cli.reports import EvalReport
 
 Paths = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="The folder of a run, or files of trajectories (JSONL).")
+    list[Path], typer.Argument(metavar="RUN...", help="Folder of a run, or files of trajectories (JSONL).")
 ]
 Html = Annotated[
-    Path | None, typer.Option("--html", rich_help_panel=OUTPUT, metavar="FILE", help="Write a page, with plots.")
+    Path | None, typer.Option("--html", rich_help_panel=OUTPUT, metavar="FILE", help="Write an HTML page with plots.")
 ]
 Csv = Annotated[
     Path | None,
     typer.Option("--csv", rich_help_panel=OUTPUT, metavar="FILE", help="Write every value with its interval."),
 ]
 Markdown = Annotated[
-    Path | None, typer.Option("--markdown", rich_help_panel=OUTPUT, metavar="FILE", help="Write tables for a text.")
+    Path | None, typer.Option("--markdown", rich_help_panel=OUTPUT, metavar="FILE", help="Write Markdown tables.")
 ]
 
-_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "replayed": int}
-"""What a report reads of `eval.json`."""
-_FEW = 3
-"""So many runs are named in an error."""
+_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "retried": int}
+"""The keys of `eval.json` that a report uses, and their types."""
+_MAX_SHOWN = 3
+"""The most runs in an error message."""
 
 
 def report_command(
@@ -42,21 +41,21 @@ def report_command(
     html: Html = None,
     csv: Csv = None,
     markdown: Markdown = None,
-    suite: Suite = False,
+    agentgym_rl: AgentGymRL = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a run came to, and write its reports again.
+    """Show the result of a run and write its reports again.
 
-    Of a folder, report.html, report.md and metrics.csv are written there, unless --html, --csv or --markdown say what
-    to write and where. What several files hold counts as one run.
+    For a folder, report.html, report.md and metrics.csv are written to it, unless --html, --csv or --markdown choose
+    other files. Several files of trajectories count as one run.
     """
     from agentgym_envs.cli import reports
 
     for option, path in (("--html", html), ("--csv", csv), ("--markdown", markdown)):
         if path is not None:
             check_writable(option, path)
-    report = _read(paths, suite)
-    wanted: dict[Path | None, Callable[[Report], str]] = {
+    report = _read(paths, agentgym_rl)
+    wanted: dict[Path | None, Callable[[EvalReport], str]] = {
         html: reports.to_html,
         csv: reports.to_csv,
         markdown: reports.to_markdown,
@@ -68,54 +67,51 @@ def report_command(
     if not wanted and not as_json and paths[0].is_dir():
         reports.write_all(paths[0], report)
     if as_json:
-        table = None if report.suite is None else report.suite.to_json()
-        print_json({**report.result, "metrics": report.evaluation.to_json(), "suite": table})
+        table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
+        print_json({**report.result, "metrics": report.evaluation.to_json(), "agentgym_rl_table": table})
         return
     console = stdout()
     reports.print_report(console, report)
-    if suite and report.suite is not None:
-        reports.print_suite(console, report.suite)
+    if agentgym_rl and report.agentgym_rl_table is not None:
+        reports.print_agentgym_rl_table(console, report.agentgym_rl_table)
 
 
-def _read(paths: Sequence[Path], suite: bool) -> Report:
+def _read(paths: Sequence[Path], agentgym_rl: bool) -> EvalReport:
     from agentgym_envs.cli.reports import make_report
 
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
-        raise UsageError("a report is of one folder, or of files; `agentgym compare` puts several runs side by side")
+        raise UsageError("give one folder, or files of trajectories; `agentgym compare` compares several runs")
     files = [path / TRAJECTORIES for path in folders] or list({path.resolve(): path for path in paths}.values())
     for path in files:
         if not path.is_file():
             _refuse_folder_of_runs(folders)
-            raise UsageError(
-                f"there are no trajectories in {path}, which is not a file; name a run's folder or a JSONL"
-            )
+            raise UsageError(f"{path} is not a file of trajectories; give the folder of a run, or JSONL files")
     episodes = read_episodes(files, of_eval=bool(folders))
     if not episodes:
-        raise UsageError(f"{', '.join(map(str, paths))} holds no episode, so there is nothing to report")
+        raise UsageError(f"{', '.join(map(str, paths))} contains no episode, so there is nothing to report")
     result = _result(folders[0]) if folders else {}
-    return make_report(episodes, result.get("group_order") or (), result, suite=suite)
+    return make_report(episodes, result.get("group_order") or (), result, agentgym_rl=agentgym_rl)
 
 
 def _refuse_folder_of_runs(folders: Sequence[Path]) -> None:
-    """Raises UsageError if the folder that was named holds those of runs, and names some."""
+    """Raise UsageError with the names of some runs, if the folder is a folder of runs."""
     runs = sorted(record.parent.as_posix() for folder in folders for record in folder.glob(f"*/{TRAJECTORIES}"))
     if runs:
-        more = f" … {len(runs)} in all" if len(runs) > _FEW else ""
-        raise UsageError(
-            f"{folders[0]} is no run, but holds the folders of some: {', '.join(runs[:_FEW])}{more}; name one of them"
-        )
+        more = f" … {len(runs)} in all" if len(runs) > _MAX_SHOWN else ""
+        shown = ", ".join(runs[:_MAX_SHOWN])
+        raise UsageError(f"{folders[0]} is not a run, but contains folders of runs: {shown}{more}; give one of them")
 
 
 def _result(folder: Path) -> Mapping[str, Any]:
-    """What `eval.json` says of the run; nothing if there is none. Raises UsageError."""
+    """Read `eval.json`; empty if there is none. Raises UsageError."""
     path = folder / RESULT
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_result(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}; move it away to report of the trajectories alone") from None
+        raise UsageError(f"{path} cannot be read: {error}; move it away to report on the trajectories alone") from None
     if not isinstance(found, dict) or not all(isinstance(found.get(key, kind()), kind) for key, kind in _KINDS.items()):
-        raise UsageError(f"{path} is not what eval wrote; move it away to report of the trajectories alone")
+        raise UsageError(f"{path} was not written by eval; move it away to report on the trajectories alone")
     return found

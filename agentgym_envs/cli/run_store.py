@@ -1,4 +1,4 @@
-"""The directory of an evaluation: what was played so far, under which settings, and what came out."""
+"""The directory of an evaluation: the episodes so far, the settings and the result."""
 
 from __future__ import annotations
 
@@ -16,49 +16,56 @@ if TYPE_CHECKING:
     from agentgym_envs.rollout import ChatCodec, TokenTrajectory
     from agentgym_envs.rollout.token_file import TokenWriter
 
-_SCHEMA = 1
+SCHEMA_VERSION = 2
+"""Version of `eval.json`. Version 1 has the same content under the names in `_RENAMED`; see `read_result`."""
+_RENAMED = {"suite": "agentgym_rl_table", "replayed": "retried"}
+_RENAMED_SETTINGS = {"samples": "episodes_per_task"}
+_RENAMED_AGENT = {"tries": "attempts"}
+_RENAMED_METRICS = {"samples": "max_k"}
 TRAJECTORIES, RESULT = "trajectories.jsonl", "eval.json"
 REPORTS = ("report.html", "report.md", "metrics.csv")
-"""The files of a report, which tell of the trajectories beside them."""
+"""The files of a report, which are derived from the trajectories in the same directory."""
 EpisodeKey = tuple[str, str, int]
+"""Environment, task and seed of an episode."""
 
 
-class Tally(NamedTuple):
-    """How many episodes say something of the policy, how many of them are solved, and how many were spoiled."""
+class EpisodeCounts(NamedTuple):
+    """Counts of episodes: usable ones, solved ones, and those in which the environment failed."""
 
-    done: int
+    usable: int
     solved: int
-    spoiled: int
+    failed: int
 
 
-class Records:
-    """Episodes by what they are of: of one that was played twice the later record counts."""
+class EpisodeRecords:
+    """Episodes by environment, task and seed. The last record of an episode counts."""
 
     def __init__(self, episodes: Iterable[Trajectory] = ()) -> None:
         self.by_key: dict[EpisodeKey, Trajectory] = {}
-        self.replayed = 0
-        self.tally = Tally(0, 0, 0)
+        self.retried = 0
+        self.counts = EpisodeCounts(0, 0, 0)
         for episode in episodes:
             self.add(episode)
 
     def add(self, episode: Trajectory) -> None:
-        """Take an episode in; `replayed` counts those that were spoiled at first."""
+        """Add an episode. `retried` counts replaced records in which the environment had failed."""
         key = _key(episode)
         before = self.by_key.get(key)
-        self.replayed += before is not None and before.stop_reason == "env_error"
+        self.retried += before is not None and before.stop_reason == "env_error"
         self.by_key[key] = episode
-        self.tally = Tally(*(old + new for old, new in zip(self.tally, _change(before, episode), strict=True)))
+        added = zip(self.counts, _change(before, episode), strict=True)
+        self.counts = EpisodeCounts(*(old + new for old, new in added))
 
 
 def read_episodes(paths: Iterable[Path], *, of_eval: bool) -> list[Trajectory]:
-    """The episodes of files of trajectories.
+    """Read the episodes of trajectory files.
 
-    What eval wrote (`of_eval`) has one episode for each task and seed. Other files may have many, such as the groups
-    of a training run: of those, only what the environment spoiled is left out, where it was played again.
+    A file of eval (`of_eval`) has one episode per task and seed; its last record counts. Other files, such as those of
+    a training run, may have several: only failed records of an episode that was played again later are dropped.
     """
     found = [episode for path in paths for episode in read_trajectories(path)]
     if of_eval:
-        return list(Records(found).by_key.values())
+        return list(EpisodeRecords(found).by_key.values())
     last = {_key(episode): number for number, episode in enumerate(found)}
     return [
         episode
@@ -67,29 +74,59 @@ def read_episodes(paths: Iterable[Path], *, of_eval: bool) -> list[Trajectory]:
     ]
 
 
-class RunStore:
-    """Keeps the episodes of a run, in memory and, with a directory, on disk as they end.
+def read_result(path: Path) -> Any:
+    """Read an `eval.json` and convert version 1 to the current names. Raises OSError, ValueError or RecursionError.
 
-    `DIR/trajectories.jsonl` is appended to; `DIR/eval.json` holds settings and metrics and is replaced as a whole.
-    With `tokens`, `DIR/trajectories.tokens.jsonl` holds the tokens of each episode.
+    The content is not validated.
+    """
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or found.get("schema") != 1:
+        return found
+    result = _renamed(found, _RENAMED) | {"schema": SCHEMA_VERSION}
+    for name in ("metrics", "agentgym_rl_table"):
+        result[name] = _renamed_metrics(result.get(name))
+    if isinstance(settings := result.get("settings"), dict):
+        result["settings"] = settings = _renamed(settings, _RENAMED_SETTINGS)
+        if isinstance(agent := settings.get("agent"), dict):
+            settings["agent"] = _renamed(agent, _RENAMED_AGENT)
+    return result
+
+
+def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in row.items()}
+
+
+def _renamed_metrics(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _renamed_metrics(item) for name, item in _renamed(value, _RENAMED_METRICS).items()}
+    return [_renamed_metrics(item) for item in value] if isinstance(value, list) else value
+
+
+class RunStore:
+    """The episodes of a run, in memory and, with a directory, on disk as they end.
+
+    Episodes are appended to `DIR/trajectories.jsonl`; `DIR/eval.json` with settings and metrics is replaced as a whole.
+    With `tokens`, `DIR/trajectories.tokens.jsonl` contains the tokens of each episode.
     """
 
     def __init__(
         self,
         directory: Path | None,
         settings: Mapping[str, Any],
-        notes: Mapping[str, Any],
+        details: Mapping[str, Any],
         *,
         resume: bool,
         overwrite: bool,
         tokens: bool = False,
     ) -> None:
-        """`notes` go into `eval.json` beside the settings, and a run is resumed though they differ.
+        """Open the directory. `details` are written to `eval.json` and, unlike the settings, may differ on resume.
 
-        Raises UsageError if the directory holds a run that is not this one, or this one unasked.
+        Raises:
+            UsageError: the directory contains a run with other settings, or a run and neither `resume` nor `overwrite`
+                is set.
         """
-        self.directory, self._settings, self._notes = directory, dict(settings), dict(notes)
-        self._records = Records()
+        self.directory, self._settings, self._details = directory, dict(settings), dict(details)
+        self._records = EpisodeRecords()
         self.result: dict[str, Any] = {}
         self._writer: TrajectoryWriter | None = None
         self._tokens: TokenWriter | None = None
@@ -103,28 +140,28 @@ class RunStore:
 
     @property
     def episodes(self) -> Mapping[EpisodeKey, Trajectory]:
-        """What was played, the last record of each."""
+        """The recorded episodes; of each the last record."""
         return self._records.by_key
 
     @property
-    def tally(self) -> Tally:
-        """Counts of what was played."""
-        return self._records.tally
+    def counts(self) -> EpisodeCounts:
+        """Counts of the recorded episodes."""
+        return self._records.counts
 
     def is_done(self, env_id: str, task_id: str, seed: int) -> bool:
-        """Whether that episode is recorded and the environment did not fail in it."""
+        """True if a usable record of this episode exists."""
         found = self.episodes.get((env_id, task_id, seed))
         return found is not None and found.usable
 
-    def was_spoiled(self, env_id: str, task_id: str, seed: int) -> bool:
-        """Whether that episode is recorded as one in which the environment failed."""
+    def has_failed(self, env_id: str, task_id: str, seed: int) -> bool:
+        """True if the environment failed in the record of this episode."""
         found = self.episodes.get((env_id, task_id, seed))
         return found is not None and found.stop_reason == "env_error"
 
     def add(
         self, trajectory: Trajectory, segments: Sequence[TokenTrajectory] = (), codec: ChatCodec | None = None
     ) -> None:
-        """Record an episode, and its tokens if they are wanted.
+        """Record an episode, and its tokens if the store was opened with `tokens`.
 
         Raises OSError if the disk is full; the files stay readable.
         """
@@ -135,46 +172,53 @@ class RunStore:
         self._records.add(trajectory)
 
     def write_metrics(
-        self, metrics: Mapping[str, Any] | None, suite: Mapping[str, Any] | None = None, *, complete: bool
+        self, metrics: Mapping[str, Any] | None, table: Mapping[str, Any] | None = None, *, complete: bool
     ) -> None:
-        """Write `eval.json` as a whole or not at all; `result` is what it says."""
-        found = {"replayed": self._records.replayed, "metrics": metrics, "suite": suite}
-        self.result = {"schema": _SCHEMA, "complete": complete, "settings": self._settings, **self._notes, **found}
+        """Write `eval.json` atomically; its content is in `result`. `table` is AgentGym-RL's table of 27 tasks."""
+        self.result = {
+            "schema": SCHEMA_VERSION,
+            "complete": complete,
+            "settings": self._settings,
+            **self._details,
+            "retried": self._records.retried,
+            "metrics": metrics,
+            "agentgym_rl_table": table,
+        }
         if self.directory is not None:
             replace_text(self.directory / RESULT, strict_json(self.result, indent=2) + "\n")
 
     def close(self) -> None:
-        """Close the files of trajectories and tokens."""
+        """Close the files."""
         for writer in (self._writer, self._tokens, self._lock):
             if writer is not None:
                 writer.close()
 
-    def kept(self, wanted: int) -> str:
-        """What is safe if the run stops now, and how to go on."""
-        done = self.tally.done
+    def saved(self, total: int) -> str:
+        """A sentence with the number of saved episodes and how to resume."""
+        usable = self.counts.usable
         if self.directory is None:
-            return f"{done} of {wanted} episodes were played and none kept, as there is no --out DIR"
-        return f"{done} of {wanted} episodes are kept in {self.directory}; go on with --resume"
+            return f"{usable} of {total} episodes were played and not saved, because there is no --out DIR"
+        return f"{usable} of {total} episodes are saved in {self.directory}; continue with --resume"
 
     def _open(self, directory: Path, resume: bool, overwrite: bool, tokens: bool) -> None:
         from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
 
         if directory.exists() and not directory.is_dir():
-            raise UsageError(f"--out names a directory, but {directory} is a file")
+            raise UsageError(f"--out takes a directory, but {directory} is a file")
         record, result = directory / TRAJECTORIES, directory / RESULT
         found = not overwrite and _holds_run(record, result)
         if found and not resume:
             raise UsageError(
-                f"{directory} holds an evaluation already; --resume goes on with it, --overwrite replaces it"
+                f"{directory} already contains an evaluation; --resume continues it, --overwrite replaces it"
             )
         self._lock = _locked(record)
         if overwrite:
-            self._lock.truncate(0)  # and not removed, as another would lock a file of the same name
+            self._lock.truncate(0)  # not removed: another process could then lock a new file of the same name
             for path in (result, tokens_path(record), *(directory / name for name in REPORTS)):
                 path.unlink(missing_ok=True)
         if found:
             _check_same(directory, result, self._settings)
-            self._records = Records(read_trajectories(record))
+            self._records = EpisodeRecords(read_trajectories(record))
         self._writer = TrajectoryWriter(record)
         self._tokens = TokenWriter(record) if tokens else None
         if not found:
@@ -182,20 +226,20 @@ class RunStore:
 
 
 def _holds_run(record: Path, result: Path) -> bool:
-    """Whether there is something to go on with or to lose; a run that ended before its first episode left nothing."""
+    """True if there is a run to resume or to lose. A run that ended before its first episode does not count."""
     if record.exists() and record.stat().st_size:
         return True
     try:
-        found = json.loads(result.read_text(encoding="utf-8"))
+        found = read_result(result)
         return bool(found["complete"] or found["metrics"])
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError, KeyError, TypeError):
-        return True  # nobody knows what
+        return True  # unknown content
 
 
 def _locked(path: Path) -> BinaryIO:
-    """The file, made if there is none, and locked while it is open. Raises UsageError if that cannot be."""
+    """Open the file, creating it if necessary, and lock it until it is closed. Raises UsageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "ab")  # noqa: SIM115 (closed by close)
@@ -208,15 +252,15 @@ def _locked(path: Path) -> BinaryIO:
     except BlockingIOError:
         file.close()
         raise UsageError(
-            f"another eval is writing to {path.parent}; let it end, or stop it, or choose another --out"
+            f"another eval is writing to {path.parent}; wait for it, stop it, or choose another --out"
         ) from None
-    except (ImportError, OSError):  # no locks on this system, or on this disk
+    except (ImportError, OSError):  # this system or disk has no locks
         pass
     return file
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file as a whole, or leave the one that is there. Raises OSError."""
+    """Replace a file atomically. Raises OSError."""
     part = path.with_name(path.name + ".part")
     try:
         part.write_text(text, encoding="utf-8", errors="surrogatepass")
@@ -229,22 +273,23 @@ def _key(episode: Trajectory) -> EpisodeKey:
     return episode.env_id, episode.task.id, episode.seed
 
 
-def _change(before: Trajectory | None, now: Trajectory) -> Tally:
-    old, new = (Tally(0, 0, 0) if episode is None else _count(episode) for episode in (before, now))
-    return Tally(new.done - old.done, new.solved - old.solved, new.spoiled - old.spoiled)
+def _change(before: Trajectory | None, now: Trajectory) -> EpisodeCounts:
+    old, new = (EpisodeCounts(0, 0, 0) if episode is None else _count(episode) for episode in (before, now))
+    return EpisodeCounts(new.usable - old.usable, new.solved - old.solved, new.failed - old.failed)
 
 
-def _count(episode: Trajectory) -> Tally:
-    return Tally(int(episode.usable), int(episode.usable and episode.success), int(episode.stop_reason == "env_error"))
+def _count(episode: Trajectory) -> EpisodeCounts:
+    usable, failed = episode.usable, episode.stop_reason == "env_error"
+    return EpisodeCounts(int(usable), int(usable and episode.success), int(failed))
 
 
 def _check_same(directory: Path, result: Path, settings: Mapping[str, Any]) -> None:
     try:
-        found = json.loads(result.read_text(encoding="utf-8"))["settings"]
+        found = read_result(result)["settings"]
         items = set(found) | set(settings)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{result} cannot be read ({type(error).__name__}), so what {directory} holds is unknown; "
+            f"{result} cannot be read ({type(error).__name__}), so the settings of the run in {directory} are unknown; "
             "choose another --out, or --overwrite it"
         ) from None
     wanted = json.loads(json.dumps(dict(settings)))
@@ -252,5 +297,5 @@ def _check_same(directory: Path, result: Path, settings: Mapping[str, Any]) -> N
     if differing:
         shown = ", ".join(f"{name} is {found.get(name)!r} there and {wanted.get(name)!r} here" for name in differing)
         raise UsageError(
-            f"{directory} holds a run with other settings: {shown}; give the same, or choose another --out"
+            f"{directory} contains a run with other settings: {shown}; give the same, or choose another --out"
         )

@@ -1,4 +1,4 @@
-"""`agentgym search`: making an index, asking it, serving it, and looking through the published questions."""
+"""`agentgym search`: build, query and serve an index, and survey files of published questions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from agentgym_envs.cli import completion, serve
-from agentgym_envs.cli.common import (
-    Interrupted,
-    Json,
-    Overwrite,
-    cannot_write,
-    find_env,
-    parse_env_args,
-    print_json,
-    stderr,
-    stdout,
-)
+from agentgym_envs.cli.common import Interrupted, Json, Overwrite, cannot_write, print_json, stderr, stdout
+from agentgym_envs.cli.envs import find_env, parse_env_args
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Retriever
 from agentgym_envs.search.retrieval.engines import ENGINES, RETRIEVERS, describe_engines, find_engine
@@ -33,11 +24,13 @@ Corpus = Annotated[
     Path,
     typer.Argument(
         metavar="CORPUS.jsonl",
-        help='One JSON object a line, {"id", "contents"} or {"id", "title", "text"}; .gz is fine. Or the folder of an '
-        "index, which the engine is added to.",
+        help='One JSON object per line, {"id", "contents"} or {"id", "title", "text"}; .gz is accepted. Or the folder '
+        "of an index, to add an engine to it.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The index; by default CORPUS.index beside the corpus.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of the index; default: CORPUS.index next to the corpus.")
+]
 Engine = Annotated[
     str,
     typer.Option(
@@ -54,30 +47,36 @@ AnyEngine = Annotated[
     ),
 ]
 Model = Annotated[
-    str | None, typer.Option(help="For dense: the encoder, a folder or name of sentence-transformers, or hashing.")
+    str | None, typer.Option(help="dense: the encoder, a folder or name of sentence-transformers, or hashing.")
 ]
-Index = Annotated[Path | None, typer.Argument(metavar="INDEX", help="The index; by default the embedded corpus.")]
+Index = Annotated[
+    Path | None, typer.Argument(metavar="INDEX", help="Folder of the index; default: the embedded corpus.")
+]
 Words = Annotated[
-    list[str], typer.Argument(metavar="[INDEX] QUERY", help="The index (by default the embedded corpus) and a query.")
+    list[str],
+    typer.Argument(
+        metavar="[INDEX] QUERY", help="Folder of the index (default: the embedded corpus), and the query in quotes."
+    ),
 ]
-TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, max=MAX_TOP_K, help="How many passages to show.")]
+TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, max=MAX_TOP_K, help="Number of passages to show.")]
 Envs = Annotated[
     list[str] | None,
-    typer.Option("--env", metavar="ENV", help="Serve this environment as well.", autocompletion=completion.envs),
+    typer.Option(
+        "--env", metavar="ENV", help="Also serve this environment. Can be repeated.", autocompletion=completion.envs
+    ),
 ]
 Source = Annotated[
-    str, typer.Option(help="Whose files they are: flashrag.", autocompletion=completion.choices(*_SOURCES))
+    str, typer.Option(help="Origin of the files: flashrag.", autocompletion=completion.choices(*_SOURCES))
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds nq/test.jsonl and so on.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that contains nq/test.jsonl and so on.")]
 
 
 def index_command(
     corpus: Corpus, out: Out = None, engine: Engine = "tantivy", model: Model = None, overwrite: Overwrite = False
 ) -> None:
-    """Make an index of a corpus in Search-R1's format.
+    """Build the index of a corpus in Search-R1's format, or add an engine to an existing index.
 
-    What is interrupted goes on where it was when the same command is given again; an engine is added to an index that
-    is there without making the rest anew.
+    Run the same command again to resume an interrupted build.
     """
     from agentgym_envs.search.retrieval.building import extend_index, index_corpus, partial_of
 
@@ -91,35 +90,35 @@ def index_command(
     with _progress() as report:
         if corpus.is_dir():
             if out is not None and out.resolve() != corpus.resolve():
-                raise UsageError(f"{corpus} is an index, and an engine is added to it where it is: leave --out away")
+                raise UsageError(f"{corpus} is an index, and an engine is added to it in place: remove --out")
             folder = corpus
             manifest = extend_index(folder, engine=engine, options=options, overwrite=overwrite, report=report)
         else:
-            folder = out or _beside(corpus)
-            with _kept(folder, partial_of(folder)):
+            folder = out or _default_index(corpus)
+            with _resumable(folder, partial_of(folder)):
                 manifest = index_corpus(
                     corpus, folder, engine=engine, options=options, overwrite=overwrite, report=report
                 )
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    what = f"{manifest['passages']:,} passages of {manifest['corpus']} for {', '.join(manifest['engines'])}"
-    taken = f"{size / 1e6:,.1f} MB; {time.perf_counter() - began:.1f} s"
-    stdout().print(f"{folder} holds {what} ({taken})", markup=False, soft_wrap=True)
+    contents = f"{manifest['passages']:,} passages of {manifest['corpus']} for {', '.join(manifest['engines'])}"
+    cost = f"{size / 1e6:,.1f} MB; {time.perf_counter() - began:.1f} s"
+    stdout().print(f"{folder} holds {contents} ({cost})", markup=False, soft_wrap=True)
 
 
 def query_command(words: Words, top_k: TopK = 3, engine: AnyEngine = "tantivy") -> None:
-    """Search an index once, and show what is found."""
+    """Search an index once and show the passages."""
     if len(words) > 2:
-        raise UsageError(f"one query is searched at a time; put it in quotes: {' '.join(words[-2:])!r:.80} are two")
+        raise UsageError(f"give one query, in quotes: {' '.join(words[-2:])!r:.80} are two words without quotes")
     if len(words) == 1 and (Path(words[0]) / "index.json").is_file():
-        raise UsageError(f"{words[0]} is an index; say what to search for: agentgym search query {words[0]} QUERY")
+        raise UsageError(f"{words[0]} is an index; add a query: agentgym search query {words[0]} QUERY")
     retriever, _ = open_or_embedded(Path(words[0]) if len(words) == 2 else None, engine)
     began = time.perf_counter()
     hits = retriever.search([words[-1]], top_k)[0]
-    taken = time.perf_counter() - began
+    duration = time.perf_counter() - began
     if hits:
         stdout().print(_hits_table(hits))
     found = f"{len(hits)} passages" if hits else "nothing was found"
-    stdout().print(f"[dim]{found}; {retriever.describe()['engine']}, {1000 * taken:.1f} ms[/]", soft_wrap=True)
+    stdout().print(f"[dim]{found}; {retriever.describe()['engine']}, {1000 * duration:.1f} ms[/]", soft_wrap=True)
 
 
 def serve_command(
@@ -136,32 +135,32 @@ def serve_command(
     dialect: serve.Dialect = None,
     env_arg: serve.ServerEnvArgs = None,
 ) -> None:
-    """Serve an index as Search-R1's server does (POST /retrieve), until Ctrl-C or SIGTERM."""
-    serve.find_server_parts()
+    """Serve an index with the protocol of Search-R1's server (POST /retrieve) until Ctrl-C or SIGTERM."""
+    serve.load_server()
     from agentgym_envs.http.retrieve import PATH, retrieve_routes
 
-    place = serve.find_place(host, port, token, token_file, insecure)
+    address = serve.listen_address(host, port, token, token_file, insecure)
     ids = [find_env(name) for name in env or ()]
     arguments = {**_same_search(ids, index, engine), **parse_env_args(env_arg)}
     settings: dict[str, Any] = {"workers": workers, "max_sessions": max_sessions, "env_args": arguments}
     retriever, about = open_or_embedded(index, engine)
-    what = f"{about['engine']} over {about['corpus']}, {about['passages']:,} passages"
+    corpus = f"{about['engine']} over {about['corpus']}, {about['passages']:,} passages"
     serve.run_server(
         ids,
-        place,
+        address,
         dialects=dialect or (),
         mounts=[retrieve_routes(retriever, about)],
-        say=lambda url: f"POST {url}{PATH} searches as Search-R1's server does: {what}",
+        say=lambda url: f"POST {url}{PATH} searches with the protocol of Search-R1's server: {corpus}",
         **settings,
     )
 
 
 def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = False) -> None:
-    """Look through files of published questions: what is there, and the numbers that AgentGym gives them."""
+    """Survey files of published questions: rows per file, and the item numbers that AgentGym assigns to them."""
     from agentgym_envs.search.questions.flashrag import survey
 
     if source not in _SOURCES:
-        raise UsageError(f"--source is {' or '.join(_SOURCES)}, not {source!r}")
+        raise UsageError(f"--source takes {' or '.join(_SOURCES)}, not {source!r}")
     rows = survey(folder)
     if as_json:
         print_json({"source": source, "folder": str(folder), "files": [row._asdict() for row in rows]})
@@ -173,7 +172,7 @@ def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = Fa
 
 
 def open_or_embedded(index: Path | None, engine: str) -> tuple[Retriever, dict[str, Any]]:
-    """A retriever over an index or the embedded corpus, and what is known of it: engine, corpus, passages, sha256."""
+    """Open an index or the embedded corpus; also return its engine, corpus, number of passages and sha256."""
     from agentgym_envs.search.corpus.embedded import embedded_index
     from agentgym_envs.search.retrieval.factory import open_retriever
     from agentgym_envs.search.retrieval.manifest import read_manifest
@@ -196,34 +195,34 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 
 
 def _same_search(ids: Sequence[str], index: Path | None, engine: str) -> dict[str, Any]:
-    """What lets environments of this suite that search do so as the server does."""
+    """Arguments with which Search environments use the index of this server."""
     if not any(name.startswith("AgentGym/Search") for name in ids):
         return {}
     return {"retriever": engine, **({} if index is None else {"index": str(index.resolve())})}
 
 
-def _beside(corpus: Path) -> Path:
+def _default_index(corpus: Path) -> Path:
     return corpus.with_name(corpus.name.removesuffix(".gz").removesuffix(".jsonl") + ".index")
 
 
 @contextmanager
-def _kept(folder: Path, partial: Path) -> Iterator[None]:
-    """Say, of what interrupts the work, that it can be gone on with, if it was begun."""
-    on = f"what was done is kept in {partial}; the same command goes on from there"
+def _resumable(folder: Path, partial: Path) -> Iterator[None]:
+    """Add to the message of an interruption or error that the same command resumes the build."""
+    hint = f"the work so far is saved in {partial}; run the same command again to resume"
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {on}") from None
+        raise Interrupted(f"interrupted; {hint}") from None
     except (OSError, EnvError) as error:
         if isinstance(error, OSError) and not partial.exists():
             raise cannot_write("--out", folder, error) from None
-        error.add_note(on)
+        error.add_note(hint)
         raise
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr for each stage, if somebody watches."""
+    """Show a progress bar per stage on stderr, if that is a terminal."""
     from rich.progress import (
         BarColumn,
         Progress,
@@ -257,10 +256,10 @@ def _hits_table(hits: list[Hit]) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, justify in (("", "right"), ("score", "right"), ("id", "left"), ("passage", "left")):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    for place, (passage, score) in enumerate(hits, 1):
+    for rank, (passage, score) in enumerate(hits, 1):
         text = passage.text if len(passage.text) <= _SHOWN_CHARS else f"{passage.text[: _SHOWN_CHARS - 1]}…"
         shown = Text.assemble((passage.title, "bold"), "\n" if passage.title else "", text)
-        table.add_row(str(place), f"{score:.3f}", Text(passage.id), shown)
+        table.add_row(str(rank), f"{score:.3f}", Text(passage.id), shown)
     return table
 
 

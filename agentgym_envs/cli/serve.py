@@ -1,4 +1,4 @@
-"""`agentgym serve`: environments over HTTP, for every process and machine that may ask."""
+"""`agentgym serve`: environments over HTTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agentgym_envs.cli import completion
-from agentgym_envs.cli.common import SHORT, Interrupted, few_groups, find_env, parse_env_args, stdout
+from agentgym_envs.cli.common import Interrupted, few_groups, stdout
+from agentgym_envs.cli.envs import SHORT_NAMES, find_env, parse_env_args
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids
 
@@ -29,44 +30,48 @@ _DIALECTS = {
     "agentgym": ("agentgym_envs.http.dialects.agentgym.server", "agentgym_routes"),
     "openenv": ("agentgym_envs.http.dialects.openenv.routes", "openenv_routes"),
 }
-"""The module and name of what mounts each: a function of the `EnvServer` that returns routes."""
+"""Module and name of the function of each dialect, which returns the routes for an `EnvServer`."""
 _TOKEN = "AGENTGYM_TOKEN"
 
 EnvIds = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ENV",
-        help=f"Environment ids, or names: {', '.join(SHORT)}. By default all that can be made here.",
+        help=f"Environment ids or short names: {', '.join(SHORT_NAMES)}; default: all that can be made here.",
         autocompletion=completion.envs,
     ),
 ]
-Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is every network of this machine.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every network of this machine.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 chooses a free port.")]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="The most worker processes, for environments that need some; by default one a CPU."),
+    typer.Option(
+        min=1, help="Maximum number of worker processes, for environments that need them; default: one per CPU."
+    ),
 ]
 Isolate = Annotated[
-    bool, typer.Option("--isolate", help="Keep every environment in a worker process, not only those that need one.")
+    bool, typer.Option("--isolate", help="Run every environment in a worker process, not only those that need one.")
 ]
-MaxSessions = Annotated[int, typer.Option(min=1, help="How many environments there may be at a time.")]
-IdleSeconds = Annotated[float, typer.Option(help="An environment that nobody uses for so long is closed.")]
-CallSeconds = Annotated[float, typer.Option(help="In a worker process, a call that takes longer ends its session.")]
+MaxSessions = Annotated[int, typer.Option(min=1, help="Maximum number of open environments.")]
+IdleSeconds = Annotated[float, typer.Option(help="Seconds without use after which an environment is closed.")]
+CallSeconds = Annotated[
+    float, typer.Option(help="Maximum seconds of a call in a worker process; a longer call ends its session.")
+]
 Token = Annotated[
     str | None,
     typer.Option(
         metavar="TOKEN",
-        help=f"What clients must send. `ps` shows it to every user of this machine: better --token-file, or the "
-        f"environment variable {_TOKEN}, which clients read as well.",
+        help=f"Token that clients must send. `ps` shows it to every user of this machine; --token-file or the "
+        f"environment variable {_TOKEN} hides it. Clients read {_TOKEN} as well.",
     ),
 ]
-TokenFile = Annotated[Path | None, typer.Option(help="A file that holds the token.")]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Let other machines in without a token.")]
+TokenFile = Annotated[Path | None, typer.Option(help="File that contains the token.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Accept other machines without a token.")]
 Dialect = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Also speak the protocol of agentgym or openenv. May be given several times.",
+        help="Also serve the protocol of agentgym or openenv. Can be repeated.",
         autocompletion=completion.choices(*_DIALECTS),
     ),
 ]
@@ -77,14 +82,14 @@ ServerEnvArgs = Annotated[
     typer.Option(
         "--env-arg",
         metavar="KEY=VALUE",
-        help="An argument of the environments that know it; the value is JSON or a word. Clients can ask for another "
-        "value only where it is no path and no address.",
+        help="Argument of the environments that accept it; the value is JSON or text. Clients can override it unless "
+        "it is a path or an address.",
     ),
 ]
 
 
-class Place(NamedTuple):
-    """Where a server listens, and the token that it asks for."""
+class ListenAddress(NamedTuple):
+    """The address that a server listens on, and the token that it requires."""
 
     host: str
     family: socket.AddressFamily
@@ -109,11 +114,11 @@ def serve_command(
 ) -> None:
     """Serve environments over HTTP until Ctrl-C or SIGTERM.
 
-    gym.make(ID, base_url=URL) is then the same environment as gym.make(ID); --env-arg base_url=URL takes the other
-    commands there. The server's page /docs describes the protocol.
+    Clients use gym.make(ID, base_url=URL) instead of gym.make(ID), and --env-arg base_url=URL with the other commands.
+    The page /docs of the server describes the protocol.
     """
-    find_server_parts()
-    place = find_place(host, port, token, token_file, insecure)
+    load_server()
+    address = listen_address(host, port, token, token_file, insecure)
     settings: dict[str, Any] = {
         "workers": workers,
         "isolate": isolate,
@@ -125,18 +130,18 @@ def serve_command(
     ids, left_out = [_importable(name) for name in env or ()], list[str]()
     if not ids:
         ids, left_out = asyncio.run(find_installed(env_ids(), settings))
-    run_server(ids, place, dialects=dialect or (), left_out=left_out, **settings)
+    run_server(ids, address, dialects=dialect or (), left_out=left_out, **settings)
 
 
 def _importable(name: str) -> str:
-    """The id for what was typed; MODULE:ID stays as it is, for other processes must import the module, too."""
+    """The id for a name; MODULE:ID stays as it is, because worker processes must import the module, too."""
     env_id = find_env(name)
     return name if ":" in name else env_id
 
 
 def run_server(
     ids: Sequence[str],
-    place: Place,
+    address: ListenAddress,
     *,
     dialects: Iterable[str] = (),
     mounts: Sequence[Callable[..., Any]] = (),
@@ -144,42 +149,46 @@ def run_server(
     say: Callable[[str], str] | None = None,
     **settings: Any,
 ) -> None:
-    """Serve until a signal. `say` gives a line about the mounts, from the address of the server."""
-    make_app, make_server = find_server_parts()
+    """Serve until a signal. `say` returns a line about the mounts for the URL of the server."""
+    make_app, make_server = load_server()
     names = list(dict.fromkeys(dialects))
     mounts = [*mounts, *(_routes_of(name) for name in names)]
     settings["workers"] = settings.get("workers") or _cpus()
-    app = make_app(list(dict.fromkeys(ids)), token=place.token, mounts=mounts, **settings)
-    server = make_server(app, place.host, place.address[1])
+    app = make_app(list(dict.fromkeys(ids)), token=address.token, mounts=mounts, **settings)
+    server = make_server(app, address.host, address.address[1])
     sessions: Sessions = app.state.server.sessions
-    with listen(place) as listener, _log_with_tracebacks():
+    with listen(address) as listener, _log_with_tracebacks():
 
         async def everything() -> None:
-            url, described = url_of(place.host, listener), await _describe(sessions)
+            url, described = url_of(address.host, listener), await _describe(sessions)
             stdout().print(f"[bold]Serving at {url}[/] until Ctrl-C", soft_wrap=True)
             if say is not None:
                 stdout().print(say(url), markup=False, soft_wrap=True)
             _announce(url, sessions, described, left_out)
-            stdout().print(f"[dim]{_terms(sessions, place.token, names)}[/]", soft_wrap=True)
+            stdout().print(f"[dim]{_terms(sessions, address.token, names)}[/]", soft_wrap=True)
             await server.serve(sockets=[listener])
 
         run(everything, server.config.get_loop_factory(), "every session is closed")
 
 
-def find_place(host: str, port: int, token: str | None, token_file: Path | None, insecure: bool) -> Place:
-    """Where to listen and for whom. Raises UsageError if that cannot be, or would let strangers in unasked."""
+def listen_address(host: str, port: int, token: str | None, token_file: Path | None, insecure: bool) -> ListenAddress:
+    """Resolve the address and the token.
+
+    Raises:
+        UsageError: the address or token is invalid, or other machines would have access without a token.
+    """
     secret = find_token(token, token_file)
-    place = place_at(host, port, secret)
-    _check_reach(host, str(place.address[0]), secret, insecure)
-    return place
+    found = resolve_address(host, port, secret)
+    _check_access(host, str(found.address[0]), secret, insecure)
+    return found
 
 
 def find_token(token: str | None, token_file: Path | None) -> str | None:
-    """The token of --token, --token-file or AGENTGYM_TOKEN, in this order. Raises UsageError if it is unfit."""
+    """The token of --token, --token-file or AGENTGYM_TOKEN, in this order. Raises UsageError if it is invalid."""
     from agentgym_envs.http.wire import is_token
 
     if token is not None and token_file is not None:
-        raise UsageError("--token and --token-file both say what the token is: give one of them")
+        raise UsageError("--token and --token-file both set the token: give one of them")
     if token is not None:
         found, source = token, "--token"
     elif token_file is not None:
@@ -189,7 +198,7 @@ def find_token(token: str | None, token_file: Path | None) -> str | None:
     else:
         return None
     if not is_token(found):
-        raise UsageError(f"{source} holds no token: one word of ASCII letters, digits and signs")
+        raise UsageError(f"{source} is not a token: it must be one word of ASCII letters, digits and signs")
     return found
 
 
@@ -200,8 +209,8 @@ def _read(path: Path) -> str:
         raise UsageError(f"--token-file {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def find_server_parts() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`create_app` and `make_server`. Raises MissingExtra."""
+def load_server() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Import `create_app` and `make_server`. Raises MissingExtra."""
     try:
         from agentgym_envs.http.app import create_app
         from agentgym_envs.http.run import make_server
@@ -211,47 +220,47 @@ def find_server_parts() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _routes_of(dialect: str) -> Callable[..., Any]:
-    """What mounts a dialect. Raises UsageError."""
+    """The function that returns the routes of a dialect. Raises UsageError."""
     if dialect not in _DIALECTS:
-        raise UsageError(f"--dialect is {' or '.join(_DIALECTS)}, not {dialect!r}")
+        raise UsageError(f"--dialect takes {' or '.join(_DIALECTS)}, not {dialect!r}")
     module, name = _DIALECTS[dialect]
     mount: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return mount
 
 
-def place_at(host: str, port: int, token: str | None = None) -> Place:
-    """A place by its numeric address: what a name seems to say is not what decides who can reach it."""
+def resolve_address(host: str, port: int, token: str | None = None) -> ListenAddress:
+    """Resolve a host to its numeric address, which decides who can connect."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError) as error:
         raise UsageError(
-            f"--host {host!r} is no address of this machine: {getattr(error, 'strerror', None) or error}"
+            f"--host {host!r} is not an address of this machine: {getattr(error, 'strerror', None) or error}"
         ) from None
-    return Place(host, family, address, token)
+    return ListenAddress(host, family, address, token)
 
 
-def _check_reach(host: str, address: str, token: str | None, insecure: bool) -> None:
+def _check_access(host: str, address: str, token: str | None, insecure: bool) -> None:
     from agentgym_envs.http.run import is_loopback
 
     if token is None and not insecure and not is_loopback(address):
         raise UsageError(
-            f"--host {host} lets other machines in, and there is no token: give --token-file FILE or set {_TOKEN}, or "
-            "--insecure if everybody who reaches the port may use it"
+            f"--host {host} accepts other machines, and there is no token: give --token-file FILE or set {_TOKEN}, or "
+            "--insecure if everyone who can reach the port may use it"
         )
 
 
-def listen(place: Place) -> socket.socket:
-    """A socket that listens there. Raises UsageError if it cannot."""
+def listen(address: ListenAddress) -> socket.socket:
+    """Open a listening socket. Raises UsageError."""
     try:
-        return socket.create_server(place.address, family=place.family)
+        return socket.create_server(address.address, family=address.family)
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
-        hint = "; --port 0 takes a free port" if error.errno == errno.EADDRINUSE else ""
-        raise UsageError(f"cannot listen at {place.host} port {place.address[1]}: {why}{hint}") from None
+        hint = "; --port 0 chooses a free port" if error.errno == errno.EADDRINUSE else ""
+        raise UsageError(f"cannot listen on {address.host} port {address.address[1]}: {why}{hint}") from None
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    """The address for clients on this machine."""
+    """The URL for clients on this machine."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}"
 
@@ -261,9 +270,12 @@ def _cpus() -> int:
 
 
 async def find_installed(candidates: Sequence[str], settings: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The ids that can be made here, and a line about each of the others. Raises UsageError if none is left.
+    """Return the ids that can be made here, and a line about each of the others.
 
-    Some lack a package, some an argument: WebArena's official tasks need sites.
+    An environment may lack a package or an argument: WebArena's official tasks need sites.
+
+    Raises:
+        UsageError: no environment can be made.
     """
     from agentgym_envs.http.sessions import Sessions
 
@@ -283,7 +295,7 @@ async def find_installed(candidates: Sequence[str], settings: Mapping[str, Any])
 
 
 async def _describe(sessions: Sessions) -> dict[str, Any]:
-    """Make one environment of each id, so that what is wrong with one is told before anybody asks for it."""
+    """Make one environment of each id, so that errors are reported before the first request."""
     try:
         return {env_id: await sessions.describe(env_id) for env_id in sessions.classes}
     except BaseException:
@@ -302,10 +314,10 @@ def _announce(url: str, sessions: Sessions, described: Mapping[str, Any], left_o
 
 
 def _terms(sessions: Sessions, token: str | None, dialects: Iterable[str]) -> str:
-    """What the server asks of its clients, and gives them."""
-    bound = f"at most {sessions.max_sessions} sessions, each closed after {sessions.idle_seconds:g} s without use"
-    guard = "no token is asked for" if token is None else f"clients need the token ({_TOKEN}, or token=...)"
-    return " · ".join([bound, guard, *(f"speaks {name}'s protocol too" for name in dialects), "/docs says the rest"])
+    """One line with the limits of the server, its token and its dialects."""
+    limits = f"at most {sessions.max_sessions} sessions, each closed after {sessions.idle_seconds:g} s without use"
+    access = "no token needed" if token is None else f"clients need the token ({_TOKEN}, or token=...)"
+    return " · ".join([limits, access, *(f"also serves {name}'s protocol" for name in dialects), "more at /docs"])
 
 
 def _table(sessions: Sessions, described: Mapping[str, Any]) -> Any:
@@ -315,16 +327,17 @@ def _table(sessions: Sessions, described: Mapping[str, Any]) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("environment", "runs in", "groups", "tasks sha256"):
         table.add_column(name, no_wrap=name == "environment")
-    for env_id, what in described.items():
-        place = "the server" if sessions.hosted(env_id) == "server" else f"workers (at most {sessions.workers})"
-        groups, digest = ", ".join(few_groups(what["tasks"]["groups"])), what["tasks"]["digest"][:12]
-        table.add_row(f"[bold]{env_id}[/]", place, groups, f"[dim]{digest}[/]")
+    for env_id, description in described.items():
+        process = "the server" if sessions.hosted(env_id) == "server" else f"workers (at most {sessions.workers})"
+        tasks = description["tasks"]
+        groups, digest = ", ".join(few_groups(tasks["groups"])), tasks["digest"][:12]
+        table.add_row(f"[bold]{env_id}[/]", process, groups, f"[dim]{digest}[/]")
     return table
 
 
 @contextlib.contextmanager
 def _log_with_tracebacks() -> Iterator[None]:
-    """Warnings with time and traceback on stderr: what clients are not told must be somewhere."""
+    """Log warnings to stderr with time and traceback, as clients do not receive the details."""
     logger, handler = logging.getLogger("agentgym_envs"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     before, logger.handlers = logger.handlers, [handler]
@@ -335,9 +348,9 @@ def _log_with_tracebacks() -> Iterator[None]:
 
 
 def run(everything: Callable[[], Any], loop_factory: Any, done: str) -> None:
-    """Run until a signal: SIGTERM is success, Ctrl-C ends in `Interrupted`, which says what is `done` by then.
+    """Run until a signal. SIGTERM exits with 0; Ctrl-C raises `Interrupted` with the text `done`.
 
-    uvicorn ends in good order at either, and then hands the signal on to the handler that was there before it.
+    uvicorn shuts down after either signal, then passes it to the previous handler.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:

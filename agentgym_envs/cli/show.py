@@ -1,4 +1,4 @@
-"""How an episode looks in a terminal: `play` and `solve` share it."""
+"""Output of an episode in a terminal, shared by `play` and `solve`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STYLES = {
 
 
 def opening(console: Console, env_id: str, task: Task, observation: str, note: str) -> None:
-    """The first observation in a frame that names environment and task."""
+    """Print the first observation in a frame with the environment and the task."""
     from rich.panel import Panel
 
     title = f"[bold]{env_id}[/] · {task.id} · {task.group}"
@@ -29,7 +29,7 @@ def opening(console: Console, env_id: str, task: Task, observation: str, note: s
 
 
 def readable(observation: str, *, team: bool) -> str:
-    """An observation as a person reads it: of a team, what each agent sees under its name."""
+    """Format an observation for people: of a team, the text of each agent below its name."""
     from agentgym_envs.multiagent.joint_format import read_texts
 
     seen = read_texts(observation) if team else None
@@ -37,7 +37,7 @@ def readable(observation: str, *, team: bool) -> str:
 
 
 def coloured(text: str) -> Text:
-    """Text of an environment with its verbs, amounts and goal in colour; nothing in it is taken as markup."""
+    """Colour the verbs, amounts and the goal in the text of an environment. Markup in it is not interpreted."""
     from rich.text import Text
 
     shown = Text(text)
@@ -47,7 +47,7 @@ def coloured(text: str) -> Text:
 
 
 def reply(console: Console, observation: str, info: Mapping[str, Any], reward: float) -> None:
-    """The answer to an action: green if it was worth something, red if it was no valid action."""
+    """Print the reply to an action: green with a positive reward, red after an invalid action."""
     from rich.text import Text
 
     style = "bold green" if reward > 0 else "red" if info.get("invalid_action") else "default"
@@ -59,7 +59,7 @@ def reply(console: Console, observation: str, info: Mapping[str, Any], reward: f
 
 
 def closing(console: Console, info: Mapping[str, Any], stop: str | None) -> None:
-    """How the episode went."""
+    """Print the outcome of the episode."""
     from rich.text import Text
 
     turns = f"{info['turn']} turn{'' if info['turn'] == 1 else 's'}"
@@ -68,6 +68,6 @@ def closing(console: Console, info: Mapping[str, Any], stop: str | None) -> None
     elif "error" in info:
         console.print(f"[red]The environment failed after {turns}:[/]", Text(str(info["error"])))
     elif stop == "closed":
-        console.print(f"You left after {turns}. Score {info['score']:g}.")
+        console.print(f"You quit after {turns}. Score {info['score']:g}.")
     elif stop:
         console.print(f"[yellow]The episode is over after {turns} ({stop}).[/] Score {info['score']:g}.")

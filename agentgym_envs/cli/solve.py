@@ -1,35 +1,22 @@
-"""`agentgym solve`: the oracle, step by step."""
+"""`agentgym solve`: the oracle's solution, step by step."""
 
 from __future__ import annotations
 
+import random
 from typing import Annotated, Any
 
 import typer
 
 from agentgym_envs.cli import completion, show
-from agentgym_envs.cli.common import (
-    Env,
-    EnvArgs,
-    EnvId,
-    Json,
-    Seed,
-    Split,
-    begin,
-    find_env,
-    make_env,
-    parse_env_args,
-    print_json,
-    split_of,
-    stdout,
-)
+from agentgym_envs.cli.common import EnvArgs, EnvId, Groups, Json, Seed, Split, names_of, print_json, split_of, stdout
+from agentgym_envs.cli.envs import Env, begin, find_env, make_env, parse_env_args
 from agentgym_envs.core import text_env
 from agentgym_envs.multiagent.joint import is_team
 
 TaskId = Annotated[
     str | None,
-    typer.Option(help="The task; by default one drawn by the seed.", autocompletion=completion.tasks),
+    typer.Option(help="Id of the task; default: a task drawn by the seed.", autocompletion=completion.tasks),
 ]
-Group = Annotated[str | None, typer.Option(help="Draw from this group of tasks.", autocompletion=completion.groups)]
 
 
 def solve_command(
@@ -37,14 +24,14 @@ def solve_command(
     task: TaskId = None,
     seed: Seed = 0,
     split: Split = "train",
-    group: Group = None,
+    groups: Groups = None,
     env_arg: EnvArgs = None,
     as_json: Json = False,
 ) -> None:
-    """Show how the environment's own oracle solves a task."""
+    """Show how the environment's oracle solves a task."""
     env_id = find_env(env)
     made = make_env(env_id, parse_env_args(env_arg))
-    observation = begin(made, seed=seed, options=reset_options(task, split, group))
+    observation = begin(made, seed=seed, options=reset_options(task, split, groups, seed))
     solving = text_env(made).task
     assert solving is not None
     commands = list(text_env(made).oracle())
@@ -62,11 +49,12 @@ def solve_command(
     show.closing(console, info, info["stop_reason"])
 
 
-def reset_options(task: str | None, split: str, group: str | None) -> dict[str, Any]:
-    """The options of `reset` for what was asked on the command line."""
+def reset_options(task: str | None, split: str, groups: str | None, seed: int) -> dict[str, Any]:
+    """Options of `reset` for --task, --split and --groups. `seed` chooses one of several groups."""
     if task is not None:
         return {"task": task}
-    return {"split": split_of(split), **({} if group is None else {"group": group})}
+    names = names_of(groups)
+    return {"split": split_of(split), **({"group": random.Random(seed).choice(names)} if names else {})}
 
 
 def _follow(env: Env, commands: list[str], console: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:

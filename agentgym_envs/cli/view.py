@@ -1,4 +1,4 @@
-"""`agentgym view`: recorded episodes in the browser, or as one file to send to somebody."""
+"""`agentgym view`: recorded episodes in the browser, or exported to one HTML file."""
 
 from __future__ import annotations
 
@@ -13,45 +13,53 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agentgym_envs.cli import completion, serve
-from agentgym_envs.cli.common import SHORT, check_writable, find_env, stderr, stdout
+from agentgym_envs.cli.common import check_writable, names_of, stderr, stdout
+from agentgym_envs.cli.envs import SHORT_NAMES, find_env
 from agentgym_envs.errors import UsageError, missing_extra
 
 if TYPE_CHECKING:
     from agentgym_envs.viewer.api import Viewer
-    from agentgym_envs.viewer.filters import Page
+    from agentgym_envs.viewer.filters import PageQuery
 
-_LOOKED_FOR = (
-    "files of trajectories (*.jsonl, as `agentgym eval --out DIR` and a training run's output_dir/trajectories have "
-    "them) and AgentGym-RL's step{N}/{rank}.json"
+_SEARCHED_FILES = (
+    "trajectories (*.jsonl of `agentgym eval --out DIR`, or of a training run's output_dir/trajectories) and "
+    "AgentGym-RL's step{N}/{rank}.json"
 )
 _LARGE_MB = 50
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="PATH", help="Files of trajectories, or folders that hold some; by default this folder."),
+    typer.Argument(metavar="PATH", help="Files of trajectories, or folders with such files; default: this folder."),
 ]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
-Host = Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 lets every machine of the network read.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 chooses a free port.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets every machine of the network read.")]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the browser.")]
-Export = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write one file that needs no server, and end.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="--export: the first so many episodes.")]
+Export = Annotated[
+    Path | None, typer.Option(metavar="FILE.html", help="Write one HTML file that needs no server, and exit.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="--export: maximum number of episodes.")]
 EnvName = Annotated[
     list[str] | None,
     typer.Option(
         "--env",
-        help=f"--export: episodes of this environment: {', '.join(SHORT)}, or an id.",
+        help=f"--export: only episodes of this environment: {', '.join(SHORT_NAMES)}, or an id. Can be repeated.",
         autocompletion=completion.envs,
     ),
 ]
-Group = Annotated[list[str] | None, typer.Option("--group", help="--export: episodes of this group of tasks.")]
-Success = Annotated[
-    bool | None, typer.Option("--success/--failure", help="--export: only those that succeeded, or did not.")
+Groups = Annotated[
+    str | None,
+    typer.Option("--groups", help="--export: only episodes of these groups of tasks, separated by commas."),
 ]
-Episode = Annotated[list[int] | None, typer.Option(help="--export: the episodes of these numbers.")]
+Success = Annotated[
+    bool | None, typer.Option("--success/--failure", help="--export: only solved episodes, or only unsolved ones.")
+]
+Episode = Annotated[
+    list[int] | None, typer.Option(help="--export: only the episode with this number. Can be repeated.")
+]
 
 
-class Choice(NamedTuple):
-    """Which episodes go into an exported file."""
+class ExportSelection(NamedTuple):
+    """The episodes to export."""
 
     limit: int | None
     envs: Sequence[str]
@@ -59,8 +67,8 @@ class Choice(NamedTuple):
     success: bool | None
     episodes: Sequence[int]
 
-    def page(self) -> Page:
-        """The same as a query."""
+    def page(self) -> PageQuery:
+        """The selection as a query; `limit` and `episodes` are not part of it."""
         from agentgym_envs.viewer.filters import parse_page
 
         success = [] if self.success is None else [("success", "01"[self.success])]
@@ -77,19 +85,21 @@ def view_command(
     export: Export = None,
     limit: Limit = None,
     env: EnvName = None,
-    group: Group = None,
+    groups: Groups = None,
     success: Success = None,
     episode: Episode = None,
 ) -> None:
-    """Look at recorded episodes in the browser, until Ctrl-C; what is written meanwhile shows up by itself.
+    """Show recorded episodes in the browser until Ctrl-C. New episodes appear while they are written.
 
-    PATH is a file of trajectories or a folder: of an evaluation, of a training run, of many of them, or of
-    AgentGym-RL's logs. With --export FILE.html it is one file to send to somebody, which opens without a server.
+    PATH is a file of trajectories or a folder: an evaluation, a training run, several of them, or logs of AgentGym-RL.
+    With --export FILE.html, the episodes are written to one file that opens without a server.
     """
-    choice = Choice(limit, [_env_id(name) for name in env or ()], group or (), success, episode or ())
-    if export is None and any((limit, env, group, success is not None, episode)):
+    choice = ExportSelection(
+        limit, [_env_id(name) for name in env or ()], names_of(groups) or (), success, episode or ()
+    )
+    if export is None and any((limit, env, groups, success is not None, episode)):
         raise UsageError(
-            "--limit, --env, --group, --success and --episode choose what --export FILE.html writes; give it"
+            "--limit, --env, --groups, --success and --episode select the episodes of --export FILE.html; give it, too"
         )
     if export is not None:
         check_writable("--export", export)
@@ -101,7 +111,12 @@ def view_command(
 
 
 def open_viewer(paths: Sequence[Path]) -> Viewer:
-    """The viewer over these paths. Raises UsageError if there is nothing to see, and MissingExtra."""
+    """Make the viewer of these paths.
+
+    Raises:
+        UsageError: a path does not exist, or files were given and they hold no episode.
+        MissingExtra: the packages of the viewer are not installed.
+    """
     try:
         importlib.import_module("agentgym_envs.viewer.server")
         from agentgym_envs.viewer.api import Viewer
@@ -117,7 +132,8 @@ def open_viewer(paths: Sequence[Path]) -> Viewer:
         if not any(path.is_dir() for path in paths):
             raise UsageError(f"there is no episode in {_named(paths)}{why}")
         stderr().print(
-            f"[yellow]There is no episode below {_named(paths)} yet; I looked for {_LOOKED_FOR}{why}[/]", soft_wrap=True
+            f"[yellow]There is no episode in {_named(paths)} yet; it was searched for {_SEARCHED_FILES}{why}[/]",
+            soft_wrap=True,
         )
     return viewer
 
@@ -127,11 +143,11 @@ def _named(paths: Sequence[Path]) -> str:
 
 
 def _env_id(name: str) -> str:
-    """An id of ours by its short name; another as it is, since a record may be of an environment that is not here."""
-    return find_env(name) if name.lower() in SHORT else name
+    """The id for a short name. Other names are kept: a record may be of an environment that is not installed."""
+    return find_env(name) if name.lower() in SHORT_NAMES else name
 
 
-def _export(viewer: Viewer, path: Path, choice: Choice) -> None:
+def _export(viewer: Viewer, path: Path, choice: ExportSelection) -> None:
     from agentgym_envs.viewer.export import export_html
 
     entries = _chosen(viewer, choice)
@@ -147,31 +163,31 @@ def _export(viewer: Viewer, path: Path, choice: Choice) -> None:
     size = len(data) / 1e6
     stdout().print(f"{len(entries) - len(problems):,} episodes, {size:.1f} MB: {path}", markup=False, soft_wrap=True)
     if size > _LARGE_MB:
-        stderr().print("[yellow]A browser takes its time with a file of this size; --limit makes a smaller one[/]")
+        stderr().print("[yellow]A browser needs long to open a file of this size; --limit makes a smaller one[/]")
 
 
-def _chosen(viewer: Viewer, choice: Choice) -> list[Any]:
+def _chosen(viewer: Viewer, choice: ExportSelection) -> list[Any]:
     entries = viewer.select(choice.page().query).entries
     if choice.episodes:
         known = {entry.id for entry in entries}
         if unknown := [number for number in choice.episodes if number not in known]:
-            raise UsageError(f"there is no episode {unknown[0]} among the {len(known):,} that were asked for")
+            raise UsageError(f"there is no episode {unknown[0]} among the {len(known):,} selected ones")
         entries = [entry for entry in entries if entry.id in set(choice.episodes)]
     if not entries:
-        raise UsageError("no episode is left to export; --env, --group and --success/--failure leave some out")
+        raise UsageError("no episode is left to export; loosen --env, --groups or --success/--failure")
     return entries[: choice.limit]
 
 
 def _serve(viewer: Viewer, host: str, port: int, browse: bool) -> None:
     from agentgym_envs.viewer.server import make_server
 
-    place = serve.place_at(host, port)
-    with serve.listen(place) as listener:
-        server = make_server(viewer, host, place.address[1])
+    address = serve.resolve_address(host, port)
+    with serve.listen(address) as listener:
+        server = make_server(viewer, host, address.address[1])
         url = serve.url_of(host, listener)
 
         async def everything() -> None:
-            _announce(viewer, url, str(place.address[0]))
+            _announce(viewer, url, str(address.address[0]))
             if browse and _has_browser():
                 webbrowser.open(url)
             await server.serve(sockets=[listener])
@@ -187,11 +203,11 @@ def _announce(viewer: Viewer, url: str, address: str) -> None:
     what = f"{len(snapshot.entries):,} episodes in {files:,} file{'s' * (files != 1)}"
     stdout().print(f"[bold]Viewing at {url}[/] until Ctrl-C · {what}", soft_wrap=True)
     if not is_loopback(address):
-        stderr().print("[yellow]Everybody who reaches this port can read these episodes: nothing is asked for[/]")
+        stderr().print("[yellow]Everyone who can reach this port can read these episodes, without a password[/]")
     for problem in snapshot.problems:
         stderr().print(problem, style="yellow", markup=False, soft_wrap=True)
 
 
 def _has_browser() -> bool:
-    """Whether there is a screen for one; in a terminal alone, a text browser would take it over."""
+    """True if there is a graphical display; without one, a text browser would take over the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,15 +1,26 @@
-"""What a set of trajectories says about a policy: metrics with intervals, comparisons, and AgentGym-RL's 27 tasks.
+"""Evaluation of a policy from its trajectories: metrics with intervals, comparisons, and AgentGym-RL's 27 tasks.
 
-Metrics are defined here and nowhere else; `docs/metrics.md` has the formulas.
+All metrics are defined here; `docs/metrics.md` has the formulas.
 """
 
-from agentgym_envs.evaluate.agentgym_rl_reported import REPORTED, ROW_TASKS, TEST_TASKS, Reported
-from agentgym_envs.evaluate.agentgym_rl_table import SCENARIOS, SUITE, SuiteRow, SuiteScenario, SuiteTable, suite_table
+from agentgym_envs.evaluate.agentgym_rl_reported import REPORTED, ROW_TASKS, TEST_TASKS, ReportedModel
+from agentgym_envs.evaluate.agentgym_rl_table import (
+    AGENTGYM_RL_TABLE,
+    SCENARIO_NAMES,
+    AgentGymRLRow,
+    AgentGymRLScenario,
+    AgentGymRLTable,
+    make_agentgym_rl_table,
+)
 from agentgym_envs.evaluate.compare import VALUES, ComparedRow, Comparison, PairedDifference, compare, paired_difference
 from agentgym_envs.evaluate.estimates import Z95, Estimate, interval, wilson
 from agentgym_envs.evaluate.metrics import Evaluation, Metrics, evaluate
 
 __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the package)
+    "AGENTGYM_RL_TABLE",
+    "AgentGymRLRow",
+    "AgentGymRLScenario",
+    "AgentGymRLTable",
     "ComparedRow",
     "Comparison",
     "Estimate",
@@ -18,19 +29,15 @@ __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the p
     "PairedDifference",
     "REPORTED",
     "ROW_TASKS",
-    "Reported",
-    "SCENARIOS",
-    "SUITE",
-    "SuiteRow",
-    "SuiteScenario",
-    "SuiteTable",
+    "ReportedModel",
+    "SCENARIO_NAMES",
     "TEST_TASKS",
     "VALUES",
     "Z95",
     "compare",
     "evaluate",
     "interval",
+    "make_agentgym_rl_table",
     "paired_difference",
-    "suite_table",
     "wilson",
 ]

@@ -1,8 +1,8 @@
-"""The 27 tasks of AgentGym-RL: which of our environments and groups stand in which row, and what a run scores there.
+"""AgentGym-RL's table of 27 tasks: the environments and groups of each row, and the results of a run.
 
-A row is a stand-in where its episodes are not of the benchmark that it is named after but of one of our own of the same
-kind: WebArena's on our own sites, Search's over the embedded questions. A run with the real sites or data sets fills
-the same rows with what they are named after.
+A row is a stand-in if its episodes are of our own tasks of the same kind and not of the benchmark in its name: WebArena
+on our own sites, Search over the embedded questions. A run with the real sites or data sets fills the same rows with
+the real tasks.
 
 Source: Xi et al., AgentGym-RL (arXiv 2509.08755) for scenarios, and for the rows of WebArena, Search and TextCraft.
 """
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from agentgym_envs.evaluate.episodes import Facts, facts_of, split
+from agentgym_envs.evaluate.episodes import EpisodeFacts, facts_of, split
 from agentgym_envs.evaluate.estimates import Estimate
 from agentgym_envs.evaluate.metrics import Metrics, measure
 from agentgym_envs.trajectory import Trajectory
@@ -26,8 +26,8 @@ _SEARCH = ("Search", "SearchRetry")
 _OWN_ROWS = "the scenario's groups in six rows of our own choice; the paper's six are others"
 
 
-class Row(NamedTuple):
-    """A row of the table, and the groups that it is made of. `stand_in`: those that are no tasks of that name."""
+class RowSpec(NamedTuple):
+    """The definition of a row: its groups of real tasks, and the groups that are stand-ins."""
 
     name: str
     groups: tuple[str, ...]
@@ -35,86 +35,87 @@ class Row(NamedTuple):
     note: str = ""
 
 
-class Scenario(NamedTuple):
-    """A scenario, the names of its environments (without namespace and version), and its rows.
+class ScenarioSpec(NamedTuple):
+    """The definition of a scenario: its environments (without namespace and version) and its rows.
 
-    Of the environments in `stand_in_envs` every episode is a stand-in. `note` goes with every table, `stand_in_note`
-    with one of stand-ins.
+    All episodes of `stand_in_envs` are stand-ins. A table of stand-ins has `stand_in_note`, any other table `note`.
     """
 
     name: str
     envs: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[RowSpec, ...]
     stand_in_envs: tuple[str, ...] = ()
     note: str = ""
     stand_in_note: str = ""
 
 
-SUITE = (
-    Scenario(
+AGENTGYM_RL_TABLE = (
+    ScenarioSpec(
         "WebArena",
         ("WebArenaOfficial", "WebArena"),
         (
-            Row("Shopping", ("shopping",)),
-            Row("CMS", ("cms",)),
-            Row("Maps", ("maps",)),
-            Row("GitLab & Reddit", ("gitlab-reddit", "code-and-forum")),
+            RowSpec("Shopping", ("shopping",)),
+            RowSpec("CMS", ("cms",)),
+            RowSpec("Maps", ("maps",)),
+            RowSpec("GitLab & Reddit", ("gitlab-reddit", "code-and-forum")),
         ),
         stand_in_envs=("WebArena",),
         stand_in_note="stand-ins: tasks of our own, on our own sites",
     ),
-    Scenario(
+    ScenarioSpec(
         "Search",
         _SEARCH,
         (
-            # Questions that people asked, most of one hop; many of them are ambiguous (Min et al., arXiv 2004.10645).
-            Row("NQ", ("nq",), ("1hop-country", "ambiguous"), "one fact on something well known, or on a namesake"),
-            # Facts that a quiz asks for.
-            Row("TriviaQA", ("triviaqa",), ("1hop-element",), "one fact, of chemistry"),
+            # Questions of search users, most with one hop; many are ambiguous (Min et al., arXiv 2004.10645).
+            RowSpec("NQ", ("nq",), ("1hop-country", "ambiguous"), "one fact on something well known, or on a namesake"),
+            # Quiz questions.
+            RowSpec("TriviaQA", ("triviaqa",), ("1hop-element",), "one fact, of chemistry"),
             # One relation of an entity that few pages mention (Mallen et al., arXiv 2212.10511).
-            Row("PopQA", ("popqa",), ("1hop-airport",), "one fact on something little known"),
+            RowSpec("PopQA", ("popqa",), ("1hop-airport",), "one fact on something little known"),
             # Bridges of two hops, and comparisons (Yang et al., arXiv 1809.09600).
-            Row("HotpotQA", ("hotpotqa",), ("2hop-border", "compare"), "two hops, or the greater of two"),
+            RowSpec("HotpotQA", ("hotpotqa",), ("2hop-border", "compare"), "two hops, or the greater of two"),
             # Composed of two relations, or a comparison and then a relation (Ho et al., arXiv 2011.01060).
-            Row("2WikiMultihopQA", ("2wikimultihopqa",), ("2hop-airport", "order"), "two hops, or one among several"),
-            # Two to four hops that cannot be skipped (Trivedi et al., arXiv 2108.00573). What has to be gathered from
-            # several pages and counted or added up belongs nowhere better.
-            Row(
+            RowSpec(
+                "2WikiMultihopQA", ("2wikimultihopqa",), ("2hop-airport", "order"), "two hops, or one among several"
+            ),
+            # Two to four hops that cannot be skipped (Trivedi et al., arXiv 2108.00573). Counts and sums over several
+            # pages fit this row best.
+            RowSpec(
                 "MuSiQue",
                 ("musique",),
                 ("3hop-airport", "3hop-city", "count", "sum", "difference"),
                 "three hops, or several facts counted, added or subtracted",
             ),
             # Two hops that no page answers at once (Press et al., arXiv 2210.03350).
-            Row("Bamboogle", ("bamboogle",), ("2hop-city",), "two hops"),
+            RowSpec("Bamboogle", ("bamboogle",), ("2hop-city",), "two hops"),
         ),
         stand_in_note="stand-ins: embedded questions of the same kind",
     ),
-    Scenario(
+    ScenarioSpec(
         "TextCraft",
         ("TextCraft",),
-        tuple(Row(f"Depth {depth}", (f"depth-{depth}",)) for depth in (1, 2, 3, 4)),
+        tuple(RowSpec(f"Depth {depth}", (f"depth-{depth}",)) for depth in (1, 2, 3, 4)),
     ),
-    Scenario(
+    ScenarioSpec(
         "BabyAI",
         ("BabyAI",),
         (
-            Row("GoTo", ("GoTo",)),
-            Row("PickUp", ("PickUp",)),
-            Row("PutNext", ("PutNext",)),
-            Row("Open & Unlock", ("Open", "Unlock")),  # doors are what both are about
-            Row("Sequence", ("Sequence",)),
-            Row("Synth & Boss", ("Synth", "Boss")),  # both draw the verb
+            RowSpec("GoTo", ("GoTo",)),
+            RowSpec("PickUp", ("PickUp",)),
+            RowSpec("PutNext", ("PutNext",)),
+            RowSpec("Open & Unlock", ("Open", "Unlock")),  # both are about doors
+            RowSpec("Sequence", ("Sequence",)),
+            RowSpec("Synth & Boss", ("Synth", "Boss")),  # both draw the kind of instruction at random
         ),
         note=_OWN_ROWS,
     ),
-    Scenario(
+    ScenarioSpec(
         "SciWorld",
         ("SciWorld",),
-        (  # ScienceWorld's topics, with two joined to others, as there are six rows (Wang et al., arXiv 2203.07540)
-            Row("Matter", ("boil", "melt", "freeze", "change-the-state-of-matter-of")),
-            Row(
-                "Measure",  # forces are found out by measuring, too
+        (  # ScienceWorld's topics, two of them merged to get six rows (Wang et al., arXiv 2203.07540)
+            RowSpec("Matter", ("boil", "melt", "freeze", "change-the-state-of-matter-of")),
+            RowSpec(
+                "Measure",  # includes forces, which are measured as well
                 (
                     "use-thermometer",
                     "measure-melting-point-known-substance",
@@ -124,7 +125,7 @@ SUITE = (
                     "inclined-plane-friction-unnamed-surfaces",
                 ),
             ),
-            Row(
+            RowSpec(
                 "Electricity",
                 (
                     "power-component",
@@ -133,8 +134,8 @@ SUITE = (
                     "test-conductivity-of-unknown-substances",
                 ),
             ),
-            Row("Find", ("find-living-thing", "find-non-living-thing", "find-plant", "find-animal")),
-            Row(
+            RowSpec("Find", ("find-living-thing", "find-non-living-thing", "find-plant", "find-animal")),
+            RowSpec(
                 "Chemistry",
                 (
                     "chemistry-mix",
@@ -142,7 +143,7 @@ SUITE = (
                     "chemistry-mix-paint-tertiary-color",
                 ),
             ),
-            Row(
+            RowSpec(
                 "Life",  # growing, lifespans, stages of life, genetics
                 (
                     "grow-plant",
@@ -160,12 +161,12 @@ SUITE = (
         note=_OWN_ROWS,
     ),
 )
-"""The table: five scenarios, 27 rows."""
-SCENARIOS = tuple(scenario.name for scenario in SUITE)
+"""The definition of the table: five scenarios with 27 rows."""
+SCENARIO_NAMES = tuple(scenario.name for scenario in AGENTGYM_RL_TABLE)
 
 
-class Place(NamedTuple):
-    """Where an episode stands in the table."""
+class TablePosition(NamedTuple):
+    """The scenario and row of an episode in the table."""
 
     scenario: str
     row: str
@@ -173,11 +174,11 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteRow:
-    """What a run scored in a row; `metrics` is None where it played nothing of it.
+class AgentGymRLRow:
+    """The metrics of a run in a row; None without episodes.
 
-    `stand_in` says that the episodes are not of the benchmark that the row is named after; of a row without episodes,
-    that the environment one would play by default is not. `note` says what the stand-ins are.
+    `stand_in` is True if the episodes are not of the benchmark in the name of the row; for a row without episodes, if
+    those of the default environment are not. `note` describes the stand-ins.
     """
 
     name: str
@@ -187,25 +188,25 @@ class SuiteRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteScenario:
-    """What a run scored in a scenario: by row, and over all its tasks together, as the paper does."""
+class AgentGymRLScenario:
+    """The metrics of a run in a scenario: by row, and over all tasks together, as in the paper."""
 
     name: str
-    rows: tuple[SuiteRow, ...]
+    rows: tuple[AgentGymRLRow, ...]
     metrics: Metrics | None
     note: str
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteTable:
+class AgentGymRLTable:
     """The 27-task table of a run.
 
-    `score` and `success` are means over the `played` scenarios that have a figure, each counting once. `outside` counts
-    the episodes of each environment that belong to no row, `left_out` those of stand-ins where the run has episodes of
-    the scenario's real tasks as well.
+    `score` and `success` are means over the `played` scenarios with episodes; each scenario counts once. `outside` is
+    the number of episodes per environment that belong to no row. `left_out` is the number of stand-in episodes in
+    scenarios whose real tasks the run also played.
     """
 
-    scenarios: tuple[SuiteScenario, ...]
+    scenarios: tuple[AgentGymRLScenario, ...]
     score: Estimate | None
     success: Estimate | None
     played: int
@@ -213,7 +214,7 @@ class SuiteTable:
     left_out: int
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON objects and lists."""
+        """Convert to JSON objects and lists."""
         return {
             "scenarios": [_scenario_json(scenario) for scenario in self.scenarios],
             "score": self.score and asdict(self.score),
@@ -224,70 +225,72 @@ class SuiteTable:
         }
 
 
-def suite_table(trajectories: Iterable[Trajectory]) -> SuiteTable:
-    """The 27-task table of a set of episodes; the result does not depend on their order.
+def make_agentgym_rl_table(trajectories: Iterable[Trajectory]) -> AgentGymRLTable:
+    """Compute the 27-task table of a set of episodes, in any order.
 
-    Means over scenarios have the interval that the scenarios' own give (the method of variance estimates recovery).
+    The intervals of means over scenarios are combined from those of the scenarios, by the method of variance estimates
+    recovery.
 
     Source: Zou and Donner, Statistics in Medicine 27 (2008) 1693-1702.
     """
-    placed, outside = dict[Place, list[Facts]](), Counter[str]()
+    placed, outside = dict[TablePosition, list[EpisodeFacts]](), Counter[str]()
     for facts in map(facts_of, trajectories):
-        place = place_of(facts.key[0], facts.group)
-        if place is None:
+        position = position_of(facts.key[0], facts.group)
+        if position is None:
             outside[facts.key[0]] += 1
         else:
-            placed.setdefault(place, []).append(facts)
-    weak = _outdone(placed)
-    scenarios = tuple(_scenario(row, {p: found for p, found in placed.items() if p not in weak}) for row in SUITE)
+            placed.setdefault(position, []).append(facts)
+    superseded = _superseded(placed)
+    used = {position: found for position, found in placed.items() if position not in superseded}
+    scenarios = tuple(_scenario(scenario, used) for scenario in AGENTGYM_RL_TABLE)
     metrics = [scenario.metrics for scenario in scenarios if scenario.metrics and scenario.metrics.tasks]
-    return SuiteTable(
+    return AgentGymRLTable(
         scenarios=scenarios,
         score=_mean([row.score for row in metrics if row.score]),
         success=_mean([row.success for row in metrics if row.success]),
         played=len(metrics),
         outside=dict(sorted(outside.items())),
-        left_out=sum(len(placed[place]) for place in weak),
+        left_out=sum(len(placed[position]) for position in superseded),
     )
 
 
-def place_of(env_id: str, group: str) -> Place | None:
-    """Where the episodes of a group stand; None if in no row."""
-    return _PLACES.get((env_id.rpartition("-v")[0], group))
+def position_of(env_id: str, group: str) -> TablePosition | None:
+    """The position of a group of tasks in the table; None if it belongs to no row."""
+    return _POSITIONS.get((env_id.rpartition("-v")[0], group))
 
 
-def _places() -> Iterator[tuple[tuple[str, str], Place]]:
-    for scenario in SUITE:
+def _positions() -> Iterator[tuple[tuple[str, str], TablePosition]]:
+    for scenario in AGENTGYM_RL_TABLE:
         for row in scenario.rows:
             for env in scenario.envs:
                 for group in (*row.groups, *row.stand_in):
                     stand_in = env in scenario.stand_in_envs or group in row.stand_in
-                    yield (_NAMESPACE + env, group), Place(scenario.name, row.name, stand_in)
+                    yield (_NAMESPACE + env, group), TablePosition(scenario.name, row.name, stand_in)
 
 
-_PLACES = dict(_places())
+_POSITIONS = dict(_positions())
 
 
-def _outdone(placed: Mapping[Place, Any]) -> set[Place]:
-    """The stand-ins of scenarios of which there are real tasks, too: the two in one mean would be neither."""
-    real = {place.scenario for place in placed if not place.stand_in}
-    return {place for place in placed if place.stand_in and place.scenario in real}
+def _superseded(placed: Mapping[TablePosition, Any]) -> set[TablePosition]:
+    """Stand-ins of scenarios with real tasks in the run. A mean over both would be meaningless."""
+    real = {position.scenario for position in placed if not position.stand_in}
+    return {position for position in placed if position.stand_in and position.scenario in real}
 
 
-def _scenario(scenario: Scenario, placed: Mapping[Place, Sequence[Facts]]) -> SuiteScenario:
-    own = {place: found for place, found in placed.items() if place.scenario == scenario.name}
+def _scenario(scenario: ScenarioSpec, placed: Mapping[TablePosition, Sequence[EpisodeFacts]]) -> AgentGymRLScenario:
+    own = {position: found for position, found in placed.items() if position.scenario == scenario.name}
     everything = [facts for found in own.values() for facts in found]
-    stand_in = all(place.stand_in for place in own) and bool(scenario.stand_in_envs or scenario.rows[0].stand_in)
+    stand_in = all(position.stand_in for position in own) and bool(scenario.stand_in_envs or scenario.rows[0].stand_in)
     rows = []
     for row in scenario.rows:
-        found = own.get(Place(scenario.name, row.name, stand_in), [])
-        rows.append(SuiteRow(row.name, stand_in, _metrics(found, row.name), row.note if stand_in else ""))
-    return SuiteScenario(
+        found = own.get(TablePosition(scenario.name, row.name, stand_in), [])
+        rows.append(AgentGymRLRow(row.name, stand_in, _metrics(found, row.name), row.note if stand_in else ""))
+    return AgentGymRLScenario(
         scenario.name, tuple(rows), _metrics(everything, None), scenario.stand_in_note if stand_in else scenario.note
     )
 
 
-def _metrics(episodes: Sequence[Facts], group: str | None) -> Metrics | None:
+def _metrics(episodes: Sequence[EpisodeFacts], group: str | None) -> Metrics | None:
     envs = split(episodes, lambda facts: facts.key[0])
     return measure(episodes, next(iter(envs)) if len(envs) == 1 else None, group) if episodes else None
 
@@ -301,7 +304,7 @@ def _mean(estimates: Sequence[Estimate]) -> Estimate | None:
     return Estimate(mean, max(mean - low, 0.0), min(mean + high, 1.0))
 
 
-def _scenario_json(scenario: SuiteScenario) -> dict[str, Any]:
+def _scenario_json(scenario: AgentGymRLScenario) -> dict[str, Any]:
     rows = [
         {"name": row.name, "stand_in": row.stand_in, "note": row.note, "metrics": row.metrics and row.metrics.to_json()}
         for row in scenario.rows

@@ -1,4 +1,4 @@
-"""Two runs over the same tasks, task by task: what was gained, how sure that is, and which tasks flipped."""
+"""Paired comparison of two runs over the same tasks: differences, intervals, sign tests and flipped tasks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ VALUES: Mapping[str, Value] = {
     "success": lambda trajectory: float(trajectory.success),
     "score": lambda trajectory: trajectory.score,
 }
-"""What can be compared, by name."""
+"""The values that can be compared, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The mean over tasks of what a task gained, with its 95 % interval.
+    """The mean difference over tasks with its 95 % interval.
 
-    `tasks` counts the pairs, `excluded` the tasks that have no usable episode on one side.
+    `tasks` is the number of pairs, `excluded` that of tasks without a usable episode in one of the runs.
     """
 
     mean: float
@@ -34,18 +34,18 @@ class PairedDifference:
     excluded: int
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Convert to a JSON object."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """What a set of tasks gained. `env_id` and `group` are None where the set spans several.
+    """The comparison over a set of tasks. `env_id` and `group` are None if the set spans several.
 
-    `before` and `after` are means over the tasks that have a usable episode on both sides; without any, they and the
-    difference are None. `won` and `lost` name the tasks that flipped: solved in at least half of their episodes on one
-    side, in fewer on the other. `up` and `down` count the tasks whose own mean rose and fell, `p_value` is the exact
-    sign test's over them (two-sided; McNemar's exact test where each task has one episode a side).
+    `before` and `after` are means over the tasks with a usable episode in both runs; without such tasks, they and the
+    difference are None. `won` and `lost` name the flipped tasks: solved in at least half of their episodes in one run
+    and in fewer in the other. `up` and `down` count the tasks whose mean rose and fell. `p_value` is that of their
+    exact two-sided sign test (McNemar's exact test with one episode per task and run).
     """
 
     env_id: str | None
@@ -62,9 +62,9 @@ class ComparedRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What one run gained over another: over everything, by environment, and by group.
+    """The comparison of two runs: overall, by environment, and by group.
 
-    `only_before` and `only_after` name the tasks of one side only, which enter nothing.
+    `only_before` and `only_after` name the tasks of only one run, which are not compared.
     """
 
     overall: ComparedRow
@@ -74,12 +74,12 @@ class Comparison:
     only_after: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON objects and lists."""
+        """Convert to JSON objects and lists."""
         return {name: _listed(value) for name, value in asdict(self).items()}
 
 
 class _Pair(NamedTuple):
-    """A task: its means on either side, None without a usable episode on both, and whether each side solves it."""
+    """A task: its means in both runs, None unless both have a usable episode, and whether each run solves it."""
 
     env_id: str
     group: str
@@ -96,12 +96,12 @@ def compare(
     group_order: Sequence[str] = (),
     allow_partial: bool = False,
 ) -> Comparison:
-    """What `after` gained over `before`, task by task, in `value`; the order of episodes does not matter.
+    """Compare `after` with `before` in `value`, paired by task. The order of episodes does not matter.
 
-    `allow_partial` leaves out the tasks that are on one side only, and names them in the result.
+    With `allow_partial`, tasks of only one run are left out and named in the result.
 
     Raises:
-        UsageError: no task is on both sides, or some are on one side only and `allow_partial` is not set.
+        UsageError: no task is in both runs, or some are in only one and `allow_partial` is not set.
     """
     old, new = by_task(before), by_task(after)
     _check_same_tasks(old, new, allow_partial)
@@ -129,25 +129,24 @@ def paired_difference(
     *,
     value: Value = VALUES["success"],
 ) -> PairedDifference:
-    """What `after` gained over `before`, task by task, by default in success.
+    """The mean difference between `after` and `before`, paired by task; by default in success.
 
-    Each task counts by the difference of its means, so that a task's own difficulty drops out. The interval is
-    `paired_interval`.
+    Each task contributes the difference of its means, which cancels its difficulty. The interval is `paired_interval`.
 
     Raises:
-        UsageError: the two are not over the same tasks, or no task has a usable episode in both.
+        UsageError: the runs have different tasks, or no task has a usable episode in both.
     """
     old, new = by_task(before), by_task(after)
     _check_same_tasks(old, new, False)
     pairs = [_pair(old[key], new[key], value) for key in sorted(old)]
     found = _difference(pairs, _is_bounded(value))
     if found is None:
-        raise UsageError("there is no task with a usable episode on both sides, so there is nothing to compare")
+        raise UsageError("there is no task with a usable episode in both runs, so there is nothing to compare")
     return found
 
 
 def sign_test(up: int, down: int) -> float:
-    """The chance that `up` + `down` fair coins fall at least as unevenly as that, to either side; 1 without a coin."""
+    """The exact two-sided p value of the sign test: `up` + `down` fair coins fall at least as unevenly."""
     coins = up + down
     ways = tail = 1
     for few in range(min(up, down)):
@@ -184,7 +183,7 @@ def _row(pairs: Sequence[_Pair], env_id: str | None, group: str | None, bounded:
 
 
 def _is_bounded(value: Value) -> bool:
-    """Whether no task can gain more than 1 in it; what others measure may be anything."""
+    """True if a task's gain is at most 1, as for success and score."""
     return value in VALUES.values()
 
 
@@ -200,16 +199,16 @@ def _check_same_tasks(old: Mapping[TaskKey, Any], new: Mapping[TaskKey, Any], al
     everything = old.keys() | new.keys()
     unpaired = sorted(old.keys() ^ new.keys())
     if not old.keys() & new.keys():
-        raise UsageError("there is no task on both sides, so there is nothing to compare")
+        raise UsageError("there is no task in both runs, so there is nothing to compare")
     if unpaired and not allow_partial:
         raise UsageError(
-            f"a paired comparison needs the same tasks on both sides; {len(unpaired)} of {len(everything)} are on one "
-            f"side only, for example {unpaired[0][1]!r}"
+            f"a paired comparison needs the same tasks in both runs; {len(unpaired)} of {len(everything)} are in only "
+            f"one, for example {unpaired[0][1]!r}"
         )
 
 
 def _listed(value: Any) -> Any:
-    """Tuples as lists, through and through."""
+    """Convert tuples to lists, recursively."""
     if isinstance(value, dict):
         return {name: _listed(item) for name, item in value.items()}
     return [_listed(item) for item in value] if isinstance(value, list | tuple) else value

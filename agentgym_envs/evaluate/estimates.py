@@ -1,20 +1,21 @@
 """Means over tasks with their 95 % intervals.
 
-Two episodes of one task are not independent, so tasks are what is counted: an estimate is the mean over tasks of the
-task's own mean, and its interval tells where that mean would fall with other tasks of the same kind.
+Episodes of one task are not independent, so the unit is the task: an estimate is the mean over tasks of the task's own
+mean, and its interval covers the mean over other tasks of the same kind.
 
-Rates get Wilson's interval with the effective number of episodes: as many independent ones as would give the variance
-that is seen between tasks, at least the number of tasks and at most that of episodes. With one episode a task it is
-Wilson's own; at 0 % and 100 % it keeps its width, which a bootstrap over tasks does not (in simulations with 10 to 100
-tasks and a success rate of 5 %, its 95 % intervals held the truth in 39 to 95 of 100 cases, these in 89 to 97).
+Rates get Wilson's interval with an effective number of episodes: the number of independent episodes with the observed
+variance between tasks, at least the number of tasks and at most that of episodes. With one episode per task this is
+Wilson's interval itself. Unlike a bootstrap over tasks, it keeps its width at 0 % and 100 %. In simulations with 10 to
+100 tasks and a success rate of 5 %, the bootstrap's 95 % intervals covered the truth in 39 to 95 of 100 cases, these in
+89 to 97.
 
-Everything else gets the percentile bootstrap over tasks where it can be trusted: from `FEW` tasks on, unless all tasks
-agree. With partial scores of which nine in ten are 0, its intervals held the truth in 40 of 100 simulated cases with 5
-tasks, in 81 with 25 and in 91 with 50. Otherwise a mean in [0, 1] gets Wilson's interval with an effective number that
-may be more than that of episodes, as values between 0 and 1 vary less than rates, corrected for how little few tasks
-tell of their variance (it held the truth in 96 of 100 cases with 5 tasks, 92 with 25); a mean of counts gets Student's.
+Other means get the percentile bootstrap over tasks where it is reliable: from `FEW` tasks on, unless all tasks agree.
+With partial scores, nine in ten of them 0, its intervals covered the truth in 40 of 100 simulated cases with 5 tasks,
+in 81 with 25 and in 91 with 50. Otherwise a mean in [0, 1] gets Wilson's interval. Its effective number may exceed that
+of episodes, since values between 0 and 1 vary less than rates, and it is corrected for the uncertain variance of few
+tasks (coverage: 96 of 100 cases with 5 tasks, 92 with 25). A mean of counts gets Student's interval.
 
-What tasks gained from one run to another gets the adjusted Wald interval of Bonett and Price: see `paired_interval`.
+Differences between two runs get the adjusted Wald interval of Bonett and Price; see `paired_interval`.
 
 Source: Wilson, JASA 22 (1927) 209-212; effective sample size: Korn and Graubard, Survey Methodology 24 (1998) 193-201,
 and the comparison by Franco, Little, Louis and Slud, J. Survey Stat. Methodol. 7 (2019) 334-364; percentile bootstrap:
@@ -32,11 +33,11 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 Z95 = 1.959963984540054
-"""Standard deviations on either side that hold 95 % of a normal distribution."""
+"""Half the width of the central 95 % of a normal distribution, in standard deviations."""
 FEW = 50
-"""Of fewer tasks than this a bootstrap would say too narrow an interval."""
+"""The minimum number of tasks for a bootstrap; with fewer tasks its intervals are too narrow."""
 _CHUNK = 1 << 17
-"""Draws held at a time; what fits the processor's cache is three times as fast."""
+"""Draws in memory at once; they fit the processor's cache, which is three times as fast."""
 _K = TypeVar("_K", bound=Hashable)
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,9 +52,9 @@ class Estimate:
 
 
 def interval(task_means: Sequence[float], episodes: int) -> Estimate:
-    """The mean of `task_means` (each in [0, 1], at least one) as a rate; see the module's docstring.
+    """Estimate a rate from `task_means` (each in [0, 1], at least one); see the module's docstring.
 
-    `episodes` is how many episodes they came from in all.
+    `episodes` is the total number of episodes.
     """
     tasks = len(task_means)
     mean = min(max(fmean(task_means), 0.0), 1.0)
@@ -62,9 +63,9 @@ def interval(task_means: Sequence[float], episodes: int) -> Estimate:
 
 
 def share(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
-    """The share `sum(parts) / sum(wholes)`, of which each task gives a part, with the interval of a rate.
+    """Estimate the ratio `sum(parts) / sum(wholes)` over tasks, with the interval of a rate.
 
-    The wholes (the turns of a task, for instance) differ from task to task; the variance is the linearised one of a
+    The wholes (the turns of a task, for instance) may differ between tasks; the variance is the linearised one of a
     ratio.
 
     Source: Cochran, Sampling Techniques (1977), section 6.4.
@@ -81,16 +82,16 @@ def wilson(share: float, count: float) -> Estimate:
     square = Z95**2
     centre = (share + square / (2 * count)) / (1 + square / count)
     half = Z95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    # Rounding must not leave the bound of a share of 0 or 1 beside it.
+    # Rounding must not move the bound of a share of 0 or 1 away from it.
     low, high = (0.0 if share == 0 else centre - half), (1.0 if share == 1 else centre + half)
     return Estimate(share, max(low, 0.0), min(high, 1.0))
 
 
-class Column(NamedTuple):
-    """A value for each of some tasks, of which the mean is wanted.
+class TaskValues(NamedTuple):
+    """One value per task, whose mean is estimated.
 
-    `episodes`: how many they came from. `kind`: "rate" for means of 0s and 1s, "bounded" for other means in [0, 1],
-    "count" for what is 0 or more.
+    `episodes` is the total number of episodes. `kind` is "rate" for means of 0s and 1s, "bounded" for other means in
+    [0, 1], "count" for numbers of 0 or more.
     """
 
     values: Sequence[float]
@@ -98,15 +99,15 @@ class Column(NamedTuple):
     kind: Literal["rate", "bounded", "count"]
 
 
-def estimates(columns: Mapping[_K, Column]) -> dict[_K, Estimate | None]:
-    """The mean of each column and its interval; see the module's docstring.
+def estimates(columns: Mapping[_K, TaskValues]) -> dict[_K, Estimate | None]:
+    """Estimate the mean of each column; see the module's docstring.
 
-    None where there is no value, and for the mean of fewer than three counts.
+    The estimate is None without a value, and for fewer than three counts.
     """
     found: dict[_K, Estimate] = {}
     many = [name for name, column in columns.items() if column.kind != "rate" and len(column.values) >= FEW]
     for length in {len(columns[name].values) for name in many}:
-        # How often a task is drawn depends on nothing but how many there are: all columns of a length see one draw.
+        # The draws depend only on the number of tasks, so all columns of a length share them.
         names = [name for name in many if len(columns[name].values) == length]
         for name, bounds in zip(names, bootstrap([columns[name].values for name in names]), strict=True):
             if bounds is not None:
@@ -115,15 +116,14 @@ def estimates(columns: Mapping[_K, Column]) -> dict[_K, Estimate | None]:
 
 
 def paired_interval(gains: Sequence[float], *, bounded: bool) -> tuple[float, float]:
-    """The 95 % interval of the mean of what tasks gained (at least one); the mean itself lies in it.
+    """The 95 % interval of the mean gain of tasks (at least one); the mean lies in it.
 
-    Two tasks are added, of which one gained and one lost as much as any task did; of the mean of all these the normal
-    interval is taken. If the gains are -1, 0 and 1 that is the adjusted Wald interval for paired proportions. If no
-    task gained or lost anything, `bounded` (no gain can exceed 1) makes that much 1; otherwise nothing tells how far
-    other tasks would differ, and the interval is a point.
+    Two pseudo-tasks are added, with the largest absolute gain and its negative; the result is the normal interval of
+    the mean of all. For gains of -1, 0 and 1 it is the adjusted Wald interval for paired proportions. If all gains are
+    0, the pseudo-gains are 1 and -1 with `bounded` (no gain can exceed 1); otherwise the interval is a point.
 
-    In simulations with 3 to 300 tasks that flip, or gain in four episodes each, it held the truth in 94 to 100 of 100
-    cases, and in 89 to 99 where few tasks gain a part (with 10 tasks Student's interval: in 33 to 95).
+    In simulations with 3 to 300 tasks that flip, or gain in four episodes each, it covered the truth in 94 to 100 of
+    100 cases, and in 89 to 99 if few tasks have partial gains (Student's interval with 10 tasks: 33 to 95).
 
     Source: Bonett and Price, J. Educational and Behavioral Statistics 37 (2012) 479-488.
     """
@@ -139,9 +139,9 @@ def paired_interval(gains: Sequence[float], *, bounded: bool) -> tuple[float, fl
 def bootstrap(
     columns: Sequence[Sequence[float]], *, resamples: int = 2_000, seed: int = 0
 ) -> list[tuple[float, float] | None]:
-    """The percentile bootstrap's 95 % interval of the mean of each column; None where all values agree.
+    """The 95 % percentile bootstrap interval of the mean of each column; None if all values agree.
 
-    All columns are over the same tasks, and see the same resamples of them.
+    All columns cover the same tasks and share the resamples.
     """
     values = np.array(columns, dtype=np.float64).T
     means = np.concatenate([counts @ values for counts in _resamples(len(values), resamples, seed)]) / len(values)
@@ -151,7 +151,7 @@ def bootstrap(
 
 
 def _resamples(tasks: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each task is in each resample, some resamples at a time: arrays of shape (resamples, tasks)."""
+    """Yield the number of times each task is in each resample, in chunks of shape (resamples, tasks)."""
     rng = np.random.Generator(np.random.PCG64(seed))
     at_once = max(1, _CHUNK // tasks)
     for begin in range(0, resamples, at_once):
@@ -161,8 +161,8 @@ def _resamples(tasks: int, resamples: int, seed: int) -> Iterator[Floats]:
         yield np.bincount(draws.ravel(), minlength=count * tasks).reshape(count, tasks).astype(np.float64)
 
 
-def _plain(column: Column) -> Estimate | None:
-    """The estimate of few values, or of equal ones."""
+def _plain(column: TaskValues) -> Estimate | None:
+    """The estimate without bootstrap: rates, few values, or equal ones."""
     count = len(column.values)
     if column.kind == "rate" and count:
         return interval(column.values, column.episodes)
@@ -175,7 +175,7 @@ def _plain(column: Column) -> Estimate | None:
 
 
 def _bounded(values: Sequence[float]) -> Estimate:
-    """The mean of values in [0, 1] that are no rates, by the effective number, corrected as Korn and Graubard do."""
+    """Estimate the mean of values in [0, 1], with Korn and Graubard's correction of the effective number."""
     tasks, mean = len(values), min(max(fmean(values), 0.0), 1.0)
     variance = pvariance(values) / (tasks - 1) if tasks > 1 else 0.0
     if not variance:

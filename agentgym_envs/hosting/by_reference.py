@@ -1,4 +1,4 @@
-"""`PicklesByReference`: what goes to another process by its name, since a pickle of it would be none."""
+"""`PicklesByReference`: a base class for objects that are pickled by name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class PicklesByReference:
-    """Its pickle is its name: in the same process it comes back as itself, in another as a new one."""
+    """Pickles by reference: unpickling returns the same object in this process and a new one in any other."""
 
     def __init__(self, **arguments: Any) -> None:
-        """`arguments` are those of the class, for another process."""
+        """`arguments` are the constructor arguments of the class, used to make a new object in another process."""
         self._arguments = arguments
         self._register(secrets.token_hex(8))
 
@@ -20,14 +20,14 @@ class PicklesByReference:
 
     def _register(self, name: str) -> None:
         self._name = name
-        _named[name] = self
+        _by_name[name] = self
 
 
-_named: weakref.WeakValueDictionary[str, PicklesByReference] = weakref.WeakValueDictionary()
+_by_name: weakref.WeakValueDictionary[str, PicklesByReference] = weakref.WeakValueDictionary()
 
 
 def _find(kind: type[PicklesByReference], name: str, arguments: dict[str, Any]) -> PicklesByReference:
-    found = _named.get(name)
+    found = _by_name.get(name)
     if found is None:
         found = kind(**arguments)
         found._register(name)

@@ -1,4 +1,7 @@
-"""What a twin needs of the place where its environment lives. Worker processes and servers are such places."""
+"""The interface to a process that hosts environments: requests, pending calls, connections and providers.
+
+Worker processes, servers and Ray actors implement it.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,26 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from agentgym_envs.errors import UsageError
 
 _log = logging.getLogger(__name__)
 Done = Callable[[Any], None]
-"""Takes the reply of a call, or the exception it ended in. Called once, on any thread, and must not block."""
+"""Receives the reply of a call or the exception that it raised. Called once, on any thread; it must not block."""
+
+
+class Request(NamedTuple):
+    """A reset or a step of an environment."""
+
+    method: Literal["reset", "step"]
+    action: str = ""
+    seed: int | None = None
+    options: dict[str, Any] | None = None
 
 
 class PendingCall(NamedTuple):
-    """A call whose reply is taken by `done` later."""
+    """A call of a remote method; `done` receives its reply later."""
 
     session: str
     method: str
@@ -26,48 +38,50 @@ class PendingCall(NamedTuple):
 
 
 class Connection(ABC):
-    """A place that hosts environments, each under the name of a session.
+    """A connection to a process that hosts environments, each in a session with a name.
 
-    A call raises what the environment raised, by its own class, and `SessionLost` where the session is not there any
-    more: the place died, was restarted, or dropped a session that was idle for too long.
+    A call raises the exception of the environment with its own class. It raises `SessionLost` if the session is gone,
+    because the process died or was restarted, or because the session expired.
     """
 
     def call(self, session: str, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out a method of `agentgym_envs.hosting.session_host` and wait for its reply (JSON)."""
-        return self.ask(session, method, arguments)
+        """Call a method of `hosting.methods` and wait for its reply (JSON)."""
+        return self.submit_and_wait(session, method, arguments)
 
-    def ask(self, session: str, method: str, arguments: Mapping[str, Any], seconds: float | None = None) -> Any:
-        """Post one call and wait for its reply. Raises what it ended in, and queue.Empty after `seconds`."""
-        answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.post([PendingCall(session, method, arguments, answer.put)])
-        reply = answer.get(timeout=seconds)
+    def submit_and_wait(
+        self, session: str, method: str, arguments: Mapping[str, Any], seconds: float | None = None
+    ) -> Any:
+        """Submit one call and wait for its reply. Raises what the call raises, and queue.Empty after `seconds`."""
+        replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.submit([PendingCall(session, method, arguments, replies.put)])
+        reply = replies.get(timeout=seconds)
         if isinstance(reply, BaseException):
             raise reply
         return reply
 
     @abstractmethod
-    def post(self, calls: Sequence[PendingCall]) -> None:
-        """Carry out calls of different sessions together; returns at once."""
+    def submit(self, calls: Sequence[PendingCall]) -> None:
+        """Start calls of different sessions together, and return at once."""
 
     @abstractmethod
     def close_session(self, session: str) -> None:
-        """Free a session. Never raises: a place that is gone has freed it already."""
+        """Close a session. Never raises: a process that is gone has no session left to close."""
 
     def abandon(self, session: str) -> None:
-        """Free a session of which a call hangs, by force if need be."""
+        """Close a session with a call that hangs, by force if necessary."""
         self.close_session(session)
 
 
 def deliver(done: Done, reply: Any) -> None:
-    """Give a reply. One that cannot be taken, as where an event loop is closed by now, must not cost others theirs."""
+    """Pass a reply on and log an exception, so that one failing receiver does not cost others their replies."""
     try:
         done(reply)
     except Exception:
-        _log.exception("a reply could not be handed over")
+        _log.exception("a reply could not be delivered")
 
 
 def check_seconds(name: str, value: Any, *, or_zero: bool = False) -> None:
-    """Refuse what is no time to wait, or is longer than a thread can. Raises UsageError."""
+    """Raise UsageError unless `value` is a number of seconds that a thread can wait."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= threading.TIMEOUT_MAX or not (value or or_zero):
         least = "of at least 0" if or_zero else "above 0"
@@ -75,7 +89,7 @@ def check_seconds(name: str, value: Any, *, or_zero: bool = False) -> None:
 
 
 class RemoteSession(NamedTuple):
-    """A new session: where it is, its name there, and what `describe_env` says of the environment."""
+    """An open session: its connection, its name there, and the description of its environment."""
 
     connection: Connection
     session: str
@@ -83,7 +97,7 @@ class RemoteSession(NamedTuple):
 
 
 class EnvProvider(Protocol):
-    """Finds a place for a new environment."""
+    """Opens sessions: a pool of worker processes, of servers, or of Ray actors."""
 
     def open(self, env_id: str, options: Mapping[str, Any]) -> RemoteSession:
-        """Make an environment. Raises what making it here would raise, and EnvError if no place can be reached."""
+        """Make an environment. Raises what making it locally raises, and EnvError if no process can be reached."""

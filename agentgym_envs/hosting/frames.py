@@ -1,4 +1,4 @@
-"""Frames in the pipes between a process and its workers: four bytes of length, then a pickle."""
+"""The frames in the pipes between a process and its workers: four bytes of length, then a pickle."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import struct
 from collections.abc import Mapping
 from typing import IO, Any
 
-Call = tuple[int, str, str, Mapping[str, Any]]
-"""Number, session, method, arguments."""
-Reply = tuple[int, Any, dict[str, str] | None]
-"""Number, value, error."""
+NumberedCall = tuple[int, str, str, Mapping[str, Any]]
+"""Call number, session, method, arguments."""
+NumberedReply = tuple[int, Any, dict[str, str] | None]
+"""Call number, value, error."""
 GRACE_SECONDS = 5.0
-"""How long a worker may take to end by itself."""
+"""The time that a worker has to end by itself."""
 _LENGTH = struct.Struct("<I")
 
 
 def send(pipe: IO[bytes], value: Any) -> None:
-    """Write a value and flush."""
+    """Write a value and flush the pipe."""
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     pipe.write(_LENGTH.pack(len(data)) + data)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """The next value, or None if the other side is gone."""
+    """Read the next value; None if the other side is gone."""
     try:
         head = pipe.read(_LENGTH.size)
         if len(head) < _LENGTH.size:

@@ -1,4 +1,4 @@
-"""Pictures on their way: what `render` returns, as JSON and back."""
+"""Rendered pictures as JSON and as PNG files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from agentgym_envs.errors import EnvError
 
 MAX_BYTES = 2**26
-"""The most that a picture may hold: more than a screen of 4096 by 4096 pixels does."""
-_LEVEL = 1  # the worlds' pictures are flat, so that a stronger one takes long and gains little
+"""The most bytes of a picture: more than a screen of 4096 by 4096 pixels has."""
+_LEVEL = 1  # the pictures have large areas of one color, so a higher level is slow and saves little
 
 
 def picture_to_json(picture: Any) -> Any:
-    """An array (height, width, 3) of bytes as `{"shape", "zlib"}`; anything else is JSON already, such as a text.
+    """Convert an array (height, width, 3) of bytes to `{"shape", "zlib"}`; other values, such as texts, are unchanged.
 
-    Raises EnvError for any other array, and for one of more than `MAX_BYTES`.
+    Raises EnvError for an array of another form or of more than `MAX_BYTES`.
     """
     if not isinstance(picture, np.ndarray):
         return picture
@@ -32,12 +32,12 @@ def picture_to_json(picture: Any) -> Any:
 
 
 def picture_from_json(data: Any) -> Any:
-    """The way back. Raises EnvError if it is an object, but no picture."""
+    """Convert the result of `picture_to_json` back. Raises EnvError for an object that is not a picture."""
     if not isinstance(data, dict):
         return data
     shape, packed = data.get("shape"), data.get("zlib")
     if not _is_shape(shape) or not isinstance(packed, str):
-        raise EnvError(f"this is no picture, which is {_FORM}: {data!r:.200}")
+        raise EnvError(f"this is not a picture, which is {_FORM}: {data!r:.200}")
     pixels = _unpack(packed, math.prod(shape))
     return np.frombuffer(pixels, np.uint8).reshape(shape)
 
@@ -52,19 +52,19 @@ def _is_shape(shape: Any) -> TypeGuard[list[int]]:
 
 
 def _unpack(packed: str, size: int) -> bytearray:
-    """Exactly `size` bytes, which can be written to. No more are unpacked, whatever was packed."""
+    """Unpack exactly `size` bytes into a writable buffer; never more, whatever the data claims."""
     unpacker = zlib.decompressobj()
     try:
         pixels = bytearray(unpacker.decompress(base64.b64decode(packed, validate=True), size + 1))
     except (zlib.error, binascii.Error, ValueError) as error:
-        raise EnvError(f"this is no picture: {error}") from None
+        raise EnvError(f"this is not a picture: {error}") from None
     if len(pixels) != size or not unpacker.eof:
-        raise EnvError(f"this is no picture: it should hold {size} bytes")
+        raise EnvError(f"this is not a picture: it should hold {size} bytes")
     return pixels
 
 
 def to_png(picture: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
-    """An array (height, width, 3) of bytes as a PNG file. Source: the PNG specification, third edition, W3C 2025."""
+    """Encode an array (height, width, 3) of bytes as PNG. Source: the PNG specification, third edition, W3C 2025."""
     height, width, _ = picture.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), picture.reshape(height, width * 3)], axis=1)  # no filter
     chunks = (

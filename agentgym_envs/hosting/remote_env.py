@@ -1,4 +1,4 @@
-"""`RemoteEnv`: an environment whose world is in another process or on another machine, as if it were here."""
+"""`RemoteEnv`: an environment in another process or on another machine, behind the interface of a local one."""
 
 from __future__ import annotations
 
@@ -6,193 +6,166 @@ import asyncio
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, lost_task
-from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UnknownTask, UsageError
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, placeholder_task
+from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
-from agentgym_envs.hosting.connection import Connection, EnvProvider, PendingCall, RemoteSession
+from agentgym_envs.hosting.connection import Connection, EnvProvider, PendingCall, RemoteSession, Request
+from agentgym_envs.hosting.json_forms import rng_to_json, set_rng
 from agentgym_envs.hosting.pictures import picture_from_json
-from agentgym_envs.hosting.session_host import rng_to_json, set_rng
+from agentgym_envs.hosting.remote_tasks import RemoteTasks
+from agentgym_envs.hosting.session_manager import SessionManager, call_abandoned
 from agentgym_envs.registration import env_class
-from agentgym_envs.task import Split, Task, TaskSet
+from agentgym_envs.task import Task
 
 ResetResult = tuple[str, dict[str, Any]]
 StepResult = tuple[str, float, bool, bool, dict[str, Any]]
 
 
-class Request(NamedTuple):
-    """A reset or a step that is asked of an environment."""
-
-    method: Literal["reset", "step"]
-    action: str = ""
-    seed: int | None = None
-    options: dict[str, Any] | None = None
-
-
 class RemoteEnv(TextEnv):
-    """Stands for an environment elsewhere: same observations, rewards, infos and exceptions.
+    """A remote environment: same observations, rewards, infos and exceptions as a local one.
 
-    A failure of the way there or of the place ends the running episode as `env_error`; the next reset finds another
-    place. Seeds are drawn here, so that the sequence of episodes is that of a local environment.
+    A lost connection or a failure of the remote process ends the running episode as `env_error`. The next reset opens
+    another session. Seeds are drawn locally, so the sequence of episodes equals that of a local environment.
     """
 
     blocking = True
     native_async = True
 
     def __init__(self, env_id: str, provider: EnvProvider, options: Mapping[str, Any]) -> None:
-        """`options` are those of the environment; raises what making it here would raise, and EnvError."""
-        self._env_id, self._opener, self._options = env_id, provider, dict(options)
-        self._opened: RemoteSession | None = None
-        self._age, self._closed = 0, False
-        self._open()
-        what = self._place.description
-        self.rules, self.grammars = what["rules"], _grammars_of(env_id)
-        self.metadata = TextEnv.metadata | {"render_modes": what["render_modes"]}
-        self.tasks = TwinTasks(self._ask_anew, what["tasks"])
+        """Make an environment through `provider`.
+
+        Args:
+            env_id: the id of the environment.
+            provider: opens its sessions.
+            options: arguments of the environment's constructor.
+
+        Raises:
+            EnvError: no process could be reached. Errors of the constructor are raised as by a local environment.
+        """
+        self._env_id = env_id
+        self._sessions = SessionManager(env_id, provider, options)
+        description = self._sessions.open().description
+        self.rules, self.grammars = description["rules"], _grammars_of(env_id)
+        self.metadata = TextEnv.metadata | {"render_modes": description["render_modes"]}
+        self.tasks = RemoteTasks(self._sessions.call_or_reopen, description["tasks"])
         super().__init__(
-            grammar=self._options.get("grammar", "bare"),
-            split=what["split"],
-            groups=what["groups"],
-            instructions=what["instructions"],
-            render_mode=self._options.get("render_mode"),
+            grammar=options.get("grammar", "bare"),
+            split=description["split"],
+            groups=description["groups"],
+            instructions=description["instructions"],
+            render_mode=options.get("render_mode"),
         )
-        # What a record of an episode says of its environment. `gym.make` puts its own in this place.
+        # Episode records take the environment's id and arguments from here. `gym.make` overwrites it.
         self.spec = EnvSpec(env_id.rpartition(":")[2], kwargs=dict(options))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> ResetResult:
-        """Begin an episode there; see `TextEnv.reset`."""
+        """Start an episode; see `TextEnv.reset`."""
         arguments = self._reset_arguments(seed, options)
         try:
-            return self._begun(arguments, self._ask_anew("reset", arguments))
+            return self._reset_result(arguments, self._sessions.call_or_reopen("reset", arguments))
         except EnvError as error:
-            return self._lost_reset(arguments, error)
+            return self._failed_remote_reset(arguments, error)
 
     def step(self, action: str) -> StepResult:
-        """Take an action there; see `TextEnv.step`."""
+        """Take an action; see `TextEnv.step`."""
         self._take(action)
         try:
-            return self._stepped(self._ask("step", {"action": self._actions[-1]}))
+            return self._step_result(self._sessions.call("step", {"action": self._actions[-1]}))
         except EnvError as error:
             return self._failed_step(error)
 
     async def areset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> ResetResult:
-        """`reset` without blocking the event loop."""
-        result: ResetResult = await self._await(Request("reset", seed=seed, options=options))
+        """Do as `reset`, without blocking the event loop."""
+        result: ResetResult = await self._await_result(Request("reset", seed=seed, options=options))
         return result
 
     async def astep(self, action: str) -> StepResult:
-        """`step` without blocking the event loop."""
-        result: StepResult = await self._await(Request("step", action))
+        """Do as `step`, without blocking the event loop."""
+        result: StepResult = await self._await_result(Request("step", action))
         return result
 
-    def posted(self, ask: Request, done: Callable[[Any], None]) -> tuple[Connection, PendingCall] | None:
-        """The call that `ask` comes to, and where to post it, together with those of other twins.
+    def pending_call(self, request: Request, done: Callable[[Any], None]) -> tuple[Connection, PendingCall] | None:
+        """The call that carries out a request, and the connection to submit it to, together with other calls.
 
-        `done` takes what `reset` or `step` would return or raise; None if it will hear so without a call being posted.
-        Raises what the caller got wrong.
+        Args:
+            request: a reset or a step.
+            done: receives what `reset` or `step` returns or raises.
+
+        Returns:
+            None if no call needs to be submitted; `done` receives the result all the same.
+
+        Raises:
+            UsageError: the request is invalid.
+            EpisodeOver: there is no running episode to step in.
         """
-        if ask.method == "reset":
-            return self._posted_reset(self._reset_arguments(ask.seed, ask.options), done)
-        self._take(ask.action)
-        place = self._opened
-        if place is None:
+        if request.method == "reset":
+            return self._pending_reset(self._reset_arguments(request.seed, request.options), done)
+        self._take(request.action)
+        session = self._sessions.current
+        if session is None:
             done(self._failed_step(SessionLost("the session was lost")))
             return None
         arguments = {"action": self._actions[-1]}
-        call = PendingCall(place.session, "step", arguments, lambda reply: done(self._settle(place, reply)))
-        return place.connection, call
+        call = PendingCall(session.session, "step", arguments, lambda reply: done(self._settle_step(session, reply)))
+        return session.connection, call
 
     def abandon(self) -> None:
-        """Give up a call that hangs: the session is freed by force, and the next reset opens another."""
-        self._age += 1
-        opened, self._opened = self._opened, None
-        if opened:
-            opened.connection.abandon(opened.session)
+        """Give up a call that hangs: close its session by force. The next reset opens another."""
+        self._sessions.abandon()
 
     def oracle(self) -> Iterator[str]:
-        """See `TextEnv.oracle`."""
+        """The commands that solve the current state; see `TextEnv.oracle`."""
         if self._stop is not None:
             raise NoOracle("no episode runs, so there is nothing to solve; call reset() first")
-        return iter(self._ask("oracle", {}))
+        return iter(self._sessions.call("oracle", {}))
 
     def random_command(self, rng: random.Random) -> str:
-        """See `TextEnv.random_command`; the state of `rng` goes there and comes back."""
-        reply = self._ask("random_command", {"rng": rng_to_json(rng)})
+        """A random command; see `TextEnv.random_command`. The state of `rng` is sent and set to the one returned."""
+        reply = self._sessions.call("random_command", {"rng": rng_to_json(rng)})
         set_rng(rng, reply["rng"])
         return str(reply["command"])
 
     def restore(self, snapshot: Snapshot) -> str:
-        """See `TextEnv.restore`; the actions are played again there, in one call."""
+        """Return to a snapshot; see `TextEnv.restore`. The remote process replays the actions in one call."""
         self._seed_episode(snapshot.seed)  # a restore is a reset
         return self._replay(snapshot)
 
     def _replay(self, snapshot: Snapshot) -> str:
         arguments = {"task_id": snapshot.task_id, "seed": snapshot.seed, "actions": list(snapshot.actions)}
-        reply = self._ask_anew("restore", arguments)
+        reply = self._sessions.call_or_reopen("restore", arguments)
         self._start(self.tasks.get(snapshot.task_id), snapshot.seed)
         self._actions = list(snapshot.actions)
-        self._note(reply["observation"], reply)
+        self._update(reply["observation"], reply)
         return self._observation
 
     def render(self) -> Any:
-        """See `TextEnv.render`."""
-        return None if self.render_mode is None else picture_from_json(self._ask_anew("render", {}))
+        """The state in the render mode; see `TextEnv.render`."""
+        if self.render_mode is None:
+            return None
+        return picture_from_json(self._sessions.call_or_reopen("render", {}))
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state["_opened"] = None
         state["tasks"] = None
-        state["_reopen"] = self.snapshot() if self.task is not None and self._stop is None else None
+        state["_snapshot"] = self.snapshot() if self.task is not None and self._stop is None else None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        snapshot = state.pop("_reopen")
+        snapshot = state.pop("_snapshot")
         self.__dict__.update(state)
         if self._closed:
             return
-        self._open()
-        self.tasks = TwinTasks(self._ask_anew, self._place.description["tasks"])
+        description = self._sessions.open().description
+        self.tasks = RemoteTasks(self._sessions.call_or_reopen, description["tasks"])
         if snapshot is not None:
             self._replay(snapshot)
-
-    @property
-    def _place(self) -> RemoteSession:
-        if self._opened is None:
-            raise SessionLost("the session was lost; call reset() to begin on another")
-        return self._opened
-
-    def _open(self) -> None:
-        age = self._age
-        opened = self._opener.open(self._env_id, self._options)
-        if self._closed or age != self._age:  # while it was under way; nobody would ever close the session
-            opened.connection.close_session(opened.session)
-            raise _given_up()
-        self._opened = opened
-
-    def _ask(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        place = self._place
-        try:
-            return place.connection.call(place.session, method, arguments)
-        except SessionLost:
-            if self._opened is place:
-                self._opened = None
-            raise
-
-    def _ask_anew(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Ask where a lost session may be replaced: nothing of the episode is needed."""
-        if self._opened is not None:
-            try:
-                return self._ask(method, arguments)
-            except SessionLost:
-                pass
-        self._open()
-        return self._ask(method, arguments)
 
     def _reset_arguments(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
         episode_seed = self._seed_episode(seed)
@@ -205,188 +178,112 @@ class RemoteEnv(TextEnv):
             raise UsageError(f"the options of reset must be JSON, got {chosen!r:.200}: {error}") from None
         return {"seed": int(episode_seed), "options": chosen}
 
-    def _begun(self, arguments: Mapping[str, Any], reply: Mapping[str, Any]) -> ResetResult:
-        self._start(self._known(reply["task"]), arguments["seed"])
-        self._note(reply["observation"], reply["info"])
+    def _reset_result(self, arguments: Mapping[str, Any], reply: Mapping[str, Any]) -> ResetResult:
+        task = Task(**reply["task"])
+        if isinstance(self.tasks, RemoteTasks):
+            self.tasks.remember(task)
+        self._start(task, arguments["seed"])
+        self._update(reply["observation"], reply["info"])
         return self._observation, reply["info"]
 
-    def _known(self, row: Mapping[str, Any]) -> Task:
-        task = Task(**row)
-        if isinstance(self.tasks, TwinTasks):
-            self.tasks.remember(task)
-        return task
-
-    def _stepped(self, reply: Mapping[str, Any]) -> StepResult:
+    def _step_result(self, reply: Mapping[str, Any]) -> StepResult:
         info = reply["info"]
-        self._note(reply["observation"], info)
+        self._update(reply["observation"], info)
         return self._observation, reply["reward"], reply["terminated"], reply["truncated"], info
 
-    def _note(self, observation: str, status: Mapping[str, Any]) -> None:
+    def _update(self, observation: str, status: Mapping[str, Any]) -> None:
         self._observation = observation
         self._turn, self._score, self._success = status["turn"], status["score"], status["success"]
         stop = status["stop_reason"]
         self._stop = None if stop is None else StopReason(stop)
 
-    def _lost_reset(self, arguments: Mapping[str, Any], error: EnvError) -> ResetResult:
-        """The episode that could not begin, of a task that nobody can look up now."""
-        self._start(lost_task(arguments["options"].get("task")), arguments["seed"])
+    def _failed_remote_reset(self, arguments: Mapping[str, Any], error: EnvError) -> ResetResult:
+        """The result of a reset that failed; its task cannot be looked up any more."""
+        self._start(placeholder_task(arguments["options"].get("task")), arguments["seed"])
         return self._failed_reset(error)
 
-    def _settle(self, place: RemoteSession, reply: Any) -> StepResult | Exception:
-        """What `step` returns or raises, from what the connection replied."""
-        if self._opened is not place:
-            return _given_up()
+    def _settle_step(self, session: RemoteSession, reply: Any) -> StepResult | Exception:
+        """Convert the reply of a connection to what `step` returns or raises."""
+        if self._sessions.current is not session:
+            return call_abandoned()
         if isinstance(reply, SessionLost):
-            self._opened = None
+            self._sessions.forget(session)
         if isinstance(reply, EnvError):
             return self._failed_step(reply)
-        return reply if isinstance(reply, Exception) else self._stepped(reply)
+        return reply if isinstance(reply, Exception) else self._step_result(reply)
 
-    def _posted_reset(
+    def _pending_reset(
         self, arguments: dict[str, Any], done: Callable[[Any], None]
     ) -> tuple[Connection, PendingCall] | None:
-        place = self._opened
-        if place is None:
-            self._reset_aside(arguments, done)
+        session = self._sessions.current
+        if session is None:
+            self._reset_in_thread(arguments, done)
             return None
 
         def settle(reply: Any) -> None:
-            if self._opened is not place:
-                done(_given_up())
+            if self._sessions.current is not session:
+                done(call_abandoned())
             elif isinstance(reply, SessionLost):
-                self._opened = None
-                self._reset_aside(arguments, done)
+                self._sessions.forget(session)
+                self._reset_in_thread(arguments, done)
             elif isinstance(reply, EnvError):
-                done(self._lost_reset(arguments, reply))
+                done(self._failed_remote_reset(arguments, reply))
             else:
-                done(reply if isinstance(reply, Exception) else self._begun(arguments, reply))
+                done(reply if isinstance(reply, Exception) else self._reset_result(arguments, reply))
 
-        return place.connection, PendingCall(place.session, "reset", arguments, settle)
+        return session.connection, PendingCall(session.session, "reset", arguments, settle)
 
-    def _reset_aside(self, arguments: Mapping[str, Any], done: Callable[[Any], None]) -> None:
-        """Reset in a thread, because opening a session takes long. One that was given up leaves the twin alone."""
-        age = self._age
+    def _reset_in_thread(self, arguments: Mapping[str, Any], done: Callable[[Any], None]) -> None:
+        """Open a session and reset in a thread, since opening is slow. An abandoned reset changes nothing here."""
+        generation = self._sessions.generation
 
         def target() -> None:
             try:
-                reply = self._ask_anew("reset", arguments)
-                done(self._begun(arguments, reply) if age == self._age else _given_up())
+                reply = self._sessions.call_or_reopen("reset", arguments)
+                obsolete = generation != self._sessions.generation
+                done(call_abandoned() if obsolete else self._reset_result(arguments, reply))
             except EnvError as error:
-                done(self._lost_reset(arguments, error) if age == self._age else error)
-            except Exception as error:  # else nobody would ever hear of it
+                obsolete = generation != self._sessions.generation
+                done(error if obsolete else self._failed_remote_reset(arguments, error))
+            except Exception as error:  # the caller waits for `done`
                 done(error)
 
         threading.Thread(target=target, daemon=True).start()
 
-    async def _await(self, ask: Request) -> Any:
+    async def _await_result(self, request: Request) -> Any:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
         def done(result: Any) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_set, future, result)
+                loop.call_soon_threadsafe(_set_result, future, result)
 
-        if posted := self.posted(ask, done):
-            connection, call = posted
-            connection.post([call])
+        if pending := self.pending_call(request, done):
+            connection, call = pending
+            connection.submit([call])
         result = await future
         if isinstance(result, Exception):
             raise result
         return result
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
-        raise AssertionError("a twin resets elsewhere")
+        raise AssertionError("a remote environment is reset by its host")
 
     def _act(self, command: str) -> Transition:
-        raise AssertionError("a twin acts elsewhere")
+        raise AssertionError("a remote environment is stepped by its host")
 
     def _close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened:
-            opened.connection.close_session(opened.session)
-
-
-class TwinTasks(TaskSet):
-    """The task set of an environment elsewhere; tasks that were seen once are kept."""
-
-    def __init__(self, ask: Callable[[str, Mapping[str, Any]], Any], what: Mapping[str, Any]) -> None:
-        """`ask` carries out a method there; `what` is the part `tasks` of `describe_env`."""
-        self._ask = ask
-        self.name, self.version = str(what["name"]), int(what["version"])
-        self._groups, self._digest = tuple(what["groups"]), str(what["digest"])
-        self._counts = what.get("counts")  # a server of an earlier version does not tell them
-        self._seen: dict[str, Task] = {}
-
-    def get(self, task_id: str) -> Task:
-        """The task of that id. Raises UnknownTask."""
-        if not isinstance(task_id, str):
-            raise UnknownTask(f"there is no task {task_id!r} in {self.name!r}; a task's name is a string")
-        known = self._seen.get(task_id)
-        return known or self.remember(Task(**self._ask("task", {"id": task_id})))
-
-    def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The task that a number stands for."""
-        return self.remember(Task(**self._ask("draw", {"key": key, "split": split, "groups": _listed(groups)})))
-
-    def sample(
-        self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
-    ) -> list[Task]:
-        """Distinct tasks, chosen by `seed`."""
-        arguments = {"count": count, "split": split, "groups": _listed(groups), "seed": seed}
-        return [self.remember(Task(**row)) for row in self._ask("sample", arguments)]
-
-    def remember(self, task: Task) -> Task:
-        """Keep a task; returns it. Only the newest thousands are kept, for some sets have no end."""
-        if len(self._seen) >= _KEPT_TASKS:
-            self._seen.pop(next(iter(self._seen)))
-        self._seen[task.id] = task
-        return task
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups."""
-        return self._groups
-
-    def counts(self) -> dict[str, dict[Split, int]] | None:
-        """See `TaskSet.counts`; None as well where the other end does not tell."""
-        return None if self._counts is None else {group: dict(splits) for group, splits in self._counts.items()}
-
-    def __len__(self) -> int:
-        if self._counts is None:
-            raise TypeError(f"nobody knows how many tasks {self.name!r} has; most likely there is no end of them")
-        return sum(sum(splits.values()) for splits in self._counts.values())
-
-    def __bool__(self) -> bool:
-        return True  # and not the length, which a set without end has not
-
-    def __iter__(self) -> Iterator[Task]:
-        return iter(self.sample())
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over everything that decides what the tasks are."""
-        return self._digest
-
-
-_KEPT_TASKS = 10_000
+        self._sessions.close()
 
 
 def _grammars_of(env_id: str) -> Mapping[str, Callable[[], ActionGrammar]]:
-    """How an environment words its grammars; the common ones if only the server knows it."""
+    """The grammars of an environment; the common ones if only the server knows the id."""
     try:
         return env_class(env_id).grammars
     except (gym.error.Error, ImportError, UsageError):
         return GRAMMARS
 
 
-def _given_up() -> SessionLost:
-    return SessionLost("this call was given up")
-
-
-def _set(future: asyncio.Future[Any], result: Any) -> None:
-    if not future.done():  # nobody waits for a call that was given up
+def _set_result(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():  # cancelled: its caller waits no longer
         future.set_result(result)
-
-
-def _listed(groups: Sequence[str] | None) -> list[str] | None:
-    return None if groups is None else list(groups)

@@ -1,8 +1,8 @@
-"""Worker processes that host environments, and the pool that keeps them alive.
+"""Worker processes that host environments, and the pool that starts and replaces them.
 
-A worker is a program of its own (`worker_main.py`): no fork, so it is safe beside threads and CUDA, and no import of
-the caller's `__main__`. Frames go through its stdin and stdout. The two sides are one program and one user, so a
-pickle is safe here; nothing of it ever crosses a network.
+A worker runs its own program (`worker_main.py`). It is not forked, so threads and CUDA in the caller are safe, and it
+does not import the caller's `__main__`. Frames go through its stdin and stdout. Both sides run the same code as the
+same user, so pickles are safe here; they never cross a network.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from typing import Any
 from agentgym_envs.errors import EnvError, SessionLost, UsageError
 from agentgym_envs.hosting.by_reference import PicklesByReference
 from agentgym_envs.hosting.connection import Connection, Done, PendingCall, RemoteSession, deliver
-from agentgym_envs.hosting.frames import GRACE_SECONDS, Call, receive, send
-from agentgym_envs.hosting.session_host import error_from_json
+from agentgym_envs.hosting.frames import GRACE_SECONDS, NumberedCall, receive, send
+from agentgym_envs.hosting.json_forms import error_from_json
 from agentgym_envs.registration import entry_point_of
 
 _log = logging.getLogger(__name__)
 
 
 class WorkerProcess(Connection):
-    """A process that hosts environments. It ends when this object is closed, or when this process dies."""
+    """A process that hosts environments. It ends when this object is closed or this process dies."""
 
     def __init__(self) -> None:
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         command = [sys.executable, "-m", "agentgym_envs.hosting.worker_main"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ)
         self._numbers = itertools.count()
-        self._waiting: dict[int, Done] = {}
+        self._pending: dict[int, Done] = {}
         self._lock = threading.Lock()
-        self._outbox: queue.SimpleQueue[list[Call] | None] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[list[NumberedCall] | None] = queue.SimpleQueue()
         self._dead = self._killed = False
         self.sessions: set[str] = set()
         self._closing: set[str] = set()
@@ -55,19 +55,19 @@ class WorkerProcess(Connection):
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """True if the process still takes calls."""
         return not (self._dead or self._killed)
 
     def open(self, session: str, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> Any:
-        """Make an environment in the process; returns its description. Raises what making it here would raise.
+        """Make an environment in the process and return its description. Raises what making it locally raises.
 
-        One that is not ready after `seconds` ends the process, as a step that hangs does, and is an EnvError.
+        If the environment is not ready after `seconds`, end the process and raise EnvError.
         """
         self.sessions.add(session)
         try:
             _check_pickles(options)
-            known_as = {"env_id": env_id, "options": options, "entry_point": _importable(env_id)}
-            return self.ask(session, "open", known_as, seconds)
+            arguments = {"env_id": env_id, "options": options, "entry_point": _importable(env_id)}
+            return self.submit_and_wait(session, "open", arguments, seconds)
         except queue.Empty:
             self.abandon(session)
             raise EnvError(f"{env_id} was not ready within {seconds:g} s") from None
@@ -75,14 +75,14 @@ class WorkerProcess(Connection):
             self.sessions.discard(session)
             raise
 
-    def post(self, calls: Sequence[PendingCall]) -> None:
-        """See `Connection.post`."""
-        frame: list[Call] = []
+    def submit(self, calls: Sequence[PendingCall]) -> None:
+        """Send the calls in one frame; see `Connection.submit`."""
+        frame: list[NumberedCall] = []
         with self._lock:
             lost = self._dead
             for session, method, arguments, done in () if lost else calls:
                 number = next(self._numbers)
-                self._waiting[number] = done
+                self._pending[number] = done
                 frame.append((number, session, method, arguments))
         if lost:
             for call in calls:
@@ -91,13 +91,13 @@ class WorkerProcess(Connection):
             self._outbox.put(frame)
 
     def close_session(self, session: str) -> None:
-        """See `Connection.close_session`."""
+        """Close a session; see `Connection.close_session`."""
         self._closing.add(session)
-        self.post([PendingCall(session, "close", {}, lambda _: self._forget(session))])
+        self.submit([PendingCall(session, "close", {}, lambda _: self._forget(session))])
 
     @property
     def load(self) -> int:
-        """How many sessions there are. One that is being closed counts twice: a call of it may hang."""
+        """The number of sessions. A session that is being closed counts twice, since one of its calls may hang."""
         return len(self.sessions) + len(self._closing)
 
     def _forget(self, session: str) -> None:
@@ -105,12 +105,12 @@ class WorkerProcess(Connection):
         self._closing.discard(session)
 
     def abandon(self, session: str) -> None:
-        """End the process: nothing else frees a call that hangs. Its other sessions are lost with it."""
+        """End the process, the only way to stop a call that hangs. Its other sessions are lost too."""
         self.sessions.discard(session)
         self.kill()
 
     def kill(self) -> None:
-        """End the process now; every call under way ends in SessionLost."""
+        """End the process now; every pending call raises SessionLost."""
         self._killed = True
         self._process.kill()
 
@@ -119,7 +119,7 @@ class WorkerProcess(Connection):
         self._outbox.put(None)
 
     def close(self) -> None:
-        """End the process in an orderly way; by force if it takes longer than five seconds."""
+        """End the process after it has closed its environments, or by force after five seconds."""
         self.begin_close()
         try:
             self._process.wait(GRACE_SECONDS)
@@ -134,7 +134,7 @@ class WorkerProcess(Connection):
             while (frame := self._outbox.get()) is not None:
                 send(pipe, frame)
         except (OSError, ValueError):
-            pass  # the reader notices that the process is gone
+            pass  # the reading thread notices that the process is gone
         except Exception:
             _log.exception("a call could not be sent to a worker process")
             self._process.kill()
@@ -148,11 +148,11 @@ class WorkerProcess(Connection):
             while (replies := receive(pipe)) is not None:
                 for number, value, error in replies:
                     with self._lock:
-                        done = self._waiting.pop(number)
+                        done = self._pending.pop(number)
                     deliver(done, value if error is None else error_from_json(error))
-                    del done, value  # or this thread would keep alive what it last worked for
+                    del done, value  # or this thread would keep the objects of the last call alive
         except Exception:
-            _log.exception("a reply of a worker process could not be taken")
+            _log.exception("a reply of a worker process could not be read")
             self._process.kill()
         self._end()
         pipe.close()
@@ -161,24 +161,24 @@ class WorkerProcess(Connection):
         self._process.wait()
         with self._lock:
             self._dead = True
-            waiting, self._waiting = self._waiting, {}
+            pending, self._pending = self._pending, {}
         self._outbox.put(None)
         code = self._process.returncode
         if code and self.sessions:
             _log.warning("a worker process ended (exit status %d) with %d environments", code, len(self.sessions))
-        for done in waiting.values():
+        for done in pending.values():
             deliver(done, SessionLost(f"the worker process ended (exit status {code})"))
 
     def _after_fork(self) -> None:
-        """In the child: the process is the parent's, and the threads that speak with it are not here."""
-        self._lock, self._dead, self._waiting = threading.Lock(), True, {}
+        """In a forked child: the process and the threads of its pipes belong to the parent."""
+        self._lock, self._dead, self._pending = threading.Lock(), True, {}
 
 
 class WorkerPool(PicklesByReference):
-    """Workers, each session on the one with the fewest; a worker that died is replaced at the next opening."""
+    """A pool of workers. A new session goes to the worker with the fewest; opening replaces dead workers."""
 
     def __init__(self, size: int) -> None:
-        """`size` is the most processes there are; they are started when they are needed."""
+        """`size` is the most processes; they are started when needed."""
         if size < 1:
             raise UsageError(f"a pool of worker processes needs at least 1, got {size}")
         self._size, self._names = size, itertools.count()
@@ -187,21 +187,21 @@ class WorkerPool(PicklesByReference):
         self._closed = False
         super().__init__(size=size)
         _pools.add(self)
-        self._end = weakref.finalize(self, _end_all, self._workers)  # also if it is forgotten, and at exit
+        self._end = weakref.finalize(self, _end_all, self._workers)  # also when garbage-collected, and at exit
 
     def open(self, env_id: str, options: Mapping[str, Any], seconds: float | None = None) -> RemoteSession:
-        """See `Opener.open`; after `seconds` without success, the worker that hangs is ended."""
+        """Make an environment; see `EnvProvider.open`. If it is not ready after `seconds`, end its worker."""
         session = f"s{next(self._names)}"
         worker = self._pick(session)
         try:
             return RemoteSession(worker, session, worker.open(session, env_id, options, seconds))
-        except SessionLost:  # its process may have ended for another's sake, before anyone could know
+        except SessionLost:  # another session may have ended the process meanwhile
             worker = self._pick(session)
             return RemoteSession(worker, session, worker.open(session, env_id, options, seconds))
 
     @property
     def workers(self) -> list[WorkerProcess]:
-        """Those that live."""
+        """The live workers."""
         return [worker for worker in self._workers if worker.alive]
 
     def close(self) -> None:
@@ -240,7 +240,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _importable(env_id: str) -> str | None:
-    """The entry point of an id, for another process. Raises UsageError if there is none that it could import."""
+    """The entry point of an id. Raises UsageError if another process cannot import it."""
     entry_point = entry_point_of(env_id)
     if entry_point is not None and entry_point.startswith("__main__:"):
         raise UsageError(f"{env_id} is a class of the main program, which worker processes lack: put it in a module")
@@ -248,7 +248,7 @@ def _importable(env_id: str) -> str | None:
 
 
 def _check_pickles(options: Mapping[str, Any]) -> None:
-    """Sending what cannot be pickled would cost the process, and with it every session there."""
+    """Raise UsageError for options without a pickle: sending them would break the pipe to the process."""
     try:
         pickle.dumps(options)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The protocol for people: one HTML page, made from the OpenAPI document, that needs nothing from elsewhere."""
+"""The protocol as one self-contained HTML page, derived from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agentgym_envs.http.openapi import openapi
 
 _SERVER, _PARAGRAPH = "$SERVER", "\n\n"
 _LONGEST_TEXT, _LINE = 160, 84
-_OPEN = ("/v1/sessions", "/v1/sessions/{session}/reset", "/v1/sessions/{session}/step")
-"""What is unfolded when the page is opened: what one needs to play an episode."""
+_OPEN = ("/v2/sessions", "/v2/sessions/{session}/reset", "/v2/sessions/{session}/step")
+"""The requests that are unfolded when the page opens: those of an episode."""
 _STYLE = """
 :root { color-scheme: light dark; --back: #fbfaf7; --card: #fff; --ink: #1d2126; --soft: #5f6872; --line: #e2dfd7;
   --code: #f3f1ea; --post: #0b6b53; --get: #2457a6; --delete: #a3342b; --mark: #b4541a; }
@@ -51,14 +51,14 @@ td { padding: .35rem .8rem .35rem 0; border-top: 1px solid var(--line); vertical
 tr:first-child td { border-top: 0; }
 td:first-child { white-space: nowrap; } td:last-child { width: 100%; }
 td.type { color: var(--soft); white-space: nowrap; }
-.need { color: var(--mark); font-size: .8em; }
+.required { color: var(--mark); font-size: .8em; }
 @media (max-width: 40rem) { summary .what { margin-left: 0; width: 100%; } td.type { white-space: normal; } }
 """
 
 
 @cache
 def docs_page() -> str:
-    """The page."""
+    """The HTML page."""
     document = openapi()
     info = document["info"]
     return f"""<!doctype html>
@@ -73,11 +73,11 @@ def docs_page() -> str:
 <main>
 <h1>{escape(info["title"])} <small>the protocol, version {escape(info["version"])}</small></h1>
 {"".join(f"<p>{_inline(paragraph)}</p>" for paragraph in info["description"].split(_PARAGRAPH))}
-<p>For programs: <a href="openapi.json">openapi.json</a>. Here is a Python client, which needs none of this:</p>
+<p>For programs: <a href="openapi.json">openapi.json</a>. The Python client needs none of this:</p>
 <pre>env = gym.make("AgentGym/TextCraft-v0", base_url="http://127.0.0.1:8000")</pre>
-<p>The examples below are commands of a shell, in which</p>
+<p>The examples below are shell commands with these variables:</p>
 <pre>SERVER=http://127.0.0.1:8000
-SESSION=...        # of the reply that made it</pre>
+SESSION=...        # the token in the reply to POST /v2/sessions</pre>
 <p>If the server asks for a token, add <code>-H "Authorization: Bearer $AGENTGYM_TOKEN"</code> to each.</p>
 {"".join(_sections(document))}
 <h2>Errors</h2>
@@ -89,7 +89,7 @@ SESSION=...        # of the reply that made it</pre>
 
 
 def _inline(text: str) -> str:
-    """Text with `code` in it, as HTML."""
+    """Text with `code` as HTML."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 
@@ -131,7 +131,7 @@ def _parts(document: Mapping[str, Any], path: str, method: str, operation: Mappi
 
 
 def curl(method: str, path: str, body: Any) -> str:
-    """The request as a command of a shell in which SERVER and SESSION are set."""
+    """The request as a shell command with the variables SERVER and SESSION."""
     url = _SERVER + path.replace("{session}", "$SESSION")
     words = ["curl", *([] if method == "get" else ["-X", method.upper()]), url]
     if body:
@@ -150,7 +150,7 @@ def _reply(document: Mapping[str, Any], status: str, response: Mapping[str, Any]
 
 
 def _shortened(value: Any) -> Any:
-    """The same with long texts cut: the page shows the form, the document has the whole."""
+    """The value with long texts truncated: the page shows the form, the document has the whole."""
     if isinstance(value, dict):
         return {name: _shortened(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -161,7 +161,7 @@ def _shortened(value: Any) -> Any:
 
 
 def _laid_out(value: Any, indent: str = "") -> str:
-    """JSON in lines, where what fits on a line stays on one."""
+    """JSON with a line for each value that fits on one."""
     text = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(indent) + len(text) <= _LINE:
         return text
@@ -177,10 +177,10 @@ def _laid_out(value: Any, indent: str = "") -> str:
 def _field_table(fields: Mapping[str, Any], required: list[str]) -> str:
     rows = []
     for name, field in fields.items():
-        need = ' <span class="need">needed</span>' if name in required else ""
-        about = _inline(field.get("description", ""))
+        mark = ' <span class="required">required</span>' if name in required else ""
+        meaning = _inline(field.get("description", ""))
         rows.append(
-            f'<tr><td><code>{name}</code>{need}</td><td class="type">{_type_of(field)}</td><td>{about}</td></tr>\n'
+            f'<tr><td><code>{name}</code>{mark}</td><td class="type">{_type_of(field)}</td><td>{meaning}</td></tr>\n'
         )
     return f"<table>\n{''.join(rows)}</table>\n"
 
@@ -202,7 +202,7 @@ def _resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[
 
 
 def _names(operation: Mapping[str, Any], status: str) -> list[str]:
-    """The types of errors behind a status of an operation."""
+    """The error types with this status in an operation."""
     content = operation["responses"][status].get("content", {}).get("application/json", {})
     return list(content.get("examples", {}))
 

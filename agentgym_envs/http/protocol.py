@@ -1,18 +1,20 @@
-"""The native protocol, version 1: bodies, limits, and what each error is over HTTP.
+"""The native protocol, version 2: request bodies, limits, and the HTTP status of each error.
 
 | request | body | reply |
 |---|---|---|
-| `POST /v1/sessions` | `CreateSession` | 201 `{"session", "description", "load"}` |
-| `POST /v1/sessions/{session}/{method}` | `Call` | the method's reply |
-| `POST /v1/sessions/{session}/fork` | | 201, as for a new session, in the same state |
-| `GET /v1/sessions/{session}` | | how the episode stands |
-| `DELETE /v1/sessions/{session}` | | 204, also if it is gone already |
-| `POST /v1/batch` | `Batch` | a result or error for each call, in order; or a line each, as they come |
+| `POST /v2/sessions` | `CreateSession` | 201 `{"session", "description", "load"}` |
+| `POST /v2/sessions/{session}/{method}` | `CallBody` | the method's reply |
+| `POST /v2/sessions/{session}/fork` | | 201, as for a new session, in the same state |
+| `GET /v2/sessions/{session}` | | the state of session and episode |
+| `DELETE /v2/sessions/{session}` | | 204, also for a session that is gone |
+| `POST /v2/batch` | `BatchBody` | a result or an error for each call, in order, or streamed as JSON lines |
 | `GET /envs`, `/health`, `/metrics`, `/openapi.json`, `/docs` | | |
 
+The methods and their arguments are the rows of `hosting.methods.METHODS`.
+
 A call that changes an episode may carry a sequence number, one more than that of the call before. The server
-remembers the last reply, so a call that is sent again is answered and not carried out twice; any other number is
-refused. An error is `{"error": {"type", "message"}}` with the status of its class.
+remembers the last reply, so it answers a repeated call without carrying it out again. It refuses any other number. An
+error is `{"error": {"type", "message"}}` with the status of its class.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -39,14 +41,12 @@ from agentgym_envs.errors import (
     UnknownTask,
     UsageError,
 )
+from agentgym_envs.hosting.methods import METHODS, Parameter
 from agentgym_envs.http.wire import MAX_BATCH, dump
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 _Seq = Annotated[int, msgspec.Meta(ge=1)]
-_Seed = Annotated[int, msgspec.Meta(ge=0)]
-MAX_TAKEN = 10_000
-"""How many tasks can be asked for at once: some sets have millions."""
 _MAX_DEPTH = 16
 
 
@@ -57,64 +57,74 @@ class CreateSession(msgspec.Struct, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
 
 
-class Call(msgspec.Struct, forbid_unknown_fields=True):
-    """Arguments of a method. Each method uses its own: reset `seed` and `options`, step `action`, and so on."""
+class CallBase(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The body of a call without the arguments of its method."""
 
     seq: _Seq | None = None
-    seed: _Seed | None = None
-    options: dict[str, Any] | None = None
-    action: str | None = None
-    task_id: _Name | None = None
-    actions: list[str] | None = None
-    rng: list[Any] | None = None
-    id: str | None = None
-    key: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    count: Annotated[int, msgspec.Meta(ge=0, le=MAX_TAKEN)] | None = None
-    split: str | None = None
-    groups: list[str] | None = None
 
 
-class BatchCall(Call, forbid_unknown_fields=True, kw_only=True):
-    """A reset or step of one session."""
+class BatchCallBase(CallBase, forbid_unknown_fields=True, kw_only=True):
+    """A call of one session in a batch, without the arguments of its method."""
 
     session: _Name
-    method: Literal["reset", "step"]
+    method: str
 
 
-class Batch(msgspec.Struct, forbid_unknown_fields=True):
-    """Calls of different sessions. With `stream`, slow results come as lines of JSON, each with its `index`."""
+def _argument_fields() -> list[tuple[str, Any, None]]:
+    """A field for each parameter of a method; methods share those of the same name."""
+    parameters: dict[str, Parameter] = {}
+    for method, row in METHODS.items():
+        for parameter in row.parameters:
+            known = parameters.setdefault(parameter.name, parameter)
+            if (known.type, known.argument) != (parameter.type, parameter.argument):
+                raise TypeError(f"the argument {parameter.name!r} of {method!r} has another meaning in another method")
+    return [(name, Annotated[each.type, _bounds(each)] | None, None) for name, each in parameters.items()]
+
+
+def _bounds(parameter: Parameter) -> msgspec.Meta:
+    _, least, most = parameter.argument
+    if parameter.type is int:
+        return msgspec.Meta(ge=least, le=most)
+    return msgspec.Meta(min_length=least, max_length=most)
+
+
+if TYPE_CHECKING:
+    CallBody = CallBase
+    BatchCall = BatchCallBase
+else:
+    CallBody = msgspec.defstruct(
+        "CallBody",
+        _argument_fields(),
+        bases=(CallBase,),
+        module=__name__,
+        namespace={"__doc__": "The arguments of a method. Each method uses its own: step `action`, and so on."},
+        forbid_unknown_fields=True,
+        kw_only=True,
+    )
+    BatchCall = msgspec.defstruct(
+        "BatchCall",
+        [
+            ("method", Literal[tuple(name for name, row in METHODS.items() if row.batched)]),
+            *_argument_fields(),
+        ],
+        bases=(BatchCallBase,),
+        module=__name__,
+        namespace={"__doc__": "A call of one session in a batch."},
+        forbid_unknown_fields=True,
+        kw_only=True,
+    )
+
+
+class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Calls of different sessions. With `stream`, slow results come as JSON lines, each with its `index`."""
 
     calls: Annotated[list[BatchCall], msgspec.Meta(max_length=MAX_BATCH)]
     stream: bool = False
 
 
-ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "reset": ("seed", "options"),
-    "step": ("action",),
-    "status": (),
-    "snapshot": (),
-    "restore": ("task_id", "seed", "actions"),
-    "oracle": (),
-    "random_command": ("rng",),
-    "render": (),
-    "task": ("id",),
-    "draw": ("key", "split", "groups"),
-    "sample": ("count", "split", "groups", "seed"),
-}
-"""What each method takes."""
-REQUIRED: dict[str, tuple[str, ...]] = {
-    "step": ("action",),
-    "restore": ("task_id", "seed", "actions"),
-    "random_command": ("rng",),
-    "task": ("id",),
-    "draw": ("key",),
-}
-"""What a method cannot do without."""
-
-
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a stranger may ask for. Sizes in bytes, times in seconds."""
+class ServerLimits:
+    """The bounds of requests from untrusted clients. Sizes are in bytes, times in seconds."""
 
     body_bytes: int = 4 * 2**20
     body_seconds: float = 30.0
@@ -126,11 +136,11 @@ class Limits:
 
 
 class BadRequest(UsageError):
-    """A body that cannot be read."""
+    """A body that is incomplete, late or not JSON."""
 
 
 class Malformed(UsageError):
-    """A body that is JSON, but not what its path asks for. Unlike other usage errors, no environment has seen it."""
+    """A body that is JSON of the wrong form. Unlike other usage errors, it did not reach an environment."""
 
 
 _STATUS: dict[type[AgentGymError], int] = {
@@ -157,10 +167,10 @@ def status_of(error: BaseException) -> int:
 
 
 def encode(value: Any) -> bytes:
-    """JSON. Raises EnvError if the value is none: an environment made it."""
+    """A value as JSON. Raises EnvError if it has no JSON form, since it came from an environment."""
     try:
         return _encoder.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):  # such as a lone surrogate, which `dump` can tell
+    except (TypeError, ValueError, OverflowError, RecursionError):  # such as a lone surrogate, which `dump` can encode
         pass
     try:
         return dump(value)
@@ -169,7 +179,7 @@ def encode(value: Any) -> bytes:
 
 
 def load(data: bytes) -> Any:
-    """JSON from bytes. Raises BadRequest."""
+    """Parse JSON. Raises BadRequest."""
     try:
         return json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -177,11 +187,11 @@ def load(data: bytes) -> Any:
 
 
 def read(data: bytes, form: type[_Body]) -> _Body:
-    """A body of a form; no body is an empty one. Raises BadRequest, or Malformed if the form is not met."""
+    """Parse a body of the given form; no bytes are an empty object. Raises BadRequest or Malformed."""
     try:
         body: _Body = _decoder(form).decode(data or b"{}")
         return body
-    except (ValueError, RecursionError):  # also for lone surrogates, which are let in: the environment answers them
+    except (ValueError, RecursionError):  # also for lone surrogates, which are accepted: the environment answers them
         pass
     try:
         return msgspec.convert(load(data or b"{}"), form)
@@ -189,21 +199,29 @@ def read(data: bytes, form: type[_Body]) -> _Body:
         raise Malformed(f"the body is not a {form.__name__}: {error}") from None
 
 
-def arguments_of(call: Call, method: str) -> dict[str, Any]:
-    """The arguments of a method that were given. Raises Malformed if it needs one more."""
-    given = {name: value for name in ARGUMENTS[method] if (value := getattr(call, name)) is not None}
-    for name in REQUIRED.get(method, ()):
-        if name not in given:
+def arguments_of(call: CallBase, method: str) -> dict[str, Any]:
+    """The arguments of a method that a body holds. Raises Malformed if a required one is missing."""
+    given: dict[str, Any] = {}
+    for name, nests, required in _argument_names(method):
+        value = getattr(call, name)
+        if value is not None:
+            given[name] = value
+            if nests:
+                check_depth(value)
+        elif required:
             raise Malformed(f"{method!r} needs {name!r}")
-    if call.options is not None:
-        check_depth(call.options)
-    if call.rng is not None:
-        check_depth(call.rng)
     return given
 
 
+@cache
+def _argument_names(method: str) -> tuple[tuple[str, bool, bool], ...]:
+    """For each argument of a method: its name, whether it can hold nested values, and whether it is required."""
+    parameters = METHODS[method].parameters
+    return tuple((each.name, get_args(each.type)[-1:] == (Any,), each.required) for each in parameters)
+
+
 def check_depth(value: Any) -> None:
-    """Refuse what is nested so deeply that working with it could fail. Raises Malformed."""
+    """Refuse a value nested so deeply that working with it could fail. Raises Malformed."""
     branches = [value]
     for _ in range(_MAX_DEPTH):
         branches = [leaf for branch in branches for leaf in _branches(branch)]
@@ -218,7 +236,7 @@ def _branches(value: Any) -> list[Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Running a server: in the foreground (`agentgym serve`), or beside other code in a thread."""
+"""Run a server in the foreground (`agentgym serve`) or in a background thread."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from agentgym_envs.errors import EnvError
 from agentgym_envs.http.app import create_app
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.protocol import ServerLimits
 
 KEEP_ALIVE_SECONDS = 75
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server on that address."""
+    """True if only this machine can reach a server on that address."""
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name; another than this may stand for any address
+    except ValueError:  # a name; others than this one may resolve to any address
         return host == "localhost"
 
 
 def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Server:
-    """A server that is not running yet. `app` is of `create_app`; `options` are uvicorn's."""
+    """Make a server without starting it. `app` is made by `create_app`; `options` are uvicorn's."""
     settings: dict[str, Any] = {
         "log_level": "warning",
-        "access_log": False,  # paths hold the tokens of sessions
+        "access_log": False,  # paths contain the tokens of sessions
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": 10,
         "http": _http_protocol(app.state.server.sessions.limits),
@@ -45,7 +45,7 @@ def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Serve
 
 
 def _not_cancelled(record: logging.LogRecord) -> bool:
-    """Requests that are cut off at the end are counted in one line; a traceback for each would tell nothing more."""
+    """Drop the traceback of a request that shutdown cancels; one line with their number is logged anyway."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
@@ -53,9 +53,9 @@ def _not_cancelled(record: logging.LogRecord) -> bool:
 def background_server(
     env_ids: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, **settings: Any
 ) -> Iterator[str]:
-    """Serve in a thread while the context is open; gives the server's address.
+    """Serve in a thread while the context is open; yields the server's address.
 
-    `port=0` takes a free one. `settings` are those of `create_app`. Raises EnvError if the port cannot be had.
+    `port=0` picks a free port. `settings` are those of `create_app`. Raises EnvError if the port is not available.
     """
     app = create_app(env_ids, **settings)
     try:
@@ -81,10 +81,10 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
             raise EnvError("the server ended before it was ready; its log says why")
 
 
-def _http_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Give up connections on which the head of a request does not come or end; uvicorn itself waits for ever."""
+def _http_protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
+    """A protocol class that closes connections whose request header is late or too long; uvicorn's waits for ever."""
 
-    class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         _timer: asyncio.TimerHandle | None = None
         _head_bytes = 0
 
@@ -101,7 +101,7 @@ def _http_protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._watch(0)
 
         def _watch(self, size: int) -> None:
-            """Run a timer while the head of a request is expected; a WebSocket has left `connections`."""
+            """Run a timer while a request header is expected; WebSockets are not in `connections`."""
             if self in self.connections and (self.cycle is None or self.cycle.response_complete):
                 self._head_bytes += size
                 if self._head_bytes > limits.header_bytes:
@@ -112,4 +112,4 @@ def _http_protocol(limits: Limits) -> type[asyncio.Protocol]:
                 self._timer.cancel()
                 self._timer, self._head_bytes = None, 0
 
-    return Impatient
+    return LimitedProtocol

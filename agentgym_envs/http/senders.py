@@ -1,4 +1,4 @@
-"""The threads with which a client sends what is posted, together what is there together."""
+"""The threads in which a client sends submitted calls, in batches."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _SENDERS, _WAITING_SENDERS = 4, 64
 
 
 class Sending(NamedTuple):
-    """A posted call, and what it is in a batch."""
+    """A submitted call, and its JSON form in a batch."""
 
     call: PendingCall
     body: dict[str, Any]
 
 
 class Sender(Protocol):
-    """Sends calls."""
+    """An object that sends calls."""
 
     def send(self, sendings: Sequence[Sending]) -> None:
-        """Send calls in one request and hand over what they came to. Never raises."""
+        """Send calls in one request and deliver their replies. Never raises."""
 
 
 class Senders:
-    """The threads of a connection that send what is posted. Those that wait for slow environments do not count."""
+    """The sending threads of a connection. Threads that wait for slow environments do not count towards the limit."""
 
     def __init__(self) -> None:
         self.outbox: queue.SimpleQueue[list[Sending] | None] = queue.SimpleQueue()
@@ -38,16 +38,16 @@ class Senders:
         self._all = self._idle = self._waiting = 0
 
     def end(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         self.outbox.put(None)
 
     def put(self, sender: Sender, sendings: list[Sending]) -> None:
-        """Have calls sent."""
+        """Queue calls for sending."""
         self.outbox.put(sendings)
-        self._staff(sender)
+        self._start_thread(sender)
 
-    def take(self) -> list[Sending] | None:
-        """What is there, together; None at the end."""
+    def next_batch(self) -> list[Sending] | None:
+        """Wait for queued calls and return them as one batch; None at the end."""
         with self._lock:
             self._idle += 1
         sendings = self.outbox.get()
@@ -66,18 +66,19 @@ class Senders:
 
     @contextlib.contextmanager
     def waiting(self, sender: Sender) -> Iterator[None]:
-        """Around the time in which the calling thread waits for environments, so that another may send."""
+        """A context in which the calling thread waits for environments, so that another thread may send."""
         with self._lock:
             self._waiting += 1
         if not self.outbox.empty():
-            self._staff(sender)
+            self._start_thread(sender)
         try:
             yield
         finally:
             with self._lock:
                 self._waiting -= 1
 
-    def _staff(self, sender: Sender) -> None:
+    def _start_thread(self, sender: Sender) -> None:
+        """Start a thread, unless one is idle or there are enough."""
         with self._lock:
             busy = self._all - self._idle
             if self._idle or busy - self._waiting >= _SENDERS or self._all >= _WAITING_SENDERS:
@@ -88,9 +89,9 @@ class Senders:
 
 
 def _send_forever(ref: weakref.ref[Sender], senders: Senders) -> None:
-    """Send what is posted until the sender is garbage."""
-    while (sendings := senders.take()) is not None:
+    """Send queued calls until the sender is garbage-collected."""
+    while (sendings := senders.next_batch()) is not None:
         if (sender := ref()) is not None:
             sender.send(sendings)
-        del sender, sendings  # or this thread would keep alive what it last worked for
+        del sender, sendings  # or this thread would keep the objects of the last batch alive
     senders.end()  # for the next thread

@@ -1,4 +1,4 @@
-"""Connections of a client to one server, each used by one request at a time."""
+"""The network connections of a client to one server, each used by one request at a time."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from collections.abc import Iterator
 import httpx
 
 _CONNECTIONS = 128
-_KEEP_ALIVE_SECONDS = 30.0  # less than the server's, so that no request meets a connection that is being closed
+_KEEP_ALIVE_SECONDS = 30.0  # less than the server's, so that no request uses a connection that the server is closing
 
 
 class Transports:
-    """One `httpx.HTTPTransport` a connection: a pool of httpx looks at all of them for every request.
+    """A pool with one `httpx.HTTPTransport` for each connection: httpx's own pool checks all connections every time.
 
-    The last that was used is used first, so that no more are open than are needed at a time.
+    The most recently used connection is used first, so that only as many are open as are needed.
     """
 
     def __init__(self, url: httpx.URL) -> None:
-        """`url` is the server's."""
-        self._context = httpx.create_ssl_context(verify=url.scheme == "https")  # reading certificates takes long
+        """`url` is the server's address."""
+        self._context = httpx.create_ssl_context(verify=url.scheme == "https")  # reading certificates is slow
         self._free: list[httpx.HTTPTransport] = []
         self._room = threading.Semaphore(_CONNECTIONS)
 
     @contextlib.contextmanager
     def send(self, request: httpx.Request, seconds: float) -> Iterator[httpx.Response]:
-        """The reply to a request, not read yet. Raises httpx.TransportError, also if no connection becomes free."""
+        """Send a request; yields the unread response. Raises httpx.TransportError, also if no connection is free."""
         if not self._room.acquire(timeout=seconds):
             raise httpx.PoolTimeout(f"all {_CONNECTIONS} connections were in use for {seconds:g} s")
         try:
             transport = self._free.pop() if self._free else self._make()
-        except IndexError:  # another thread was faster
+        except IndexError:  # another thread has taken it
             transport = self._make()
         try:
             response = transport.handle_request(request)

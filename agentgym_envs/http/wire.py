@@ -1,22 +1,22 @@
-"""What client and server of the native protocol must agree on. `protocol.py` describes the whole."""
+"""The constants that client and server of the native protocol share; see `protocol.py`."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-PREFIX = "/v1"
+PREFIX = "/v2"
 MAX_BATCH = 1024
 NDJSON = "application/x-ndjson"
 NOT_CARRIED_OUT = frozenset({"BadRequest", "Malformed", "Unauthorized", "OutOfOrder", "TooLarge", "NotFound"})
-"""Types of errors after which the next call keeps the sequence number of this one."""
+"""Errors of calls that were not carried out, so that the next call uses the same sequence number."""
 
 
 def is_token(text: object) -> bool:
-    """Whether this can be a server's token, which travels in the head of a request."""
+    """True if the text can be a server's token, which is sent in a request header."""
     return isinstance(text, str) and bool(text) and all("!" <= letter <= "~" for letter in text)
 
 
 def dump(value: Any) -> bytes:
-    """JSON in ASCII, so that lone surrogates (which are no Unicode text) can be told to the other side."""
+    """Encode as JSON in ASCII, which can represent lone surrogates (invalid in UTF-8)."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")

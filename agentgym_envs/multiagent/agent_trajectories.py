@@ -1,4 +1,4 @@
-"""Streams: what each agent of a team saw, wrote and earned, taken out of the joint record of an episode."""
+"""Per-agent trajectories: the observations, actions and rewards of each agent, from the joint record of an episode."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from agentgym_envs.multiagent.joint_format import own_info, read_actions, read_t
 from agentgym_envs.trajectory import Trajectory, Turn, line_mark
 
 _JOINT = frozenset({"agents", "answers", "finish", "tokens", "invalid_action"})
-"""Of a joint turn's info, what is of the team and not of an agent."""
+"""Keys of a joint turn's info that belong to the team and not to an agent."""
 
 
 def team_prompts(instructions: str) -> dict[str, str]:
-    """The system texts of a team's agents, in order. Raises UsageError if they are those of no team."""
+    """The system prompts of a team's agents, in order. Raises UsageError if `instructions` are not a team's."""
     prompts = read_texts(instructions)
     if not prompts:
         raise UsageError(
-            "this is no team: the instructions of one are a JSON object from its agents to their texts. "
+            "this is not a team: the instructions of a team are a JSON object from agents to texts. "
             "Teams are the environments of agentgym_envs.multiagent, such as AgentGym/TextCraftCoop-v0"
         )
     return prompts
 
 
-def split(trajectory: Trajectory) -> dict[str, Trajectory]:
-    """Each agent's view of an episode, from the joint record of it.
+def per_agent_trajectories(trajectory: Trajectory) -> dict[str, Trajectory]:
+    """Split the joint record of an episode into one trajectory per agent.
 
-    A view has the turns in which the agent wrote something. The reward of such a turn is all that the agent got until
-    it wrote again, or until the end, and its info is what it was last told in that time, with `invalid_action`,
-    `finish` and `tokens` of its own answer. `final_observation` answers its last action; it is "" where the episode
-    was cut before that was known. `score` is the agent's own; how the episode ended is the team's.
+    An agent's trajectory has the turns in which it wrote something. The reward of such a turn is the sum of the agent's
+    rewards until it writes again, or until the end. The info is the agent's last one in that time, with
+    `invalid_action`, `finish` and `tokens` of its own answer. `final_observation` follows its last action; it is "" if
+    the episode was truncated before. `score` is the agent's own; `success` and `stop_reason` are the team's.
 
-    `meta` is that of the joint record, and tells the `agent`, its `team` (all agents), and `episode`, which is the
-    `line_mark` of the joint record: equal in all views of it. `state_key` is the agent's own, of the state in which it
-    first wrote (None if it never did), as the infos of its turns tell it of the states after them.
+    `meta` is that of the joint record, with four more keys. `agent` is the name, `team` lists all agents, and `episode`
+    is the `line_mark` of the joint record, equal for all its agents. `state_key` is the agent's key of the state in
+    which it first wrote, None if it never did; the infos of its turns have the keys of the later states.
 
     Raises:
-        UsageError: the record is not one of a team.
+        UsageError: the record is not a team's.
     """
     prompts = team_prompts(trajectory.instructions)
-    views = {agent: _View(agent) for agent in prompts}
-    for turn in _played(trajectory):
+    views = {agent: _AgentView(agent) for agent in prompts}
+    for turn in _joint_turns(trajectory):
         for view in views.values():
-            view.follow(turn)
+            view.add(turn)
     mark = line_mark(trajectory.to_json().encode("utf-8", "surrogatepass"))
     shared = {**trajectory.meta, "team": list(prompts), "episode": mark}
     last = trajectory.final_observation
@@ -57,26 +57,26 @@ def split(trajectory: Trajectory) -> dict[str, Trajectory]:
             turns=tuple(view.turns),
             final_observation=view.unanswered or final.get(agent, ""),
             score=view.score,
-            meta={**shared, "agent": agent, "state_key": view.began},
+            meta={**shared, "agent": agent, "state_key": view.first_state},
         )
         for agent, view in views.items()
     }
 
 
 class _JointTurn(NamedTuple):
-    """A turn of the team: what those saw who were to act, what they wrote, and what came of it."""
+    """A turn of the team: the observations of the agents that act, their texts, and the info after it."""
 
     seen: Mapping[str, str]
     written: Mapping[str, str | None]
     info: Mapping[str, Any]
 
 
-def _played(trajectory: Trajectory) -> Iterator[_JointTurn]:
-    """The turns; in one whose action was no joint action, nobody wrote anything."""
+def _joint_turns(trajectory: Trajectory) -> Iterator[_JointTurn]:
+    """Yield the turns. In a turn with a malformed joint action, no agent wrote anything."""
     grammar = make_grammar(trajectory.env_kwargs.get("grammar", "bare"))
     seen: Mapping[str, str] = {}
     for turn in trajectory.turns:
-        seen = read_texts(turn.observation) or seen  # a text that answers a malformed action changes nothing
+        seen = read_texts(turn.observation) or seen  # the reply to a malformed action has no observations
         try:
             written = read_actions(grammar.parse(turn.action).command, tuple(seen))
         except InvalidAction:
@@ -84,19 +84,19 @@ def _played(trajectory: Trajectory) -> Iterator[_JointTurn]:
         yield _JointTurn(seen, written, turn.info)
 
 
-class _View:
-    """One agent's view while the joint turns are read."""
+class _AgentView:
+    """Collects one agent's turns while the joint turns are read."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._notes: dict[str, Any] = {}
+        self._answer_info: dict[str, Any] = {}
         self.turns: list[Turn] = []
         self.score = 0.0
-        self.began: str | None = None
-        self.unanswered = ""  # what it saw first of that to which it wrote nothing any more
+        self.first_state: str | None = None
+        self.unanswered = ""  # the first observation that it did not answer
 
-    def follow(self, turn: _JointTurn) -> None:
-        """Take in what a joint turn was for this agent."""
+    def add(self, turn: _JointTurn) -> None:
+        """Add this agent's part of a joint turn."""
         own = dict(own_info(turn.info, self._agent)) if turn.info.get("stop_reason") != "env_error" else {}
         before = own.pop("state_before", None)
         text = turn.written.get(self._agent)
@@ -104,13 +104,13 @@ class _View:
             self.unanswered = self.unanswered or turn.seen[self._agent]
         elif text is not None:
             self.unanswered = ""
-            self.began = self.began or before
+            self.first_state = self.first_state or before
             answer = own_info(turn.info, self._agent, "answers")
-            self._notes = {"invalid_action": own.get("invalid_action"), **answer}
+            self._answer_info = {"invalid_action": own.get("invalid_action"), **answer}
             without = {name: value for name, value in turn.info.items() if name not in _JOINT}
-            self.turns.append(Turn(turn.seen[self._agent], text, 0.0, {**without, **self._notes}))
+            self.turns.append(Turn(turn.seen[self._agent], text, 0.0, {**without, **self._answer_info}))
         reward = float(own.get("reward", 0.0))
         self.score += reward
         if self.turns and own:
             last = self.turns[-1]
-            self.turns[-1] = replace(last, reward=last.reward + reward, info={**own, **self._notes})
+            self.turns[-1] = replace(last, reward=last.reward + reward, info={**own, **self._answer_info})

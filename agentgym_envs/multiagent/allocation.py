@@ -1,12 +1,12 @@
-"""Who of a team knows which recipe and can take which item, so that nobody can do without the others.
+"""The allocation of recipes and items to the agents of a team, such that every agent is needed.
 
-The pieces of a task are the items under its goal. Holding a piece that is crafted is to know every recipe for it;
-holding a piece that is not is to be the only one that can take it. A cut is a set of pieces without which the goal
-cannot be crafted. Three things hold for every deal to two or more agents, and `make_deal` deals until they do:
+The pieces of a task are the items under its goal. The holder of a crafted piece knows all recipes for it; the holder of
+a base piece is the only agent that can take it. A blocking set is a set of pieces without which the goal cannot be
+crafted. Every allocation to two or more agents has three properties:
 
-1. The agent that must craft the goal holds no recipe for it, so it has to be told, or to guess.
-2. What that agent can take does not suffice for the goal by any recipes, so it has to be given something.
-3. Each of the others holds a whole cut, so the goal cannot be had without what it knows and takes.
+1. The agent that must craft the goal (the crafter) holds no recipe for it: it must get the recipe, or guess.
+2. The items that the crafter can take do not suffice for the goal by any recipes: it must be given something.
+3. Each other agent holds a whole blocking set: the goal cannot be reached without its recipes and items.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ from agentgym_envs.textcraft.recipes import RecipeBook
 
 _T = TypeVar("_T")
 _SHUFFLES = 4
-"""How many orders of the pieces are tried to find many disjoint cuts."""
+"""The number of orders of the pieces in which disjoint blocking sets are searched."""
 
 
 class Holdings(NamedTuple):
-    """What one agent holds: numbers of recipes, and the base items that it alone can take."""
+    """The holdings of one agent: recipe numbers, and the base items that only it can take."""
 
     recipes: tuple[int, ...]
     takes: tuple[int, ...]
 
 
-class Deal(NamedTuple):
-    """A hand for each agent, and the place of the agent that must craft the goal."""
+class Allocation(NamedTuple):
+    """The holdings of each agent, and the index of the agent that must craft the goal."""
 
     crafter: int
-    hands: tuple[Holdings, ...]
+    holdings: tuple[Holdings, ...]
 
-    def knower(self, number: int) -> int:
-        """The place of the agent that knows a recipe."""
-        return next(place for place, hand in enumerate(self.hands) if number in hand.recipes)
+    def recipe_holder(self, number: int) -> int:
+        """The index of the agent that knows a recipe."""
+        return next(index for index, own in enumerate(self.holdings) if number in own.recipes)
 
-    def taker(self, ref: int) -> int:
-        """The place of the agent that can take a base item."""
-        return next(place for place, hand in enumerate(self.hands) if ref in hand.takes)
+    def item_holder(self, ref: int) -> int:
+        """The index of the agent that can take a base item."""
+        return next(index for index, own in enumerate(self.holdings) if ref in own.takes)
 
 
 def can_make(book: RecipeBook, goal: int, recipes: Collection[int], bases: Collection[int]) -> bool:
-    """Whether the goal can be crafted by these recipes out of these base items, in any amounts."""
-    have, left, grown = set(bases), set(recipes), True
-    while grown and goal not in have:
+    """True if these recipes and base items, in any amounts, suffice for the goal."""
+    have, left, progress = set(bases), set(recipes), True
+    while progress and goal not in have:
         ready = {n for n in left if all(_has(book, have, ref) for ref, _ in book.recipes[n].parts)}
         have.update(book.recipes[n].item for n in ready)
         left -= ready
-        grown = bool(ready)
+        progress = bool(ready)
     return goal in have
 
 
-def is_cut(book: RecipeBook, goal: int, pieces: Collection[int]) -> bool:
-    """Whether the goal cannot be crafted without these pieces."""
+def is_blocking_set(book: RecipeBook, goal: int, pieces: Collection[int]) -> bool:
+    """True if the goal cannot be crafted without these pieces."""
     recipes = [n for n in book.needed(goal) if book.recipes[n].item not in pieces]
     return not can_make(book, goal, recipes, base_pieces(book, goal) - set(pieces))
 
 
 @lru_cache(maxsize=1024)
 def base_pieces(book: RecipeBook, goal: int) -> frozenset[int]:
-    """The base items that the recipes under a goal use."""
+    """The base items used by the recipes under a goal."""
     parts = {ref for number in book.needed(goal) for ref, _ in book.recipes[number].parts}
     items = {member for ref in parts for member in book.members.get(ref, (ref,))}
     return frozenset(ref for ref in items if book.base[ref])
 
 
 @lru_cache(maxsize=1024)
-def find_cuts(book: RecipeBook, goal: int) -> tuple[tuple[int, ...], ...]:
-    """Disjoint cuts of a goal, none with a piece too many: the goal's own recipes first, then as many as were found."""
+def find_blocking_sets(book: RecipeBook, goal: int) -> tuple[tuple[int, ...], ...]:
+    """Disjoint minimal blocking sets of a goal: first the goal's own recipes, then all others that were found."""
     made = {book.recipes[number].item for number in book.needed(goal)}
     pieces = sorted((made | base_pieces(book, goal)) - {goal})
     found = [_split(book, goal, _shuffled(pieces, 2, book.goals.index(goal), n)) for n in range(_SHUFFLES)]
@@ -82,42 +82,44 @@ def find_cuts(book: RecipeBook, goal: int) -> tuple[tuple[int, ...], ...]:
 
 
 def max_agents(book: RecipeBook, goal: int) -> int:
-    """How many agents a goal can be dealt to: each but the one that crafts it holds a cut."""
-    return len(find_cuts(book, goal)) + 1
+    """The maximum team size for a goal: each agent but the crafter needs a blocking set."""
+    return len(find_blocking_sets(book, goal)) + 1
 
 
 @lru_cache(maxsize=2048)
-def make_deal(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
-    """The deal of a task: the same for ever, another one in each world. Raises UsageError for too many agents.
+def make_allocation(book: RecipeBook, goal: int, agents: int, world: int) -> Allocation:
+    """The allocation of a task: fixed forever, and different in each world. Raises UsageError for too many agents.
 
-    Shuffles come from the raw output of NumPy's PCG64, a stream that NumPy keeps for ever.
+    Shuffles use the raw output of NumPy's PCG64, which NumPy guarantees to keep stable.
     """
     if not 2 <= agents <= max_agents(book, goal):
         raise UsageError(
-            f"{book.items[goal]!r} cannot be dealt to {agents} agents, but to 2 to {max_agents(book, goal)}"
+            f"{book.items[goal]!r} cannot be allocated to {agents} agents, only to 2 to {max_agents(book, goal)}"
         )
     seed = (3, agents, book.goals.index(goal), world)
     crafter, *helpers = _shuffled(range(agents), *seed, 0)
-    own, *cuts = find_cuts(book, goal)
-    chosen = [own, *_shuffled(cuts, *seed, 1)[: agents - 2]]
+    own, *others = find_blocking_sets(book, goal)
+    chosen = [own, *_shuffled(others, *seed, 1)[: agents - 2]]
     held: list[set[int]] = [set() for _ in range(agents)]
-    for helper, cut in zip(helpers, chosen, strict=True):
-        held[helper].update(cut)
+    for helper, blocking in zip(helpers, chosen, strict=True):
+        held[helper].update(blocking)
     made = {book.recipes[number].item for number in book.needed(goal)}
     rest = sorted((made | base_pieces(book, goal)).difference(*held))
     for piece in _shuffled(rest, *seed, 2):
-        fewest = sorted(range(agents), key=lambda place: len(held[place]))
-        place = next(p for p in fewest if p != crafter or not _suffices(book, goal, {*held[p], piece}))
-        held[place].add(piece)
-    return Deal(crafter, tuple(_hand(book, goal, pieces) for pieces in held))
+        fewest = sorted(range(agents), key=lambda agent: len(held[agent]))
+        receiver = next(a for a in fewest if a != crafter or not _suffices(book, goal, {*held[a], piece}))
+        held[receiver].add(piece)
+    return Allocation(crafter, tuple(_holdings(book, goal, pieces) for pieces in held))
 
 
-def add_distractors(book: RecipeBook, deal: Deal, shown: Sequence[int]) -> Deal:
-    """The deal with every recipe of `shown` in a hand, in that order, and every base item that those recipes use.
+def add_distractors(book: RecipeBook, allocation: Allocation, shown: Sequence[int]) -> Allocation:
+    """Allocate all recipes of `shown`, in that order, and all base items that they use.
 
-    What no hand held goes to the shortest. It cannot help: what makes an item under the goal was dealt already.
+    Each new recipe or item goes to the agent that has the fewest. It does not help to reach the goal, since everything
+    that makes an item under the goal is allocated already.
     """
-    recipes, takes = [set(hand.recipes) for hand in deal.hands], [list(hand.takes) for hand in deal.hands]
+    recipes = [set(own.recipes) for own in allocation.holdings]
+    takes = [list(own.takes) for own in allocation.holdings]
     known, taken = set().union(*recipes), {ref for held in takes for ref in held}
     for number in shown:
         if number not in known:
@@ -127,10 +129,9 @@ def add_distractors(book: RecipeBook, deal: Deal, shown: Sequence[int]) -> Deal:
                 if book.base[ref] and ref not in taken:
                     taken.add(ref)
                     min(takes, key=len).append(ref)
-    hands = zip(recipes, takes, strict=True)
-    return Deal(
-        deal.crafter, tuple(Holdings(tuple(n for n in shown if n in known), tuple(sorted(t))) for known, t in hands)
-    )
+    pairs = zip(recipes, takes, strict=True)
+    holdings = tuple(Holdings(tuple(n for n in shown if n in known), tuple(sorted(own))) for known, own in pairs)
+    return Allocation(allocation.crafter, holdings)
 
 
 def _has(book: RecipeBook, have: Collection[int], ref: int) -> bool:
@@ -141,25 +142,25 @@ def _suffices(book: RecipeBook, goal: int, pieces: set[int]) -> bool:
     return can_make(book, goal, book.needed(goal), [ref for ref in pieces if book.base[ref]])
 
 
-def _hand(book: RecipeBook, goal: int, pieces: set[int]) -> Holdings:
+def _holdings(book: RecipeBook, goal: int, pieces: set[int]) -> Holdings:
     recipes = tuple(number for number in book.needed(goal) if book.recipes[number].item in pieces)
     return Holdings(recipes, tuple(sorted(ref for ref in pieces if book.base[ref])))
 
 
 def _split(book: RecipeBook, goal: int, pieces: list[int]) -> list[tuple[int, ...]]:
-    """Disjoint cuts out of the pieces: as long as what is left is a cut, take away what it can spare."""
-    cuts = []
-    while pieces and is_cut(book, goal, pieces):
-        cut = list(pieces)
+    """Split the pieces into disjoint blocking sets, each reduced to a minimal one."""
+    found = []
+    while pieces and is_blocking_set(book, goal, pieces):
+        blocking = list(pieces)
         for piece in pieces:
-            smaller = [other for other in cut if other != piece]
-            if is_cut(book, goal, smaller):
-                cut = smaller
-        cuts.append(tuple(cut))
-        pieces = [piece for piece in pieces if piece not in cut]
-    return cuts
+            smaller = [other for other in blocking if other != piece]
+            if is_blocking_set(book, goal, smaller):
+                blocking = smaller
+        found.append(tuple(blocking))
+        pieces = [piece for piece in pieces if piece not in blocking]
+    return found
 
 
-def _shuffled(things: Sequence[_T], *seed: int) -> list[_T]:
-    keys = np.random.PCG64(seed).random_raw(len(things) + 1)[1:]
-    return [things[place] for place in keys.argsort(kind="stable").tolist()]
+def _shuffled(items: Sequence[_T], *seed: int) -> list[_T]:
+    keys = np.random.PCG64(seed).random_raw(len(items) + 1)[1:]
+    return [items[index] for index in keys.argsort(kind="stable").tolist()]

@@ -1,4 +1,4 @@
-"""`JointEnv`: a team as one `TextEnv`, so that all that the suite does with environments it does with teams."""
+"""`JointEnv`: a team as one `TextEnv`, so that everything that takes an environment takes a team."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ended for all of them. An action is a JSON object with what each of these agents
 an agent whose budget of tokens is used up, which then passes."""
 
 
-class Standing(NamedTuple):
-    """How a team stands after a reset or a round.
+class RoundResult(NamedTuple):
+    """The state of a team after a reset or a round.
 
-    `observations` are those of the agents that act next, in order, and when the episode has ended those of all.
-    `infos` are those of all; `state` is a canonical text of the state.
+    `observations` are those of the agents that act next, in order, or of all agents at the end of the episode. `infos`
+    are those of all agents; `state` is a canonical text of the state.
     """
 
     observations: Mapping[str, str]
@@ -41,35 +41,35 @@ class Standing(NamedTuple):
 
 
 class JointEnv(TextEnv):
-    """A team in its joint form. What the agents are and do is in the classes below it.
+    """A team in its joint form. Subclasses define the agents and their game.
 
     ## Observation
-    A JSON object from the agents that act next to what they see; at the end, from all agents. An action that is no
-    joint action is answered by a text that is not JSON, and nothing else happens.
+    A JSON object from the agents that act next to their observations; at the end, from all agents. The reply to a
+    malformed joint action is a text that is not JSON, and nothing else changes.
 
     ## Action Space
-    A JSON object from exactly these agents to what they write, each in `agent_grammar` (`grammar` is around the whole).
-    Instead of a text it may be null: the agent writes nothing, as when its budget of tokens is used up. It passes if
-    the game lets it; else the episode is cut as `token_limit`.
+    A JSON object from exactly these agents to their texts, each in `agent_grammar`; the whole is in `grammar`. A text
+    may be null if the agent writes nothing, for example because its token budget is used up. The agent then passes if
+    the game allows that; otherwise the episode is truncated as `token_limit`.
 
     ## Rewards
-    The mean of the agents' rewards, so that they add up to the mean of their scores.
+    The mean of the agents' rewards, so that they sum to the mean of the agents' scores.
 
     ## Infos
-    The suite's, and `agents`: for each agent its own info, in a step with its `reward` and `state_before`, the
-    `state_key` that it had before. `invalid_action` names the first agent whose text was none.
+    Those of every environment, and `agents`: the info of each agent, in a step with its `reward` and with
+    `state_before`, its `state_key` before the step. `invalid_action` names the first agent with an invalid text.
 
-    `instructions` is a JSON object from the agents to their system texts.
+    `instructions` is a JSON object from the agents to their system prompts.
     """
 
     rules = _RULES
 
     def __init__(self, **options: Any) -> None:
-        """`tasks` must be set before; `options` are those of `TextEnv`."""
-        self._standing = Standing({}, {}, "")
+        """Set `tasks` before calling this. `options` go to `TextEnv`."""
+        self._round = RoundResult({}, {}, "")
         self._before: Mapping[str, str] = {}
-        self._complaint: str | None = None
-        self._mute = False
+        self._invalid: str | None = None
+        self._out_of_tokens = False
         super().__init__(**options)
 
     @property
@@ -80,20 +80,20 @@ class JointEnv(TextEnv):
     @property
     @abstractmethod
     def agent_grammar(self) -> ActionGrammar:
-        """How an agent writes its actions."""
+        """The grammar of each agent's actions."""
 
     @abstractmethod
     def instructions_for(self, agent: str) -> str:
-        """What an agent's system prompt must tell the model. Raises UsageError for one that is none."""
+        """The system prompt of an agent. Raises UsageError for an unknown agent."""
 
     @property
     def acting(self) -> tuple[str, ...]:
-        """The agents that act next; at the end all of them."""
-        return tuple(self._standing.observations)
+        """The agents that act next; at the end all agents."""
+        return tuple(self._round.observations)
 
     @property
     def instructions(self) -> str:
-        """The system texts of all agents, as a JSON object."""
+        """The system prompts of all agents, as a JSON object."""
         return write_texts({agent: self.instructions_for(agent) for agent in self.agents})
 
     def random_command(self, rng: random.Random) -> str:
@@ -101,40 +101,40 @@ class JointEnv(TextEnv):
         return write_command({agent: self._random_text(agent, rng) for agent in self.acting or self.agents})
 
     @abstractmethod
-    def _start_game(self, task: Task) -> Standing:
-        """Begin the task with the seed of the episode."""
+    def _start_game(self, task: Task) -> RoundResult:
+        """Begin the task with the episode's seed."""
 
     @abstractmethod
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
-        """Play what the agents that act next write. None is only given for those that may pass."""
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
+        """Play the texts of the agents that act next. A text is only `None` for an agent that may pass."""
 
     @abstractmethod
     def _may_pass(self, agent: str) -> bool:
-        """Whether the game goes on if that agent writes nothing."""
+        """True if the game continues when that agent writes nothing."""
 
     @abstractmethod
     def _random_text(self, agent: str, rng: random.Random) -> str:
-        """A random text of an agent, in its grammar."""
+        """A random text for an agent, in its grammar."""
 
     @abstractmethod
     def _rounds(self) -> Iterable[Mapping[str, str]]:
-        """What the agents write, in their grammar, to solve the current state. Raises NoOracle."""
+        """The agents' texts, in their grammar, that solve the current state. Raises NoOracle."""
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
-        self._complaint, self._mute = None, False
-        return self._stand(self._start_game(task))
+        self._invalid, self._out_of_tokens = None, False
+        return self._accept(self._start_game(task))
 
     def _act(self, command: str) -> Transition:
-        self._complaint = None
+        self._invalid = None
         actions = read_actions(command, self.acting)
-        self._before = {agent: info["state_key"] for agent, info in self._standing.infos.items()}
-        self._mute = any(text is None and not self._may_pass(agent) for agent, text in actions.items())
-        if self._mute:
-            self._standing = _cut(self._standing)
+        self._before = {agent: info["state_key"] for agent, info in self._round.infos.items()}
+        self._out_of_tokens = any(text is None and not self._may_pass(agent) for agent, text in actions.items())
+        if self._out_of_tokens:
+            self._round = _truncated(self._round)
             return Transition(self._observation, truncated=True, info=self._details())
-        observation = self._stand(self._play_round(actions))
-        now = self._standing
-        self._complaint = _first_complaint(now.infos, actions)
+        observation = self._accept(self._play_round(actions))
+        now = self._round
+        self._invalid = _first_invalid(now.infos, actions)
         success = any(info["success"] for info in now.infos.values())
         reward = sum(now.rewards.values()) / len(now.rewards)
         return Transition(observation, reward, now.terminated, success, self._details(), now.truncated)
@@ -144,22 +144,22 @@ class JointEnv(TextEnv):
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = super()._finish_step(transition, invalid)
         if invalid is None:
-            info["invalid_action"] = self._complaint
-        if self._mute:
+            info["invalid_action"] = self._invalid
+        if self._out_of_tokens:
             self._stop = StopReason.TOKEN_LIMIT
             info["stop_reason"] = self._stop.value
         return observation, reward, terminated, truncated, info
 
-    def _stand(self, standing: Standing) -> str:
-        """Note how the team stands; returns the joint observation. Raises EnvError if the machine failed."""
-        failed = next((info for info in standing.infos.values() if info["stop_reason"] == StopReason.ENV_ERROR), None)
+    def _accept(self, result: RoundResult) -> str:
+        """Store the result and return the joint observation. Raises EnvError if the environment failed."""
+        failed = next((info for info in result.infos.values() if info["stop_reason"] == StopReason.ENV_ERROR), None)
         if failed is not None:
             raise EnvError(failed.get("error", "the environment of the team failed"))
-        self._standing = standing
-        return write_texts(standing.observations)
+        self._round = result
+        return write_texts(result.observations)
 
     def _details(self) -> Mapping[str, Any]:
-        now = self._standing
+        now = self._round
         steps = {
             agent: {"reward": float(reward), "state_before": self._before[agent]}
             for agent, reward in now.rewards.items()
@@ -170,11 +170,11 @@ class JointEnv(TextEnv):
         return [write_command(texts) for texts in self._rounds()]
 
     def _state(self) -> str:
-        return self._standing.state
+        return self._round.state
 
 
 def is_team(env_id: str) -> bool:
-    """Whether the environments of an id are teams in the joint form; needs no PettingZoo."""
+    """True if an id is a team in the joint form. Works without PettingZoo."""
     try:
         return issubclass(env_class(env_id), JointEnv)
     except (gym.error.Error, ImportError, UsageError):
@@ -182,17 +182,17 @@ def is_team(env_id: str) -> bool:
 
 
 def check_agent(agent: str, agents: Sequence[str]) -> None:
-    """Raise UsageError if there is no such agent."""
+    """Raise UsageError for an unknown agent."""
     if agent not in agents:
         raise UsageError(f"there is no agent {agent!r:.80}; the agents are {', '.join(agents)}")
 
 
-def _cut(standing: Standing) -> Standing:
-    """The same, with the episode over and nothing gained."""
-    infos = {a: {**info, "stop_reason": StopReason.TOKEN_LIMIT.value} for a, info in standing.infos.items()}
-    return standing._replace(infos=infos, rewards=dict.fromkeys(infos, 0.0))
+def _truncated(result: RoundResult) -> RoundResult:
+    """The same result, with the episode truncated and rewards of 0."""
+    infos = {a: {**info, "stop_reason": StopReason.TOKEN_LIMIT.value} for a, info in result.infos.items()}
+    return result._replace(infos=infos, rewards=dict.fromkeys(infos, 0.0))
 
 
-def _first_complaint(infos: Infos, acted: Iterable[str]) -> str | None:
-    """Why the first of the agents that acted wrote no valid action, if one did not."""
+def _first_invalid(infos: Infos, acted: Iterable[str]) -> str | None:
+    """The agent and reason of the first invalid action, if there is one."""
     return next((f"{agent}: {why}" for agent in acted if (why := infos[agent].get("invalid_action")) is not None), None)

@@ -1,4 +1,4 @@
-"""The teams that have an id: `AgentGym/TextCraftCoop-v0` and `AgentGym/PlannerActor-v0`."""
+"""The registered teams: `AgentGym/TextCraftCoop-v0` and `AgentGym/PlannerActor-v0`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_envs.core import TRANSPORT_OPTIONS, TextEnv, text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.hosting.session_host import make_env
-from agentgym_envs.multiagent.joint import JointEnv, Standing, check_agent
+from agentgym_envs.multiagent.joint import JointEnv, RoundResult, check_agent
 from agentgym_envs.multiagent.tasks import check_groups
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
@@ -21,16 +21,16 @@ _TEXTCRAFT = "AgentGym/TextCraft-v0"
 
 
 class TextCraftCoopEnv(JointEnv):
-    """Cooperative TextCraft, the joint form of `agentgym_envs.multiagent.textcraft_coop_v0`, which tells the rules.
+    """Cooperative TextCraft: the joint form of `agentgym_envs.multiagent.textcraft_coop_v0`, which has the rules.
 
-    All agents act in every round. What one writes is read by `agent_grammar`; a member that writes null passes, but
-    a team of one cannot.
+    All agents act in every round. Each text is in `agent_grammar`; an agent that writes null passes, except in a team
+    of one.
 
     ## Arguments
-    - `agent_grammar`: how an agent writes its actions; see `agentgym_envs.grammar`.
-    - `num_agents`, `max_distractors`, `worlds`, `recipe_table`, `individual`, `told_only`, `max_rounds`: as in
+    - `agent_grammar`: the grammar of each agent's actions; see `agentgym_envs.grammar`.
+    - `num_agents`, `max_distractors`, `worlds`, `recipe_table`, `individual`, `known_recipes_only`, `max_rounds`: as in
       `textcraft_coop_v0.parallel_env`.
-    - `instructions`: replaces the text meant for every agent's system prompt; "" is none at all.
+    - `instructions`: replaces the system prompt of every agent; "" for an empty one.
     - `grammar`, `split`, `groups`, `render_mode`: as in every environment.
 
     ## Version History
@@ -43,7 +43,7 @@ class TextCraftCoopEnv(JointEnv):
         "max_distractors",
         "worlds",
         "individual",
-        "told_only",
+        "known_recipes_only",
         "max_rounds",
     }
 
@@ -56,7 +56,7 @@ class TextCraftCoopEnv(JointEnv):
         worlds: Worlds = "real",
         recipe_table: str | PathLike[str] | None = None,
         individual: float = 0.0,
-        told_only: bool = False,
+        known_recipes_only: bool = False,
         max_rounds: int | None = None,
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
@@ -64,7 +64,7 @@ class TextCraftCoopEnv(JointEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, and MissingExtra."""
+        """The class documents the arguments. Raises UsageError for an invalid one, and MissingExtra."""
         from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 
         self._game = CoopTextCraftEnv(
@@ -75,7 +75,7 @@ class TextCraftCoopEnv(JointEnv):
             worlds=worlds,
             recipe_table=recipe_table,
             individual=individual,
-            told_only=told_only,
+            known_recipes_only=known_recipes_only,
             max_rounds=max_rounds,
             instructions=instructions,
             render_mode="ansi",
@@ -91,23 +91,23 @@ class TextCraftCoopEnv(JointEnv):
 
     @property
     def agent_grammar(self) -> ActionGrammar:
-        """That of the game."""
+        """The game's grammar."""
         return self._game.grammar
 
     def instructions_for(self, agent: str) -> str:
-        """See `JointEnv.instructions_for`."""
+        """As `JointEnv.instructions_for`."""
         return self._game.instructions_for(agent)
 
-    def _start_game(self, task: Task) -> Standing:
+    def _start_game(self, task: Task) -> RoundResult:
         observations, infos = self._game.reset(seed=self.episode_seed, options={"task": task.id})
-        return Standing(observations, infos, _keys(infos))
+        return RoundResult(observations, infos, _keys(infos))
 
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         passing = self.agent_grammar.format("pass")
         texts = {agent: passing if text is None else text for agent, text in actions.items()}
         observations, rewards, terminations, truncations, infos = self._game.step(texts)
-        over, cut = any(terminations.values()), any(truncations.values())
-        return Standing(observations, infos, _keys(infos), rewards, over, cut)
+        terminated, truncated = any(terminations.values()), any(truncations.values())
+        return RoundResult(observations, infos, _keys(infos), rewards, terminated, truncated)
 
     def _may_pass(self, agent: str) -> bool:
         return len(self.agents) > 1
@@ -127,16 +127,16 @@ class TextCraftCoopEnv(JointEnv):
 
 
 class PlannerActorEnv(JointEnv):
-    """Any environment of the suite for two, the joint form of `agentgym_envs.multiagent.planner_actor`.
+    """Any environment of the suite for two agents: the joint form of `agentgym_envs.multiagent.planner_actor`.
 
-    The agents act by turns: first `planner` alone, which writes what it would do next, then `actor` alone, which
-    reads that and writes the action. So a turn of the environment is two turns here. A planner that writes null says
-    nothing; an actor cannot pass. Tasks, groups and splits are those of the environment.
+    The agents alternate: first `planner` writes what it would do next, then `actor` reads that and writes the action.
+    So a turn of the environment takes two turns here. A planner that writes null says nothing; an actor cannot pass.
+    Tasks, groups and splits are those of the environment.
 
     ## Arguments
-    - `env_id`: which environment; `env_kwargs`: its arguments for `gym.make`. Of a server, its operator chooses them.
-    - `agent_grammar`: how the actor writes its actions; None leaves it to the environment. The planner's text is free.
-    - `instructions`: replaces what the environment tells; both agents' texts hold it.
+    - `env_id` and `env_kwargs`: the environment and its arguments for `gym.make`. On a server, the operator sets them.
+    - `agent_grammar`: the grammar of the actor's actions; None for the environment's. The planner's text is free.
+    - `instructions`: replaces the environment's instructions, which are part of both system prompts.
     - `grammar`, `split`, `groups`, `render_mode`: as in every environment.
 
     ## Version History
@@ -155,7 +155,7 @@ class PlannerActorEnv(JointEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises what making the environment does, and MissingExtra."""
+        """The class documents the arguments. Raises the errors of making the environment, and MissingExtra."""
         from agentgym_envs.multiagent.planner_actor import planner_actor
 
         own = {"grammar": agent_grammar, "instructions": instructions, "render_mode": render_mode}
@@ -172,11 +172,11 @@ class PlannerActorEnv(JointEnv):
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
-        """Whether the environment inside does."""
+        """As for the inner environment."""
         return env_class(options.get("env_id", _TEXTCRAFT)).needs_worker(options.get("env_kwargs") or {})
 
     def prepare(self) -> None:
-        """See `TextEnv.prepare`."""
+        """Prepare the inner environment."""
         self._inner.prepare()
 
     @property
@@ -186,33 +186,34 @@ class PlannerActorEnv(JointEnv):
 
     @property
     def agent_grammar(self) -> ActionGrammar:
-        """That of the environment, in which the actor writes."""
+        """The inner environment's grammar, in which the actor writes."""
         return self._game.grammar
 
     def instructions_for(self, agent: str) -> str:
-        """See `JointEnv.instructions_for`."""
+        """As `JointEnv.instructions_for`."""
         check_agent(agent, self.agents)
         return self._game.instructions_for(agent)
 
-    def _start_game(self, task: Task) -> Standing:
+    def _start_game(self, task: Task) -> RoundResult:
         self._game.reset(seed=self.episode_seed, options={"task": task.id})
-        return self._standing_now()._replace(rewards={})
+        return self._result()._replace(rewards={})
 
-    def _play_round(self, actions: Mapping[str, str | None]) -> Standing:
+    def _play_round(self, actions: Mapping[str, str | None]) -> RoundResult:
         [(agent, text)] = actions.items()
         self._game.step(text or "")
-        now = self._standing_now()
-        if agent == self.agents[0]:  # what the infos tell is of the actor's last action
+        now = self._result()
+        if agent == self.agents[0]:  # the infos still describe the actor's last action
             return now._replace(infos={a: {**info, "invalid_action": None} for a, info in now.infos.items()})
         return now
 
-    def _standing_now(self) -> Standing:
+    def _result(self) -> RoundResult:
         game, planner = self._game, self.agents[0]
-        over, cut = game.terminations[planner], game.truncations[planner]
-        acting = self.agents if over or cut else (game.agent_selection,)
+        terminated, truncated = game.terminations[planner], game.truncations[planner]
+        acting = self.agents if terminated or truncated else (game.agent_selection,)
         observations = {agent: game.observe(agent) for agent in acting}
         infos = {agent: dict(game.infos[agent]) for agent in self.agents}
-        return Standing(observations, infos, f"{_keys(infos)} {' '.join(acting)}", dict(game.rewards), over, cut)
+        state = f"{_keys(infos)} {' '.join(acting)}"
+        return RoundResult(observations, infos, state, dict(game.rewards), terminated, truncated)
 
     def _may_pass(self, agent: str) -> bool:
         return agent == self.agents[0]
@@ -240,9 +241,9 @@ def _keys(infos: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _checked(env_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The arguments for the environment inside. Raises UsageError for what belongs around the team."""
+    """The arguments of the inner environment. Raises UsageError for arguments that belong to the team."""
     if not isinstance(env_kwargs, Mapping | None):
-        raise UsageError(f"env_kwargs are the arguments of the environment inside, a dict, got {env_kwargs!r:.80}")
+        raise UsageError(f"env_kwargs must be a dict of arguments for the inner environment, got {env_kwargs!r:.80}")
     if wrong := sorted(TRANSPORT_OPTIONS & set(env_kwargs or {})):
-        raise UsageError(f"{wrong} say how the whole team is reached or shown; give them beside env_kwargs")
+        raise UsageError(f"{wrong} are arguments of the team: give them outside of env_kwargs")
     return dict(env_kwargs or {})

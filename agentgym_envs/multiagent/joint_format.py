@@ -18,20 +18,20 @@ _TEXT = Utf8Text(MAX_ACTION_CHARS)
 
 
 def write_texts(texts: Mapping[str, str | None]) -> str:
-    """The JSON object, in the order of `texts`."""
+    """The texts as a JSON object, in their order."""
     return json.dumps(dict(texts), ensure_ascii=False)
 
 
 def write_command(texts: Mapping[str, str | None]) -> str:
-    """The JSON object as a joint action, without the marks by which a grammar tells where an action begins and ends.
+    """The texts as a joint action, with `<` and backticks as JSON escapes.
 
-    They are written as JSON's escapes, so that an agent's `<action>` is not taken for that of its team.
+    Without them, a grammar would mistake an agent's `<action>` for the action of its team.
     """
     return write_texts(texts).replace("<", "\\u003c").replace("`", "\\u0060")
 
 
 def read_texts(text: str) -> dict[str, str] | None:
-    """The texts of the agents; None if it is no object of texts, as the answer to a malformed action is none."""
+    """The texts of the agents; None if `text` is not an object of texts, such as the reply to a malformed action."""
     members = read_members(text)
     if members is None or not all(isinstance(value, str) for value in members.values()):
         return None
@@ -39,15 +39,15 @@ def read_texts(text: str) -> dict[str, str] | None:
 
 
 def read_seen(text: str, agents: Container[str]) -> dict[str, str] | None:
-    """What each agent sees in an observation; None if it is no joint one, or one of others than these `agents`."""
+    """The observation of each agent; None if `text` is not a joint observation of these `agents`."""
     texts = read_texts(text)
     return texts if texts and all(agent in agents for agent in texts) else None
 
 
 def read_actions(command: str, acting: Sequence[str]) -> dict[str, str | None]:
-    """What each agent writes, None for one that writes nothing, in the order of `acting`.
+    """The text of each agent, None for an agent that writes nothing, in the order of `acting`.
 
-    Raises InvalidAction unless it is an object with exactly these agents, each once.
+    Raises InvalidAction unless `command` is an object with exactly these agents, each once.
     """
     actions = read_members(command)
     if actions is None or actions.keys() != set(acting):
@@ -60,9 +60,9 @@ def read_actions(command: str, acting: Sequence[str]) -> dict[str, str | None]:
 
 
 def write_action(texts: Mapping[str, str | None]) -> str:
-    """The joint action. The longest texts are cut if together they are too long, and what is no Unicode becomes `?`.
+    """The joint action. Texts that are too long together are truncated, and invalid Unicode becomes `?`.
 
-    So what one agent writes never makes an action of its whole team none.
+    So the text of one agent never makes the action of its team invalid.
     """
     plain = {agent: None if text is None else text.encode("utf-8", "replace").decode() for agent, text in texts.items()}
     action = write_command(plain)
@@ -74,21 +74,21 @@ def write_action(texts: Mapping[str, str | None]) -> str:
 
 
 def is_team_record(trajectory: Trajectory) -> bool:
-    """Whether it is the joint record of a team's episode, by its instructions and its first observation."""
+    """True if a record is a team's, by its instructions and first observation."""
     first = trajectory.turns[0].observation if trajectory.turns else trajectory.final_observation
     return read_seen(first, read_texts(trajectory.instructions) or ()) is not None
 
 
 def own_info(info: Mapping[str, Any], agent: str, key: str = "agents") -> Mapping[str, Any]:
-    """An agent's part of what the info of a joint turn tells of each; empty if it tells nothing of it."""
+    """An agent's part of the info of a joint turn; empty without one."""
     parts = info.get(key)
     own = parts.get(agent) if isinstance(parts, Mapping) else None
     return own if isinstance(own, Mapping) else {}
 
 
 def read_members(text: str) -> dict[str, Any] | None:
-    """The members of a JSON object; None for any other text, and for one in which a name stands twice."""
-    if not text.lstrip().startswith("{"):  # most texts are none, and a search asks this of very many
+    """The members of a JSON object; None for any other text, and for an object with a repeated name."""
+    if not text.lstrip().startswith("{"):  # most texts are not objects, and the viewer's search reads very many
         return None
     try:
         found: dict[str, Any] = json.loads(text, object_pairs_hook=_each_once)
@@ -100,5 +100,5 @@ def read_members(text: str) -> dict[str, Any] | None:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a repeated name")
     return found

@@ -1,4 +1,4 @@
-"""What only members of a team can do: give, say, pass; and what makes a message safe to show to another."""
+"""The actions of a team (give, say, pass), and the cleaning that makes a message safe to show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUOTES = dict.fromkeys(map(ord, '"“”„‟«»″‴‶⁗＂〃〝〞〟�
 _UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs"}
 """Unicode's categories of control, format, unassigned, private and surrogate characters."""
 _MARKS = {"Mn", "Mc", "Me"}
-"""Those of the marks that are drawn on the character before."""
+"""Unicode's categories of combining marks, which are drawn on the character before."""
 _BLANK = [
     (0x034F, 0x034F),  # the grapheme joiner
     (0x115F, 0x1160),  # Hangul fillers
@@ -21,11 +21,11 @@ _BLANK = [
     (0x180B, 0x180F),  # Mongolian variation selectors
     (0x2800, 0x2800),  # Braille without a dot
     (0x3164, 0x3164),  # a Hangul filler
-    (0xFE00, 0xFE0F),  # variation selectors, 256 of which can spell any byte
+    (0xFE00, 0xFE0F),  # variation selectors; the 256 of both ranges could encode any byte
     (0xFFA0, 0xFFA0),  # a Hangul filler
     (0xE0100, 0xE01EF),  # variation selectors
 ]
-"""Ranges of characters of other categories that nobody sees either: what Unicode lets a display ignore, and fillers."""
+"""Ranges of invisible characters in other categories: default-ignorable ones, and fillers."""
 _UNSEEN_CHARS = frozenset(chr(code) for first, last in _BLANK for code in range(first, last + 1))
 
 
@@ -38,10 +38,10 @@ class Give(NamedTuple):
 
 
 class Say(NamedTuple):
-    """Tell all the others a text, made safe by `clean`; `cut` says that it was longer."""
+    """Send a text to all other agents. It went through `clean`; `truncated` if it was longer."""
 
     text: str
-    cut: bool
+    truncated: bool
 
 
 class Pass(NamedTuple):
@@ -49,12 +49,12 @@ class Pass(NamedTuple):
 
 
 def read(command: str) -> Give | Say | Pass | None:
-    """The team's action that a command is, or None, which leaves it to TextCraft.
+    """Parse a team action; None for any other command, which is TextCraft's.
 
-    Raises InvalidAction with the reply for a command that begins like one of the team's but is none.
+    Raises InvalidAction, with the reply, for a malformed team action.
     """
-    verb, rest = ([*command.split(maxsplit=1), "", ""])[:2]
-    match verb.lower().removesuffix("."):
+    word, rest = ([*command.split(maxsplit=1), "", ""])[:2]
+    match word.lower().removesuffix("."):
         case "say":
             return _say(rest, command)
         case "give":
@@ -65,11 +65,11 @@ def read(command: str) -> Give | Say | Pass | None:
 
 
 def clean(text: str, limit: int = MAX_MESSAGE_CHARS) -> tuple[str, bool]:
-    """The text as it may stand between quotation marks in one line of an observation, and whether it was cut.
+    """Make a text safe to quote in one line of an observation; also return if it was truncated.
 
-    White space and what cannot be seen become single spaces, double quotation marks become apostrophes, and marks that
-    would be drawn on the quotation mark before the message are left out. So no message ends its quotation, begins a
-    line, or holds text that only some readers see.
+    White space and invisible characters become single spaces, and double quotation marks become apostrophes. Combining
+    marks at the beginning, which would be drawn on the quotation mark, are removed. So no message can end its
+    quotation, begin a new line, or hold text that only some readers see.
     """
     plain = "".join([" " if _is_unseen(char) else char for char in text.translate(_QUOTES)])
     line = " ".join(plain.split())
@@ -83,24 +83,24 @@ def _is_unseen(char: str) -> bool:
 
 
 def quote(agent: str, text: str) -> str:
-    """The line that tells what an agent said; `text` is clean."""
+    """The line that quotes an agent's message; `text` went through `clean`."""
     return f'{agent} says: "{text}"'
 
 
 def _say(rest: str, command: str) -> Say:
-    text, cut = clean(rest.strip().strip('"“”'))
+    text, truncated = clean(rest.strip().strip('"“”'))
     if not text:
         raise InvalidAction(f"Could not execute {echo(command)}")
-    return Say(text, cut)
+    return Say(text, truncated)
 
 
 def _give(rest: str, command: str) -> Give:
-    things, to, receiver = " ".join(rest.lower().replace("_", " ").removesuffix(".").split()).rpartition(" to ")
+    items, to, receiver = " ".join(rest.lower().replace("_", " ").removesuffix(".").split()).rpartition(" to ")
     try:
-        thing = parse(f"get {things}")  # an amount and an item, as TextCraft reads them
+        item = parse(f"get {items}")  # an amount and an item, as TextCraft reads them
     except InvalidAction as error:
         _, _, why = str(error).partition(": an amount ")
         raise InvalidAction(f"Could not execute {echo(command)}" + (f": an amount {why}" if why else "")) from None
-    if not to or not receiver or not isinstance(thing, Get):
+    if not to or not receiver or not isinstance(item, Get):
         raise InvalidAction(f"Could not execute {echo(command)}")
-    return Give(thing.amount, thing.item, receiver)
+    return Give(item.amount, item.item, receiver)

@@ -1,4 +1,4 @@
-"""Options of `reset` as PettingZoo has them: an environment ignores what it does not know."""
+"""Options of a team's `reset`: unknown ones are ignored, as PettingZoo expects."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from agentgym_envs.core import RESET_OPTIONS
 
 
 def known_options(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The options without those that no environment of the suite has, which a `UserWarning` names.
+    """Drop unknown options, with a `UserWarning` that names them.
 
-    `TextEnv.reset` refuses them, so that a mistyped name is noticed. PettingZoo's tests and wrappers pass options that
-    mean something to other environments, so a team's `reset` warns instead.
+    `TextEnv.reset` refuses unknown options, so that a typo is noticed. PettingZoo's tests and wrappers pass options for
+    other environments, so a team's `reset` only warns.
     """
     if not isinstance(options, dict) or options.keys() <= RESET_OPTIONS:
         return options

@@ -1,9 +1,9 @@
-"""A team's plan from where it stands: who says, takes, crafts and gives what in which round.
+"""A team's plan from its present state: the commands of every agent in every round.
 
-What is to be taken and crafted is TextCraft's shortest plan for all that the team carries together. Each item is
-crafted by the agent that knows how, the goal by the agent that must. First, products before ingredients, who knows the
-goal's recipe tells it and who lacks something asks for it; then things are taken, crafted and handed on. So a plan is
-also a demonstration: nobody acts on what it was not shown or told.
+The items to take and craft are those of TextCraft's shortest plan for the team's common inventory. Each item is crafted
+by an agent that knows a recipe for it, and the goal by the crafter. First the agents talk, products before ingredients:
+the holder of the goal's recipe states it, and agents ask for what they lack. Then items are taken, crafted and given.
+So a plan is also a demonstration: each agent only uses what it was shown or read in a message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agentgym_envs.multiagent.allocation import Deal
+from agentgym_envs.multiagent.allocation import Allocation
 from agentgym_envs.multiagent.messages import clean
 from agentgym_envs.textcraft.names import ItemNames, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
@@ -22,26 +22,26 @@ from agentgym_envs.textcraft.recipes import MAX_AMOUNT, RecipeBook
 
 
 class Team(NamedTuple):
-    """What a plan starts from: the task, what each agent carries, and what was said so far, by whom (its place)."""
+    """The start of a plan: the task, the inventory of each agent, and the messages so far as (agent index, text)."""
 
     book: RecipeBook
     goal: int
-    deal: Deal
+    allocation: Allocation
     names: ItemNames
     agents: Sequence[str]
     stock: Sequence[Mapping[int, int]]
-    said: AbstractSet[tuple[int, str]]
+    messages: AbstractSet[tuple[int, str]]
 
     @classmethod
-    def beginning(cls, book: RecipeBook, goal: int, deal: Deal) -> Team:
-        """Nothing carried, nothing said, real names."""
-        agents = [f"crafter_{place}" for place in range(len(deal.hands))]
-        return cls(book, goal, deal, real_names(book), agents, [{} for _ in agents], frozenset())
+    def beginning(cls, book: RecipeBook, goal: int, allocation: Allocation) -> Team:
+        """A team with real names, without items and messages."""
+        agents = [f"crafter_{index}" for index in range(len(allocation.holdings))]
+        return cls(book, goal, allocation, real_names(book), agents, [{} for _ in agents], frozenset())
 
 
 @dataclass(slots=True)
 class _Batch:
-    """All crafts of one item: `parts` are the amounts of one craft each; `after` is the round that calls for them."""
+    """All crafts of one item. `crafts` has the ingredients of each craft; `after` is the round of the request."""
 
     item: int
     worker: int
@@ -59,7 +59,7 @@ class _Batch:
 
 
 def plan_rounds(team: Team) -> list[dict[str, str]]:
-    """The commands of each round, one for every agent, `pass` for who has nothing to do; the last crafts the goal."""
+    """The commands of each round, one per agent; idle agents `pass`. The last round crafts the goal."""
     schedule = _Schedule(team)
     batches = _batches(team)
     schedule.talk(batches)
@@ -69,7 +69,7 @@ def plan_rounds(team: Team) -> list[dict[str, str]]:
 
 
 def _batches(team: Team) -> list[_Batch]:
-    """The crafts of the shortest plan, products first, each with the agent that does it."""
+    """The crafts of the shortest plan, products first, each with its agent."""
     book, total = team.book, _Batch(0, 0, [dict(held) for held in team.stock], 0).total()
     found: dict[int, _Batch] = {}
     for line in commands(make_plan(book, team.goal, total), str):
@@ -79,17 +79,17 @@ def _batches(team: Team) -> list[_Batch]:
             if item not in found:
                 recipe = book.match(item, parts)
                 number = next(n for n in book.recipes_for[item] if book.recipes[n] is recipe)
-                worker = team.deal.crafter if item == team.goal else team.deal.knower(number)
+                worker = team.allocation.crafter if item == team.goal else team.allocation.recipe_holder(number)
                 found[item] = _Batch(item, worker, [], number)
             found[item].crafts.append(parts)
     return list(found.values())[::-1]
 
 
 class _Schedule:
-    """Actions put into rounds in an order that would do if only one agent acted a round.
+    """Places actions into rounds, in an order that is valid with one action per round.
 
-    Each goes into the first round that its agent has left after its last action, after what was given to it before,
-    and after the words that call for it. Whoever carries more than in that order can still do all that it does.
+    Each action goes into the first free round of its agent that is after the agent's last action, the last gift to it,
+    and the message that asks for the action. Earlier gifts only add to an inventory, so every action remains valid.
     """
 
     def __init__(self, team: Team) -> None:
@@ -100,19 +100,19 @@ class _Schedule:
         self.supplied = [0] * len(team.agents)
 
     def talk(self, batches: Sequence[_Batch]) -> None:
-        """Tell the goal's recipe and ask for what is lacking; sets each batch's `after` and `asked`."""
+        """State the goal's recipe and ask for missing items; sets `after` and `asked` of each batch."""
         team = self.team
         for batch in batches:
             callers = [other for other in batches if batch.item in other.total()]
             calls = [c.asked.get(batch.item, c.after) if c.worker != batch.worker else c.after for c in callers]
             batch.after = max(calls, default=0)
-            knower = team.deal.knower(batch.recipe)
-            if knower != batch.worker:
-                batch.after = self._say(knower, team.names.line(batch.recipe), batch.after)
-            lacks = self._lacks(batch, batches)
-            if lacks:
-                wanted = ", ".join(f"{amount} {team.names.name_of(ref)}" for ref, amount in lacks.items())
-                batch.asked = dict.fromkeys(lacks, self._say(batch.worker, f"I need {wanted}.", batch.after))
+            holder = team.allocation.recipe_holder(batch.recipe)
+            if holder != batch.worker:
+                batch.after = self._say(holder, team.names.line(batch.recipe), batch.after)
+            missing = self._missing(batch, batches)
+            if missing:
+                wanted = ", ".join(f"{amount} {team.names.name_of(ref)}" for ref, amount in missing.items())
+                batch.asked = dict.fromkeys(missing, self._say(batch.worker, f"I need {wanted}.", batch.after))
 
     def work(self, batch: _Batch) -> None:
         """Gather a batch's ingredients and craft it."""
@@ -129,10 +129,10 @@ class _Schedule:
 
     def finish(self) -> list[dict[str, str]]:
         """Every round with a command for each agent."""
-        return [{name: done.get(place, "pass") for place, name in enumerate(self.team.agents)} for done in self.rounds]
+        return [{name: done.get(index, "pass") for index, name in enumerate(self.team.agents)} for done in self.rounds]
 
-    def _lacks(self, batch: _Batch, batches: Sequence[_Batch]) -> dict[int, int]:
-        """What the batch's worker can neither take nor craft and does not carry."""
+    def _missing(self, batch: _Batch, batches: Sequence[_Batch]) -> dict[int, int]:
+        """The ingredients that the batch's worker cannot take or craft, and does not carry."""
         worker = batch.worker
         own = {other.item for other in batches if other.worker == worker}
         return {
@@ -140,20 +140,20 @@ class _Schedule:
             for ref, amount in batch.total().items()
             if self.stock[worker].get(ref, 0) < amount
             and ref not in own
-            and ref not in self.team.deal.hands[worker].takes
+            and ref not in self.team.allocation.holdings[worker].takes
         }
 
     def _gather(self, batch: _Batch, ref: int, amount: int) -> None:
-        """Bring the amount to the batch's worker: what it has, what others have, and what can be taken."""
+        """Bring the amount to the batch's worker: from its inventory, from other agents, and by taking items."""
         worker, after = batch.worker, batch.asked.get(ref, batch.after)
         short = amount - self.stock[worker].get(ref, 0)
-        for place in range(len(self.stock)):
-            if short > 0 and place != worker:
-                share = min(short, self.stock[place].get(ref, 0))
-                self._give(place, worker, ref, share, after)
+        for giver in range(len(self.stock)):
+            if short > 0 and giver != worker:
+                share = min(short, self.stock[giver].get(ref, 0))
+                self._give(giver, worker, ref, share, after)
                 short -= share
         if short > 0:
-            taker = self.team.deal.taker(ref)
+            taker = self.team.allocation.item_holder(ref)
             for portion in _portions(short):
                 self._act(taker, f"get {portion} {self.team.names.name_of(ref)}", after)
             self._put(taker, ref, short)
@@ -167,20 +167,20 @@ class _Schedule:
         self._put(giver, ref, -amount)
         self._put(receiver, ref, amount)
 
-    def _say(self, place: int, text: str, after: int) -> int:
-        """The round in which it is said; 0 if it was said before."""
+    def _say(self, agent: int, text: str, after: int) -> int:
+        """Schedule a message and return its round; 0 if it was sent before."""
         text, _ = clean(text)
-        return 0 if (place, text) in self.team.said else self._act(place, f"say {text}", after)
+        return 0 if (agent, text) in self.team.messages else self._act(agent, f"say {text}", after)
 
-    def _act(self, place: int, command: str, after: int) -> int:
-        number = 1 + max(self.busy[place], self.supplied[place], after)
+    def _act(self, agent: int, command: str, after: int) -> int:
+        number = 1 + max(self.busy[agent], self.supplied[agent], after)
         self.rounds += [{} for _ in range(number - len(self.rounds))]
-        self.rounds[number - 1][place] = command
-        self.busy[place] = number
+        self.rounds[number - 1][agent] = command
+        self.busy[agent] = number
         return number
 
-    def _put(self, place: int, ref: int, amount: int) -> None:
-        self.stock[place][ref] = self.stock[place].get(ref, 0) + amount
+    def _put(self, agent: int, ref: int, amount: int) -> None:
+        self.stock[agent][ref] = self.stock[agent].get(ref, 0) + amount
 
 
 def _portions(total: int) -> Iterator[int]:

@@ -1,47 +1,30 @@
-"""`ChatCodec`: between messages and token ids, once and forwards only.
+"""`ChatCodec`: messages to token ids, without ever encoding the same text twice.
 
-A chat template is rendered for the prompt. From then on ids are only appended: what the model sampled, as sampled,
-and around each observation the ids that the template would put there. That is the same as rendering the whole
-conversation anew only if the template is prefix-preserving (it never changes what it wrote for earlier messages), so
-the codec checks that when it is made.
+The chat template is rendered for the prompt. From then on ids are only appended: the sampled ids unchanged, and around
+each observation the ids that the template would put there. This equals rendering the whole conversation again only if
+the template is prefix-preserving, that is, it never changes the text of earlier messages. The codec checks this once.
 
-Text that comes from an environment never becomes a special token, whatever it says: an observation that spells
-`<|im_end|><|im_start|>assistant` is encoded as those characters and forges no turn.
+Text from an environment never becomes a special token: an observation that spells `<|im_end|><|im_start|>assistant` is
+encoded as plain characters and cannot forge a turn.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from agentgym_envs.errors import TemplateError
 from agentgym_envs.rollout.pieces import Pieces
+from agentgym_envs.rollout.tokenizer import Tokenizer
 from agentgym_envs.trajectory import Message
 
 _THOUGHT = "XTHOUGHTX\n</think>\n\nXANSWERX"
 
 
-class Tokenizer(Protocol):
-    """What is used of a Hugging Face tokenizer."""
-
-    chat_template: Any
-    eos_token: Any
-    eos_token_id: Any
-
-    @property
-    def all_special_tokens(self) -> list[str]: ...  # noqa: D102
-    @property
-    def added_tokens_decoder(self) -> Mapping[int, Any]: ...  # noqa: D102
-    def apply_chat_template(self, conversation: Any, **kwargs: Any) -> Any: ...  # noqa: D102
-    def __call__(self, text: Any, **kwargs: Any) -> Any: ...  # noqa: D102
-    def decode(self, token_ids: Any, **kwargs: Any) -> Any: ...  # noqa: D102
-    def convert_tokens_to_ids(self, tokens: Any) -> Any: ...  # noqa: D102
-
-
 class _Piece(NamedTuple):
     text: str
-    trusted: bool  # written by the template, so that special tokens in it count
+    trusted: bool  # written by the template, so that its special tokens are encoded as such
 
 
 class ChatCodec:
@@ -54,15 +37,15 @@ class ChatCodec:
         template: str | None = None,
         template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        """Learns, once, what the template puts around an observation.
+        """Find out what the template puts around an observation, and check the template.
 
         Args:
             tokenizer: a Hugging Face tokenizer.
             template: a Jinja chat template, instead of the tokenizer's own.
-            template_kwargs: further variables of the template, such as `enable_thinking=False`.
+            template_kwargs: more variables of the template, such as `enable_thinking=False`.
 
         Raises:
-            TemplateError: there is no template, or it is not prefix-preserving; the message says what to do.
+            TemplateError: the template is missing or not prefix-preserving; the message says what to do.
         """
         self.tokenizer = tokenizer
         self._template = template if template is not None else tokenizer.chat_template
@@ -86,14 +69,14 @@ class ChatCodec:
         self._check_prefix_preserving()
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The ids of a conversation up to where the model begins its answer."""
+        """Encode a conversation up to the beginning of the model's answer."""
         messages = messages if self.system_role else _fold_system(messages)
         names = [f"XMESSAGE{number}X" for number in range(len(messages))]
         rendered = self._render([_message(m["role"], name) for m, name in zip(messages, names, strict=True)])
         return self._encode(self._fill(rendered, names, [m["content"] for m in messages]))
 
     def encode_observation(self, text: str) -> list[int]:
-        """The ids between the end of an answer (its end token not included) and the beginning of the next."""
+        """Encode what follows an answer's end token, up to the beginning of the next answer."""
         pieces = [
             _Piece(self.turn_end + self._before, True),
             _Piece(self._trim(text), False),
@@ -102,19 +85,19 @@ class ChatCodec:
         return self._encode(pieces)[1:]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of a sampled answer, without special tokens."""
+        """Decode a sampled answer, without special tokens."""
         text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return str(text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """What each token says, special tokens by name; a token that completes a character says it for the others.
+        """The text of each token, special tokens by name. The token that completes a character has the whole character.
 
-        Joined, the pieces are the decoded text.
+        The pieces join to the decoded text.
         """
         return self._pieces.of(ids)
 
     def encode_answer(self, text: str) -> list[int]:
-        """The ids of an answer that was not sampled (a demonstration), with its end token."""
+        """Encode an answer that was not sampled, such as a demonstration, with its end token."""
         return [*self._encode([_Piece(text, False)]), self.turn_end_id]
 
     def _render(self, messages: Sequence[Message]) -> str:
@@ -135,7 +118,7 @@ class ChatCodec:
             return False
 
     def _answer_forms(self) -> list[str]:
-        """What an answer looks like: with a thought wherever the template has a place for one and leaves it open."""
+        """Sample answers for the checks: with a thought if the template supports thoughts and leaves them open."""
         generation_prompt = self._render(_conversation()).rpartition("XUSERX")[2]
         if "<think>" in generation_prompt:
             return ["XANSWERX" if "</think>" in generation_prompt else _THOUGHT]
@@ -145,8 +128,8 @@ class ChatCodec:
     def _learn_observation(self) -> tuple[str, str, str]:
         """The end token of an answer, and the texts before and after an observation.
 
-        A template that closes an answer with no token gets the tokenizer's end token, since a model must say where
-        it stops.
+        If the template ends answers without a token, the tokenizer's end token is used, since a model must end its
+        answer somehow.
         """
         rendered = self._render(_conversation(self._answers[0]))
         _, _, rest = rendered.partition("XANSWERX")
@@ -182,7 +165,9 @@ class ChatCodec:
     def _encode(self, pieces: Sequence[_Piece]) -> list[int]:
         text = "".join(piece.text for piece in pieces)
         own = sum(len(self._special.findall(piece.text)) for piece in pieces if piece.trusted)
-        if len(self._special.findall(text)) == own:  # no content spells a special token, alone or with its neighbour
+        if (
+            len(self._special.findall(text)) == own
+        ):  # no content spells a special token, alone or joined to its neighbour
             return self._ids(text)
         ids: list[int] = []
         plain = ""
@@ -202,7 +187,7 @@ class ChatCodec:
 
 
 def _special_tokens(tokenizer: Tokenizer) -> set[str]:
-    """Also those that have no role: Llama-3's headers are special, but no entry of `all_special_tokens`."""
+    """All special tokens. `all_special_tokens` lacks those without a role, such as Llama-3's headers."""
     added = tokenizer.added_tokens_decoder.values()
     return {*tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
 
@@ -223,7 +208,7 @@ def _conversation(*answers: str) -> list[Message]:
 
 
 def _fold_system(messages: Sequence[Message]) -> Sequence[Message]:
-    """For templates without a system role: the system message becomes the head of the first user message."""
+    """Prepend the system message to the first user message, for templates without a system role."""
     if not messages or messages[0]["role"] != "system" or len(messages) < 2:
         return messages
     head = _message("user", f"{messages[0]['content']}\n\n{messages[1]['content']}")
@@ -231,11 +216,11 @@ def _fold_system(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _explain(full: str, expected: str) -> str:
-    place = next((i for i, (a, b) in enumerate(zip(full, expected, strict=False)) if a != b), len(expected))
-    shown, wanted = full[place : place + 40], expected[place : place + 40]
+    index = next((i for i, (a, b) in enumerate(zip(full, expected, strict=False)) if a != b), len(expected))
+    shown, wanted = full[index : index + 40], expected[index : index + 40]
     return (
-        "the chat template is not prefix-preserving: once a conversation goes on, it renders an earlier message "
-        f"differently (it writes {shown!r} where {wanted!r} stood). Multi-turn training needs the tokens of earlier "
+        "the chat template is not prefix-preserving: as a conversation grows, it renders an earlier message "
+        f"differently (it writes {shown!r} in place of {wanted!r}). Multi-turn training needs the tokens of earlier "
         "turns to stay as they were sampled. Pass a training template that keeps earlier turns, such as TRL's "
         "<family>_training.jinja (--chat-template FILE), or switch thinking off (--chat-template-kwargs "
         "'{\"enable_thinking\": false}') if the template then keeps them"

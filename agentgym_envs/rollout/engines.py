@@ -1,4 +1,4 @@
-"""Engines generate answers: token ids in, token ids out, so that what was sampled is what is trained on."""
+"""Engines generate answers: token ids in, token ids out, so that training sees exactly the sampled tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentgym_envs.errors import EngineError
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample one answer. `top_k=0` and `top_p=1` mean no cut; `temperature=0` is greedy."""
+    """Parameters of sampling one answer. `top_k=0` and `top_p=1` keep all tokens; `temperature=0` is greedy."""
 
     max_tokens: int
     temperature: float = 1.0
@@ -43,25 +43,25 @@ class Engine(Protocol):
 
 
 class ScriptedEngine:
-    """Says what it was told to say, in order; for tests and demonstrations of the machinery."""
+    """Returns given answers in order; for tests and examples."""
 
     def __init__(self, answers: Iterable[Sequence[int]], stop_ids: Iterable[int]) -> None:
-        """`answers` are token ids; one that does not end in a stop id counts as cut."""
+        """`answers` are token ids; an answer without a stop id at its end counts as truncated."""
         self._answers, self._stop_ids = iter(answers), frozenset(stop_ids)
         self.prompts: list[list[int]] = []
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
-        """The next answer, cut to `sampling.max_tokens`."""
+        """Return the next answer, truncated to `sampling.max_tokens`."""
         self.prompts.append(list(prompt_ids))
         ids = list(next(self._answers))[: sampling.max_tokens]
         return Generation(ids, "stop" if ids[-1] in self._stop_ids else "length", [-0.5] * len(ids))
 
 
 episode_number: ContextVar[int] = ContextVar("episode_number", default=0)
-"""Which episode the current task plays. `play_many` sets it."""
+"""The number of the episode that the current task plays. `play_many` sets it."""
 
 
-class _Question(NamedTuple):
+class _PendingPrompt(NamedTuple):
     episode: int
     prompt_ids: Sequence[int]
     sampling: Sampling
@@ -69,77 +69,77 @@ class _Question(NamedTuple):
 
 
 class Announced(Protocol):
-    """What `play_many` announces its workers to."""
+    """Is informed by `play_many` when a worker begins or ends."""
 
     def worker_began(self) -> None:
-        """One more worker will ask for answers."""
+        """Count one more worker."""
 
     def worker_ended(self) -> None:
-        """A worker has no more to ask."""
+        """Count one worker less."""
 
 
 class BatchEngine(ABC):
-    """Gathers what the running episodes ask for into one batch: for models that generate batch by batch.
+    """Collects the prompts of the running episodes into batches, for models that generate batch by batch.
 
-    `play_many` announces its workers; once every worker waits for an answer, the batch is generated. It is in the order
-    of the episodes, not in that in which their environments answered, so that sampling by a seed is repeatable.
+    `play_many` announces its workers. When every worker waits for an answer, the batch is generated. A batch is in the
+    order of the episodes, whichever environment answered first, so that sampling with a seed is reproducible.
     """
 
     def __init__(self) -> None:
         self._workers = 0
-        self._waiting: list[_Question] = []
+        self._waiting: list[_PendingPrompt] = []
 
     @abstractmethod
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
-        """One continuation a prompt, in order."""
+        """Return one continuation per prompt, in order."""
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
-        """Wait until the batch is full, then for one's own part of it."""
+        """Wait for the batch to fill up, and return the continuation of this prompt."""
         future: asyncio.Future[Generation] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Question(episode_number.get(), prompt_ids, sampling, future))
+        self._waiting.append(_PendingPrompt(episode_number.get(), prompt_ids, sampling, future))
         self._generate_if_full()
         return await future
 
     def worker_began(self) -> None:
-        """One more worker will ask for answers."""
+        """Count one more worker."""
         self._workers += 1
 
     def worker_ended(self) -> None:
-        """A worker has no more to ask."""
+        """Count one worker less."""
         self._workers -= 1
         self._generate_if_full()
 
     def _generate_if_full(self) -> None:
-        self._waiting = [w for w in self._waiting if not w.future.done()]  # those of cancelled episodes
+        self._waiting = [w for w in self._waiting if not w.future.done()]  # without cancelled episodes
         if not self._waiting or len(self._waiting) < self._workers:
             return
         waiting, self._waiting = sorted(self._waiting, key=lambda w: w.episode), []
         try:
             answers = self.generate_batch([w.prompt_ids for w in waiting], [w.sampling for w in waiting])
-            for question, answer in zip(waiting, answers, strict=True):
-                if not question.future.done():  # Ctrl-C has cancelled the episodes while the model answered
-                    question.future.set_result(answer)
+            for pending, answer in zip(waiting, answers, strict=True):
+                if not pending.future.done():  # Ctrl-C may cancel episodes while the model answers
+                    pending.future.set_result(answer)
         except Exception as error:
-            for question in waiting:
-                if not question.future.done():
-                    question.future.set_exception(error)
+            for pending in waiting:
+                if not pending.future.done():
+                    pending.future.set_exception(error)
 
 
 NEUTRAL = {"min_p": 0.0, "repetition_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}
-"""Fields of a request that leave the model's distribution as it is."""
+"""Request fields that leave the model's distribution unchanged."""
 _POOLS = 16
-_KEPT_IDLE_SECONDS = 2.0  # vLLM closes idle connections after 5 s: one must not be picked up while it does so
+_KEPT_IDLE_SECONDS = 2.0  # well below the 5 s after which vLLM closes idle connections
 
 
-class Pools(httpx.AsyncBaseTransport):
-    """Many small pools of connections: httpcore's search for a free one takes the square of a pool's size.
+class ConnectionPools(httpx.AsyncBaseTransport):
+    """Several small connection pools, since httpcore's work per request grows with the square of a pool's size.
 
-    With 256 connections in one pool that was most of a client's time.
+    With 256 connections in one pool, this was most of a client's time.
     """
 
     def __init__(self) -> None:
         limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_IDLE_SECONDS)
-        verify = httpx.create_ssl_context()  # slow to make, so all share it
+        verify = httpx.create_ssl_context()  # slow to make, so all pools share it
         self._pools = [httpx.AsyncHTTPTransport(verify=verify, limits=limits) for _ in range(_POOLS)]
         self._turn = itertools.cycle(self._pools)
 
@@ -154,10 +154,10 @@ class Pools(httpx.AsyncBaseTransport):
 
 
 class CompletionEngine:
-    """An OpenAI-compatible `/v1/completions` server that takes and gives token ids, such as vLLM's.
+    """An OpenAI-compatible `/v1/completions` server that reads and returns token ids, such as vLLM's.
 
-    Fully asynchronous: every running episode has its own request in flight.
-    Source of the two extensions used (token ids as prompt, `return_token_ids`): https://docs.vllm.ai
+    Fully asynchronous: each running episode has its own request in flight.
+    The two vLLM extensions used are token ids as prompt and `return_token_ids`; see https://docs.vllm.ai.
     """
 
     def __init__(
@@ -169,15 +169,18 @@ class CompletionEngine:
         timeout_s: float = 600.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`base_url` is the address up to and including `/v1`; `transport` replaces the network (tests)."""
+        """`base_url` ends with `/v1`; `transport` replaces the network in tests."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model = model
         self._client = httpx.AsyncClient(
-            base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport or Pools()
+            base_url=base_url.rstrip("/") + "/",
+            headers=headers,
+            timeout=timeout_s,
+            transport=transport or ConnectionPools(),
         )
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
-        """Ask for one completion. Raises EngineError if the server fails or returns no token ids."""
+        """Request one completion. Raises EngineError if the server fails or returns no token ids."""
         answer = await post_json(self._client, "completions", self._request(prompt_ids, sampling))
         try:
             choice = answer["choices"][0]
@@ -206,17 +209,17 @@ class CompletionEngine:
             "top_p": sampling.top_p,
             "top_k": sampling.top_k or -1,
             "stop_token_ids": list(sampling.stop_ids),
-            # vLLM takes what is missing from the model's generation_config.json, penalties among it.
+            # vLLM fills in missing fields, also penalties, from the model's generation_config.json.
             **NEUTRAL,
             "logprobs": 1,
             "return_token_ids": True,
         }
 
 
-async def post_json(client: httpx.AsyncClient, path: str, body: dict[str, Any], tries: int = 3) -> dict[str, Any]:
-    """POST and read JSON; connection failures and 429/5xx are tried again with growing pauses, then EngineError."""
+async def post_json(client: httpx.AsyncClient, path: str, body: dict[str, Any], attempts: int = 3) -> dict[str, Any]:
+    """POST and return the JSON reply. Connection errors, 429 and 5xx are retried, then raise EngineError."""
     problem = ""
-    for attempt in range(tries):
+    for attempt in range(attempts):
         if attempt:
             await asyncio.sleep(2.0**attempt / 2)
         try:

@@ -1,4 +1,4 @@
-"""What a training run plays: environments with weights, and the tasks that are drawn of them."""
+"""The environments of a training run with their weights, and the tasks drawn from them."""
 
 from __future__ import annotations
 
@@ -19,50 +19,52 @@ from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import Task
 
-_TRIES = 10_000
-_AN_ID = re.compile(r"[^:]*-v[0-9]+")
+_MAX_SKIPPED = 10_000
+_ENV_ID = re.compile(r"[^:]*-v[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One environment of a run, its arguments, and its share of the tasks."""
+class MixtureEnv:
+    """One environment of a run, with its arguments and its share of the tasks."""
 
     id: str
     kwargs: Mapping[str, Any]
     weight: float = 1.0
 
     def make(self) -> Any:
-        """A new instance. Raises UsageError for an unknown id, or arguments that it does not take."""
+        """Make an instance. Raises UsageError for an unknown id or unknown arguments."""
         return gym_make(self.id, self.kwargs)
 
 
-class Drawn(NamedTuple):
-    """A task to play: of which environment, which one, and the seed of its episodes."""
+class DrawnTask(NamedTuple):
+    """A task to play: its environment, the task, and the seed of its episodes."""
 
     env: str
     task: Task
     seed: int
 
 
-def read_mixture(names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env-kwargs") -> list[Member]:
-    """The environments that are named, as in `AgentGym/TextCraft-v0:2`, where 2 is the weight.
+def read_mixture(
+    names: Sequence[str], env_kwargs: Mapping[str, Any], *, option: str = "--env-kwargs"
+) -> list[MixtureEnv]:
+    """Read environments with weights, as in `AgentGym/TextCraft-v0:2`, where 2 is the weight.
 
-    `env_kwargs` holds the arguments of the only environment, or an object for each by its id; `option` is what the
-    user calls them. Every environment is made once, so that bad arguments are refused at once.
+    `env_kwargs` has the arguments of the only environment, or an object for each, keyed by id. `option` is the name of
+    that option in error messages. Each environment is made once, so that wrong arguments are reported now.
 
     Raises:
-        UsageError: an environment that cannot be, or is named twice; arguments that do not fit, or hold a token.
+        UsageError: an unknown or repeated environment, or wrong arguments.
     """
     weights = _weights(names)
     kwargs = _kwargs_by_id(env_kwargs, list(weights), option)
-    found = [Member(env_id, kwargs[env_id], weight) for env_id, weight in weights.items()]
-    for member in found:
-        member.make().close()
-    return found
+    mixture = [MixtureEnv(env_id, kwargs[env_id], weight) for env_id, weight in weights.items()]
+    for env in mixture:
+        env.make().close()
+    return mixture
 
 
 def read_env_kwargs(text: str, option: str = "--env-kwargs") -> dict[str, Any]:
-    """The object that an option's JSON comes to. Raises UsageError."""
+    """Parse an option's JSON object. Raises UsageError."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -70,12 +72,12 @@ def read_env_kwargs(text: str, option: str = "--env-kwargs") -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f'{option} must be a JSON object, as in \'{{"worlds": "fictional"}}\'; got {text!r}')
     if any("token" in part for part in (value, *value.values()) if isinstance(part, dict)):
-        raise UsageError(f"{option} is written down with the run: give a server's token as AGENTGYM_TOKEN instead")
+        raise UsageError(f"{option} is recorded with the run: give a server's token as AGENTGYM_TOKEN instead")
     return value
 
 
 def gym_make(env_id: str, kwargs: Mapping[str, Any]) -> Any:
-    """`gym.make` of one of our environments; "module:Id" imports the module first. Raises UsageError."""
+    """Make an environment of this suite; "module:Id" imports the module first. Raises UsageError."""
     if env_id not in gym.registry and ":" not in env_id:
         raise UsageError(
             f"there is no environment {env_id!r}; `agentgym list` shows {', '.join(agentgym_envs.env_ids())}"
@@ -90,21 +92,21 @@ def gym_make(env_id: str, kwargs: Mapping[str, Any]) -> Any:
     return env
 
 
-def draw_members(
-    members: Sequence[Member],
+def draw_mixture(
+    mixture: Sequence[MixtureEnv],
     count: int | None,
     *,
     enough: int,
     split: str | None = "train",
     groups: Sequence[str] | None = None,
     seed: int = 0,
-) -> list[Drawn]:
-    """`draw_tasks` of the members' environments, which are made for it and closed again."""
+) -> list[DrawnTask]:
+    """Draw tasks as `draw_tasks` does. The environments are made for this and closed again."""
     with ExitStack() as stack:
-        made = {member.id: stack.enter_context(closing(member.make())) for member in members}
+        made = {env.id: stack.enter_context(closing(env.make())) for env in mixture}
         return draw_tasks(
             {name: text_env(env) for name, env in made.items()},
-            {member.id: member.weight for member in members},
+            {env.id: env.weight for env in mixture},
             count,
             enough=enough,
             split=split,
@@ -122,14 +124,14 @@ def draw_tasks(
     split: str | None = "train",
     groups: Sequence[str] | None = None,
     seed: int = 0,
-) -> list[Drawn]:
-    """`count` tasks of one environment or several, in proportion to `weights` and at least one of each, shuffled.
+) -> list[DrawnTask]:
+    """Draw `count` tasks in proportion to `weights`, at least one from each environment, and shuffle them.
 
-    If `count` is None, every task of every table is there at least once; sets without end give `enough` tasks, or
-    their share of what the tables need. With several environments, those that know none of `groups` give all of theirs.
+    Without `count`, every task of every table is drawn at least once; generators give `enough` tasks, or their share of
+    what the tables need. With several environments, `groups` does not restrict those that have none of these groups.
 
     Raises:
-        UsageError: no environment knows one of the groups, or `count` is less than the number of environments.
+        UsageError: a group that no environment has, or a `count` below the number of environments.
     """
     chosen = _chosen_groups(envs, groups)
     tables = {name: _table(env, split, chosen[name]) for name, env in envs.items()}
@@ -139,10 +141,10 @@ def draw_tasks(
         draw_from(env, counts[name], split=split, groups=chosen[name], seed=seed + number, name=name)
         for number, (name, env) in enumerate(envs.items())
     ]
-    drawn = [one for part in parts for one in part]
+    drawn = [task for part in parts for task in part]
     if len(parts) == 1:
         return drawn
-    return [drawn[place] for place in np.random.default_rng(seed).permutation(len(drawn))]
+    return [drawn[index] for index in np.random.default_rng(seed).permutation(len(drawn))]
 
 
 def draw_from(
@@ -154,19 +156,19 @@ def draw_from(
     seed: int = 0,
     max_prompt_chars: int | None = None,
     name: str = "",
-) -> list[Drawn]:
-    """`count` tasks of `env`, in an order that `seed` decides; every task once if `count` is None.
+) -> list[DrawnTask]:
+    """Draw `count` tasks of `env`, in an order that depends on `seed`. Without `count`, draw every task once.
 
-    A table gives every task once before it gives one again, with a new seed, so that other distractors are drawn; a
-    set without end is drawn from. Tasks whose first observation is longer than `max_prompt_chars` characters are left
-    out. `name` is the environment's among those that a run makes by name.
+    A table gives every task once before it repeats one, with a new seed, so that the distractors differ. A generator
+    draws new tasks. Tasks whose first observation is longer than `max_prompt_chars` characters are skipped. `name` is
+    the environment's name in the run.
 
     Raises:
-        UsageError: `count` is less than 1, or None for a set without end, or every prompt is too long.
+        UsageError: `count` is below 1, or missing for a generator, or every prompt is too long.
     """
     _check_count(count, 1)
     rng = np.random.default_rng(seed)
-    drawn = (Drawn(name, task, int(rng.integers(2**31))) for task in _tasks(env, count, split, groups, rng))
+    drawn = (DrawnTask(name, task, int(rng.integers(2**31))) for task in _tasks(env, count, split, groups, rng))
     found = list(islice(drawn if max_prompt_chars is None else _short(env, drawn, max_prompt_chars), count))
     if not found:
         raise UsageError(f"no task has a prompt of at most {max_prompt_chars} characters")
@@ -174,7 +176,7 @@ def draw_from(
 
 
 def prompt_chars(env: TextEnv, task: Task, seed: int) -> int:
-    """The length of the first observation of a task."""
+    """The number of characters of a task's first observation."""
     return len(env.reset(seed=seed, options={"task": task.id})[0])
 
 
@@ -182,7 +184,7 @@ def _weights(names: Sequence[str]) -> dict[str, float]:
     weights: dict[str, float] = {}
     for name in names:
         env_id, colon, weight = name.rpartition(":")
-        if not colon or _AN_ID.fullmatch(weight):  # else it is MODULE:ID
+        if not colon or _ENV_ID.fullmatch(weight):  # a colon of MODULE:ID, not of a weight
             env_id, weight = name, "1"
         if env_id in weights:
             raise UsageError(f"{env_id} is named twice; give it a weight instead, as in {env_id}:2")
@@ -203,7 +205,7 @@ def _weight(name: str, text: str) -> float:
 
 
 def _kwargs_by_id(kwargs: Mapping[str, Any], ids: list[str], option: str) -> dict[str, Mapping[str, Any]]:
-    """Arguments for each id: an object keyed by ids, or one object for the only environment."""
+    """The arguments of each environment: from an object keyed by id, or from one object for the only environment."""
     if any(key in ids for key in kwargs):
         if wrong := [key for key, value in kwargs.items() if key not in ids or not isinstance(value, dict)]:
             raise UsageError(f"{option} keyed by ids must hold an object for each; wrong: {', '.join(wrong)}")
@@ -214,14 +216,14 @@ def _kwargs_by_id(kwargs: Mapping[str, Any], ids: list[str], option: str) -> dic
 
 
 def _counts(weights: Mapping[str, float], sizes: Mapping[str, int], count: int | None, enough: int) -> dict[str, int]:
-    """How many tasks each environment gives; `sizes` are those of the tables."""
+    """The number of tasks from each environment; `sizes` are the sizes of the tables."""
     shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
     if count is None:
         count = math.ceil(max((size / shares[name] for name, size in sizes.items()), default=enough) - 1e-6)
         return {name: max(1, math.ceil(count * share - 1e-6)) for name, share in shares.items()}
     _check_count(count, len(shares))
     counts = dict.fromkeys(shares, 1)
-    for _ in range(count - len(counts)):  # the next goes to the one that is furthest behind (Sainte-Lague)
+    for _ in range(count - len(counts)):  # Sainte-Lague: each task goes to the environment furthest below its share
         counts[max(counts, key=lambda name: shares[name] / (2 * counts[name] + 1))] += 1
     return counts
 
@@ -233,7 +235,7 @@ def _check_count(count: int | None, environments: int) -> None:
 
 
 def _table(env: TextEnv, split: str | None, groups: Sequence[str] | None) -> list[Task] | None:
-    """All tasks of that kind, None if the set has no end. Raises UnknownTask."""
+    """All tasks of that split and these groups; for a generator `None`. Raises UnknownTask."""
     try:
         return env.tasks.sample(split=split, groups=groups)
     except UnknownTask:
@@ -246,29 +248,29 @@ def _chosen_groups(envs: Mapping[str, TextEnv], groups: Sequence[str] | None) ->
     if groups is None or len(envs) == 1:
         return dict.fromkeys(envs, groups)
     known = {name: [group for group in groups if group in env.tasks.groups] for name, env in envs.items()}
-    if lost := set(groups) - {group for own in known.values() for group in own}:
-        raise UsageError(f"no environment of this run has the groups {', '.join(sorted(lost))}")
+    if unknown := set(groups) - {group for own in known.values() for group in own}:
+        raise UsageError(f"no environment of this run has the groups {', '.join(sorted(unknown))}")
     return {name: own or None for name, own in known.items()}
 
 
 def _tasks(
     env: TextEnv, count: int | None, split: str | None, groups: Sequence[str] | None, rng: np.random.Generator
 ) -> Iterator[Task]:
-    """Every task once in random order; if a count is wanted, without end: again and again, or drawn from a set."""
+    """Every task once in random order. With a count, without end: repeated from a table, or drawn from a generator."""
     table = env.tasks.sample(split=split, groups=groups) if count is None else _table(env, split, groups)
     while table is None:
         yield env.tasks.draw(int(rng.integers(2**63)), split=split, groups=groups)
-    yield from (table[place] for place in rng.permutation(len(table)))
+    yield from (table[index] for index in rng.permutation(len(table)))
     while count is not None:
-        yield from (table[place] for place in rng.permutation(len(table)))
+        yield from (table[index] for index in rng.permutation(len(table)))
 
 
-def _short(env: TextEnv, drawn: Iterator[Drawn], limit: int) -> Iterator[Drawn]:
-    """Those with short prompts. Raises UsageError if there are none, since looking for them would never end."""
-    missed = 0
-    for one in drawn:
-        if prompt_chars(env, one.task, one.seed) <= limit:
-            missed = 0
-            yield one
-        elif (missed := missed + 1) == _TRIES:
-            raise UsageError(f"of {_TRIES} tasks in a row none has a prompt of at most {limit} characters")
+def _short(env: TextEnv, drawn: Iterator[DrawnTask], limit: int) -> Iterator[DrawnTask]:
+    """The tasks with short prompts. Raises UsageError after too many long ones, since the search might never end."""
+    skipped = 0
+    for candidate in drawn:
+        if prompt_chars(env, candidate.task, candidate.seed) <= limit:
+            skipped = 0
+            yield candidate
+        elif (skipped := skipped + 1) == _MAX_SKIPPED:
+            raise UsageError(f"{skipped} tasks in a row had a prompt of more than {limit} characters")

@@ -1,24 +1,22 @@
-"""What every single token says: pieces of text that join to the text of the whole."""
+"""The text of each single token, such that the pieces join to the whole text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agentgym_envs.rollout.chat import Tokenizer
+from agentgym_envs.rollout.tokenizer import Tokenizer
 
 _BROKEN = "\ufffd"
 _LONGEST = 16
-"""How many tokens are looked at together at most; four bytes make a character, so longer runs are broken anyway."""
+"""The maximum number of tokens decoded together. A character has at most four bytes, so longer runs are broken text."""
 
 
 class Pieces:
     """Splits the text of token ids by token.
 
-    A token that holds only a part of a character (a byte or two of an emoji) says nothing, and the one that completes
-    the character says it. What a token says does not hang on its neighbours otherwise, so it is asked for once.
+    A token with only a part of a character (a byte or two of an emoji) gets an empty piece; the token that completes
+    it gets all of it. Otherwise a token's text does not depend on its neighbors, so it is cached.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -30,9 +28,9 @@ class Pieces:
         self._known: dict[int, str] = {}
 
     def of(self, ids: Sequence[int]) -> list[str]:
-        """One text a token, special tokens by their names; joined they are the decoded text.
+        """One text per token, special tokens by name. The texts join to the decoded text.
 
-        Beside bytes that are no text, what is readable is kept, also where the decoder (SentencePiece's) would not.
+        Readable text next to invalid bytes is kept, also where SentencePiece's decoder would drop it.
         """
         pieces: list[str] = []
         for whole, group in groupby(ids, self._is_whole):
@@ -54,23 +52,23 @@ class Pieces:
         return self._known[token]
 
     def _characters(self, run: list[int], *, first: bool) -> list[str]:
-        """The pieces of tokens that share characters."""
+        """The pieces of successive tokens that share characters."""
         whole = self._decode(run) if first else self._inside(run)
-        pieces = list(self._grow(run, first))
+        pieces = list(self._split(run, first))
         return pieces if "".join(pieces) == whole else [""] * (len(run) - 1) + [whole]
 
-    def _grow(self, run: list[int], first: bool) -> Iterator[str]:
-        """Token by token, what is certain by then."""
-        begin, said = 0, 0
+    def _split(self, run: list[int], first: bool) -> Iterator[str]:
+        """Yield for each token the text that is certain once the token is read."""
+        begin, emitted = 0, 0
         for end in range(1, len(run) + 1):
             text = self._decode(run[begin:end]) if first and begin == 0 else self._inside(run[begin:end])
             done = not text.endswith(_BROKEN) or end - begin == _LONGEST or end == len(run)
-            certain = len(text) if done else max(said, len(text) - 1)  # only the last may still become a character
-            yield text[said:certain]
-            begin, said = (end, 0) if done else (begin, certain)
+            certain = len(text) if done else max(emitted, len(text) - 1)  # the last character may be incomplete
+            yield text[emitted:certain]
+            begin, emitted = (end, 0) if done else (begin, certain)
 
     def _inside(self, ids: list[int]) -> str:
-        """The text of tokens that do not stand at the beginning."""
+        """The text of tokens that are not the first of a sequence."""
         return self._decode(self._anchor + ids)[self._anchor_length :]
 
     def _decode(self, ids: list[int]) -> str:

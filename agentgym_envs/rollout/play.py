@@ -1,4 +1,4 @@
-"""Playing episodes. One function plays one episode; everything else is running many of them."""
+"""Play episodes: `run_episode` is the loop of a single episode, `run_many` plays many at a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from agentgym_envs.core import StopReason, lost_task, text_env
+from agentgym_envs.core import StopReason, placeholder_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
-from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.hosting.connection import Request
+from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
-from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
+from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.runner import EnvRunner
 from agentgym_envs.wrappers import make_trajectory
 
 _T = TypeVar("_T")
@@ -25,11 +27,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an episode may use.
+    """The limits of an episode.
 
-    `max_tokens` bounds all tokens after the prompt, observations included; `max_turn_tokens` one answer;
-    `max_context` all tokens, the prompt included (None: as many as there are); `env_seconds` one call of an environment
-    that waits, after which the episode ends as `env_error`.
+    - `max_turns`: turns of the episode.
+    - `max_tokens`: tokens after the prompt, observations included.
+    - `max_turn_tokens`: tokens of one answer.
+    - `env_seconds`: seconds of one call of a blocking environment; after that the episode ends as `env_error`.
+    - `max_context`: all tokens, prompt included; None for no limit.
     """
 
     max_turns: int = 30
@@ -41,11 +45,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """One episode to play. Equal task and seed make equal starts, as the groups of GRPO and RLOO need.
+    """One episode to play. Equal task and seed give equal starts, as the groups of GRPO and RLOO need.
 
-    `task=None` draws by the seed. `meta` goes into the trajectory, beside the limit of turns and the key of the first
-    state. `env` names the kind of environment, if there are several. `max_turns` takes the place of the limit that all
-    episodes have.
+    `task=None` draws a task by the seed. `meta` goes into the trajectory, with the turn limit and the key of the first
+    state. `env` names the environment if there are several. `max_turns` overrides the common turn limit.
     """
 
     task: str | None = None
@@ -60,12 +63,12 @@ class EpisodeSpec:
         return {"seed": self.seed, "options": None if self.task is None else {"task": self.task}}
 
     def within(self, limits: Limits) -> Limits:
-        """The limits of this episode."""
+        """`limits` with this episode's own turn limit, if it has one."""
         return limits if self.max_turns is None else replace(limits, max_turns=self.max_turns)
 
 
 Act = Callable[[str], Awaitable[Answer | None]]
-"""From an observation to an answer, or None if the token budget leaves no room for one."""
+"""Maps an observation to an answer, or to None if the token budget is used up."""
 
 
 async def play(
@@ -79,8 +82,8 @@ async def play(
 ) -> TokenTrajectory:
     """Play one episode with a token engine.
 
-    `sampling` says how to sample (its `max_tokens` is bounded by `limits`). The machine's failures end the episode
-    as `env_error`; failures of the engine and of the caller are raised. `env` is not closed.
+    `limits` bound `sampling.max_tokens`. A failure of the environment ends the episode as `env_error`; errors of the
+    engine and of the caller are raised. `env` is not closed.
     """
     with closing(EnvRunner.over(env)) as runner:
         return await play_on(runner, engine, codec, spec, limits=limits, sampling=sampling)
@@ -95,7 +98,7 @@ async def play_on(
     limits: Limits,
     sampling: Sampling | None = None,
 ) -> TokenTrajectory:
-    """`play` on a runner: for those who keep runners of their own, in a `EnvPool`."""
+    """`play` on a runner, for callers with an `EnvPool` of their own."""
     limits = spec.within(limits)
     instructions = text_env(runner.last_env).instructions
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
@@ -104,7 +107,7 @@ async def play_on(
 
 
 async def play_text(env: Env, policy: Policy | PolicyWithInfo, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
-    """Play one episode with a policy that reads and writes text. `env` is not closed."""
+    """Play one episode with a text policy. `env` is not closed."""
     with closing(EnvRunner.over(env)) as runner:
         return await _play_text(runner, policy, spec, limits)
 
@@ -120,11 +123,11 @@ async def play_many(
     concurrency: int = 256,
     on_done: Callable[[TokenTrajectory], None] | None = None,
 ) -> list[TokenTrajectory]:
-    """Play many episodes with a token engine, `concurrency` at a time; results in the order of `specs`.
+    """Play many episodes with a token engine, `concurrency` at a time. Results are in the order of `specs`.
 
-    Environments are used again; one that failed is made anew. There are never more than `concurrency`, or twice as many
-    if there are several kinds: those of a kind that is not needed at the moment are kept for a while. They are closed
-    at the end, unless `envs` is a `EnvPool`, which its owner closes.
+    Environments are reused; a failed one is replaced. At most `concurrency` exist, or twice that number with several
+    kinds, since idle environments are kept for a while. All are closed at the end, unless `envs` is an `EnvPool`, which
+    its owner closes.
     """
 
     async def one(runner: EnvRunner, spec: EpisodeSpec) -> TokenTrajectory:
@@ -143,7 +146,7 @@ async def play_many_text(
     concurrency: int = 64,
     on_done: Callable[[Trajectory], None] | None = None,
 ) -> list[Trajectory]:
-    """Play many episodes with text policies, as `play_many` does with an engine."""
+    """Play many episodes with text policies, like `play_many`."""
 
     async def one(runner: EnvRunner, spec: EpisodeSpec) -> Trajectory:
         return await _play_text(runner, make_policy(), spec, limits)
@@ -152,7 +155,7 @@ async def play_many_text(
 
 
 def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine to its end from synchronous code, also where an event loop already runs (a notebook)."""
+    """Run a coroutine from synchronous code, also while an event loop is running (as in a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -184,8 +187,8 @@ async def _play_text(
             messages.append({"role": "user", "content": observation})
         else:
             messages.extend(prompt_messages(env.instructions, observation))
-        said = await policy.act(env, messages)
-        answer = said if isinstance(said, Answer) else Answer(said)
+        written = await policy.act(env, messages)
+        answer = written if isinstance(written, Answer) else Answer(written)
         messages.append({"role": "assistant", "content": answer.text})
         return answer
 
@@ -193,7 +196,7 @@ async def _play_text(
 
 
 class TokenPlayer:
-    """Keeps the tokens of one episode while an engine plays it."""
+    """Collects the tokens of one episode while an engine plays it."""
 
     def __init__(self, instructions: str, engine: Engine, codec: ChatCodec, limits: Limits, sampling: Sampling) -> None:
         """`instructions` is the text of the system prompt."""
@@ -202,23 +205,23 @@ class TokenPlayer:
         self._builder: TokenBuilder | None = None
 
     async def act(self, observation: str) -> Answer | None:
-        """The engine's next answer, or None if the token budget leaves no room for one."""
+        """The engine's next answer, or None if the token budget is used up."""
         context = self._extend(observation)
         if context is None:
             return None
         builder, room = context
         cap = min(self._limits.max_turn_tokens, room)
         generation = await sample_answer(self._engine, self._codec, builder, self._sampling, cap)
-        notes = {"finish": generation.finish, "tokens": len(generation.ids)}
-        return Answer(self._codec.decode(generation.ids), notes)
+        info = {"finish": generation.finish, "tokens": len(generation.ids)}
+        return Answer(self._codec.decode(generation.ids), info)
 
     def reward(self, reward: float) -> None:
-        """The reward of the last answer."""
+        """Add the reward of the last answer."""
         assert self._builder is not None
         self._builder.add_reward(reward)
 
     def finish(self, trajectory: Trajectory) -> TokenTrajectory:
-        """The record; without any answer, its prompt only."""
+        """Build the record; without an answer it has only a prompt."""
         if self._builder is None:
             self._builder = self._begin(trajectory.final_observation)
         return self._builder.build(trajectory)
@@ -228,7 +231,7 @@ class TokenPlayer:
         return TokenBuilder(self._codec, self._codec.encode_prompt(prompt))
 
     def _extend(self, observation: str) -> tuple[TokenBuilder, int] | None:
-        """Append the observation, if at least one token of an answer still fits behind it."""
+        """Append the observation if at least one token of an answer fits after it."""
         if self._builder is None:
             self._builder, between = self._begin(observation), list[int]()
         else:
@@ -240,7 +243,7 @@ class TokenPlayer:
         return self._builder, room
 
     def _room(self, builder: TokenBuilder) -> int:
-        """How many tokens may follow those that are there."""
+        """The number of tokens that may still be appended."""
         room, context = self._limits.max_tokens - len(builder.ids), self._limits.max_context
         if context is None:
             return room
@@ -250,7 +253,7 @@ class TokenPlayer:
 async def sample_answer(
     engine: Engine, codec: ChatCodec, builder: TokenBuilder, sampling: Sampling, cap: int
 ) -> Generation:
-    """Have the engine go on by at most `cap` tokens, and append what it sampled. Raises EngineError for nothing."""
+    """Sample at most `cap` tokens and append them. Raises EngineError for an empty answer."""
     stop_ids = sampling.stop_ids or tuple(sorted(codec.stop_ids))
     sampling = replace(sampling, max_tokens=min(sampling.max_tokens, cap), stop_ids=stop_ids)
     generation = await engine.generate(builder.prompt_ids + builder.ids, sampling)
@@ -263,7 +266,7 @@ async def sample_answer(
 async def run_episode(
     runner: EnvRunner, act: Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
 ) -> Trajectory:
-    """The loop that every episode of the suite runs in. `on_reward` hears the reward of each answer."""
+    """Play one episode: the loop that all play functions share. `on_reward` is called with the reward of each turn."""
     turns: list[Turn] = []
     observation, info, lost = await _reset(runner, spec, limits)
     meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
@@ -273,15 +276,15 @@ async def run_episode(
             break
         try:
             answer = await act(observation)
-        except EnvError as error:  # a policy may ask the environment, as an oracle does
+        except EnvError as error:  # a policy may call the environment, as the oracle policy does
             observation, _, _, _, info = runner.failed(Request("step"), error)
             continue
         if answer is None:
             stop = StopReason.TOKEN_LIMIT.value
             break
-        seen = observation
-        observation, reward, _, _, info = await _ask(runner, Request("step", answer.text), limits)
-        turns.append(Turn(seen, answer.text, float(reward), {**info, **answer.notes}))
+        before = observation
+        observation, reward, _, _, info = await _call(runner, Request("step", answer.text), limits)
+        turns.append(Turn(before, answer.text, float(reward), {**info, **answer.info}))
         if on_reward:
             on_reward(float(reward))
     fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta, **lost}
@@ -289,29 +292,29 @@ async def run_episode(
 
 
 async def _reset(runner: EnvRunner, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Observation, info, and what the record must say of an episode that the environment does not know of.
+    """Reset and return observation, info, and record fields for an episode that the environment did not begin.
 
-    A failure is data if the episode is known, or if it is declared as one of the machine. Any other is most likely a
-    mistake in making or resetting the environment, which no episode would survive: it is raised.
+    A failure becomes an episode if the environment had chosen its task, or if it is an EnvError or a timeout. Any other
+    error is raised: it most likely comes from making or resetting the environment wrongly, and would recur.
     """
-    known = runner.error
-    observation, info = await _ask(runner, Request("reset", **spec.reset_arguments), limits)
-    if runner.error is known or _begun(runner.last_env):
+    earlier = runner.error
+    observation, info = await _call(runner, Request("reset", **spec.reset_arguments), limits)
+    if runner.error is earlier or _begun(runner.last_env):
         return observation, info, {}
     if runner.error is not None and not isinstance(runner.error, EnvError | TimeoutError):
         raise runner.error
-    return observation, info, {"task": lost_task(spec.task), "seed": spec.seed}
+    return observation, info, {"task": placeholder_task(spec.task), "seed": spec.seed}
 
 
 def _begun(env: Env) -> bool:
-    """Whether a reset that failed came as far as choosing the task."""
+    """True if a failed reset got as far as choosing the task."""
     base = text_env(env)
     status = base.status()
     return base.task is not None and status["turn"] == 0 and status["stop_reason"] is None
 
 
-async def _ask(runner: EnvRunner, ask: Request, limits: Limits) -> Any:
-    result = await runner.ask(ask, limits.env_seconds)
+async def _call(runner: EnvRunner, request: Request, limits: Limits) -> Any:
+    result = await runner.run(request, limits.env_seconds)
     if isinstance(result, Exception):
         raise result
     return result
@@ -325,7 +328,7 @@ async def run_many(
     on_done: Callable[[_T], None] | None,
     batch: Announced | None,
 ) -> list[_T]:
-    """Have `one` play every spec, `concurrency` at a time, as `play_many` says; `batch` is told of the workers."""
+    """Play every spec with `one`, `concurrency` at a time; see `play_many`. The workers are announced to `batch`."""
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {concurrency}")
     pool = envs if isinstance(envs, EnvPool) else EnvPool(envs, concurrency)
@@ -339,7 +342,7 @@ async def run_many(
                 results[number] = await one(runner, spec)
             if on_done:
                 on_done(results[number])
-            await asyncio.sleep(0)  # a policy that never waits would let nobody hear of Ctrl-C until all is played
+            await asyncio.sleep(0)  # else a policy that never waits would block Ctrl-C until the end
 
     tasks = [asyncio.ensure_future(worker()) for _ in range(min(concurrency, len(specs)))]
     for task in tasks if batch else ():
@@ -354,12 +357,12 @@ async def run_many(
 
 def _announce(batch: Announced, task: asyncio.Task[None]) -> None:
     batch.worker_began()
-    # The task's own end may never come: one that is cancelled before its first step does not run at all.
+    # A callback, not a `finally` in the task: a task that is cancelled before its first step never runs.
     task.add_done_callback(lambda _: batch.worker_ended())
 
 
 async def finish_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Run to the end, or cancel all and raise the first failure as it is."""
+    """Wait for all tasks. If one fails, cancel all and raise its error unchanged."""
     try:
         await asyncio.gather(*tasks)
     finally:

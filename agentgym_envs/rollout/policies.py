@@ -1,6 +1,6 @@
 """Policies that read and write text: oracle, random, replay, and a model behind a chat API.
 
-A policy object plays one episode; `PolicyFactory` makes one for each.
+A policy object plays one episode; a `PolicyFactory` makes one per episode.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from agentgym_envs.trajectory import Message
 
 
 class Answer(NamedTuple):
-    """What a policy wrote. `notes` (JSON) go into the info of the turn."""
+    """The text that a policy wrote. `info` (JSON) is merged into the info of the turn."""
 
     text: str
-    notes: Mapping[str, Any] = {}
+    info: Mapping[str, Any] = {}
 
 
 class Policy(Protocol):
     """Plays one episode, turn by turn."""
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """The next action, in the environment's grammar. `messages` is the conversation so far."""
+        """Return the next action in the environment's grammar. `messages` is the conversation so far."""
 
 
 class PolicyWithInfo(Protocol):
-    """A policy that tells something of each action."""
+    """A policy that adds info to each action."""
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
-        """The next action, as `Policy.act` gives it, with the notes."""
+        """Return the next action as `Policy.act` does, with its info."""
 
 
 PolicyFactory = Callable[[], Policy | PolicyWithInfo]
 
 
 class OraclePolicy:
-    """Follows the environment's own oracle."""
+    """Follows the environment's oracle."""
 
     def __init__(self) -> None:
         self._plan: Iterator[str] | None = None
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """The next command of the plan, which is made once; a plan that runs out is made anew."""
+        """Return the next command of the plan. The plan is made once, and again when it runs out."""
         command = next(self._plan, None) if self._plan is not None else None
         if command is None:
             self._plan = env.oracle()
@@ -58,14 +58,14 @@ class OraclePolicy:
 
 
 class RandomPolicy:
-    """Draws uniformly from what the environment suggests; a floor for every comparison."""
+    """Plays the environment's random commands: a lower bound for comparisons."""
 
     def __init__(self, seed: int = 0) -> None:
-        """Equal seeds make equal choices."""
+        """Equal seeds give equal choices."""
         self._rng = random.Random(seed)
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """A random command."""
+        """Return a random command."""
         return env.grammar.format(env.random_command(self._rng))
 
 
@@ -73,11 +73,11 @@ class ReplayPolicy:
     """Repeats recorded actions."""
 
     def __init__(self, actions: Sequence[str]) -> None:
-        """`actions` as the policy wrote them, in the environment's grammar."""
+        """`actions` are texts in the environment's grammar, as the policy wrote them."""
         self._actions = iter(actions)
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """The next recorded action. Raises UsageError when there is none left."""
+        """Return the next recorded action. Raises UsageError if none is left."""
         action = next(self._actions, None)
         if action is None:
             raise UsageError("the recorded actions ran out before the episode ended: was it recorded elsewhere?")
@@ -85,8 +85,8 @@ class ReplayPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What a model answered; the tokens that it read and wrote, None if nobody counted them."""
+class ModelReply:
+    """A model's answer, with the tokens that it read and wrote (None if the server does not count them)."""
 
     text: str
     finish: Literal["stop", "length"]
@@ -95,12 +95,12 @@ class Reply:
 
     @property
     def answer(self) -> Answer:
-        """The reply as an action, with what the record of its turn tells of it."""
+        """The reply as an action with its info."""
         return Answer(self.text, {"finish": self.finish, "tokens": self.answer_tokens})
 
 
 class ChatServer:
-    """An OpenAI-compatible `/v1/chat/completions` server. Keeps no state of an episode, so all may share it."""
+    """An OpenAI-compatible `/v1/chat/completions` server. It keeps no state, so episodes may share it."""
 
     def __init__(
         self,
@@ -112,15 +112,15 @@ class ChatServer:
         timeout_s: float = 600.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`base_url` is the address up to and including `/v1`; `transport` replaces the network (tests)."""
+        """`base_url` ends with `/v1`; `transport` replaces the network in tests."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._request: dict[str, Any] = {"model": model, "temperature": temperature}
         self._client = httpx.AsyncClient(
             base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport
         )
 
-    async def answer(self, messages: Sequence[Message], max_tokens: int) -> Reply:
-        """The model's next message, of at most `max_tokens`. Raises EngineError if the server fails."""
+    async def answer(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
+        """Return the model's next message of at most `max_tokens`. Raises EngineError if the server fails."""
         body = {**self._request, "max_tokens": max_tokens, "messages": list(messages)}
         answer = await post_json(self._client, "chat/completions", body)
         try:
@@ -130,7 +130,7 @@ class ChatServer:
             raise EngineError(f"{self._client.base_url}chat/completions returned no message: {answer!r:.300}") from None
         finish: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"
         usage = answer.get("usage")
-        return Reply(text, finish, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+        return ModelReply(text, finish, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -138,17 +138,17 @@ class ChatServer:
 
 
 class ChatPolicy:
-    """A model behind a `ChatServer`, as a policy. Keeps no state, so episodes may share it.
+    """A policy that asks a model behind a `ChatServer`. It keeps no state, so episodes may share it.
 
-    It notes why each answer ended, and its tokens (None if the server does not count).
+    The info of an answer has `finish` and `tokens` (None if the server does not count them).
     """
 
     def __init__(self, model: str, base_url: str, *, max_tokens: int = 512, **options: Any) -> None:
-        """`max_tokens` bounds an answer; `options` are those of `ChatServer`."""
+        """`max_tokens` bounds an answer; `options` go to `ChatServer`."""
         self._server, self._max_tokens = ChatServer(model, base_url, **options), max_tokens
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
-        """The model's next message. Raises EngineError if the server fails."""
+        """Return the model's next message. Raises EngineError if the server fails."""
         return (await self._server.answer(messages, self._max_tokens)).answer
 
     async def aclose(self) -> None:
@@ -157,10 +157,10 @@ class ChatPolicy:
 
 
 def _text(content: Any) -> str:
-    """The text of a message: as it is, or that of its parts (reasoning, which some servers put beside it, is none).
+    """The text of a message: a string, or the text parts of a list (some servers add reasoning parts, left out here).
 
     Raises:
-        TypeError: there is no text in it.
+        TypeError: the message has no text.
     """
     if isinstance(content, list) and content:
         texts = [part["text"] for part in content if isinstance(part, dict) and part.get("type") == "text"]
@@ -173,6 +173,6 @@ def _text(content: Any) -> str:
 
 
 def _count(usage: Any, name: str) -> int | None:
-    """A number of tokens, if the server tells it."""
+    """The number of tokens in `usage`, if the server gives it."""
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if isinstance(count, int) else None

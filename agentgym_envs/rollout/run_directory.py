@@ -1,4 +1,4 @@
-"""The directory of a training run: whose it is, and whether another run may use it."""
+"""The directory of a training run, and the check that no other run uses it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FILE = "run.json"
 
 
 def check_run_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--out") -> None:
-    """Whether a run with these settings may use `path`, which the user gave as `option`; writes nothing.
+    """Check that a run with these settings may use `path`, which the user gave as `option`. Writes nothing.
 
     Raises:
-        UsageError: the directory holds another run, or this one and `resume` was not asked for.
+        UsageError: the directory holds another run, or this one and `resume` is False.
     """
     directory = Path(path)
     if directory.exists() and not directory.is_dir():
@@ -29,7 +29,7 @@ def claim_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bo
     """Make `path` the directory of a run with these settings.
 
     Raises:
-        UsageError: as `check_run_directory`.
+        UsageError: see `check_run_directory`.
     """
     check_run_directory(path, settings, resume=resume, option=option)
     directory = Path(path)
@@ -46,7 +46,7 @@ def _check_same_run(directory: Path, settings: Mapping[str, Any], resume: bool, 
     if not isinstance(found, dict):
         raise UsageError(f"{directory} is not empty and holds no run of ours; choose another {option}")
     if not resume:
-        raise UsageError(f"{directory} holds a run already; go on with it by --resume, or choose another {option}")
+        raise UsageError(f"{directory} already holds a run; continue it with --resume, or choose another {option}")
     wanted = json.loads(json.dumps(dict(settings)))
     for key in sorted(wanted.keys() | found.keys()):
         if wanted.get(key) != found.get(key):

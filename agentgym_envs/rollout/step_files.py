@@ -1,4 +1,4 @@
-"""The trajectories of a training run: a file `step-N.jsonl` a training step, `eval-N.jsonl` an evaluation."""
+"""The trajectories of a training run: one file `step-N.jsonl` per training step, `eval-N.jsonl` per evaluation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _OPEN = 8
 
 
 class StepFiles:
-    """Writes episodes down as they finish, each to the file of the step that it was begun in.
+    """Writes finished episodes, each to the file of the step in which it began.
 
-    A file that lies there already when its step begins is from a run that was stopped inside this step: it is set
-    aside as `step-N.replaced-1.jsonl`, for its episodes are no part of what is trained on now.
+    A file that already exists when its step begins comes from a run that stopped within this step. It is renamed to
+    `step-N.replaced-1.jsonl`, since its episodes are not part of the present training data.
     """
 
     def __init__(self, directory: str | Path, rank: str | int = 0, *, codec: ChatCodec | None = None) -> None:
-        """`rank` tells the processes of a run apart. With a `codec`, every token is kept beside the trajectories."""
+        """`rank` is the number of the process in a distributed run. With a `codec`, the tokens are recorded as well."""
         self._directory, self._ending, self._codec = Path(directory), f".rank{rank}" if rank else "", codec
-        self._begun = set[Path]()
+        self._seen = set[Path]()
         self._writers: OrderedDict[Path, tuple[TrajectoryWriter, TokenWriter | None]] = OrderedDict()
 
     def write(self, step: int, training: bool, trajectory: Trajectory, segments: Sequence[TokenTrajectory]) -> None:
@@ -39,16 +39,16 @@ class StepFiles:
         return self._directory / f"{'step' if training else 'eval'}-{step}{self._ending}.jsonl"
 
     def close(self) -> None:
-        """Close the files; they are opened again if more is written."""
+        """Close the files; a later write opens them again."""
         while self._writers:
             self._close(self._writers.popitem()[1])
 
     def _open(self, path: Path) -> tuple[TrajectoryWriter, TokenWriter | None]:
-        """The writers of a file. Few are open at a time, for a long run has many steps."""
+        """The writers of a file. Only a few stay open, as a long run has many steps."""
         if path not in self._writers:
-            if path not in self._begun and path.exists():
+            if path not in self._seen and path.exists():
                 _set_aside(path)
-            self._begun.add(path)
+            self._seen.add(path)
             self._writers[path] = TrajectoryWriter(path), TokenWriter(path) if self._codec else None
             if len(self._writers) > _OPEN:
                 self._close(self._writers.popitem(last=False)[1])
@@ -63,7 +63,7 @@ class StepFiles:
 
 
 def _set_aside(path: Path) -> None:
-    """Under a free name, and its tokens with it."""
+    """Rename the file, and its token file, to a free name."""
     other = _free_name(path)
     path.rename(other)
     if tokens_path(path).exists():

@@ -152,7 +152,7 @@ class TokenFile:
             self._indexed += len(line)
 
     def _only_grew(self, file: BinaryIO) -> bool:
-        """Whether the last indexed line is still where it was, as it must be if the file only grew."""
+        """True if the last indexed line is still at its offset, as in a file that only grew."""
         start, head = self._last
         file.seek(start)
         begins = file.read(len(head)) == head
@@ -170,7 +170,7 @@ def tokens_path(trajectories: str | Path) -> Path:
 
 
 def is_token_file(path: str | Path) -> bool:
-    """Whether a path is that of a token file, by its name."""
+    """True if the name of a file is that of a token file."""
     return Path(path).name.endswith(_ENDING)
 
 

@@ -1,4 +1,4 @@
-"""`TokenTrajectory`: an episode as token ids, with the mask written down while the tokens were appended."""
+"""`TokenTrajectory`: an episode as token ids, with the mask recorded while the tokens are appended."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class TokenTrajectory:
 
 @dataclass(slots=True)
 class TokenBuilder:
-    """Appends answers and observations, and the mask with them.
+    """Collects the tokens of answers and observations, with mask and turn spans.
 
-    An observation is appended only when an answer follows, so that a trajectory always ends on an answer.
+    An observation is appended only when an answer follows, so that a trajectory always ends with an answer.
     """
 
     codec: ChatCodec
@@ -71,26 +71,26 @@ class TokenBuilder:
             self.logprobs[-len(generation.ids) :] = generation.logprobs
 
     def add_reward(self, reward: float) -> None:
-        """Lay the reward of the turn on the last token of its answer."""
+        """Add the reward of the turn to the last token of its answer."""
         self.rewards[-1] += reward
 
     def between(self, observation: str) -> list[int]:
         """The ids between the last answer and the next: the end token if the answer lacks it, then the observation.
 
-        An answer lacks it if it was cut, and if the model stopped with another token, such as `<|endoftext|>`.
+        An answer lacks it if it was truncated, or if the model stopped with another token such as `<|endoftext|>`.
         """
         end = [] if self.ids and self.ids[-1] == self.codec.turn_end_id else [self.codec.turn_end_id]
         return end + self.codec.encode_observation(observation)
 
     def add_between(self, ids: Sequence[int]) -> None:
-        """Append what `between` gave, outside the mask."""
+        """Append the ids that `between` returned, with mask 0."""
         self._append(ids, 0)
 
     def build(self, trajectory: Trajectory) -> TokenTrajectory:
         """The finished record."""
         logprobs = self.logprobs if self.has_logprobs and self.ids else None
-        cut = trajectory.truncated and trajectory.usable
-        after = self.between(trajectory.final_observation) if cut else []
+        continues = trajectory.truncated and trajectory.usable
+        after = self.between(trajectory.final_observation) if continues else []
         spans = tuple(self.turn_spans)
         return TokenTrajectory(trajectory, self.prompt_ids, self.ids, self.mask, self.rewards, spans, logprobs, after)
 
@@ -123,10 +123,10 @@ def mask_of_spans(spans: Sequence[tuple[int, int]], length: int) -> list[int]:
 
 
 def encode_trajectory(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:
-    """A recorded trajectory (a demonstration, say) as tokens, by the very rule that rollouts follow.
+    """Encode a recorded trajectory, such as a demonstration, by the same rules as a rollout.
 
-    The answers are encoded from text, since nobody sampled them here. One that was cut (`finish` is "length" in its
-    turn's info) has no end token of its own, so none is trained on.
+    The answers are encoded from text, as their sampled ids are unknown. A truncated answer (`finish` is "length" in the
+    info of its turn) had no end token, so none is trained on.
     """
     first = trajectory.turns[0].observation if trajectory.turns else trajectory.final_observation
     builder = TokenBuilder(codec, codec.encode_prompt(prompt_messages(trajectory.instructions, first)))

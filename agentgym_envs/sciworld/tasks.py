@@ -218,9 +218,9 @@ def check_simulator() -> None:
         installed = "unknown"
     if installed != table().simulator or _sha256(simulator_jar()) != table().jar_sha256:
         raise MissingExtra(
-            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed or its files "
-            "were modified: its worlds may differ. Run: pip install --force-reinstall 'agentgym-envs[sciworld]', or "
-            "pass any_simulator=True"
+            f"SciWorld's tasks are those of scienceworld {table().simulator}, and {installed} is installed or its "
+            "files were modified: its worlds may differ. Run: pip install --force-reinstall 'agentgym-envs[sciworld]', "
+            "or pass any_simulator=True"
         )
 
 

@@ -1,4 +1,4 @@
-"""Infos of many environments in Gymnasium's form: a dict of arrays, each with a mask beside it."""
+"""Infos of many environments in Gymnasium's form: a dict of arrays, each with a mask."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ABSENT = object()  # nothing in JSON is of the type `object`, so the types of the values tell where a key is missing
+_ABSENT = object()  # no JSON value has the type `object`, so the types of the values show where a key is missing
 
 
 def columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What Gymnasium's vector environments make of `infos`, built a key at a time instead of a value at a time.
+    """Convert infos to the dict of arrays of Gymnasium's vector environments, one key at a time.
 
-    `infos[k]` is that of environment k, {} where it has none. A key `x` has an array `x` of shape (len(infos),) and a
-    boolean mask `_x` of the environments that have it; dicts become a dict of arrays.
+    `infos[k]` is the info of environment k, {} if it has none. A key `x` becomes an array `x` of shape (len(infos),)
+    and a boolean mask `_x` of the environments that have it. Dicts become a dict of arrays.
 
-    Unlike Gymnasium, an array has a number type only if all its values are of that type, and is an array of objects
-    otherwise: Gymnasium takes the type of the first value, cuts 0.5 down to 0 where an int came first, and fails at a
-    None or a dict after another type. Values that are arrays are not stacked.
+    Unlike in Gymnasium, an array has a number type only if all its values have that type; otherwise it is an array of
+    objects. Gymnasium uses the type of the first value: it truncates 0.5 to 0 after an int, and fails at a None or a
+    dict after another type. Values that are arrays are not stacked.
     """
     out: dict[str, Any] = {}
     by_key = _values_by_key(infos)
@@ -45,7 +45,7 @@ def _values_by_key(infos: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
         try:
             return {key: list(map(itemgetter(key), infos)) for key in infos[0]}
         except KeyError:
-            pass  # as many keys, but others
+            pass  # equally many keys, but different ones
     keys = dict[str, Any]()
     for info in infos:
         keys.update(info)

@@ -1,4 +1,4 @@
-"""`make_vec`: many environments of one id, by the backend that suits them."""
+"""`make_vec`: make many environments of one id with the backend that suits them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from gymnasium.vector import AutoresetMode
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.connection import EnvProvider, check_seconds
+from agentgym_envs.hosting.methods import Env
 from agentgym_envs.hosting.remote_env import RemoteEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
-from agentgym_envs.vector.runner import Env, EnvRunner, MakeEnv, Mode
+from agentgym_envs.vector.runner import EnvRunner, MakeEnv, Mode
 from agentgym_envs.vector.vector_env import Infos, TextVectorEnv, check_choices
 
 Backend = Literal["inline", "thread", "process", "remote", "async"]
@@ -44,27 +45,30 @@ def make_vec(
     """Make `num_envs` environments of one id.
 
     Args:
-        id: a registered id, or "module:Id", which imports the module first. An id of your own is known to worker
-            processes if it was registered by `agentgym_envs.register`; else it must name its module.
-        num_envs: how many, at least 1.
-        backend: where they run. "inline": here, one after the other, for those that take microseconds. "thread": a
-            thread each, for those that wait. "process": worker processes, for those that burn CPU. "remote": on the
-            server or servers of `base_url`, with one batched request to each. "async": on an event loop, for those
-            that are `native_async`. By default what suits the environment: "remote" with `base_url`.
-        num_workers: how many processes the backend "process" has. By default one an environment, so that one that
-            crashes takes no other with it.
-        provider: a place of your own where they run, instead of a backend: a `WorkerPool` that several share, or a
-            `RayPool` (`agentgym_verl.ray_hosts`). It stays open when the vector environment is closed.
+        id: a registered id, or "module:Id", which imports the module first. Worker processes know an id of your own
+            if `agentgym_envs.register` registered it; otherwise the id must name its module.
+        num_envs: the number of environments, at least 1.
+        backend: the way the environments run; by default the one that suits them.
+            "inline" runs them one after the other in the calling thread, for steps that take microseconds.
+            "thread" uses a thread for each, for steps that wait.
+            "process" uses worker processes, for steps that need much CPU time.
+            "remote" uses the server or servers of `base_url`, with one batched request to each.
+            "async" uses an event loop, for environments that are `native_async`.
+        num_workers: the number of processes of the backend "process". By default each environment has its own, so
+            that a crash affects no other environment.
+        provider: runs the environments instead of a backend, for example a `WorkerPool` that several vector
+            environments share, or a `RayPool` (`agentgym_verl.ray_hosts`). It stays open when the vector environment
+            is closed.
         autoreset_mode: "NextStep", "SameStep" or "Disabled".
-        infos: "arrays" (Gymnasium's form) or "list" (a dict an environment).
-        step_seconds: after this long, a step or reset is given up as `env_error`; None is never.
-        wrappers: applied to each environment, in this order. A wrapped environment elsewhere is given a thread, and
-            has no part in batches.
+        infos: "arrays" (Gymnasium's form) or "list" (a dict for each environment).
+        step_seconds: the time limit of a step or reset, which then ends as `env_error`; None means no limit.
+        wrappers: applied to each environment, in this order. A wrapped remote environment runs in a thread, and its
+            calls are not batched.
         **kwargs: for `gym.make`.
 
     Raises:
-        UsageError: arguments that cannot be, or that the environment refuses.
-        EnvError: the machine failed to make them.
+        UsageError: invalid arguments, or arguments that the environment refuses.
+        EnvError: an infrastructure error while making the environments.
     """
     _check_numbers(num_envs, num_workers, step_seconds)
     check_choices(infos, autoreset_mode)
@@ -76,7 +80,7 @@ def make_vec(
     mode = None if wrappers and chosen != "inline" else _MODES.get(chosen)
     on_close = pool.close if pool else _nothing
     try:
-        runners = _make_lanes(make, num_envs, mode, parallel=chosen in ("process", "remote"))
+        runners = _make_runners(make, num_envs, mode, parallel=chosen in ("process", "remote"))
     except BaseException:
         on_close()
         raise
@@ -98,11 +102,11 @@ def _check_numbers(num_envs: Any, num_workers: Any, step_seconds: Any) -> None:
 def _choose(
     env_id: str, backend: Backend | None, num_workers: int | None, provider: EnvProvider | None, kwargs: dict[str, Any]
 ) -> Backend:
-    """Where the environments run. Raises UsageError for arguments that exclude each other."""
+    """The backend. Raises UsageError for arguments that exclude each other."""
     if provider is not None:
         if backend is not None or num_workers is not None or "base_url" in kwargs:
             raise UsageError(
-                "provider says where the environments run: no backend, num_workers or base_url goes with it"
+                "provider determines where the environments run: give no backend, num_workers or base_url with it"
             )
         return "process"
     chosen = backend or _backend_for(env_class(env_id), kwargs)
@@ -126,7 +130,7 @@ def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:
 
 
 def _spec_of(id: str, kwargs: dict[str, Any]) -> EnvSpec:
-    """What `gym.make_vec` notes on what it made; an id may be "module:Id", which imports the module first."""
+    """The spec that `gym.make_vec` sets on a vector environment. An id "module:Id" imports the module first."""
     module, _, name = id.rpartition(":")
     if module:
         importlib.import_module(module)
@@ -151,8 +155,8 @@ def _wrapped(make: MakeEnv, wrappers: Sequence[Wrap]) -> MakeEnv:
     return made if wrappers else make
 
 
-def _make_lanes(make: MakeEnv, count: int, mode: Mode | None, parallel: bool) -> list[EnvRunner]:
-    """Lanes, several at a time where making one means to wait. None is left open if one cannot be made."""
+def _make_runners(make: MakeEnv, count: int, mode: Mode | None, parallel: bool) -> list[EnvRunner]:
+    """Make the runners, several at a time if `parallel`. If one fails, close the others and raise."""
     if not parallel:
         return _all_or_none([lambda: EnvRunner(make, mode)] * count)
     with ThreadPoolExecutor(min(count, _PARALLEL_OPENINGS)) as threads:

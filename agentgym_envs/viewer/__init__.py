@@ -1,6 +1,6 @@
-"""The viewer: recorded episodes in the browser. `agentgym view PATH...` serves it, `--export` makes one file of it.
+"""The viewer: recorded episodes in the browser. `agentgym view PATH...` serves it, `--export` writes it to one file.
 
-`sources` finds files, `index` reads what a list of episodes needs and follows what is being written, `filters` selects,
-`detail` opens one episode, `api` answers, `server` speaks HTTP, and `export` writes a page that needs no server. The
-page itself is in `static/`: plain files, without a build step and without anything from elsewhere.
+`sources` finds files, `index` indexes their episodes and follows files that grow, `filters` selects episodes, `detail`
+loads one episode, `api` combines them, `server` serves them over HTTP, and `export` writes a page that needs no server.
+The page itself is in `static/`: plain files, without a build step or external resources.
 """

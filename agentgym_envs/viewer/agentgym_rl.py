@@ -1,8 +1,8 @@
 """The logs of AgentGym-RL's trainer, read as trajectories: `{folder}/step{N}/{rank}.json`, a JSON list of records.
 
-A record is `{"item_id": 17, "conversations": [{"role", "content"}, ...], "reward": 1.0}`. It does not name the
-environment, which is guessed from the wording of the first messages, nor how the episode ended. Its reward is that of
-the last step; SciWorld's are percent.
+A record is `{"item_id": 17, "conversations": [{"role", "content"}, ...], "reward": 1.0}`. It names neither the
+environment, which is guessed from keywords in the first messages, nor the stop reason. Its reward is that of the last
+step, in percent for SciWorld.
 
 Source: AgentGym-RL, arXiv 2509.08755.
 """
@@ -21,14 +21,14 @@ from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, Turn
 
 UNKNOWN_ENV, UNKNOWN_STOP = "AgentGym-RL", "unknown"
-_WORDINGS = {
+_KEYWORDS = {
     "TextCraft": ("crafting commands", "crafting recipes", "minecraft"),
     "BabyAI": ("exploration master", "there is a wall", "turn left, turn right"),
     "SciWorld": ("science world", "scienceworld", "this room is called"),
     "WebArena": ("accessibility tree", "web browser", "navigating"),
     "Search": ("search engine", "<search>", "question:"),
 }
-_PROMISE = re.compile(r"\s*ok\b", re.IGNORECASE)  # "OK. I'll follow your instructions ...", which nobody sampled
+_ACKNOWLEDGEMENT = re.compile(r"\s*ok\b", re.IGNORECASE)  # "OK. I'll follow your instructions ...", not sampled
 _STEP = re.compile(r"step(?:\w*_)?([0-9]+)")
 
 
@@ -44,21 +44,21 @@ class _Record(msgspec.Struct):
 
 
 def find_records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The records of a log with the offset of each. Raises TrajectoryError if it is no list (or not yet complete)."""
+    """Yield the records of a log with their offsets. Raises TrajectoryError if it is not a complete JSON list."""
     try:
         records = msgspec.json.decode(data, type=list[msgspec.Raw])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise TrajectoryError(f"not a complete JSON list: {error}") from None
-    place = 0
+    offset = 0
     for record in records:
         text = bytes(record)
-        place = data.find(text, place)
-        yield place, text
-        place += len(text)
+        offset = data.find(text, offset)
+        yield offset, text
+        offset += len(text)
 
 
 def read_record(text: bytes, path: Path) -> Trajectory:
-    """One record as a trajectory. `path` is that of its file and names the step. Raises TrajectoryError."""
+    """Convert a record to a trajectory. The path of its file contains the step. Raises TrajectoryError."""
     try:
         record = msgspec.json.decode(text, type=_Record)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -85,24 +85,24 @@ def read_record(text: bytes, path: Path) -> Trajectory:
 
 
 def _split(messages: Sequence[_Message]) -> tuple[str, list[_Message]]:
-    """What was said before the episode began, and the episode: AgentGym tells the rules as a first exchange."""
+    """Split off the instructions, which AgentGym sends as a system message or as the first exchange."""
     start = 0
     while start < len(messages) and messages[start].role == "system":
         start += 1
     head = messages[start : start + 3]
-    if len(head) == 3 and head[0].role == "user" and _is_answer(head[1]) and _PROMISE.match(head[1].content):
+    if len(head) == 3 and head[0].role == "user" and _is_answer(head[1]) and _ACKNOWLEDGEMENT.match(head[1].content):
         start += 2
-    told = [message.content for message in messages[:start] if not _is_answer(message)]
-    return "\n\n".join(told), list(messages[start:])
+    instructions = [message.content for message in messages[:start] if not _is_answer(message)]
+    return "\n\n".join(instructions), list(messages[start:])
 
 
 def _turns(messages: Sequence[_Message], score: float) -> tuple[tuple[Turn, ...], str]:
-    """The turns and what was seen after the last of them, which is the one that the reward is written to."""
+    """The turns and the final observation. The last turn gets the reward."""
     turns, seen = list[Turn](), ""
-    last = max((place for place, message in enumerate(messages) if _is_answer(message)), default=-1)
-    for place, message in enumerate(messages):
+    last = max((index for index, message in enumerate(messages) if _is_answer(message)), default=-1)
+    for index, message in enumerate(messages):
         if _is_answer(message):
-            turns.append(Turn(seen, message.content, score if place == last else 0.0))
+            turns.append(Turn(seen, message.content, score if index == last else 0.0))
             seen = ""
         else:
             seen = f"{seen}\n\n{message.content}" if seen else message.content
@@ -110,18 +110,18 @@ def _turns(messages: Sequence[_Message], score: float) -> tuple[tuple[Turn, ...]
 
 
 def _guess(instructions: str, messages: Sequence[_Message]) -> str:
-    """The scenario whose words are met most in what was told first; none if none is met."""
-    told = "\n".join([instructions, *(message.content for message in messages[:1])]).lower()
-    counts = {name: sum(told.count(wording) for wording in wordings) for name, wordings in _WORDINGS.items()}
+    """Guess the scenario from keywords in the instructions and the first observation; "" if nothing matches."""
+    text = "\n".join([instructions, *(message.content for message in messages[:1])]).lower()
+    counts = {name: sum(text.count(keyword) for keyword in keywords) for name, keywords in _KEYWORDS.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else ""
 
 
 def _goal(observation: str) -> str:
-    """The line of the first observation that tells the goal, if there is one, else its first line."""
+    """The line of the first observation with the goal, else its first line."""
     lines = [line.strip() for line in observation.splitlines() if line.strip()]
-    told = (line for line in lines if re.match(r"(your )?(goal|task|question|objective)\b", line, re.IGNORECASE))
-    return next(told, lines[0] if lines else "")[:300]
+    goals = (line for line in lines if re.match(r"(your )?(goal|task|question|objective)\b", line, re.IGNORECASE))
+    return next(goals, lines[0] if lines else "")[:300]
 
 
 def _is_answer(message: _Message) -> bool:

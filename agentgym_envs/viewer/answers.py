@@ -1,4 +1,4 @@
-"""How the answers of a record are read: by the grammars that its episode was played with."""
+"""Parsing of recorded answers with the grammar of their episode."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agentgym_envs.trajectory import Trajectory
 
 
 def grammar_of(trajectory: Trajectory) -> ActionGrammar:
-    """The grammar that an episode was played with; the bare one if its own is not known here."""
+    """The grammar of an episode; the bare one if that is unknown here."""
     return _made(trajectory.env_kwargs.get("grammar"), trajectory.env_id)
 
 
 def agent_grammar_of(trajectory: Trajectory) -> ActionGrammar:
-    """What the agents of a team write in; around their texts is `grammar_of`."""
+    """The grammar of the agents of a team. The joint actions around their texts have that of `grammar_of`."""
     inner = trajectory.env_kwargs.get("env_kwargs")
     options: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
     chosen = trajectory.env_kwargs.get("agent_grammar") or options.get("grammar")
@@ -24,7 +24,7 @@ def agent_grammar_of(trajectory: Trajectory) -> ActionGrammar:
 
 
 def read_answer(answer: str, grammar: ActionGrammar) -> tuple[str, str | None]:
-    """Thought and command; None for what cannot be read as one."""
+    """Return the thought and the command; the command is None if the answer cannot be parsed."""
     try:
         return grammar.parse(answer)
     except InvalidAction:
@@ -39,12 +39,12 @@ def _made(name: Any, env_id: Any) -> ActionGrammar:
 
 
 def _grammars(env_id: Any) -> Mapping[str, Any]:
-    """The grammars of an environment, which may word some in its own way; the suite's, if it cannot be had here."""
+    """The grammars of an environment, which may override some; the common ones if it is not installed."""
     from agentgym_envs.registration import env_class, env_ids
 
-    if env_id not in env_ids():  # "module:Id" would import whatever a file names that somebody sent
+    if env_id not in env_ids():  # "module:Id" would import any module that an untrusted file names
         return GRAMMARS
     try:
         return env_class(env_id).grammars
-    except Exception:  # an extra is missing: reading an episode must not need it
+    except Exception:  # an extra is missing; it must not be required to read an episode
         return GRAMMARS

@@ -1,4 +1,4 @@
-"""What the page asks, answered as JSON objects; the server and the export speak through this."""
+"""The data of the page as JSON objects, for the server and the export."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from typing import Any
 from agentgym_envs.errors import AgentGymError, UnknownTask
 from agentgym_envs.trajectory import Trajectory, strict_json
 from agentgym_envs.viewer.detail import detail_of
-from agentgym_envs.viewer.filters import Lists, Page, Query, Selection
-from agentgym_envs.viewer.index import Entry, Index, Snapshot, read_bytes, read_episode
+from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
+from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot, read_bytes, read_episode
 
 REFRESH_SECONDS = 1.0
-"""Files are looked at again when something is asked for and this long has passed."""
+"""Minimum time between two checks of the files, which happen on requests."""
 PANEL_SECONDS = 20.0
-MOST_SIBLINGS = 50
-_KEPT_PANELS, _PANEL_THREADS = 32, 2
+MAX_SIBLINGS = 50
+_CACHED_PANELS, _PANEL_THREADS = 32, 2
 _TaskKey = tuple[str, str]
 _NO_PANELS: dict[str, Any] = {"kind": None, "states": []}
 
 
 class UnknownEpisode(UnknownTask):
-    """No episode of that number (any more)."""
+    """There is no episode with that number (any more)."""
 
 
 class Viewer:
-    """Answers over the episodes below given paths. All methods may be called from several threads."""
+    """Queries over the episodes below the given paths. All methods are thread-safe."""
 
     def __init__(self, paths: Sequence[Path], *, panel_seconds: float = PANEL_SECONDS) -> None:
         self.index, self._lists, self._panel_seconds = Index(paths), Lists(), panel_seconds
         self._summary: tuple[int, dict[str, Any]] = (-1, {})
-        self._tasks: tuple[int, dict[_TaskKey, list[Entry]]] = (-1, {})
+        self._tasks: tuple[int, dict[_TaskKey, list[EpisodeEntry]]] = (-1, {})
         self._panels = _Panels()
 
     def summary(self) -> dict[str, Any]:
-        """What there is to filter by, and a number that changes whenever anything does."""
+        """The values to filter by, and a version that changes with every change of the episodes."""
         snapshot = self._now()
         version, known = self._summary
         if version != snapshot.version:
@@ -47,30 +47,30 @@ class Viewer:
             self._summary = (snapshot.version, known)
         return known
 
-    def page(self, page: Page) -> dict[str, Any]:
-        """Some rows of a list, and how many there are."""
+    def page(self, page: PageQuery) -> dict[str, Any]:
+        """The requested rows of a list, and their total number."""
         snapshot = self._now()
         selection = self._lists.select(snapshot, page.query)
         rows = [row_of(entry) for entry in selection.entries[page.offset : page.offset + page.limit]]
         return {"version": snapshot.version, "total": len(selection.entries), "rows": rows, "note": selection.note}
 
     def select(self, query: Query) -> Selection:
-        """The episodes that a query asks for."""
+        """The episodes that match a query."""
         return self._lists.select(self._now(), query)
 
     def episode(self, number: int) -> dict[str, Any]:
-        """An episode as a whole. Raises UnknownEpisode."""
+        """The full episode. Raises UnknownEpisode."""
         entry = self._entry(number)
         detail = detail_of(_read(entry))
         return {"row": row_of(entry), **detail, "siblings": [row_of(other) for other in self._siblings(entry)]}
 
     def panels(self, number: int) -> dict[str, Any]:
-        """The scenario's panels, with a note in their place if they cannot be had. Raises UnknownEpisode."""
+        """The panel of the scenario, or a note if it is not available. Raises UnknownEpisode."""
         entry = self._entry(number)
         return self._panels.get(number, lambda: _panels_of(_read(entry)), self._panel_seconds)
 
     def tokens(self, number: int) -> dict[str, Any]:
-        """The episode's tokens, with a note in their place if there are none. Raises UnknownEpisode."""
+        """The tokens of the episode, or a note if there are none. Raises UnknownEpisode."""
         from agentgym_envs.viewer.tokens import tokens_of
 
         entry = self._entry(number)
@@ -80,14 +80,14 @@ class Viewer:
             return {"segments": [], "note": f"The tokens cannot be shown: {error}"}
 
     def training(self) -> dict[str, Any]:
-        """What the training runs logged."""
+        """The metrics of the training runs."""
         from agentgym_envs.viewer.training import training_of
 
         snapshot = self._now()
         return training_of(snapshot.runs, snapshot.entries)
 
-    def _siblings(self, entry: Entry) -> list[Entry]:
-        """Other episodes of the task, those of the same seed first; the nearest in order if they are many."""
+    def _siblings(self, entry: EpisodeEntry) -> list[EpisodeEntry]:
+        """Other episodes of the task, those with the same seed first; the nearest ones if there are many."""
         snapshot = self.index.snapshot
         version, tasks = self._tasks
         if version != snapshot.version:
@@ -96,15 +96,15 @@ class Viewer:
                 tasks.setdefault(_task_key(other), []).append(other)
             self._tasks = (snapshot.version, tasks)
         found = [other for other in tasks.get(_task_key(entry), ()) if other.id != entry.id]
-        found.sort(key=lambda other: (other.facts.seed != entry.facts.seed, abs(other.id - entry.id)))
-        return sorted(found[:MOST_SIBLINGS], key=lambda other: (other.facts.seed != entry.facts.seed, other.id))
+        found.sort(key=lambda other: (other.summary.seed != entry.summary.seed, abs(other.id - entry.id)))
+        return sorted(found[:MAX_SIBLINGS], key=lambda other: (other.summary.seed != entry.summary.seed, other.id))
 
-    def _now(self) -> Snapshot:
+    def _now(self) -> IndexSnapshot:
         return self.index.refresh(REFRESH_SECONDS)
 
-    def _entry(self, number: int) -> Entry:
+    def _entry(self, number: int) -> EpisodeEntry:
         entry = self.index.get(number)
-        if entry is None:  # it may have been written since somebody last asked
+        if entry is None:  # it may have been written since the last check
             self._now()
             entry = self.index.get(number)
         if entry is None:
@@ -112,43 +112,43 @@ class Viewer:
         return entry
 
 
-def _task_key(entry: Entry) -> _TaskKey:
-    return entry.facts.env, entry.facts.task
+def _task_key(entry: EpisodeEntry) -> _TaskKey:
+    return entry.summary.env, entry.summary.task
 
 
-def row_of(entry: Entry) -> dict[str, Any]:
+def row_of(entry: EpisodeEntry) -> dict[str, Any]:
     """An episode as a row of a list."""
-    facts = entry.facts
-    row: dict[str, Any] = {name: getattr(facts, name) for name in facts.__struct_fields__}
+    summary = entry.summary
+    row: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
     return {"id": entry.id, "source": entry.file.source.name, **row, "has_tokens": entry.file.has_tokens}
 
 
-def summary_of(snapshot: Snapshot) -> dict[str, Any]:
-    """What there is to filter by."""
-    facts = [entry.facts for entry in snapshot.entries]
+def summary_of(snapshot: IndexSnapshot) -> dict[str, Any]:
+    """The values to filter by."""
+    summaries = [entry.summary for entry in snapshot.entries]
     groups: dict[str, set[str]] = {}
-    for one in facts:
+    for one in summaries:
         groups.setdefault(one.env, set()).add(one.group)
     return {
         "version": snapshot.version,
-        "count": len(facts),
+        "count": len(summaries),
         "sources": _sources(snapshot),
         "envs": sorted(groups),
         "groups": {env: sorted(names) for env, names in sorted(groups.items())},
-        "stops": sorted({one.stop for one in facts}),
-        "policies": sorted({one.policy for one in facts if one.policy is not None}),
-        "steps": sorted({one.step for one in facts if one.step is not None}),
+        "stops": sorted({one.stop for one in summaries}),
+        "policies": sorted({one.policy for one in summaries if one.policy is not None}),
+        "steps": sorted({one.step for one in summaries if one.step is not None}),
         "has_training": bool(snapshot.runs),
         "problems": snapshot.problems,
     }
 
 
 def to_json(value: Any) -> str:
-    """JSON as browsers read it: half surrogates as escapes, and null for a number that is none."""
+    """Convert to JSON for browsers: lone surrogates as escapes, and null for NaN and infinity."""
     return strict_json(value, ensure_ascii=True)
 
 
-def _sources(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _sources(snapshot: IndexSnapshot) -> list[dict[str, Any]]:
     sources: dict[str, dict[str, Any]] = {}
     for file in snapshot.files:
         row = sources.setdefault(file.source.name, {"name": file.source.name, "kind": file.source.kind, "count": 0})
@@ -156,46 +156,46 @@ def _sources(snapshot: Snapshot) -> list[dict[str, Any]]:
     return list(sources.values())
 
 
-def _read(entry: Entry) -> Trajectory:
+def _read(entry: EpisodeEntry) -> Trajectory:
     try:
         return read_episode(entry)
     except AgentGymError as error:
-        raise UnknownEpisode(f"episode {entry.id} is not to be read any more: {error}") from None
+        raise UnknownEpisode(f"episode {entry.id} can no longer be read: {error}") from None
 
 
 def _panels_of(trajectory: Trajectory) -> dict[str, Any]:
-    """The panels, or why there are none: they may play the episode again, and the page is of use without them."""
+    """The panel, or a note on its error: it may replay the episode, and the page is useful without it."""
     try:
         from agentgym_envs.viewer.panels import panels_of
 
         return panels_of(trajectory)
     except Exception as error:
-        return {**_NO_PANELS, "note": f"There is no picture of this episode: {' '.join(str(error).split())[:500]}"}
+        return {**_NO_PANELS, "note": f"The state is not available: {' '.join(str(error).split())[:500]}"}
 
 
 class _Panels:
-    """Makes panels in threads of their own and keeps the last ones; nobody waits for one longer than given.
+    """A cache of panels, which are made in their own threads, with a time limit per request.
 
-    The threads are daemons, so that a simulator that hangs does not keep the program from ending.
+    The threads are daemons, so that a hanging simulator does not prevent the program from exiting.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, Future[dict[str, Any]]] = OrderedDict()
+        self._cache: OrderedDict[int, Future[dict[str, Any]]] = OrderedDict()
         self._lock, self._free = threading.Lock(), threading.Semaphore(_PANEL_THREADS)
 
     def get(self, number: int, make: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any]:
         with self._lock:
-            future = self._kept.get(number)
+            future = self._cache.get(number)
             if future is None or (future.done() and future.exception() is not None):
-                future = self._kept[number] = Future()
+                future = self._cache[number] = Future()
                 threading.Thread(target=self._make, args=(make, future), name="panels", daemon=True).start()
-            self._kept.move_to_end(number)
-            while len(self._kept) > _KEPT_PANELS:
-                self._kept.popitem(last=False)
+            self._cache.move_to_end(number)
+            while len(self._cache) > _CACHED_PANELS:
+                self._cache.popitem(last=False)
         try:
             return future.result(seconds)
         except TooSlow:
-            return {**_NO_PANELS, "note": f"The picture is not ready after {seconds:g} s; look again in a while."}
+            return {**_NO_PANELS, "note": f"The state is not ready after {seconds:g} s; try again later."}
 
     def _make(self, make: Callable[[], dict[str, Any]], future: Future[dict[str, Any]]) -> None:
         with self._free:

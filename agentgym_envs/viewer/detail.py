@@ -1,4 +1,4 @@
-"""One episode, opened: its turns with thought and command apart, as the page shows them."""
+"""One episode as JSON for the page, with thought and command of each turn."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_envs.viewer.answers import grammar_of, read_answer
 from agentgym_envs.viewer.team import team_of
 
-_SHOWN_APART = ("invalid_action", "finish", "score")
-_DEEPEST, _TOO_DEEP = 50, "(nested too deeply to be shown)"
+_SEPARATE_FIELDS = ("invalid_action", "finish", "score")
+_MAX_DEPTH, _TOO_DEEP = 50, "(nested too deeply to be shown)"
 
 
 def detail_of(trajectory: Trajectory) -> dict[str, Any]:
-    """The episode as JSON; the contract of `/api/episodes/ID` without the row and its siblings."""
+    """The episode as JSON: the response of `/api/episodes/ID` without the row and its siblings."""
     grammar = grammar_of(trajectory)
     shown = {
         "instructions": _text(trajectory.instructions),
         "turns": turns_of([_plain(_fields(turn)) for turn in trajectory.turns], grammar),
         "final_observation": _text(trajectory.final_observation),
         "error": None if trajectory.error is None else _text(trajectory.error),
-        "meta": {name: value for name, value in trajectory.meta.items() if name != "tries"},
+        "meta": {name: value for name, value in trajectory.meta.items() if name != "attempts"},
         "env_kwargs": trajectory.env_kwargs,
         "task_data": trajectory.task.data,
-        "tries": _tries(trajectory.meta.get("tries"), grammar),
+        "attempts": _attempts(trajectory.meta.get("attempts"), grammar),
         "team": team_of(trajectory),
     }
     return {name: _bounded(value) for name, value in shown.items()}
 
 
 def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list[dict[str, Any]]:
-    """Turns as the page shows them. `score` is the one so far: the environment's, or else the sum of the rewards."""
+    """Convert turns for the page. `score` is the score so far: the environment's, else the sum of the rewards."""
     shown, total = [], 0.0
     for turn in turns:
         info = turn["info"]
@@ -48,15 +48,15 @@ def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list
                 "reward": turn["reward"],
                 "score": score if isinstance(score, int | float) else total,
                 "invalid": info.get("invalid_action"),
-                "cut": info.get("finish") == "length",
-                "info": {name: value for name, value in info.items() if name not in _SHOWN_APART},
+                "truncated": info.get("finish") == "length",
+                "info": {name: value for name, value in info.items() if name not in _SEPARATE_FIELDS},
             }
         )
     return shown
 
 
 def _plain(turn: Any) -> dict[str, Any]:
-    """A turn as recorded, also of an earlier try; what has another type than it should, as text or as nothing."""
+    """A recorded turn, also of an earlier attempt. Values of a wrong type are converted to text or dropped."""
     fields: Mapping[str, Any] = turn if isinstance(turn, Mapping) else {}
     info = fields.get("info")
     return {
@@ -68,12 +68,12 @@ def _plain(turn: Any) -> dict[str, Any]:
 
 
 def _fields(turn: Turn) -> dict[str, Any]:
-    """As `asdict`, which would follow `info` as deep as it goes."""
+    """The fields of a turn. `asdict` would copy a deeply nested `info` recursively."""
     return {"observation": turn.observation, "action": turn.action, "reward": turn.reward, "info": turn.info}
 
 
-def _tries(tries: Any, grammar: ActionGrammar) -> list[dict[str, Any]]:
-    """The earlier tries of an agent that learns from them, as it recorded them."""
+def _attempts(attempts: Any, grammar: ActionGrammar) -> list[dict[str, Any]]:
+    """The earlier attempts of a reflecting agent."""
     return [
         {
             "turns": turns_of([_plain(turn) for turn in _list(one.get("turns"))], grammar),
@@ -82,7 +82,7 @@ def _tries(tries: Any, grammar: ActionGrammar) -> list[dict[str, Any]]:
             "stop": _text(one.get("stop_reason")),
             "lesson": _text(one.get("lesson")),
         }
-        for one in _list(tries)
+        for one in _list(attempts)
         if isinstance(one, Mapping)
     ]
 
@@ -99,8 +99,8 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _bounded(value: Any, depth: int = _DEEPEST) -> Any:
-    """JSON without what lies so deep in it that no writer and no browser could follow."""
+def _bounded(value: Any, depth: int = _MAX_DEPTH) -> Any:
+    """Replace values that are nested too deeply for JSON writers and browsers."""
     if isinstance(value, Mapping):
         return {name: _bounded(item, depth - 1) for name, item in value.items()} if depth else _TOO_DEEP
     if isinstance(value, list | tuple):

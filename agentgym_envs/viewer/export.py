@@ -1,7 +1,7 @@
-"""Episodes as one HTML file that opens anywhere: the viewer's own page, with its scripts, styles and data inside.
+"""Export of episodes to one self-contained HTML file: the viewer's page with its scripts, styles and data.
 
-The file says by a policy of its own that nothing may run in it but these scripts, and that it may load nothing; what
-an episode says is data in it, and cannot become a part of the page.
+The content security policy of the file allows these scripts only, and no requests. The text of episodes is embedded as
+data and cannot become part of the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentgym_envs.viewer.api import UnknownEpisode, Viewer, row_of, summary_of, to_json
-from agentgym_envs.viewer.index import Entry
+from agentgym_envs.viewer.index import EpisodeEntry
 from agentgym_envs.viewer.pages import PAGE, read_static
 
 _SCRIPT = re.compile(r'<script src="static/([\w.-]+)"></script>')
@@ -26,13 +26,13 @@ _CLOSING = re.compile(r"</(?=script|style)|<!--", re.IGNORECASE)
 
 def export_html(
     viewer: Viewer,
-    entries: Sequence[Entry],
+    entries: Sequence[EpisodeEntry],
     on_done: Callable[[int], Any] = lambda done: None,
     on_left_out: Callable[[list[str]], Any] = lambda problems: None,
 ) -> str:
-    """The page with these episodes in it. `on_done` hears how many are done, `on_left_out` which are not in it.
+    """Export episodes to a page. `on_done` receives the number of finished episodes, `on_left_out` the problems.
 
-    An episode that does not read is left out, and the page says so; it does not tell where the files lie.
+    Unreadable episodes are left out, with a note on the page. The page does not contain the paths of the files.
     """
     data: dict[str, Any] = {"episodes": {}, "panels": {}, "tokens": {}, "training": viewer.training()}
     for done, entry in enumerate(entries, 1):
@@ -42,22 +42,22 @@ def export_html(
             if entry.file.has_tokens:
                 data["tokens"][entry.id] = viewer.tokens(entry.id)
         on_done(done)
-    kept = [entry for entry in entries if entry.id in data["panels"]]
-    ids = {entry.id for entry in kept}
-    data["episodes"] = {entry.id: _among(data["episodes"][entry.id], ids) for entry in kept}
-    left_out = [f"episode {entry.id} did not read and was left out" for entry in entries if entry.id not in ids]
+    readable = [entry for entry in entries if entry.id in data["panels"]]
+    ids = {entry.id for entry in readable}
+    data["episodes"] = {entry.id: _with_siblings(data["episodes"][entry.id], ids) for entry in readable}
+    left_out = [f"episode {entry.id} could not be read and was left out" for entry in entries if entry.id not in ids]
     on_left_out(left_out)
-    data["summary"] = {**_summary(viewer, kept), "problems": left_out}
-    data["rows"] = [row_of(entry) for entry in kept]
+    data["summary"] = {**_summary(viewer, readable), "problems": left_out}
+    data["rows"] = [row_of(entry) for entry in readable]
     return page_with(to_json(data))
 
 
-def _among(episode: dict[str, Any], ids: Container[int]) -> dict[str, Any]:
-    """An episode with those siblings only that are in the page as well."""
+def _with_siblings(episode: dict[str, Any], ids: Container[int]) -> dict[str, Any]:
+    """The episode with only those siblings that are on the page."""
     return {**episode, "siblings": [row for row in episode["siblings"] if row["id"] in ids]}
 
 
-def _summary(viewer: Viewer, entries: Sequence[Entry]) -> dict[str, Any]:
+def _summary(viewer: Viewer, entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     summary = summary_of(viewer.index.snapshot._replace(entries=list(entries)))
     counts = Counter(entry.file.source.name for entry in entries)
     sources = [{**row, "count": counts[row["name"]]} for row in summary["sources"] if row["name"] in counts]
@@ -65,13 +65,13 @@ def _summary(viewer: Viewer, entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def page_with(data: str) -> str:
-    """The page as one file, with this JSON in it."""
+    """The page as one file, with embedded JSON."""
     page, hashes = _text(PAGE), dict[str, list[str]]({"script": [], "style": []})
 
     def inline(tag: str, match: re.Match[str]) -> str:
         code = _text(match[1])
         if _CLOSING.search(code):
-            raise AssertionError(f"{match[1]} cannot stand in a page: it holds what would end it")
+            raise AssertionError(f"{match[1]} cannot be embedded: it contains a closing tag")
         digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         hashes[tag].append(f"'sha256-{digest}'")
         return f"<{tag}>{code}</{tag}>"
@@ -82,10 +82,10 @@ def page_with(data: str) -> str:
         f"default-src 'none'; script-src {' '.join(hashes['script'])}; style-src {' '.join(hashes['style'])}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    told = f'\n    <meta http-equiv="Content-Security-Policy" content="{policy}">'
-    held = '<body>\n  <script type="application/json" id="data">{}</script>'.format(data.replace("<", "\\u003c"))
+    meta = f'\n    <meta http-equiv="Content-Security-Policy" content="{policy}">'
+    embedded = '<body>\n  <script type="application/json" id="data">{}</script>'.format(data.replace("<", "\\u003c"))
     head, _, body = page.partition("<body>")
-    return _CHARSET.sub(lambda match: match[0] + told, head, count=1) + held + body
+    return _CHARSET.sub(lambda match: match[0] + meta, head, count=1) + embedded + body
 
 
 def _text(name: str) -> str:

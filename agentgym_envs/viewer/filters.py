@@ -1,4 +1,4 @@
-"""Which episodes are asked for, in which order: the query of a list, and the search for words in the episodes."""
+"""Selection of episodes: the query of a list with filters and order, and the full-text search."""
 
 from __future__ import annotations
 
@@ -14,45 +14,48 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.viewer.index import Entry, Facts, Snapshot, lines_of, to_text
+from agentgym_envs.viewer.index import EpisodeEntry, EpisodeSummary, IndexSnapshot, lines_of, to_text
 from agentgym_envs.viewer.team import texts_within
 
-MOST_ROWS = 1000
-"""A page of a list has at most so many rows."""
+MAX_ROWS = 1000
+"""The most rows in one response."""
 SEARCH_SECONDS = 8.0
-"""So long one request searches for words; the next goes on from there."""
-_KEPT_SEARCHES, _KEPT_LISTS, _BATCH = 8, 4, 64
+"""Time limit of the text search in one request; the next request continues it."""
+_CACHED_SEARCHES, _CACHED_LISTS, _BATCH = 8, 4, 64
 
-_VALUES: dict[str, Callable[[Entry], Any]] = {
-    "env": lambda entry: entry.facts.env,
-    "group": lambda entry: entry.facts.group,
-    "stop": lambda entry: entry.facts.stop,
-    "policy": lambda entry: entry.facts.policy,
-    "task": lambda entry: entry.facts.task,
+_VALUES: dict[str, Callable[[EpisodeEntry], Any]] = {
+    "env": lambda entry: entry.summary.env,
+    "group": lambda entry: entry.summary.group,
+    "stop": lambda entry: entry.summary.stop,
+    "policy": lambda entry: entry.summary.policy,
+    "task": lambda entry: entry.summary.task,
     "source": lambda entry: entry.file.source.name,
-    "step": lambda entry: None if entry.facts.step is None else str(entry.facts.step),
-    "success": lambda entry: "1" if entry.facts.success else "0",
+    "step": lambda entry: None if entry.summary.step is None else str(entry.summary.step),
+    "success": lambda entry: "1" if entry.summary.success else "0",
 }
-"""What a filter of that name is compared with; of several values of one filter, any may fit."""
-_RANGES: dict[str, Callable[[Facts], float]] = {"turns": lambda facts: facts.turns, "score": lambda facts: facts.score}
-_SORTS: dict[str, Callable[[Entry], Any]] = {
+"""The value that a filter compares, by name. An episode must match one of the values of each filter."""
+_RANGES: dict[str, Callable[[EpisodeSummary], float]] = {
+    "turns": lambda summary: summary.turns,
+    "score": lambda summary: summary.score,
+}
+_SORTS: dict[str, Callable[[EpisodeEntry], Any]] = {
     "id": lambda entry: entry.id,
-    "env": lambda entry: entry.facts.env,
-    "group": lambda entry: entry.facts.group,
-    "score": lambda entry: entry.facts.score,
-    "turns": lambda entry: entry.facts.turns,
-    "stop": lambda entry: entry.facts.stop,
-    "step": lambda entry: entry.facts.step,
-    "reward": lambda entry: entry.facts.reward,
-    "task": lambda entry: entry.facts.task,
+    "env": lambda entry: entry.summary.env,
+    "group": lambda entry: entry.summary.group,
+    "score": lambda entry: entry.summary.score,
+    "turns": lambda entry: entry.summary.turns,
+    "stop": lambda entry: entry.summary.stop,
+    "step": lambda entry: entry.summary.step,
+    "reward": lambda entry: entry.summary.reward,
+    "task": lambda entry: entry.summary.task,
 }
-_PLAIN = {"offset", "limit", "sort", "desc", "q", "success"} | {
+_SINGLE = {"offset", "limit", "sort", "desc", "q", "success"} | {
     f"{end}_{name}" for end in ("min", "max") for name in _RANGES
 }
 
 
 class Query(NamedTuple):
-    """Filters, order and search of a list; equal queries give equal lists of the same snapshot."""
+    """The filters, order and search text of a list. Equal queries give equal lists of the same snapshot."""
 
     values: tuple[tuple[str, frozenset[str]], ...] = ()
     ranges: tuple[tuple[str, float, float], ...] = ()
@@ -60,15 +63,15 @@ class Query(NamedTuple):
     descending: bool = False
     text: str = ""
 
-    def fits(self, entry: Entry) -> bool:
-        """Whether an episode passes the filters; the text is searched for elsewhere."""
+    def matches(self, entry: EpisodeEntry) -> bool:
+        """True if an episode passes the filters; the text is not searched here."""
         return all(_VALUES[name](entry) in wanted for name, wanted in self.values) and all(
-            low <= _RANGES[name](entry.facts) <= high for name, low, high in self.ranges
+            low <= _RANGES[name](entry.summary) <= high for name, low, high in self.ranges
         )
 
 
-class Page(NamedTuple):
-    """A query and the part of its list that is shown."""
+class PageQuery(NamedTuple):
+    """A query, and the offset and length of the requested part of its list."""
 
     query: Query
     offset: int = 0
@@ -76,23 +79,25 @@ class Page(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Episodes in order. `note` says if the search was not through."""
+    """Episodes in order. `note` is set if the search is not complete."""
 
-    entries: list[Entry]
+    entries: list[EpisodeEntry]
     note: str | None = None
 
 
-def parse_page(items: Sequence[tuple[str, str]]) -> Page:
-    """Read the parameters of a list, as (name, value); one without a value asks for nothing. Raises UsageError."""
+def parse_page(items: Sequence[tuple[str, str]]) -> PageQuery:
+    """Parse the parameters of a list, as (name, value). Empty values are ignored. Raises UsageError."""
     given: dict[str, list[str]] = {}
     for name, value in items:
-        if name not in _PLAIN and name not in _VALUES:
-            raise UsageError(f"there is no parameter {name!r}; there are {', '.join(sorted(_PLAIN | set(_VALUES)))}")
+        if name not in _SINGLE and name not in _VALUES:
+            raise UsageError(
+                f"there is no parameter {name!r}; choose one of {', '.join(sorted(_SINGLE | set(_VALUES)))}"
+            )
         if value != "":
             given.setdefault(name, []).append(value)
-    if twice := next((name for name in given if name in _PLAIN and len(given[name]) > 1), None):
+    if twice := next((name for name in given if name in _SINGLE and len(given[name]) > 1), None):
         raise UsageError(f"{twice} is given twice, and takes one value")
-    single = {name: values[0] for name, values in given.items() if name in _PLAIN}
+    single = {name: values[0] for name, values in given.items() if name in _SINGLE}
     query = Query(
         values=tuple((name, frozenset(given[name])) for name in _VALUES if name in given),
         ranges=_read_ranges(single),
@@ -101,7 +106,7 @@ def parse_page(items: Sequence[tuple[str, str]]) -> Page:
         text=single.get("q", ""),
     )
     _choice(single, "success", "0", ("0", "1"))
-    return Page(query, _count(single, "offset", 0, None), _count(single, "limit", 100, MOST_ROWS))
+    return PageQuery(query, _count(single, "offset", 0, None), _count(single, "limit", 100, MAX_ROWS))
 
 
 def _read_ranges(single: Mapping[str, str]) -> tuple[tuple[str, float, float], ...]:
@@ -114,7 +119,7 @@ def _read_ranges(single: Mapping[str, str]) -> tuple[tuple[str, float, float], .
 def _choice(single: Mapping[str, str], name: str, default: str, choices: tuple[str, ...]) -> str:
     value = single.get(name, default)
     if value not in choices:
-        raise UsageError(f"{name} is one of {', '.join(choices)}, not {value!r}")
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
     return value
 
 
@@ -124,75 +129,77 @@ def _number(single: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise UsageError(f"{name} is a number, not {single[name]!r}")
+        raise UsageError(f"{name} must be a number, not {single[name]!r}")
     return value
 
 
 def _count(single: Mapping[str, str], name: str, default: int, most: int | None) -> int:
     text = single.get(name, str(default))
     if not (text.isascii() and text.isdigit()) or len(text) > 15 or (most is not None and int(text) > most):
-        raise UsageError(f"{name} is a whole number from 0{f' to {most}' if most else ''}, not {text!r}")
+        raise UsageError(f"{name} must be a whole number from 0{f' to {most}' if most else ''}, not {text!r}")
     return int(text)
 
 
 @dataclass(slots=True)
-class _Searched:
-    """Which episodes were searched for a text, up to which number, and which hold it."""
+class _TextSearch:
+    """The state of the search for a text: the next episode to search, and the matching ones."""
 
-    upto: int
+    next_id: int
     found: set[int]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Lists:
-    """Makes lists of a snapshot and remembers the last few, so that scrolling neither sorts nor searches again."""
+    """Lists of a snapshot. The last few are cached, so that scrolling does not sort or search again."""
 
     def __init__(self, search_seconds: float = SEARCH_SECONDS) -> None:
         self._seconds = search_seconds
-        self._searches: OrderedDict[str, _Searched] = OrderedDict()
+        self._searches: OrderedDict[str, _TextSearch] = OrderedDict()
         self._lists: OrderedDict[tuple[int, Query], Selection] = OrderedDict()
         self._lock = threading.Lock()
 
-    def select(self, snapshot: Snapshot, query: Query) -> Selection:
-        """The episodes that a query asks for, in its order."""
+    def select(self, snapshot: IndexSnapshot, query: Query) -> Selection:
+        """The episodes that match a query, in its order."""
         with self._lock:
             known = self._lists.get((snapshot.version, query))
-        if known is None:  # made without the lock: a search takes long, and no other list waits for it
+        if known is None:  # without the lock, so that other lists do not wait for a long search
             known = self._select(snapshot, query)
             if known.note is None:
                 with self._lock:
-                    _keep(self._lists, (snapshot.version, query), known, _KEPT_LISTS)
+                    _cache(self._lists, (snapshot.version, query), known, _CACHED_LISTS)
         return known
 
-    def _select(self, snapshot: Snapshot, query: Query) -> Selection:
+    def _select(self, snapshot: IndexSnapshot, query: Query) -> Selection:
         entries, note = snapshot.entries, None
         if query.text:
             with self._lock:
-                searched = self._searches.get(query.text) or _Searched(0, set())
-                _keep(self._searches, query.text, searched, _KEPT_SEARCHES)
-            with searched.lock:
-                entries, note = self._search(entries, query.text, searched)
-        return Selection(ordered([entry for entry in entries if query.fits(entry)], query), note)
+                search = self._searches.get(query.text) or _TextSearch(0, set())
+                _cache(self._searches, query.text, search, _CACHED_SEARCHES)
+            with search.lock:
+                entries, note = self._search(entries, query.text, search)
+        return Selection(ordered([entry for entry in entries if query.matches(entry)], query), note)
 
-    def _search(self, entries: list[Entry], text: str, searched: _Searched) -> tuple[list[Entry], str | None]:
-        left = [entry for entry in entries if entry.id >= searched.upto]
-        holds, end = matcher(text), time.monotonic() + self._seconds
-        for done, (entry, line) in enumerate(lines_of(left)):
-            if done and done % _BATCH == 0 and time.monotonic() > end:  # some are searched in any case
+    def _search(
+        self, entries: list[EpisodeEntry], text: str, search: _TextSearch
+    ) -> tuple[list[EpisodeEntry], str | None]:
+        remaining = [entry for entry in entries if entry.id >= search.next_id]
+        contains, end = matcher(text), time.monotonic() + self._seconds
+        for done, (entry, line) in enumerate(lines_of(remaining)):
+            if done and done % _BATCH == 0 and time.monotonic() > end:  # at least one batch is searched
                 break
-            if holds(line):
-                searched.found.add(entry.id)
-            searched.upto = entry.id + 1
+            if contains(line):
+                search.found.add(entry.id)
+            search.next_id = entry.id + 1
         else:
-            searched.upto = left[-1].id + 1 if left else searched.upto
-        found = [entry for entry in entries if entry.id in searched.found]
-        unseen = sum(entry.id >= searched.upto for entry in left)
+            search.next_id = remaining[-1].id + 1 if remaining else search.next_id
+        found = [entry for entry in entries if entry.id in search.found]
+        unseen = sum(entry.id >= search.next_id for entry in remaining)
         note = f"{len(entries) - unseen:,} of {len(entries):,} episodes were searched so far" if unseen else None
         return found, note
 
 
-def ordered(entries: list[Entry], query: Query) -> list[Entry]:
-    """Episodes in the order of a query; those without the value come last in either direction."""
+def ordered(entries: list[EpisodeEntry], query: Query) -> list[EpisodeEntry]:
+    """Sort episodes by a query. Those without the value come last in both directions."""
     value = _SORTS[query.sort]
     known = [entry for entry in entries if _is_known(value(entry))]
     unknown = [entry for entry in entries if not _is_known(value(entry))]
@@ -200,86 +207,88 @@ def ordered(entries: list[Entry], query: Query) -> list[Entry]:
 
 
 def _is_known(value: Any) -> bool:
-    return value is not None and value == value  # NaN is in no order
+    return value is not None and value == value  # NaN cannot be sorted
 
 
-def _keep(kept: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
-    """Keep the last few."""
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _cache(cache: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
+    """Add an item to a cache with a maximum size."""
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > most:
+        cache.popitem(last=False)
 
 
-class _SaidTurn(msgspec.Struct, gc=False):
+class _TurnTexts(msgspec.Struct, gc=False):
     observation: Any = ""
     action: Any = ""
 
 
-class _SaidTask(msgspec.Struct, gc=False):
+class _TaskTexts(msgspec.Struct, gc=False):
     id: Any = ""
     goal: Any = ""
 
 
-class _SaidMeta(msgspec.Struct, gc=False):
-    tries: Any = None
+class _MetaTexts(msgspec.Struct, gc=False):
+    attempts: Any = None
+    tries: Any = None  # the name of `attempts` in schema 1
 
 
-class _Said(msgspec.Struct, gc=False):
-    """What is told or written in a line of trajectories, or in a record of AgentGym-RL."""
+class _EpisodeTexts(msgspec.Struct, gc=False):
+    """The searchable texts of a trajectory line, or of a record of AgentGym-RL."""
 
     instructions: Any = ""
-    turns: list[_SaidTurn] = []
+    turns: list[_TurnTexts] = []
     final_observation: Any = ""
     error: Any = ""
-    task: _SaidTask = msgspec.field(default_factory=_SaidTask)
-    meta: _SaidMeta = msgspec.field(default_factory=_SaidMeta)
+    task: _TaskTexts = msgspec.field(default_factory=_TaskTexts)
+    meta: _MetaTexts = msgspec.field(default_factory=_MetaTexts)
     conversations: list[dict[str, Any]] = []
 
 
-_decode = msgspec.json.Decoder(_Said).decode
+_decode = msgspec.json.Decoder(_EpisodeTexts).decode
 
 
 def matcher(text: str) -> Callable[[bytes], bool]:
-    """Says of the bytes of an episode whether something told or written in it holds `text`, in whatever case.
+    """Return a case-insensitive test for `text` in the texts of an episode, given as bytes.
 
-    For ASCII only ASCII's letters have two cases, so that bytes can be compared; most episodes are left out without
-    being decoded, as their raw JSON does not hold the text.
+    ASCII text is compared as bytes. Most episodes are then rejected without decoding, as their raw JSON does not
+    contain the text.
     """
     if not text.isascii():
-        return lambda line: any(text.lower() in said.lower() for said in texts_of(line))
+        return lambda line: any(text.lower() in one.lower() for one in texts_of(line))
     needle, raw = text.lower().encode(), json.dumps(text)[1:-1].lower()
-    raws = {raw.encode(), json.dumps(raw)[1:-1].encode()}  # as text, and as text within the JSON that a team wrote
+    raws = {raw.encode(), json.dumps(raw)[1:-1].encode()}  # as a text, and inside the JSON of a team's joint action
 
-    def holds(line: bytes) -> bool:
+    def contains(line: bytes) -> bool:
         low = line.lower()
-        return any(raw in low for raw in raws) and any(needle in _bytes(said).lower() for said in texts_of(line))
+        return any(raw in low for raw in raws) and any(needle in _bytes(one).lower() for one in texts_of(line))
 
-    return holds
+    return contains
 
 
 def texts_of(line: bytes) -> list[str]:
-    """Everything that is told or written in an episode, from its bytes."""
+    """All searchable texts of an episode, from its bytes."""
     try:
-        said = _decode(line)
+        row = _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         try:
-            said = msgspec.convert(json.loads(to_text(line)), _Said)
-        except (ValueError, RecursionError, OverflowError):  # the file became another one just now
+            row = msgspec.convert(json.loads(to_text(line)), _EpisodeTexts)
+        except (ValueError, RecursionError, OverflowError):  # the file has just been replaced
             return []
-    turns = (text for turn in said.turns for text in (turn.observation, turn.action))
-    messages = (message.get("content") for message in said.conversations)
-    told = (said.instructions, *turns, said.final_observation, said.error, said.task.id, said.task.goal, *messages)
-    texts = [text for text in (*told, *_tried(said.meta.tries)) if isinstance(text, str)]
+    turns = (text for turn in row.turns for text in (turn.observation, turn.action))
+    messages = (message.get("content") for message in row.conversations)
+    found = (row.instructions, *turns, row.final_observation, row.error, row.task.id, row.task.goal, *messages)
+    attempts = _texts_of_attempts(row.meta.attempts or row.meta.tries)
+    texts = [text for text in (*found, *attempts) if isinstance(text, str)]
     return [*texts, *(own for text in texts for own in texts_within(text))]
 
 
-def _tried(tries: Any) -> Iterator[Any]:
-    """What was told and written in the earlier tries of an agent that learns from them."""
-    for one in tries if isinstance(tries, list) else ():
-        made = one if isinstance(one, dict) else {}
-        yield made.get("lesson")
-        turns = made.get("turns")
+def _texts_of_attempts(attempts: Any) -> Iterator[Any]:
+    """The texts of the earlier attempts of a reflecting agent."""
+    for one in attempts if isinstance(attempts, list) else ():
+        attempt = one if isinstance(one, dict) else {}
+        yield attempt.get("lesson")
+        turns = attempt.get("turns")
         for turn in turns if isinstance(turns, list) else ():
             if isinstance(turn, dict):
                 yield from (turn.get("observation"), turn.get("action"))

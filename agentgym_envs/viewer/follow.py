@@ -1,4 +1,4 @@
-"""A file that may be written to while it is read: its new lines, and whether it became another file."""
+"""Reading a file that may grow: its new lines, and detection of replaced files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MARK_BYTES = 4096
 
 
 class Tail:
-    """Reads complete lines of a file, each once; a last line without its end waits until it is complete.
+    """Reads each complete line of a file once. A last line without a line end is read when it is complete.
 
-    What was read is known again by its first and last bytes, not by the file's number: a copy that was put in place of
-    the file and goes on where it ended is the same file.
+    The file is identified by the first and last bytes that were read, not by its inode: a copy that replaces the file
+    and continues it counts as the same file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -24,31 +24,31 @@ class Tail:
         self._mark, self._seen = _digest(b""), (-1, -1)
 
     def look(self) -> Change:
-        """What became of the file since `lines` was last read to its end. After "replaced" all is read again."""
+        """The change of the file since `lines` was last read to its end. After "replaced", all lines are read again."""
         try:
             if (seen := self._status()) == self._seen:
                 return "same"
             with self.path.open("rb") as file:
-                if not self._goes_on(file):
+                if not self._continues(file):
                     self.offset, self._mark = 0, _digest(b"")
                     return "replaced"
-            self._seen = seen  # a line that ends just now changes the size, so that the next look finds it
+            self._seen = seen  # a line written from now on changes the size, so the next look finds it
             return "grown"
         except OSError:
             return "gone"
 
-    def holds(self) -> bool:
-        """Whether what was read is still there, so that offsets of before are those of now."""
+    def is_unchanged(self) -> bool:
+        """True if the lines that were read are still there, so that their offsets are valid."""
         try:
             if self._status() == self._seen:
                 return True
             with self.path.open("rb") as file:
-                return self.offset > 0 and self._goes_on(file)
+                return self.offset > 0 and self._continues(file)
         except OSError:
             return False
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """The complete lines that are new, with the offset of each in the file. Raises OSError."""
+        """Yield the new complete lines with their offsets. Raises OSError."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
             self.torn = False
@@ -61,18 +61,18 @@ class Tail:
             self._mark = _digest(self._ends(file))
 
     def _status(self) -> tuple[int, int]:
-        """Size and time of the file. Raises OSError if there is none, or no regular one: opening a pipe would wait."""
+        """Size and time of the file. Raises OSError unless it is a regular file: opening a pipe would block."""
         status = self.path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{self.path} is not a regular file")
         return status.st_size, status.st_mtime_ns
 
-    def _goes_on(self, file: BinaryIO) -> bool:
-        """Whether the file begins with what was read; a shorter one gives fewer bytes."""
+    def _continues(self, file: BinaryIO) -> bool:
+        """True if the file still begins with the bytes that were read."""
         return _digest(self._ends(file)) == self._mark
 
     def _ends(self, file: BinaryIO) -> bytes:
-        """The first and the last bytes of what was read."""
+        """The first and the last of the bytes that were read."""
         file.seek(0)
         first = file.read(min(self.offset, _MARK_BYTES))
         start = max(self.offset - _MARK_BYTES, 0)

@@ -1,7 +1,7 @@
-"""The index: of every episode what a list shows, and where it lies in its file. Texts stay on disk.
+"""The index: the summary of every episode, and its position in its file. Full texts stay on disk.
 
-A line is decoded only in part, by msgspec, which skips what is not asked for; what msgspec does not take (NaN, half
-surrogates) goes through Python's own decoder. The index follows its files: `refresh` reads what is new.
+msgspec decodes only the necessary parts of a line. Lines that it rejects (NaN, lone surrogates) are decoded by Python's
+own decoder. The index follows its files: `refresh` reads new lines.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from agentgym_envs.errors import TrajectoryError
-from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.trajectory import SCHEMA_VERSION, Trajectory
 from agentgym_envs.viewer.agentgym_rl import find_records, read_record
 from agentgym_envs.viewer.follow import Tail
-from agentgym_envs.viewer.sources import AGENTGYM_RL, Search, Source, find_sources
+from agentgym_envs.viewer.sources import AGENTGYM_RL, Source, SourceScan, find_sources
 
-LONGEST_GOAL = 300
-"""Characters of a goal that a row shows."""
-_MOST_PROBLEMS = 50
+MAX_GOAL_CHARS = 300
+"""The most characters of a goal in a row."""
+_MAX_PROBLEMS = 50
 _STEP_FILE = re.compile(r"(step|eval)-([0-9]+)\b.*")
-_SCAN_SHARE = 10  # looking for new files may take this part of the time
+_SCAN_INTERVAL = 10  # pause between two scans for new files, in durations of a scan
 
 
 class _Info(msgspec.Struct, gc=False):
@@ -59,9 +59,9 @@ class _Meta(msgspec.Struct, gc=False):
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of trajectories; the fields are those of `Trajectory`, so that the same lines are read as there."""
+    """A trajectory line. Its fields are those of `Trajectory`, so that both accept the same lines."""
 
-    schema: Literal[1]
+    schema: Literal[1, 2]
     env_id: str
     task: _Task
     seed: int
@@ -79,8 +79,8 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-class Facts(msgspec.Struct, frozen=True, gc=False):
-    """What a list shows of an episode. `step` and `training` are of a training run; `invalid` counts turns."""
+class EpisodeSummary(msgspec.Struct, frozen=True, gc=False):
+    """The facts of an episode in a list. `step` and `training` belong to training runs; `invalid` counts turns."""
 
     env: str
     group: str
@@ -101,19 +101,19 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     agent: str | None
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An episode: its number, its facts, and its bytes in a file."""
+class EpisodeEntry(msgspec.Struct, frozen=True, gc=False):
+    """An episode: its number, its position in a file, and its summary."""
 
     id: int
-    file: File
+    file: EpisodeFile
     offset: int
     length: int
-    facts: Facts
+    summary: EpisodeSummary
 
 
 @dataclass(slots=True, eq=False)
-class File:
-    """A file of episodes. `ids` are those of its entries, `problems` of lines that are none."""
+class EpisodeFile:
+    """A file of episodes: the ids of its entries, and the problems of its invalid lines."""
 
     path: Path
     source: Source
@@ -123,70 +123,70 @@ class File:
     problems: list[str] = field(default_factory=list)
 
 
-class Snapshot(NamedTuple):
-    """The index at a time. `version` grows with every change; `runs` are folders of training runs."""
+class IndexSnapshot(NamedTuple):
+    """The state of the index at a time. `version` grows with every change; `runs` are folders of training runs."""
 
     version: int
-    entries: list[Entry]
-    files: list[File]
+    entries: list[EpisodeEntry]
+    files: list[EpisodeFile]
     runs: list[Path]
     problems: list[str]
 
 
 class Index:
-    """The episodes below given paths. All methods may be called from several threads."""
+    """An index of the episodes below the given paths. All methods are thread-safe."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Reads nothing yet; `refresh` does."""
+        """Make an empty index; `refresh` reads the files."""
         self._paths = list(paths)
-        self._files: dict[tuple[Path, str], File] = {}
-        self._entries: dict[int, Entry] = {}
+        self._files: dict[tuple[Path, str], EpisodeFile] = {}
+        self._entries: dict[int, EpisodeEntry] = {}
         self._next = 0
-        self._scan, self._scan_again, self._last = Search(), 0.0, float("-inf")
+        self._scan, self._scan_again, self._last = SourceScan(), 0.0, float("-inf")
         self._lock = threading.Lock()
-        self.snapshot = Snapshot(0, [], [], [], [])
+        self.snapshot = IndexSnapshot(0, [], [], [], [])
 
-    def refresh(self, least_seconds: float = 0.0) -> Snapshot:
-        """Read what is new, unless that was done in the last `least_seconds`; an episode keeps its number."""
+    def refresh(self, least_seconds: float = 0.0) -> IndexSnapshot:
+        """Read new episodes, unless the last refresh was less than `least_seconds` ago. Episodes keep their numbers."""
         with self._lock:
             if time.monotonic() - self._last >= least_seconds:
                 self._read()
                 self._last = time.monotonic()
             return self.snapshot
 
-    def get(self, number: int) -> Entry | None:
-        """The episode of that number, where it lies now: if its file became another one, all is read again first."""
+    def get(self, number: int) -> EpisodeEntry | None:
+        """The episode with a number; None if there is none. If its file was replaced, it is read again first."""
         with self._lock:
             entry = self._entries.get(number)
-            if entry is None or entry.file.tail.holds():
+            if entry is None or entry.file.tail.is_unchanged():
                 return entry
             self._read()
             return self._entries.get(number)
 
     def _read(self) -> None:
-        self._search()
+        self._scan_files()
         changed = [self._read_file(file) for file in list(self._files.values())]
         problems = [*self._scan.problems, *(text for file in self._files.values() for text in file.problems)]
-        if len(problems) > _MOST_PROBLEMS:
-            problems = [*problems[:_MOST_PROBLEMS], f"... and {len(problems) - _MOST_PROBLEMS:,} more"]
+        if len(problems) > _MAX_PROBLEMS:
+            problems = [*problems[:_MAX_PROBLEMS], f"... and {len(problems) - _MAX_PROBLEMS:,} more"]
         old = self.snapshot
         if any(changed) or problems != old.problems or self._scan.runs != old.runs:
             entries, files = list(self._entries.values()), list(self._files.values())
-            self.snapshot = Snapshot(old.version + 1, entries, files, list(self._scan.runs), problems)
+            self.snapshot = IndexSnapshot(old.version + 1, entries, files, list(self._scan.runs), problems)
 
-    def _search(self) -> None:
-        """Look for new files, as often as the time that it takes allows."""
+    def _scan_files(self) -> None:
+        """Scan for new files. The interval between scans grows with their duration."""
         start = time.monotonic()
         if start < self._scan_again:
             return
         self._scan = find_sources(self._paths)
         for path, source in self._scan.files:
-            self._files.setdefault((path, source.name), File(path, source, Tail(path)))
+            self._files.setdefault((path, source.name), EpisodeFile(path, source, Tail(path)))
         end = time.monotonic()
-        self._scan_again = end + _SCAN_SHARE * (end - start)
+        self._scan_again = end + _SCAN_INTERVAL * (end - start)
 
-    def _read_file(self, file: File) -> bool:
-        """Read what is new in a file; whether anything was."""
+    def _read_file(self, file: EpisodeFile) -> bool:
+        """Read the new episodes of a file. Returns True if anything changed."""
         change, has_tokens = file.tail.look(), _has_tokens(file.path)
         changed, file.has_tokens = has_tokens != file.has_tokens, has_tokens
         if change == "same":
@@ -204,52 +204,52 @@ class Index:
             file.problems.append(f"{file.path}: {error.strerror}")
         return changed or file.ids != before
 
-    def _forget(self, file: File) -> None:
+    def _forget(self, file: EpisodeFile) -> None:
         for number in file.ids:
             del self._entries[number]
         file.ids.clear()
         file.problems.clear()
 
-    def _read_lines(self, file: File) -> None:
-        torn = f"{file.path}: the last line is incomplete; it is being written, or was cut off"
+    def _read_lines(self, file: EpisodeFile) -> None:
+        torn = f"{file.path}: the last line is incomplete; it is being written, or was truncated"
         file.problems = [text for text in file.problems if text != torn]
         step = _step_of(file.path)
         for offset, line in file.tail.lines():
             try:
-                self._add(file, offset, len(line), facts_of(line, step))
+                self._add(file, offset, len(line), summarize_line(line, step))
             except TrajectoryError as error:
                 file.problems.append(f"{file.path}, byte {offset:,}: {error}")
         if file.tail.torn:
             file.problems.append(torn)
 
-    def _read_log(self, file: File) -> None:
-        """Read a log of AgentGym-RL again, as a whole: it is written at once and has no lines."""
+    def _read_log(self, file: EpisodeFile) -> None:
+        """Read a log of AgentGym-RL again as a whole: it is one JSON list, not lines."""
         self._forget(file)
         try:
             for offset, text in find_records(file.path.read_bytes()):
-                self._add(file, offset, len(text), _facts_of(read_record(text, file.path)))
+                self._add(file, offset, len(text), _summarize(read_record(text, file.path)))
         except TrajectoryError as error:
             file.problems.append(f"{file.path}: {error}")
 
-    def _add(self, file: File, offset: int, length: int, facts: Facts) -> None:
-        self._entries[self._next] = Entry(self._next, file, offset, length, facts)
+    def _add(self, file: EpisodeFile, offset: int, length: int, summary: EpisodeSummary) -> None:
+        self._entries[self._next] = EpisodeEntry(self._next, file, offset, length, summary)
         file.ids.append(self._next)
         self._next += 1
 
 
-def facts_of(line: bytes, step: tuple[int, bool] | None = None) -> Facts:
-    """The facts of a line of trajectories; `step` is the one that its file is named for. Raises TrajectoryError."""
+def summarize_line(line: bytes, step: tuple[int, bool] | None = None) -> EpisodeSummary:
+    """Summarize a trajectory line. `step` is the step in the name of its file. Raises TrajectoryError."""
     try:
         row = _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         row = _decode_slowly(line)
     task, meta = row.task, row.meta
-    return Facts(
+    return EpisodeSummary(
         env=sys.intern(row.env_id),
         group=sys.intern(task.group),
         split=sys.intern(task.split),
         task=sys.intern(task.id),
-        goal=sys.intern(task.goal[:LONGEST_GOAL]),
+        goal=sys.intern(task.goal[:MAX_GOAL_CHARS]),
         seed=row.seed,
         score=row.score,
         success=row.success,
@@ -266,15 +266,15 @@ def facts_of(line: bytes, step: tuple[int, bool] | None = None) -> Facts:
 
 
 def to_text(line: bytes) -> str:
-    """A line as text. Half surrogates are kept, as trajectories keep them; other bytes that are no UTF-8 are marked."""
+    """Decode a line. Lone surrogates are kept, as in trajectories; other invalid bytes are replaced."""
     try:
         return line.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return line.decode("utf-8", "replace")
 
 
-def read_bytes(entry: Entry) -> bytes:
-    """The bytes of an episode. Raises TrajectoryError if its file cannot be read any more."""
+def read_bytes(entry: EpisodeEntry) -> bytes:
+    """Read the bytes of an episode. Raises TrajectoryError if its file can no longer be read."""
     try:
         with entry.file.path.open("rb") as file:
             file.seek(entry.offset)
@@ -283,16 +283,16 @@ def read_bytes(entry: Entry) -> bytes:
         raise TrajectoryError(f"{entry.file.path} cannot be read: {error.strerror}") from None
 
 
-def read_episode(entry: Entry) -> Trajectory:
-    """The whole episode, from disk. Raises TrajectoryError if it is not there any more."""
+def read_episode(entry: EpisodeEntry) -> Trajectory:
+    """Read the full episode from disk. Raises TrajectoryError if it no longer exists."""
     data = read_bytes(entry)
     if entry.file.source.kind == AGENTGYM_RL:
         return read_record(data, entry.file.path)
     return Trajectory.from_json(to_text(data))
 
 
-def lines_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, bytes]]:
-    """The bytes of many episodes; each file is opened once for those that follow each other. Skips what is gone."""
+def lines_of(entries: Sequence[EpisodeEntry]) -> Iterator[tuple[EpisodeEntry, bytes]]:
+    """Yield the bytes of many episodes; consecutive ones of a file share an open file. Missing files are skipped."""
     path, file = None, None
     try:
         for entry in entries:
@@ -316,7 +316,7 @@ def _open(path: Path) -> Any:
 
 
 def _decode_slowly(line: bytes) -> _Line:
-    """Python's decoder takes NaN, half surrogates and numbers of any length."""
+    """Decode with Python's decoder, which accepts NaN, lone surrogates and numbers of any length."""
     try:
         return msgspec.convert(_without_raw(json.loads(to_text(line))), _Line)
     except (ValueError, RecursionError, OverflowError) as error:  # msgspec's errors are ValueErrors
@@ -324,7 +324,7 @@ def _decode_slowly(line: bytes) -> _Line:
 
 
 def _without_raw(row: Any) -> Any:
-    """A decoded line, with nothing in the place of what is not looked at."""
+    """Replace the values that the summary does not need by null."""
     raw = msgspec.Raw(b"null")
     if not isinstance(row, dict):
         return row
@@ -337,19 +337,19 @@ def _without_raw(row: Any) -> Any:
     return row
 
 
-def _facts_of(trajectory: Trajectory) -> Facts:
-    return facts_of(json.dumps({"schema": 1, **asdict(trajectory)}).encode())
+def _summarize(trajectory: Trajectory) -> EpisodeSummary:
+    return summarize_line(json.dumps({"schema": SCHEMA_VERSION, **asdict(trajectory)}).encode())
 
 
 def _label(value: Any) -> str | None:
     try:
-        return None if value is None else sys.intern(str(value)[:LONGEST_GOAL])
-    except RecursionError:  # lists within lists, very deep
+        return None if value is None else sys.intern(str(value)[:MAX_GOAL_CHARS])
+    except RecursionError:  # deeply nested lists
         return None
 
 
 def _step_of(path: Path) -> tuple[int, bool] | None:
-    """The step that a file of a training run is named for, and whether it is of training."""
+    """The step in the name of a file of a training run, and True if it is of training, not evaluation."""
     match = _STEP_FILE.fullmatch(path.name)
     return (int(match[2]), match[1] == "step") if match else None
 

@@ -1,4 +1,4 @@
-"""The files of the page, as the server sends them and as the export puts them into one."""
+"""The static files of the page, for the server and the export."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 def read_static(name: str) -> tuple[bytes, str] | None:
-    """A file of the page and its media type; None if there is no such file. Nothing else can be named."""
+    """Return a static file and its media type; None if there is no such file. No other path can be read."""
     folder = files("agentgym_envs.viewer") / "static"
     kind = next((kind for suffix, kind in _KINDS.items() if name.endswith(suffix)), None)
     if kind is None or name not in {file.name for file in folder.iterdir()}:

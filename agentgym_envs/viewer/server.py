@@ -1,8 +1,8 @@
-"""The viewer over HTTP, for the browser of this machine: it reads, and answers nobody but its own page.
+"""The viewer over HTTP, for the browser of this machine. It is read-only and answers only its own page.
 
-A page of another site can send requests to a server on the loopback address, also under a name of its own that it lets
-point there. So a request must name this server in its Host header, no answer may be read across origins, and nothing
-can be changed by any request.
+Pages of other sites can send requests to the loopback address, even under their own host name (DNS rebinding).
+Therefore the Host header must name this server, responses cannot be read across origins, and no request changes
+anything.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-_MOST_WAITING = 8
+_MAX_PANEL_REQUESTS = 8
 _LOCAL_NAMES = frozenset({"localhost", socket.gethostname().lower(), socket.getfqdn().lower()})
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 
@@ -50,7 +50,7 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 
 def make_app(viewer: Viewer, *, host: str = "127.0.0.1") -> _App:
-    """The ASGI application. `host` is the name or address that it listens at."""
+    """Make the ASGI application. `host` is the name or address that it listens on."""
     endpoints = _Endpoints(viewer)
     routes = [
         Route("/", endpoints.file),
@@ -67,7 +67,7 @@ def make_app(viewer: Viewer, *, host: str = "127.0.0.1") -> _App:
 
 
 def make_server(viewer: Viewer, host: str, port: int) -> uvicorn.Server:
-    """A server that is not running yet."""
+    """Make a server without starting it."""
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     app = make_app(viewer, host=host)
     return uvicorn.Server(
@@ -76,11 +76,11 @@ def make_server(viewer: Viewer, host: str, port: int) -> uvicorn.Server:
 
 
 class _Endpoints:
-    """What is asked, read from the request; files are read in threads, so that no request waits for another."""
+    """The endpoints. Files are read in threads, so that requests do not block each other."""
 
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
-        self._panels = asyncio.Semaphore(_MOST_WAITING)  # panels take long: the other threads are for the rest
+        self._panels = asyncio.Semaphore(_MAX_PANEL_REQUESTS)  # panels are slow and must not occupy all threads
 
     async def file(self, request: Request) -> Response:
         found = read_static(request.path_params.get("name", PAGE))
@@ -98,15 +98,15 @@ class _Endpoints:
 
     async def episode(self, request: Request) -> Response:
         number, part = request.path_params["number"], request.path_params.get("part", "episode")
-        ask = {"episode": self._viewer.episode, "panels": self._viewer.panels, "tokens": self._viewer.tokens}.get(part)
-        if ask is None or not (number.isascii() and number.isdigit() and len(number) < 16):
+        load = {"episode": self._viewer.episode, "panels": self._viewer.panels, "tokens": self._viewer.tokens}.get(part)
+        if load is None or not (number.isascii() and number.isdigit() and len(number) < 16):
             return await _nothing(request)
         async with self._panels if part == "panels" else nullcontext():
-            return await _answer(lambda: ask(int(number)))
+            return await _answer(lambda: load(int(number)))
 
 
 class _Guard:
-    """Refuses requests under a name that is not this server's, and puts the headers on every answer."""
+    """Middleware that refuses requests for another host name, and adds the security headers to every response."""
 
     def __init__(self, app: _App, host: str) -> None:
         self._app, self._names = app, {*_names_of(host)}
@@ -129,7 +129,7 @@ class _Guard:
 
 
 def is_own_name(header: str, names: Iterable[str]) -> bool:
-    """Whether a Host header names this server: by one of its names, or by a number, which nobody can redirect."""
+    """True if a Host header names this server: by one of its names, or by an IP address, which cannot be rebound."""
     name, bracket, _ = header.partition("]")
     name = f"{name}]" if bracket else header.rpartition(":")[0] or header
     if name != "*" and name.lower() in names:
@@ -142,7 +142,7 @@ def is_own_name(header: str, names: Iterable[str]) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach a server at that address or name."""
+    """True if only this machine can reach a server at the address or name."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -150,12 +150,12 @@ def is_loopback(address: str) -> bool:
 
 
 def _names_of(host: str) -> Iterable[str]:
-    """The names that a server has; "*" stands for any number, where it listens for other machines as well."""
+    """The host names of a server. "*" allows any IP address, if it also listens for other machines."""
     return {"localhost"} if is_loopback(host) else {*_LOCAL_NAMES, host.lower(), "*"}
 
 
-async def _answer(ask: Callable[[], Any]) -> Response:
-    text = await run_in_threadpool(lambda: to_json(ask()))
+async def _answer(load: Callable[[], Any]) -> Response:
+    text = await run_in_threadpool(lambda: to_json(load()))
     return Response(text, media_type="application/json")
 
 
@@ -169,8 +169,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    """Answer; the server's log gets the error itself."""
-    return _error(f"the viewer failed: {type(error).__name__}; its log says more", 500)
+    """Respond to an unexpected error, which the server logs."""
+    return _error(f"the viewer failed: {type(error).__name__}; see its log", 500)
 
 
 def _error(text: str, status: int) -> Response:

@@ -1,4 +1,4 @@
-"""The tokens of an episode, as the tokens view shows them."""
+"""The tokens of an episode, for the tokens view."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _HOW = (
     "No tokens were recorded for this episode. Training keeps them with --record-tokens, and agentgym eval with "
     "--tokens and a model whose token ids are known (hf:MODEL)."
 )
-_NO_LOGPROBS = "The engine gave no log-probabilities, so there is no heat to show."
+_NO_LOGPROBS = "The engine returned no log-probabilities, so tokens are not coloured by probability."
 
 
 def has_tokens(path: Path) -> bool:
-    """Whether tokens lie beside a file of trajectories."""
+    """True if a file of trajectories has a file of tokens next to it."""
     return tokens_path(path).is_file()
 
 
 def tokens_of(path: Path, line: bytes) -> dict[str, Any]:
-    """The segments of an episode, and a note on what is missing.
+    """Return the segments of an episode, and a note on missing data.
 
-    `path` is the file of the trajectories, `line` that of the episode. A segment has `prompt` (a text a token),
-    `prompt_ids`, `pieces` (a text a token), `ids`, `mask`, `logprobs` (or None) and `rewards`.
+    `path` is the file of the trajectories, `line` that of the episode. A segment has `prompt` (one text per token),
+    `prompt_ids`, `pieces` (one text per token), `ids`, `mask`, `logprobs` (or None) and `rewards`.
     """
     mark, file = line_mark(line.rstrip(b"\r\n")), _file(path)
     try:
         records = file.read(mark)
     except (TrajectoryError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else error  # without the path, which an export would tell
-        return {"segments": [], "note": f"The tokens of this episode do not read: {why}"}
+        why = error.strerror if isinstance(error, OSError) else error  # without the path, as exports must not have it
+        return {"segments": [], "note": f"The tokens of this episode cannot be read: {why}"}
     if records is None:
         return {"segments": [], "note": _HOW}
     return {"segments": [_segment(record) for record in records], "note": _note(records, file.count(mark))}
@@ -60,5 +60,5 @@ def _segment(record: TokenRecord) -> dict[str, Any]:
 def _note(records: Sequence[TokenRecord], equal: int) -> str | None:
     notes = [_NO_LOGPROBS] if all(record.logprobs is None for record in records) else []
     if equal > 1:
-        notes.append(f"{equal} episodes of this file read exactly alike; these are the tokens of the first.")
+        notes.append(f"{equal} episodes of this file are identical; these are the tokens of the first one.")
     return " ".join(notes) or None

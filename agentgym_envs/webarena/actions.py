@@ -1,6 +1,6 @@
-"""What an agent can do in a browser, as typed values: WebArena's actions, read from a command and written as one.
+"""WebArena's browser actions as dataclasses, with a parser and a formatter for their commands.
 
-Source: WebArena (arXiv 2307.13854), whose action space with element ids this is.
+Source: the action space with element ids of WebArena (arXiv 2307.13854).
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from agentgym_envs.errors import InvalidAction
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """`click [id]`. An option of a drop-down list is chosen by clicking it."""
+    """`click [id]`. A click on an option of a drop-down list selects it."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`type [id] [text] [0|1]`: replace what the field holds, and press Enter afterwards unless told 0."""
+    """`type [id] [text] [0|1]`: replace the text of a field, then press Enter unless the flag is 0."""
 
     id: int
     text: str
@@ -38,10 +38,9 @@ class Hover:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """`press [keys]`, for example `Control+a`, in Playwright's names of keys.
+    """`press [keys]`, for example `Control+a`, with Playwright's key names.
 
-    With an id, `press [id] [keys]`, that element gets the focus first. WebArena has no such form; BrowserGym's `press`
-    does so.
+    `press [id] [keys]` focuses that element first, as BrowserGym's `press` does. WebArena has no such form.
     """
 
     keys: str
@@ -50,19 +49,19 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """`scroll [up|down]`: by the height of the window."""
+    """`scroll [up|down]`: scroll by the height of the window."""
 
     direction: Literal["up", "down"]
 
 
 @dataclass(frozen=True, slots=True)
 class NewTab:
-    """`new_tab`: open an empty tab and go to it."""
+    """`new_tab`: open an empty tab and switch to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TabFocus:
-    """`tab_focus [index]`: go to a tab, counted from 0."""
+    """`tab_focus [index]`: switch to a tab, counted from 0."""
 
     index: int
 
@@ -91,23 +90,23 @@ class GoForward:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """`wait`: do nothing but look again."""
+    """`wait`: do nothing and observe the page again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """`stop [answer]`: the task is done; the answer may be empty, and is N/A if the task cannot be done."""
+class StopTask:
+    """`stop [answer]`: end the task. The answer may be empty; it is N/A if the task cannot be done."""
 
     answer: str = ""
 
 
 Action: TypeAlias = (
-    Click | Type | Hover | Press | Scroll | NewTab | TabFocus | CloseTab | Goto | GoBack | GoForward | Wait | Stop
+    Click | Type | Hover | Press | Scroll | NewTab | TabFocus | CloseTab | Goto | GoBack | GoForward | Wait | StopTask
 )
 
 
-class Form(NamedTuple):
-    """How a command is written, what it does, and what `form` alone does not say."""
+class CommandForm(NamedTuple):
+    """The syntax of a command, its meaning, and a note on what `form` does not show."""
 
     form: str
     meaning: str
@@ -115,35 +114,35 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "click": Form("click [id]", "click an element; an option of a drop-down list is chosen by clicking the option."),
-    "type": Form(
+    "click": CommandForm(
+        "click [id]", "click an element; an option of a drop-down list is chosen by clicking the option."
+    ),
+    "type": CommandForm(
         "type [id] [text] [0|1]",
         "replace what a field holds by a text, and press Enter afterwards unless told not to.",
         "0 is without Enter; 1, or nothing, is with Enter.",
     ),
-    "hover": Form("hover [id]", "move the mouse over an element."),
-    "press": Form(
+    "hover": CommandForm("hover [id]", "move the mouse over an element."),
+    "press": CommandForm(
         "press [keys]",
         "press a key or a combination, such as Enter, PageDown or Control+a, where the focus is or on an element.",
         "press [id] [keys] is on an element.",
     ),
-    "scroll": Form("scroll [up|down]", "scroll the page by the height of the window."),
-    "new_tab": Form("new_tab", "open an empty tab and go to it."),
-    "tab_focus": Form("tab_focus [index]", "go to another tab; the first is 0."),
-    "close_tab": Form("close_tab", "close this tab."),
-    "goto": Form("goto [url]", "visit an address in this tab."),
-    "go_back": Form("go_back", "go to the page before, as a browser's Back button does."),
-    "go_forward": Form("go_forward", "undo a go_back."),
-    "wait": Form("wait", "do nothing and look at the page again."),
-    "stop": Form(
+    "scroll": CommandForm("scroll [up|down]", "scroll the page by the height of the window."),
+    "new_tab": CommandForm("new_tab", "open an empty tab and go to it."),
+    "tab_focus": CommandForm("tab_focus [index]", "go to another tab; the first is 0."),
+    "close_tab": CommandForm("close_tab", "close this tab."),
+    "goto": CommandForm("goto [url]", "visit an address in this tab."),
+    "go_back": CommandForm("go_back", "go to the page before, as a browser's Back button does."),
+    "go_forward": CommandForm("go_forward", "undo a go_back."),
+    "wait": CommandForm("wait", "do nothing and look at the page again."),
+    "stop": CommandForm(
         "stop [answer]",
         "end the task, when it is done. A question is answered here, in as few words as it takes; otherwise the answer "
         "stays empty. If the task cannot be done, the answer is N/A.",
     ),
 }
-"""All commands, in the order in which a model is told of them."""
-FORM_FOLLOWS = " Write the action as: "
-"""What stands in a refusal between why and the form of the command."""
+"""All commands, in the order in which the instructions list them."""
 
 NAMES: dict[type[Action], str] = {
     Click: "click",
@@ -158,42 +157,69 @@ NAMES: dict[type[Action], str] = {
     GoBack: "go_back",
     GoForward: "go_forward",
     Wait: "wait",
-    Stop: "stop",
+    StopTask: "stop",
 }
 
 
-def read(command: str, forms: Mapping[str, Form] = FORMS) -> Action:
-    """The action that a command is, strict about what it means and forgiving about how it is spelled.
+def parse_command(command: str, forms: Mapping[str, CommandForm] = FORMS) -> Action:
+    """Parse a command, strictly in its meaning and leniently in its spelling, in linear time.
 
-    `forms` are those that there are in the world at hand; others are refused.
+    The name may be in any case. These are optional: brackets around a single argument, quotes in them, backticks
+    around the command, and a full stop after it. Typed texts and answers are taken literally. They may contain
+    brackets: the first and the last one delimit the text.
 
-    The verb may be in any case; brackets around a single argument, quotes in them, backticks around the whole and a
-    full stop after it may be there or not. What is typed and what is answered is taken as it stands, and may hold
-    brackets: the first one and the last one count. Takes linear time. Raises InvalidAction, whose text answers the
-    model.
+    Args:
+        command: one action, such as `click [12]`.
+        forms: the commands that this environment accepts.
+
+    Raises:
+        InvalidAction: not an accepted command. Its message is the reply to the model.
     """
-    if _BROKEN.search(command):
-        raise InvalidAction("The action holds half of a character (a lone surrogate). Write it in whole characters.")
-    verb, rest = _split(_unwrapped(command), forms)
-    return _READERS[verb](rest)
+    _check_characters(command)
+    name, rest = _split(_unwrapped(command), forms)
+    try:
+        return _PARSERS[name](rest)
+    except InvalidAction as error:
+        raise InvalidAction(f"{error} Write the action as: {FORMS[name].form}") from None
 
 
-def write(action: Action) -> str:
-    """The command of an action: `read(write(action)) == action`."""
+def normalized(action: Action) -> Action:
+    """Check an action built from typed arguments, and write its keys or its address as `parse_command` does.
+
+    Raises InvalidAction.
+    """
+    for field in fields(action):
+        if isinstance(value := getattr(action, field.name), str):
+            _check_characters(value)
+    match action:
+        case Press(keys, element):
+            return Press(parse_keys(_plain(f"[{keys}]", "key_comb")), element)
+        case Goto(url):
+            return _parse_goto(f"[{url}]")
+    return action
+
+
+def check_available(action: Action, forms: Mapping[str, CommandForm]) -> None:
+    """Raise InvalidAction if an action is not among the commands that an environment accepts."""
+    _check_name(NAMES[type(action)], forms)
+
+
+def format_command(action: Action) -> str:
+    """Format an action as a command: `parse_command(format_command(action)) == action`."""
     values = [getattr(action, field.name) for field in fields(action)]
     if isinstance(action, Press):
         values.reverse()
-    return " ".join([NAMES[type(action)], *(f"[{_written(value)}]" for value in values if value is not None)])
+    return " ".join([NAMES[type(action)], *(f"[{_argument(value)}]" for value in values if value is not None)])
 
 
-def _written(value: str | int) -> str | int:
+def _argument(value: str | int) -> str | int:
     return int(value) if isinstance(value, bool) else value
 
 
-_BROKEN = re.compile(r"[\ud800-\udfff]")
-_VERB = re.compile(r"([A-Za-z]+)(?:[ _-]?([A-Za-z]+))?")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_NAME = re.compile(r"([A-Za-z]+)(?:[ _-]?([A-Za-z]+))?")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
-_VERBS = {name.replace("_", ""): name for name in FORMS} | {
+_ALIASES = {name.replace("_", ""): name for name in FORMS} | {
     "noop": "wait",
     "tabclose": "close_tab",
     "pageclose": "close_tab",
@@ -206,12 +232,13 @@ _UNCLOSED = "A bracket is not closed, or something follows it."
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
-def _refuse(verb: str, why: str) -> NoReturn:
-    raise InvalidAction(f"{why}{FORM_FOLLOWS}{FORMS[verb].form}")
+def _check_characters(text: str) -> None:
+    if _SURROGATE.search(text):
+        raise InvalidAction("The action holds half of a character (a lone surrogate). Write it in whole characters.")
 
 
 def _unwrapped(command: str) -> str:
-    """Without backticks around it, and without a full stop or the like behind its last bracket."""
+    """Strip backticks around a command and punctuation after its last bracket."""
     text = command.strip()
     if text.startswith("`"):
         text = text.strip("`").strip()
@@ -222,31 +249,37 @@ def _unwrapped(command: str) -> str:
 _SELECTS = re.compile(r"\W*(select|choose|pick)", re.IGNORECASE)
 
 
-def _split(text: str, forms: Mapping[str, Form]) -> tuple[str, str]:
-    """The verb, under its own name, and what follows."""
-    if found := _verb(text):
-        verb, end = found
-        if verb in forms:
-            return verb, text[end:].strip()
-        raise InvalidAction(f"{verb} cannot be done here. The actions are: {', '.join(forms)}.")
+def _split(text: str, forms: Mapping[str, CommandForm]) -> tuple[str, str]:
+    """Split a command into its canonical name and its arguments."""
+    if found := _leading_name(text):
+        name, end = found
+        _check_name(name, forms)
+        return name, text[end:].strip()
     hint = " An option of a drop-down list is chosen by clicking the option." if _SELECTS.match(text) else ""
     raise InvalidAction(
-        f"{_told(text) if text else 'Nothing'} is not an action. Write only the action, such as click [12]. "
+        f"{_shortened(text) if text else 'Nothing'} is not an action. Write only the action, such as click [12]. "
         f"The actions are: {', '.join(forms)}.{hint}"
     )
 
 
-def _verb(text: str) -> tuple[str, int] | None:
-    """The name of the verb that a text begins with, and where it ends."""
-    found = _VERB.match(text)
+def _check_name(name: str, forms: Mapping[str, CommandForm]) -> None:
+    if name not in forms:
+        raise InvalidAction(f"{name} cannot be done here. The actions are: {', '.join(forms)}.")
+
+
+def _leading_name(text: str) -> tuple[str, int] | None:
+    """The canonical name of the command at the start of a text, and its end."""
+    found = _NAME.match(text)
     if not found:
         return None
     both, first = (found[1] + (found[2] or "")).lower(), found[1].lower()
-    return (_VERBS[both], found.end()) if both in _VERBS else (_VERBS[first], found.end(1)) if first in _VERBS else None
+    if both in _ALIASES:
+        return _ALIASES[both], found.end()
+    return (_ALIASES[first], found.end(1)) if first in _ALIASES else None
 
 
-def _told(text: str) -> str:
-    """What the model wrote, short enough to tell it."""
+def _shortened(text: str) -> str:
+    """A quotation of the model's text, at most 40 characters long."""
     return repr(text if len(text) <= 40 else f"{text[:40]}...")
 
 
@@ -259,41 +292,41 @@ def _enclosed(text: str) -> bool:
 
 
 def _plain(text: str, name: str) -> str:
-    """An argument without brackets, white space, quotes and its own name, such as `direction=`."""
+    """Strip an argument of brackets, white space, quotes and its name, such as `direction=`."""
     text = (text[1:-1] if _enclosed(text) else text).strip()
     before, equals, after = text.partition("=")
     return _unquoted(after.strip() if equals and before.strip().lower() == name else text)
 
 
-def _line(text: str, verb: str) -> str:
-    """A text that stands without brackets: the rest of the line."""
+def _line(text: str) -> str:
+    """A text without brackets: the rest of the line."""
     if text.startswith("["):
-        _refuse(verb, _UNCLOSED)
+        raise InvalidAction(_UNCLOSED)
     if "\n" in text or "\r" in text:
-        _refuse(verb, "A text of several lines must stand in brackets, with nothing after it.")
+        raise InvalidAction("A text of several lines must stand in brackets, with nothing after it.")
     return _unquoted(text)
 
 
-def _text(text: str, verb: str) -> str:
-    """What is to be written: as it stands, if it is in brackets."""
-    return text[1:-1] if _enclosed(text) else _line(text, verb)
+def _text(text: str) -> str:
+    """A text argument, taken literally if it is in brackets."""
+    return text[1:-1] if _enclosed(text) else _line(text)
 
 
-def _number(text: str, verb: str, name: str) -> int:
+def _number(text: str, command: str, name: str) -> int:
     found = _plain(text, name).rstrip(".")
     if _NUMBER.match(found):
         return int(found)
     if _NUMBER.match(_plain(_first(text)[0], name)):
-        _refuse(verb, "Nothing may follow the action: write one action at a time, and nothing behind it.")
+        raise InvalidAction("Nothing may follow the action: write one action at a time, and nothing behind it.")
     if name == "id":
         why = "the id of an element, the whole number in brackets at the beginning of its line"
     else:
         why = "the number of a tab, counted from 0"
-    _refuse(verb, f"{verb} needs {why}{f', not {_told(found)}' if found else ''}.")
+    raise InvalidAction(f"{command} needs {why}{f', not {_shortened(found)}' if found else ''}.")
 
 
 def _first(rest: str) -> tuple[str, str]:
-    """The first argument, in brackets or without, and what follows."""
+    """Split off the first argument, with or without brackets."""
     end = rest.find("]") + 1 if rest.startswith("[") else _word_end(rest)
     return rest[:end], rest[end:].strip()
 
@@ -303,84 +336,84 @@ def _word_end(text: str) -> int:
     return found.start() if found else len(text)
 
 
-def _read_type(rest: str) -> Action:
+def _parse_type(rest: str) -> Action:
     first, rest = _first(rest)
     element = _number(first, "type", "id")
     if not rest:
-        _refuse("type", "The text to type is missing.")
+        raise InvalidAction("The text to type is missing.")
     body, enter = _enter_flag(rest)
-    return Type(element, _text(body, "type"), enter)
+    return Type(element, _text(body), enter)
 
 
 def _enter_flag(rest: str) -> tuple[str, bool]:
-    """The text and whether Enter follows; a text in brackets that looks like a flag is one only behind a text."""
-    cut = rest.rfind("[")
-    body = rest[:cut].rstrip() if cut > 0 and rest.endswith("]") else ""
+    """Split off the Enter flag. A bracketed text that looks like a flag is a flag only after another text."""
+    start = rest.rfind("[")
+    body = rest[:start].rstrip() if start > 0 and rest.endswith("]") else ""
     if not body or (body.startswith("[") and not _enclosed(body)):
         return rest, True
-    flag = _plain(rest[cut:], "press_enter_after").lower()
+    flag = _plain(rest[start:], "press_enter_after").lower()
     if flag in _FLAGS:
         return body, _FLAGS[flag]
-    if body.endswith("]") and "]" not in rest[cut:-1]:
-        _refuse("type", f"What follows the text must be 0 or 1, not {_told(flag)}.")
+    if body.endswith("]") and "]" not in rest[start:-1]:
+        raise InvalidAction(f"What follows the text must be 0 or 1, not {_shortened(flag)}.")
     return rest, True
 
 
-def _read_press(rest: str) -> Action:
+def _parse_press(rest: str) -> Action:
     first, keys = _first(rest)
     if _enclosed(first) and _enclosed(keys):
-        return Press(read_keys(_plain(keys, "key_comb")), _number(first, "press", "id"))
-    return Press(read_keys(_plain(rest, "key_comb")))
+        return Press(parse_keys(_plain(keys, "key_comb")), _number(first, "press", "id"))
+    return Press(parse_keys(_plain(rest, "key_comb")))
 
 
-def _read_scroll(rest: str) -> Action:
+def _parse_scroll(rest: str) -> Action:
     match _plain(rest, "direction").lower().rstrip("."):
         case "up":
             return Scroll("up")
         case "down":
             return Scroll("down")
-    _refuse("scroll", "A page is scrolled up or down.")
+    raise InvalidAction("A page is scrolled up or down.")
 
 
-def _read_goto(rest: str) -> Action:
+def _parse_goto(rest: str) -> Action:
     url = _plain(rest, "url")
     if not url:
-        _refuse("goto", "The address is missing.")
+        raise InvalidAction("The address is missing.")
     if rest.startswith("[") and not _enclosed(rest):
-        _refuse("goto", _UNCLOSED)
+        raise InvalidAction(_UNCLOSED)
     return Goto(url)
 
 
-def _read_stop(rest: str) -> Action:
-    return Stop("" if rest == "." else _text(rest, "stop"))
+def _parse_stop(rest: str) -> Action:
+    return StopTask("" if rest == "." else _text(rest))
 
 
-def _alone(verb: str, action: Action) -> Callable[[str], Action]:
-    """A reader of a command without arguments."""
+def _no_arguments(name: str, action: Action) -> Callable[[str], Action]:
+    """A parser for a command without arguments."""
 
-    def reader(rest: str) -> Action:
+    def parser(rest: str) -> Action:
         if rest not in ("", ".", "[]", "()"):
-            hint = " It opens an empty tab; visit an address with goto afterwards." if verb == "new_tab" else ""
-            _refuse(verb, f"Nothing may follow {verb}.{hint}")
+            hint = " It opens an empty tab; visit an address with goto afterwards." if name == "new_tab" else ""
+            raise InvalidAction(f"Nothing may follow {name}.{hint}")
         return action
 
-    return reader
+    return parser
 
 
-_READERS: dict[str, Callable[[str], Action]] = {
+_PARSERS: dict[str, Callable[[str], Action]] = {
     "click": lambda rest: Click(_number(rest, "click", "id")),
-    "type": _read_type,
+    "type": _parse_type,
     "hover": lambda rest: Hover(_number(rest, "hover", "id")),
-    "press": _read_press,
-    "scroll": _read_scroll,
-    "new_tab": _alone("new_tab", NewTab()),
+    "press": _parse_press,
+    "scroll": _parse_scroll,
+    "new_tab": _no_arguments("new_tab", NewTab()),
     "tab_focus": lambda rest: TabFocus(_number(rest, "tab_focus", "tab_index")),
-    "close_tab": _alone("close_tab", CloseTab()),
-    "goto": _read_goto,
-    "go_back": _alone("go_back", GoBack()),
-    "go_forward": _alone("go_forward", GoForward()),
-    "wait": _alone("wait", Wait()),
-    "stop": _read_stop,
+    "close_tab": _no_arguments("close_tab", CloseTab()),
+    "goto": _parse_goto,
+    "go_back": _no_arguments("go_back", GoBack()),
+    "go_forward": _no_arguments("go_forward", GoForward()),
+    "wait": _no_arguments("wait", Wait()),
+    "stop": _parse_stop,
 }
 
 _MODIFIERS = ("Control", "Alt", "Shift", "Meta")
@@ -417,20 +450,20 @@ KEYS = {name.lower(): name for name in _NAMED} | {
     "left": "ArrowLeft",
     "right": "ArrowRight",
 }
-"""Playwright's names of keys, and other names in use for them, in lower case. Source: Playwright's US keyboard."""
-_HOLES = str.maketrans("", "", " \t_-")
+"""Playwright's key names by their lower-case names and aliases. Source: Playwright's US keyboard layout."""
+_SEPARATORS = str.maketrans("", "", " \t_-")
 
 
-def read_keys(text: str) -> str:
-    """A key or a combination in Playwright's names. Raises InvalidAction."""
-    *held, last = [_key(part) for part in _combined(text.strip())]
+def parse_keys(text: str) -> str:
+    """Translate a key or a combination to Playwright's names. Raises InvalidAction."""
+    *held, last = [_key(part) for part in _keys(text.strip())]
     if len(set(held)) != len(held) or not set(held) <= set(_MODIFIERS):
-        _refuse("press", "In a combination all but the last key are Control, Alt, Shift or Meta, and each once.")
+        raise InvalidAction("In a combination all but the last key are Control, Alt, Shift or Meta, and each once.")
     return "+".join([*held, last])
 
 
-def _combined(text: str) -> list[str]:
-    """The keys of a combination; the plus sign is a key, too, and some write a hyphen between keys."""
+def _keys(text: str) -> list[str]:
+    """Split a combination into keys. The plus sign is also a key, and a hyphen may separate keys."""
     if text == "+" or text.endswith("++"):
         return [*text[:-2].split("+"), "+"] if len(text) > 1 else ["+"]
     before, _, after = text.partition("-")
@@ -443,6 +476,8 @@ def _key(text: str) -> str:
     text = text.strip()
     if len(text) == 1 and "!" <= text <= "~":
         return text
-    if name := KEYS.get(text.lower().translate(_HOLES)):
+    if name := KEYS.get(text.lower().translate(_SEPARATORS)):
         return name
-    _refuse("press", f"There is no key {_told(text)}. A text is written with type." if text else "A key is missing.")
+    if text:
+        raise InvalidAction(f"There is no key {_shortened(text)}. A text is written with type.")
+    raise InvalidAction("A key is missing.")

@@ -1,4 +1,4 @@
-"""`WebEnv`: what every environment in a browser is."""
+"""`WebEnv`: the base class of the environments in a browser."""
 
 from __future__ import annotations
 
@@ -16,40 +16,56 @@ from agentgym_envs.core import StopReason, TextEnv, Transition
 from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import FORMS, NAMES, Action, Click, Form, GoBack, Scroll, Stop, Type, read, write
+from agentgym_envs.webarena.actions import (
+    FORMS,
+    NAMES,
+    Action,
+    Click,
+    CommandForm,
+    GoBack,
+    Scroll,
+    StopTask,
+    Type,
+    check_available,
+    format_command,
+    parse_command,
+)
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS, Backend
 from agentgym_envs.webarena.browser.chromium import check_packages
+from agentgym_envs.webarena.browser.execute import execute
 from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.view import ViewOptions, elements
 from agentgym_envs.webarena.evaluators.base import Verdict
-from agentgym_envs.webarena.grammars import rules_for, web_grammars
+from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, web_grammars
 
-MOST_CHARS = 200_000
+MAX_CHARS = 200_000
+"""The largest value of `max_chars`."""
 _FIELDS = ("textbox", "searchbox", "combobox")
 _TARGETS = ("link", "button", "checkbox", "radio", "option")
 _LONGEST_PLAN = 200
 _ENDED = "The task has ended."
-_MOST_ADDRESS = 2_000
+_MAX_URL_CHARS = 2_000
 
 
 class WebEnv(TextEnv):
-    """Base class of the environments whose world is web pages in Chromium.
+    """Base class of the environments that show web pages in Chromium.
 
-    All episodes of a process share one browser (of the same hosts), each in a context of its own. A scenario writes
-    `_browser_options`, `_open` and `_judge`, and `_after`, `_solve` if it can: coroutines on the browsers' loop, which
-    keep what they must remember of an episode in `session.kept`, since an oracle plays a second session ahead.
+    All episodes of a process with the same hosts share one browser; each has its own context. A scenario implements
+    `_browser_options`, `_open` and `_judge`, and optionally `_after_action` and `_oracle_command`. These coroutines run
+    on the event loop of the browsers. They store the state of an episode in `session.state`, not in the environment,
+    because an oracle plays ahead in a second session.
     """
 
     blocking = True
     native_async = True
     remote_options = TextEnv.remote_options | {"viewport", "max_chars", "obs_backend"}
-    forms: ClassVar[Mapping[str, Form]] = FORMS
-    """The actions that there are; others are refused. `grammars` are for them."""
+    forms: ClassVar[Mapping[str, CommandForm]] = FORMS
+    """The accepted commands; `grammars` must match them."""
     grammars: Mapping[str, Callable[[], ActionGrammar]] = web_grammars(FORMS)
     about: ClassVar[str] = ""
-    """What `rules` say of the environment's pages, beside the actions."""
+    """A description of the environment's sites, appended to `rules`."""
 
     def __init__(
         self,
@@ -65,17 +81,17 @@ class WebEnv(TextEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See `MiniWoBEnv` for the arguments that all have. No browser is started before the first reset.
+        """`MiniWoBEnv` describes the arguments. The browser starts with the first reset.
 
-        Raises UsageError for an argument that cannot be, MissingExtra without the packages.
+        Raises UsageError for an invalid argument, MissingExtra without the packages.
         """
         self._check_packages()
         super().__init__(
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
         self.rules = "\n\n".join(filter(None, [rules_for(self.grammar, self.forms), self.about]))
-        if type(max_chars) is not int or not 200 <= max_chars <= MOST_CHARS:
-            raise UsageError(f"max_chars is a whole number from 200 to {MOST_CHARS}, got {max_chars!r}")
+        if type(max_chars) is not int or not 200 <= max_chars <= MAX_CHARS:
+            raise UsageError(f"max_chars is a whole number from 200 to {MAX_CHARS}, got {max_chars!r}")
         if obs_backend not in BACKENDS:
             raise UsageError(f"obs_backend is one of {', '.join(BACKENDS)}, got {obs_backend!r}")
         if isinstance(call_seconds, bool) or not isinstance(call_seconds, int | float) or not call_seconds > 0:
@@ -86,38 +102,38 @@ class WebEnv(TextEnv):
         self.call_seconds = float(call_seconds)
         self._backend: Backend = BACKENDS[obs_backend]()
         self._chromium = chromium
-        self._done: list[Action] = []
-        self._ended = ""
-        self._open_sessions: list[Session] = []
+        self._executed: list[Action] = []
+        self._outcome = ""
+        self._open_sessions: list[BrowserSession] = []
         weakref.finalize(self, _close_sessions, self._open_sessions)
 
     @property
-    def session(self) -> Session:
-        """The episode's browser context. Raises UsageError before the first reset."""
+    def session(self) -> BrowserSession:
+        """The session of the current episode. Raises UsageError before the first reset."""
         if not self._open_sessions:
             raise UsageError("there is no page before the first reset")
         return self._open_sessions[0]
 
     def prepare(self) -> None:
         """Start the browser."""
-        loop.wait_for(self._warm())
+        loop.run(self._warm())
 
     def screenshot(self) -> bytes:
-        """The window as a PNG. Raises EnvError, and UsageError before the first reset."""
-        return loop.wait_for(self.session.screenshot())
+        """A PNG of the window. Raises EnvError, and UsageError before the first reset."""
+        return loop.run(self.session.screenshot())
 
     def random_command(self, rng: random.Random) -> str:
-        """A click, or a word typed, where that can be done; now and then a scroll or a step back."""
-        seen = elements(self.session.view.tree) if self._open_sessions else []
-        fields = [e.id for e in seen if e.id is not None and e.role in _FIELDS]
-        targets = [e.id for e in seen if e.id is not None and e.role in _TARGETS]
+        """A click or a typed word where the page allows it, sometimes a scroll or a step back."""
+        shown = elements(self.session.view.tree) if self._open_sessions else []
+        fields = [e.id for e in shown if e.id is not None and e.role in _FIELDS]
+        targets = [e.id for e in shown if e.id is not None and e.role in _TARGETS]
         if fields and rng.random() < 0.2:
-            words = self.session.kept["objective"].split() or ["?"]
-            return write(Type(rng.choice(fields), rng.choice(words), rng.random() < 0.5))
+            words = self.session.state["objective"].split() or ["?"]
+            return format_command(Type(rng.choice(fields), rng.choice(words), rng.random() < 0.5))
         if targets and rng.random() < 0.8:
-            return write(Click(rng.choice(targets)))
+            return format_command(Click(rng.choice(targets)))
         others: list[Action] = [Scroll("down"), Scroll("up"), GoBack()]
-        return write(rng.choice([action for action in others if NAMES[type(action)] in self.forms]))
+        return format_command(rng.choice([action for action in others if NAMES[type(action)] in self.forms]))
 
     def _check_packages(self) -> None:
         """Raise MissingExtra if a package is not installed."""
@@ -125,47 +141,68 @@ class WebEnv(TextEnv):
 
     @abstractmethod
     def _browser_options(self) -> BrowserOptions:
-        """Which browser, and what it may reach."""
+        """The browser to use, and the hosts it may reach."""
 
     @abstractmethod
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        """Bring a fresh session to the task's first page; returns the objective, as the agent is told it."""
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
+        """Open the task's first page in a new session. Returns the objective shown to the agent."""
 
     @abstractmethod
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
-        """What the episode is worth, when the agent stops. Raises EnvError."""
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
+        """Score the episode when the agent stops. Raises EnvError."""
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
-        """After each action: what the episode is worth if it is over, else None."""
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
+        """Score the episode if this action ended it; otherwise return None."""
         return None
 
-    async def _solve(self, session: Session, task: Task) -> str:
-        """An oracle's next command, by `session.view`. Raises NoOracle."""
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
+        """The oracle's next command for the page in `session.view`. Raises NoOracle."""
         raise NoOracle(f"{type(self).__name__} has no oracle")
 
     def _session_options(self, task: Task) -> SessionOptions:
-        """How the browser is set up for a task."""
+        """The session options for a task."""
         return SessionOptions(self._browser_options(), self.view_options, call_seconds=self.call_seconds)
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
-        return loop.wait_for(self._begin_episode(task, rng))
+        return loop.run(self._begin_episode(task, rng))
 
     async def _begin_async(self, task: Task, rng: np.random.Generator) -> str:
-        return await loop.awaited(self._begin_episode(task, rng))
+        return await loop.run_async(self._begin_episode(task, rng))
+
+    def _perform(self, action: str) -> Transition:
+        typed = self._parse_typed(action)
+        return super()._perform(action) if typed is None else self._act_typed(typed)
+
+    async def _perform_async(self, action: str) -> Transition:
+        typed = self._parse_typed(action)
+        return await (super()._perform_async(action) if typed is None else self._act_typed_async(typed))
+
+    def _parse_typed(self, text: str) -> Action | None:
+        """Parse an action by a grammar that returns typed actions; None if the grammar returns command texts."""
+        if not isinstance(self.grammar, TypedGrammar):
+            return None
+        self._check_length(text)
+        action = self.grammar.parse_action(text).action
+        check_available(action, self.forms)
+        return action
 
     def _act(self, command: str) -> Transition:
-        action = read(command, self.forms)
-        with self._given_up():
-            return loop.wait_for(self._carry_out(action))
+        return self._act_typed(parse_command(command, self.forms))
 
     async def _act_async(self, command: str) -> Transition:
-        action = read(command, self.forms)
-        with self._given_up():
-            return await loop.awaited(self._carry_out(action))
+        return await self._act_typed_async(parse_command(command, self.forms))
+
+    def _act_typed(self, action: Action) -> Transition:
+        with self._closed_if_interrupted():
+            return loop.run(self._carry_out(action))
+
+    async def _act_typed_async(self, action: Action) -> Transition:
+        with self._closed_if_interrupted():
+            return await loop.run_async(self._carry_out(action))
 
     @contextlib.contextmanager
-    def _given_up(self) -> Iterator[None]:
-        """Nobody knows how far a step came that was interrupted: its episode does not go on."""
+    def _closed_if_interrupted(self) -> Iterator[None]:
+        """Close the episode if a step is interrupted, because the state of its page is then unknown."""
         try:
             yield
         except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
@@ -173,19 +210,19 @@ class WebEnv(TextEnv):
             raise
 
     async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
-        self._leave()
-        self._done, self._ended = [], ""
-        session = await self._opened(task, rng)
-        self._leave()  # of a reset that was called meanwhile
+        self._close_session()
+        self._executed, self._outcome = [], ""
+        session = await self._open_session(task, rng)
+        self._close_session()  # of a reset that was called meanwhile
         self._open_sessions.append(session)
-        return self._tell(session, "None", "")
+        return self._observation_text(session, "None", "")
 
-    async def _opened(self, task: Task, rng: np.random.Generator) -> Session:
-        """A session at the beginning of a task, looked at."""
-        session = await Session.open(self._session_options(task), self._backend)
+    async def _open_session(self, task: Task, rng: np.random.Generator) -> BrowserSession:
+        """Open a session at the beginning of a task, and observe the page."""
+        session = await BrowserSession.open(self._session_options(task), self._backend)
         try:
-            session.kept["objective"] = await self._open(session, task, rng)
-            await session.look()
+            session.state["objective"] = await self._open(session, task, rng)
+            await session.observe()
         except BaseException:
             await session.close()
             raise
@@ -196,34 +233,34 @@ class WebEnv(TextEnv):
         if not self._open_sessions:
             raise EpisodeOver("the environment was closed or reset while the step began")
         session = self.session
-        self._done.append(action)
+        self._executed.append(action)
         try:
-            if isinstance(action, Stop):
-                return self._end(await self._judge(session, self.task, action.answer), write(action), _ENDED)
-            note = await session.act(action)
-            verdict = await self._after(session, self.task)
-            await session.look()
+            if isinstance(action, StopTask):
+                return self._end(await self._judge(session, self.task, action.answer), format_command(action), _ENDED)
+            note = await execute(session, action)
+            verdict = await self._after_action(session, self.task)
+            await session.observe()
         except (EnvError, asyncio.CancelledError):
-            if session in self._open_sessions:  # else a reset has begun another
-                self._leave()
+            if session in self._open_sessions:  # otherwise a reset has opened another session
+                self._close_session()
             raise
-        told = self._tell(session, write(action), note)
-        return Transition(told) if verdict is None else self._end(verdict, write(action), told)
+        observation = self._observation_text(session, format_command(action), note)
+        return Transition(observation) if verdict is None else self._end(verdict, format_command(action), observation)
 
-    def _end(self, verdict: Verdict, by: str, told: str) -> Transition:
-        self._ended = f"{by} -> {verdict.score}"
-        gained, reason = verdict.score - self._score, {"reason": verdict.reason}
-        return Transition(told, gained, True, verdict.score >= 1.0, reason)
+    def _end(self, verdict: Verdict, command: str, observation: str) -> Transition:
+        self._outcome = f"{command} -> {verdict.score}"
+        reward, details = verdict.score - self._score, {"reason": verdict.reason}
+        return Transition(observation, reward, True, verdict.score >= 1.0, details)
 
-    def _tell(self, session: Session, action: str, note: str) -> str:
-        """The page in the form of WebArena's prompts."""
+    def _observation_text(self, session: BrowserSession, action: str, note: str) -> str:
+        """The observation in the format of WebArena's prompts."""
         view = session.view
-        lines = ["OBSERVATION:", _tabs(session), "", view.tree, f"URL: {view.url[:_MOST_ADDRESS]}"]
-        lines += [f"OBJECTIVE: {session.kept['objective']}", f"PREVIOUS ACTION: {action}"]
+        lines = ["OBSERVATION:", _tabs(session), "", view.tree, f"URL: {view.url[:_MAX_URL_CHARS]}"]
+        lines += [f"OBJECTIVE: {session.state['objective']}", f"PREVIOUS ACTION: {action}"]
         return "\n".join([*lines, *([f"NOTE: {note}"] if note else [])])
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
-        """With the page's keys, after actions that were refused as well."""
+        """The info of a step with the page's keys, also after a refused action."""
         return super()._info({**self._details(), **details})
 
     def _details(self) -> Mapping[str, Any]:
@@ -231,12 +268,12 @@ class WebEnv(TextEnv):
             return {}
         session = self.session
         return {
-            "objective": session.kept["objective"],
-            "url": session.view.url[:_MOST_ADDRESS],
+            "objective": session.state["objective"],
+            "url": session.view.url[:_MAX_URL_CHARS],
             "tab": session.tabs.index(session.tab),
             "tabs": len(session.tabs),
             "elements": session.view.count,
-            "cut": session.view.cut,
+            "cut": session.view.truncated,
             "settled": session.settled,
         }
 
@@ -244,45 +281,45 @@ class WebEnv(TextEnv):
         if not self._open_sessions:
             return super()._state()
         session = self.session
-        return "\n".join([*(tab.url for tab in session.tabs), str(session.tab.url), session.view.tree, self._ended])
+        return "\n".join([*(tab.url for tab in session.tabs), str(session.tab.url), session.view.tree, self._outcome])
 
     def _plan(self) -> Sequence[str]:
-        return loop.wait_for(self._play_ahead())
+        return loop.run(self._play_ahead())
 
     async def _play_ahead(self) -> list[str]:
-        """Solve the present state in a second session. Raises NoOracle."""
+        """Solve the current state in a second session. Raises NoOracle."""
         assert self.task is not None
-        task, session, plan = self.task, await self._replayed(), list[str]()
+        task, session, plan = self.task, await self._replay(), list[str]()
         try:
             while len(plan) < _LONGEST_PLAN:
-                plan.append(await self._solve(session, task))
-                action = read(plan[-1])
-                if isinstance(action, Stop):
+                plan.append(await self._oracle_command(session, task))
+                action = parse_command(plan[-1])
+                if isinstance(action, StopTask):
                     return plan
-                await session.act(action)
-                if await self._after(session, task) is not None:
+                await execute(session, action)
+                if await self._after_action(session, task) is not None:
                     return plan
-                await session.look()
+                await session.observe()
         except InvalidAction as error:
             raise NoOracle(f"the oracle of {task.id!r} is stuck after {plan}: {error}") from error
         finally:
             await session.close()
-        raise NoOracle(f"the oracle of {task.id!r} does not come to an end")
+        raise NoOracle(f"the oracle of {task.id!r} does not finish within {_LONGEST_PLAN} actions")
 
-    async def _replayed(self) -> Session:
-        """A second session in the state of this episode."""
+    async def _replay(self) -> BrowserSession:
+        """Open a second session and replay this episode in it."""
         assert self.task is not None
-        session = await self._opened(self.task, self._episode_rng())
-        for action in self._done:
+        session = await self._open_session(self.task, self._episode_rng())
+        for action in self._executed:
             with contextlib.suppress(InvalidAction):
-                await session.act(action)
-                await session.look()
+                await execute(session, action)
+                await session.observe()
         return session
 
     def _episode_rng(self) -> np.random.Generator:
-        """The generator as `_open` was given it."""
+        """A generator in the state that `_open` received."""
         rng = np.random.Generator(np.random.PCG64(self.episode_seed))
-        rng.integers(2**63)  # what the task was drawn by
+        rng.integers(2**63)  # the number that selected the task
         return rng
 
     async def _warm(self) -> None:
@@ -291,34 +328,34 @@ class WebEnv(TextEnv):
     def _draw(self) -> str:
         return self.session.view.tree if self._open_sessions else self._observation
 
-    def _leave(self) -> None:
-        """Close the session, without waiting for it."""
+    def _close_session(self) -> None:
+        """Start closing the session, without waiting."""
         _close_sessions(self._open_sessions)
 
     def _close(self) -> None:
-        self._leave()
+        self._close_session()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the browser."""
+        """Pickle without the browser session."""
         return {**self.__dict__, "_open_sessions": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A running episode is played again, in a browser of the process that this is."""
+        """Replay a running episode in a browser of this process."""
         self.__dict__.update(state)
         weakref.finalize(self, _close_sessions, self._open_sessions)
         if self._stop is None and self.task is not None:
-            self._open_sessions.append(loop.wait_for(self._replayed()))
+            self._open_sessions.append(loop.run(self._replay()))
 
 
-def _tabs(session: Session) -> str:
-    """WebArena's line of tabs."""
+def _tabs(session: BrowserSession) -> str:
+    """The line of tabs in WebArena's format."""
     names = []
-    for number, tab in enumerate(session.tabs):
+    for index, tab in enumerate(session.tabs):
         current = " (current)" if tab is session.tab else ""
-        names.append(f"Tab {number}{current}: {tab.title[:_MOST_ADDRESS]}")
+        names.append(f"Tab {index}{current}: {tab.title[:_MAX_URL_CHARS]}")
     return " | ".join(names)
 
 
-def _close_sessions(sessions: list[Session]) -> None:
+def _close_sessions(sessions: list[BrowserSession]) -> None:
     while sessions:
-        loop.begin(sessions.pop().close())
+        loop.start(sessions.pop().close())

@@ -1,7 +1,7 @@
-"""BrowserGym's function calls, such as `fill('12', 'text')`, read as actions and written. Nothing is ever evaluated.
+"""A parser and a formatter for BrowserGym's function calls, such as `fill('12', 'text')`. Nothing is evaluated.
 
 Source: https://github.com/ServiceNow/BrowserGym, browsergym/core/src/browsergym/core/action/functions.py, for the
-functions' names and arguments and what they mean.
+functions' names, arguments and meanings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentgym_envs.webarena.actions import (
     Action,
     Click,
     CloseTab,
-    Form,
+    CommandForm,
     GoBack,
     GoForward,
     Goto,
@@ -26,7 +26,7 @@ from agentgym_envs.webarena.actions import (
     NewTab,
     Press,
     Scroll,
-    Stop,
+    StopTask,
     TabFocus,
     Type,
     Wait,
@@ -34,17 +34,17 @@ from agentgym_envs.webarena.actions import (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A function: the action it stands for, how it is called, what it does, as a model is told, and what makes it."""
+class BrowserGymFunction:
+    """A function: its command, an example call, its description for the model, and its constructor."""
 
-    action: str
+    command: str
     form: str
     meaning: str
     make: Callable[..., Action]
 
 
 def _number(value: Any) -> int:
-    """An element's id, which BrowserGym writes as a text."""
+    """An element's id, which BrowserGym writes as a string."""
     if isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,8}", value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9:
@@ -85,68 +85,74 @@ def _scroll(delta_x: Any, delta_y: Any) -> Action:
 def _tab_focus(index: Any) -> Action:
     if not isinstance(index, int) or not 0 <= index < 10**9:
         raise InvalidAction("tab_focus takes the number of a tab, counted from 0, as in tab_focus(1).")
-    return TabFocus(index)
+    return TabFocus(int(index))
 
 
 def _answer(text: Any) -> Action:
     number = isinstance(text, int | float) and not isinstance(text, bool)
-    return Stop(str(text) if number else _text(text))
+    return StopTask(str(text) if number else _text(text))
 
 
-CALLS = {
-    "click": Call(
+FUNCTIONS = {
+    "click": BrowserGymFunction(
         "click",
         "click('12')",
         "click an element; an option of a drop-down list is chosen by clicking the option.",
         _click,
     ),
-    "fill": Call(
+    "fill": BrowserGymFunction(
         "type",
         "fill('12', 'text')",
         "replace what a field holds by a text; fill('12', 'text', press_enter=True) presses Enter afterwards.",
         _fill,
     ),
-    "select_option": Call(
+    "select_option": BrowserGymFunction(
         "type", "select_option('12', 'option')", "choose an option of a drop-down list by its text.", _select
     ),
-    "clear": Call("type", "clear('12')", "empty a field.", lambda bid: Type(_number(bid), "", enter=False)),
-    "hover": Call("hover", "hover('12')", "move the mouse over an element.", lambda bid: Hover(_number(bid))),
-    "press": Call(
+    "clear": BrowserGymFunction(
+        "type", "clear('12')", "empty a field.", lambda bid: Type(_number(bid), "", enter=False)
+    ),
+    "hover": BrowserGymFunction(
+        "hover", "hover('12')", "move the mouse over an element.", lambda bid: Hover(_number(bid))
+    ),
+    "press": BrowserGymFunction(
         "press",
         "press('12', 'Enter')",
         "move the focus to an element and press a key or a combination, such as 'Control+a'.",
         lambda bid, key_comb: Press(_text(key_comb), _number(bid)),
     ),
-    "keyboard_press": Call(
+    "keyboard_press": BrowserGymFunction(
         "press",
         "keyboard_press('PageDown')",
         "press a key or a combination where the focus is.",
         lambda key: Press(_text(key)),
     ),
-    "scroll": Call(
+    "scroll": BrowserGymFunction(
         "scroll",
         "scroll(0, 200)",
         "scroll the page down by the height of the window; a negative number scrolls up.",
         _scroll,
     ),
-    "new_tab": Call("new_tab", "new_tab()", "open an empty tab and go to it.", NewTab),
-    "tab_focus": Call("tab_focus", "tab_focus(1)", "go to another tab; the first is 0.", _tab_focus),
-    "tab_close": Call("close_tab", "tab_close()", "close this tab.", CloseTab),
-    "goto": Call("goto", "goto('http://example.com')", "visit an address in this tab.", lambda url: Goto(_text(url))),
-    "go_back": Call("go_back", "go_back()", "go to the page before.", GoBack),
-    "go_forward": Call("go_forward", "go_forward()", "undo a go_back.", GoForward),
-    "noop": Call("wait", "noop()", "do nothing and look at the page again.", lambda wait_ms=1000: Wait()),
-    "send_msg_to_user": Call(
+    "new_tab": BrowserGymFunction("new_tab", "new_tab()", "open an empty tab and go to it.", NewTab),
+    "tab_focus": BrowserGymFunction("tab_focus", "tab_focus(1)", "go to another tab; the first is 0.", _tab_focus),
+    "tab_close": BrowserGymFunction("close_tab", "tab_close()", "close this tab.", CloseTab),
+    "goto": BrowserGymFunction(
+        "goto", "goto('http://example.com')", "visit an address in this tab.", lambda url: Goto(_text(url))
+    ),
+    "go_back": BrowserGymFunction("go_back", "go_back()", "go to the page before.", GoBack),
+    "go_forward": BrowserGymFunction("go_forward", "go_forward()", "undo a go_back.", GoForward),
+    "noop": BrowserGymFunction("wait", "noop()", "do nothing and look at the page again.", lambda wait_ms=1000: Wait()),
+    "send_msg_to_user": BrowserGymFunction(
         "stop",
         "send_msg_to_user('answer')",
         "end the task, when it is done. The answer takes as few words as it can; it is empty if nothing was asked.",
         _answer,
     ),
-    "report_infeasible": Call(
-        "stop", "report_infeasible('reason')", "end the task, if it cannot be done.", lambda reason: Stop("N/A")
+    "report_infeasible": BrowserGymFunction(
+        "stop", "report_infeasible('reason')", "end the task, if it cannot be done.", lambda reason: StopTask("N/A")
     ),
 }
-"""The functions that there are in a browser."""
+"""The functions by name."""
 _INSTEAD = {
     "dblclick": "There is no double click here. click('12') clicks once.",
     "focus": "Nothing only moves the focus here. click('12') does so, too.",
@@ -157,33 +163,39 @@ _INSTEAD = {
     "keyboard_insert_text": "Write a text into a field with fill('12', 'text').",
     "stop": "End the task with send_msg_to_user('answer').",
 }
-"""What to do instead of what has no counterpart."""
+"""Advice for BrowserGym functions that are not supported."""
 
 
-def calls_for(forms: Mapping[str, Form]) -> dict[str, Call]:
-    """The functions that stand for these actions. What a world words in its own way is told in its words."""
-    calls = {name: call for name, call in CALLS.items() if call.action in forms}
-    own = {action: form.meaning for action, form in forms.items() if form != FORMS[action]}
-    return {name: replace(call, meaning=own.get(call.action, call.meaning)) for name, call in calls.items()}
+def functions_for(forms: Mapping[str, CommandForm]) -> dict[str, BrowserGymFunction]:
+    """The functions for the commands that an environment accepts, with its own descriptions where it has some."""
+    available = {name: function for name, function in FUNCTIONS.items() if function.command in forms}
+    meanings = {command: form.meaning for command, form in forms.items() if form != FORMS[command]}
+    return {
+        name: replace(function, meaning=meanings.get(function.command, function.meaning))
+        for name, function in available.items()
+    }
 
 
-def read_call(code: str, forms: Mapping[str, Form] = FORMS) -> Action:
-    """The action that a call stands for, of those that there are. Takes linear time. Raises InvalidAction."""
-    name, positional, named = _Reader(code).call()
-    calls = calls_for(forms)
-    if name not in calls:
-        instead = _INSTEAD.get(name, f"The functions are: {', '.join(calls)}.")
+def parse_call(code: str, forms: Mapping[str, CommandForm] = FORMS) -> Action:
+    """Parse a call of an available function, in linear time. Raises InvalidAction.
+
+    Keys and addresses are not checked yet: `normalized` does that.
+    """
+    name, positional, named = _CallParser(code).parse()
+    functions = functions_for(forms)
+    if name not in functions:
+        instead = _INSTEAD.get(name, f"The functions are: {', '.join(functions)}.")
         raise InvalidAction(f"{name[:40]} cannot be called. {instead}")
-    call = calls[name]
+    function = functions[name]
     try:
-        inspect.signature(call.make).bind(*positional, **named)
+        inspect.signature(function.make).bind(*positional, **named)
     except TypeError:
-        raise InvalidAction(f"These are not the arguments of {name}. Call it as {call.form}") from None
-    return call.make(*positional, **named)
+        raise InvalidAction(f"These are not the arguments of {name}. Call it as {function.form}") from None
+    return function.make(*positional, **named)
 
 
-def write_call(action: Action) -> str:
-    """The call that stands for an action: `read_call(write_call(a)) == a`."""
+def format_call(action: Action) -> str:
+    """Format an action as a call: `parse_call(format_call(action)) == action`."""
     match action:
         case Click(element):
             return f"click('{element}')"
@@ -201,12 +213,12 @@ def write_call(action: Action) -> str:
             return f"tab_focus({index})"
         case Goto(url):
             return f"goto({url!r})"
-        case Stop(answer):
+        case StopTask(answer):
             return f"send_msg_to_user({answer!r})"
-    return _ALONE[type(action)]
+    return _NO_ARGUMENTS[type(action)]
 
 
-_ALONE: dict[type[Action], str] = {
+_NO_ARGUMENTS: dict[type[Action], str] = {
     NewTab: "new_tab()",
     CloseTab: "tab_close()",
     GoBack: "go_back()",
@@ -235,33 +247,33 @@ class _Token(NamedTuple):
 
 
 def _tokens(code: str) -> Iterator[_Token]:
-    at, code = 0, code.rstrip()
-    while at < len(code):
-        found = _TOKEN.match(code, at)
+    position, code = 0, code.rstrip()
+    while position < len(code):
+        found = _TOKEN.match(code, position)
         if not found or not found.lastgroup:
             _refuse(code)
-        at = found.end()
+        position = found.end()
         yield _Token(found.lastgroup, found[found.lastgroup])
 
 
 def _refuse(code: str) -> NoReturn:
-    told = code if len(code) <= 60 else f"{code[:60]}..."
+    quoted = code if len(code) <= 60 else f"{code[:60]}..."
     raise InvalidAction(
-        f"{told!r} is not one call of a function. Write one call, as in click('12'), "
+        f"{quoted!r} is not one call of a function. Write one call, as in click('12'), "
         "and put it between triple backticks if anything else stands around it."
     )
 
 
-class _Reader:
-    """Reads one call whose arguments are texts, numbers, True, False, None, or lists of them."""
+class _CallParser:
+    """Parses one call whose arguments are strings, numbers, True, False, None, or lists of these."""
 
     def __init__(self, code: str) -> None:
         self._code = code
         self._tokens = list(_tokens(code))
-        self._at = 0
+        self._position = 0
 
-    def call(self) -> tuple[str, list[Any], dict[str, Any]]:
-        """The function's name and its arguments."""
+    def parse(self) -> tuple[str, list[Any], dict[str, Any]]:
+        """Return the function's name, its positional arguments and its named ones."""
         name = self._take("name").text
         self._mark("(")
         positional, named = list[Any](), dict[str, Any]()
@@ -276,16 +288,16 @@ class _Reader:
                 positional.append(self._value())
             self._comma(")")
         self._mark(")")
-        if self._at < len(self._tokens):
+        if self._position < len(self._tokens):
             _refuse(self._code)
         return name, positional, named
 
     def _key(self) -> str | None:
-        """The name of a named argument, if one begins here."""
-        name, equals = (*self._tokens[self._at : self._at + 2], None, None)[:2]
+        """Consume the name of a named argument, if one begins here."""
+        name, equals = (*self._tokens[self._position : self._position + 2], None, None)[:2]
         if name is None or equals is None or name.kind != "name" or equals.text != "=":
             return None
-        self._at += 2
+        self._position += 2
         return name.text
 
     def _value(self) -> Any:
@@ -310,20 +322,20 @@ class _Reader:
         _refuse(self._code)
 
     def _take(self, kind: str | None = None) -> _Token:
-        if self._at >= len(self._tokens) or (kind and self._tokens[self._at].kind != kind):
+        if self._position >= len(self._tokens) or (kind and self._tokens[self._position].kind != kind):
             _refuse(self._code)
-        self._at += 1
-        return self._tokens[self._at - 1]
+        self._position += 1
+        return self._tokens[self._position - 1]
 
     def _next_is(self, mark: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at] == ("mark", mark)
+        return self._position < len(self._tokens) and self._tokens[self._position] == ("mark", mark)
 
     def _mark(self, mark: str) -> None:
         if self._take("mark").text != mark:
             _refuse(self._code)
 
     def _comma(self, closing: str) -> None:
-        """A comma, which may be left out before the closing mark."""
+        """Consume a comma, which is optional before the closing mark."""
         if not self._next_is(closing):
             self._mark(",")
 
@@ -334,7 +346,7 @@ def _unescaped(literal: str) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
-    """A character for its escape; a backslash that escapes nothing stays, as in Python."""
+    """Decode one escape. An unknown escape keeps its backslash, as in Python."""
     if digits := found[1] or found[2] or found[3]:
         code = int(digits, 16)
         return chr(code) if code < 0x110000 else found[0]

@@ -1,4 +1,4 @@
-"""`WebArenaEnv`: tasks on five sites that live in this process."""
+"""`WebArenaEnv`: tasks on five sites that this process serves."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import Goto, write
+from agentgym_envs.webarena.actions import Goto, format_command
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
-from agentgym_envs.webarena.browser.per_process import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_per_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict, score_all
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -38,71 +39,71 @@ for, or once what was asked for is done. Do nothing that was not asked for. If a
 
 
 class WebArenaEnv(WebEnv):
-    """Tasks on five sites that live in this process: a shop, its administration, a forum, code hosting and a map.
+    """Tasks on five local sites: a shop, its administration, a forum, code hosting and a map.
 
     ## Description
-    WebArena's kinds of tasks on sites of our own, which need no container and no internet: to find something out, to
-    reach a page, to change something, on one site or across them, in the four groups that AgentGym-RL reports:
+    Tasks in the style of WebArena on local sites, without containers or internet access. They ask for information, for
+    a page, or for a change, on one site or across several. There are the four groups that AgentGym-RL reports:
     "shopping", "cms" (the administration), "maps" and "code-and-forum" (WebArena's GitLab and Reddit). A task is
-    `webarena/<template>/<world>/<number>`; its goal is the intent, and `task.data` holds `template`, `world`, `params`,
+    `webarena/<template>/<world>/<number>`; its goal is the intent. `task.data` holds `template`, `world`, `params`,
     `start` (the first URL), `kind` ("information", "navigation" or "change"), `sites`, `difficulty` and `held_out`.
 
-    A world is what all sites know: one country, 160 people, months of their orders, posts and commits. Train plays in
-    four worlds, validation in another, test in two more; templates that are `held_out` are in test only. Every episode
-    has a copy of its world for itself, in a database in memory, behind one server and the same addresses
-    (http://shop.test and so on). The clock stands still at half past ten on Monday, the sixteenth of March 2026. The
-    same task gives the same text; the seed of an episode decides nothing but which task is drawn.
+    A world is the data of all sites: one country, 160 people, months of their orders, posts and commits. Train uses
+    four worlds, validation another, test two more. Templates that are `held_out` are in test only. Every episode has
+    its own copy of its world in an in-memory database, behind one server and the same addresses (http://shop.test and
+    so on). The time is always half past ten on Monday, March 16, 2026. The same task gives the same text; the seed of
+    an episode only selects the task.
 
     ## Action Space
-    Text, in the form that the grammar asks for; by default the bare command. Ids are those of the last observation.
+    Text, in the format of the grammar; by default the bare command. Ids are those of the last observation.
 
     | command | |
     |---|---|
-    | `click [id]` | click an element; an option of a list is chosen by clicking it |
-    | `type [id] [text] [0]` | replace what a field holds; without `[0]`, or with `[1]`, press Enter afterwards |
+    | `click [id]` | click an element; a click on an option of a list selects it |
+    | `type [id] [text] [0]` | replace the text of a field; without `[0]`, or with `[1]`, press Enter afterwards |
     | `hover [id]` | move the mouse over an element |
-    | `press [keys]`, `press [id] [keys]` | press a key or a combination, where the focus is or on an element |
-    | `scroll [up]`, `scroll [down]` | scroll the page, or the largest part of it that scrolls |
+    | `press [keys]`, `press [id] [keys]` | press a key or a combination, at the focus or on an element |
+    | `scroll [up]`, `scroll [down]` | scroll the page, or its largest scrollable part |
     | `new_tab`, `tab_focus [n]`, `close_tab` | tabs, counted from 0 |
-    | `goto [url]`, `go_back`, `go_forward` | to a page of the five sites |
-    | `wait` | look again |
+    | `goto [url]`, `go_back`, `go_forward` | visit a page of the five sites |
+    | `wait` | observe again |
     | `stop [answer]` | end the task |
 
-    What cannot be done is answered in text (`info["invalid_action"]`).
+    An impossible action is answered in text (`info["invalid_action"]`).
 
     ## Observation
-    WebArena's form: the tabs, the page as a tree of elements, the address, the objective and the previous action.
-    `info` also holds `objective`, `url`, `tab`, `tabs`, `elements`, `cut` and `settled`, and at the end `reason`: what
-    was missing.
+    WebArena's format: the tabs, the page as a tree of elements, the address, the objective and the previous action.
+    `info` also holds `objective`, `url`, `tab`, `tabs`, `elements`, `cut` (whether the tree was truncated), `settled`
+    and, at the end, `reason`: what was missing.
 
     ## Rewards
-    At `stop`, 1 if everything holds that the task asks for, else 0: the answer, the last page, contents of pages, the
-    rows of the database that had to change, requests. Whatever was not asked for must be as it was, so a task that
-    asks a question is failed by an agent that buys something on the way. Answers are compared as WebArena does, with
-    numbers and dates however they are written; more than one guess is none.
+    At `stop`, 1 if every requirement of the task is met, else 0: the answer, the last page, contents of pages, the
+    changed rows of the database, requests. Everything else must be unchanged, so an agent that buys something fails a
+    task that only asks a question. Answers are compared as in WebArena, with numbers and dates in any notation; more
+    than one guess scores 0.
 
     ## Termination
-    `stop` ends the task. There is no limit of turns; wrap it in `ScheduledTimeLimit` (WebArena's is 30, AgentGym-RL's
-    15, in which every oracle is done). A browser or site that fails ends the episode as `env_error`.
+    `stop` ends the task. There is no turn limit; wrap the environment in `ScheduledTimeLimit` (WebArena's limit is 30,
+    AgentGym-RL's 15, which is enough for every oracle). A browser or site that fails ends the episode as `env_error`.
 
     ## Arguments
-    - `grammar`: how an action is written; also "browsergym" and, with a tool for each action, "tool_call".
-    - `split`, `groups`: what a reset without a task draws from.
-    - `viewport`: whether only what lies in the window is told. By default all of a page is; the oracle counts on it.
-    - `max_chars`: how many characters of the tree an observation may hold; a longer one is cut between two lines.
-    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and words some names otherwise
-      than the oracles expect.
-    - `chromium`: the program, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
-    - `call_seconds`: how long the browser may take to do one thing before the episode ends as `env_error`.
-    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `grammar`: the action format; also "browsergym" and "tool_call", which has one tool per action.
+    - `split`, `groups`: what a reset without a task samples from.
+    - `viewport`: observe only the part of the page in the window. By default, the whole page; the oracle needs that.
+    - `max_chars`: the longest tree of an observation, in characters. A longer one is truncated after a line.
+    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and gives some elements other
+      names than the oracles expect.
+    - `chromium`: the program; by default that of CHROMIUM_PATH, Playwright's own, or one on PATH.
+    - `call_seconds`: the longest time of one browser call, after which the episode ends as `env_error`.
+    - `instructions`: replaces the text for the system prompt; "" for none.
     - `render_mode`: "ansi" (the observation) or None.
 
     ## Differences from WebArena
-    - The sites, their contents and the tasks are others, made for this suite. `AgentGym/WebArenaOfficial-v0` plays
-      WebArena's own.
-    - No Wikipedia and no homepage; the instructions name the sites' addresses.
-    - Everything is judged by rules, nothing by a language model.
-    - What was not asked for counts against the agent.
+    - The sites, their contents and the tasks were made for this suite. `AgentGym/WebArenaOfficial-v0` plays WebArena's
+      own tasks.
+    - There is no Wikipedia and no homepage; the instructions list the sites' addresses.
+    - Rules judge everything; no language model is involved.
+    - Changes that were not asked for count against the agent.
 
     Source: Zhou et al., WebArena (arXiv 2307.13854); Xi et al., AgentGym-RL (arXiv 2509.08755) for the groups.
 
@@ -119,63 +120,63 @@ class WebArenaEnv(WebEnv):
     def _session_options(self, task: Task) -> SessionOptions:
         return replace(super()._session_options(task), record=template_of(task).records)
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        place = await asyncio.to_thread(world_of, task)  # the first of its world takes a second
-        episode = session.kept["episode"] = episodes().open(place)
-        session.at_close.append(partial(episodes().close, episode))
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
+        world = await asyncio.to_thread(world_of, task)  # building a world takes a second
+        episode = session.state["episode"] = episodes().open(world)
+        session.on_close.append(partial(episodes().close, episode))
         await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
-        await session.goto(task.data["start"])
+        await goto(session, task.data["start"])
         return task.goal
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
-        _check(session.kept["episode"])
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
+        _check(session.state["episode"])
         return None
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
-        episode: Episode = session.kept["episode"]
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
+        episode: Episode = session.state["episode"]
         _check(episode)
         requests = await session.har()
         ended = finished(task, episode, answer=answer, url=session.url, read=session.read, requests=requests)
         return await score_all(evaluators_for(task), ended)
 
-    async def _solve(self, session: Session, task: Task) -> str:
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
         return next_command(session, task)
 
 
 def browser_options(chromium: str | None) -> BrowserOptions:
-    """A browser that reaches the five sites, which are served from now on, and nothing else."""
+    """Start serving the five sites, and return options of a browser that reaches nothing else."""
     hosts = HostRules.of(mapped=dict.fromkeys(HOSTS.values(), _address()))
     return BrowserOptions(chromium=chromium, hosts=hosts)
 
 
-def next_command(session: Session, task: Task) -> str:
-    """The next command of a task's oracle, which goes on where it was. Raises NoOracle."""
-    if "oracle" not in session.kept:
-        episode: Episode = session.kept["episode"]
+def next_command(session: BrowserSession, task: Task) -> str:
+    """The next command of a task's oracle, which continues from its last one. Raises NoOracle."""
+    if "oracle" not in session.state:
+        episode: Episode = session.state["episode"]
         if episode.database.total_changes:
-            raise NoOracle("the oracle knows the way from the beginning only, and the sites have changed since")
-        if session.view.url != task.data["start"] and "back" not in session.kept:
-            session.kept["back"] = True
-            return write(Goto(task.data["start"]))
-        sight = session.kept["sight"] = PageReader()
-        session.kept["oracle"] = template_of(task).oracle(sight, task.data["params"])
-    session.kept["sight"].look(session.view.tree, session.view.url)
+            raise NoOracle("the oracle plays only from the beginning, and the sites have changed since")
+        if session.view.url != task.data["start"] and "back" not in session.state:
+            session.state["back"] = True
+            return format_command(Goto(task.data["start"]))
+        reader = session.state["reader"] = PageReader()
+        session.state["oracle"] = template_of(task).oracle(reader, task.data["params"])
+    session.state["reader"].look(session.view.tree, session.view.url)
     try:
-        command: str = next(session.kept["oracle"])
+        command: str = next(session.state["oracle"])
     except (StopIteration, LookupError, ValueError) as error:
-        raise NoOracle(f"the oracle of {task.id!r} cannot make sense of what it sees: {error!r}") from error
+        raise NoOracle(f"the oracle of {task.id!r} does not recognize the page: {error!r}") from error
     return command
 
 
 def _check(episode: Episode) -> None:
-    """Raise EnvError if a site failed: what it did not do is not the agent's fault."""
+    """Raise EnvError if a site failed."""
     if episode.failures:
         raise EnvError(f"a site failed: {episode.failures[0]}")
 
 
-@once_a_process
+@once_per_process
 def _address() -> str:
-    """Where the sites are served."""
+    """Serve the sites, and return the server's address."""
     sites, app = local_sites(), make_app()
     for host in HOSTS.values():
         sites.mount(host, app)

@@ -56,7 +56,7 @@ async def episode(env: Any) -> int:
 
 
 async def measure(url: str, count: int) -> dict[str, float]:
-    """CPU and wall microseconds a step, of so many sessions side by side."""
+    """CPU and wall microseconds per step over `count` concurrent sessions."""
     make = importlib.import_module("openenv.core.generic_client").GenericEnvClient
     envs = [make(base_url=url) for _ in range(count)]
     await asyncio.gather(*(env.connect() for env in envs))

@@ -1,8 +1,8 @@
 """The task that every side of `benchmarks.peers` plays, and how it is timed. Standard library and psutil only.
 
-An environment that does nothing but tell 600 characters and count: what is measured is what a library puts around it.
-A side is played in episodes of 30 steps, resets included, and prints JSON: its version, and for each figure the CPU and
-the wall microseconds a step. CPU is that of the process and of all its children (servers, workers).
+The environment only returns 600 characters and counts, so the measured time is the library's overhead. Each side plays
+episodes of 30 steps, resets included, and prints JSON: its version, and the CPU and wall microseconds per step of each
+figure. CPU is that of the process and all its children (servers, workers).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOGETHER = 32
 
 
 class Task:
-    """Tells which turn it is. An episode has 30 turns."""
+    """Returns the number of the turn. An episode has 30 turns."""
 
     def __init__(self) -> None:
         self.turn = 0
@@ -64,5 +64,5 @@ def told(distribution: str, figures: dict[str, Any]) -> None:
 
 
 def seconds() -> float:
-    """How long to measure each figure, from the command line."""
+    """Seconds of measurement per figure, from the command line."""
     return float(sys.argv[1])

@@ -1,6 +1,6 @@
 """TextArena: `python -m benchmarks.peer_sides.textarena_side SECONDS`. It has no vector environment.
 
-With its default wrapper for language models, which tells the whole game so far, as `textarena.make` gives it.
+With the default wrapper of `textarena.make` for language models, which returns the whole game so far.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def scale(path: Path, report: Report) -> None:
 
 
 def _line(axes: Any, memory: Mapping[int, float], cost: Mapping[str, Any], colour: str, most: int) -> None:
-    """Where one process has no room for more, others are begun."""
+    """Mark the counts at which another process starts."""
     counts, edge = sorted(memory), max(memory)
     axes.plot(counts, [memory[count] for count in counts], "o", color=colour, markersize=5, label=cost["scenario"])
     predicted = [cost["fixed"] + count * cost["episode"] for count in counts]
@@ -155,7 +155,7 @@ def _rates(axes: Any, report: Report, colours: Mapping[str, str]) -> None:
 
 
 def lockstep(path: Path, report: Report) -> None:
-    """Times sooner, by the number of episodes; and for one batch and a stream, by the tail."""
+    """Speedups by number of episodes, and by tail for one batch and a stream."""
     result = report.results["lockstep"]
     tails = list(dict.fromkeys(row["tail"] for row in result["tails"]))
 
@@ -169,9 +169,7 @@ def lockstep(path: Path, report: Report) -> None:
             axes[0].fill_between(
                 sizes, list(map(min, spread)), list(map(max, spread)), color=colour, alpha=0.1, linewidth=0
             )
-        axes[0].set(
-            xscale="log", xlabel="episodes, all at a time", ylabel="times sooner than in rounds", ylim=(0, None)
-        )
+        axes[0].set(xscale="log", xlabel="episodes, all at a time", ylabel="speedup over rounds", ylim=(0, None))
         axes[0].set_xticks(sizes, sizes)
         axes[0].minorticks_off()
         axes[0].set_title("One batch, by how long answers take; band: all recordings")
@@ -323,7 +321,7 @@ PLOTS: Mapping[str, Plot] = {
     "soak": Plot("Memory of the servers over the soak test", soak),
     "scale": Plot("Memory by episodes at a time, and episodes a second of a core", scale),
     "cores": Plot("Episodes a second on one core and two, and memory up to 10,000 episodes", cores),
-    "lockstep": Plot("How many times sooner than in rounds", lockstep),
+    "lockstep": Plot("Speedup over rounds", lockstep),
     "overhead": Plot("Shares of the wall time of a training step", overhead),
 }
 """By the section's name; the first is of all."""

@@ -83,7 +83,7 @@ def headline(report: Report) -> str:
             lines.append(
                 (f"[{section.title}](#{anchor(section.title)})", what, ours, theirs, whose, speedup, target, met)
             )
-    return text.table(("section", "figure", "ours", "baseline", "baseline is", "speedup", "target", "met"), lines)
+    return text.table(("section", "figure", "ours", "baseline value", "baseline", "speedup", "target", "met"), lines)
 
 
 def readme(report: Report) -> str:
@@ -95,7 +95,7 @@ def readme(report: Report) -> str:
             what, ours, _, theirs, whose, speedup, *_ = text.cells(figure)
             link = f"[{section.title}](docs/{PAGE.name}#{anchor(section.title)})"
             lines.append((f"{link}: {what}", ours, theirs, whose, speedup))
-    return text.table(("", "ours", "baseline", "baseline is", "speedup"), lines)
+    return text.table(("", "ours", "baseline value", "baseline", "speedup"), lines)
 
 
 def anchor(title: str) -> str:

@@ -1,6 +1,6 @@
-"""The figures of every section: where each stands in the script's JSON, whose stands beside it, and its target.
+"""The rows of every section: the path in the script's JSON, the baseline, and the target.
 
-Targets are those that were set before the part was built; a section without any had none.
+Targets were set before the parts were built; sections without targets had none.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ def med(name: str) -> tuple[str, str]:
 
 
 TEXTCRAFT = (
-    Row("steps a second", "/s", med("steps/s"), "more", med("textcraft steps/s"), "textcraft", target=100_000),
+    Row("steps per second", "/s", med("steps/s"), "more", med("textcraft steps/s"), "textcraft", target=100_000),
     Row(
-        "resets a second, seed given",
+        "resets per second, with a seed",
         "/s",
         med("resets/s, seed given"),
         "more",
@@ -24,7 +24,7 @@ TEXTCRAFT = (
         "textcraft",
         target=20_000,
     ),
-    Row("resets a second, a new world each", "/s", med("resets/s, invented worlds"), "more"),
+    Row("resets per second, each to a new world", "/s", med("resets/s, invented worlds"), "more"),
     Row(
         "import",
         "ms",
@@ -34,14 +34,14 @@ TEXTCRAFT = (
         target=300,
         scale=1e3,
     ),
-    Row("resets a second, no seed", "/s", med("resets/s"), "more"),
+    Row("resets per second, without a seed", "/s", med("resets/s"), "more"),
 )
 
-_MINIGRID = "minigrid, which says no word"
+_MINIGRID = "minigrid, without text"
 BABYAI = (
-    Row("a turn, CPU", "µs", med("text step"), peer=("agentgym", "step"), by="AgentGym's wrapper", target=240),
-    Row("a turn, CPU", "µs", med("text step"), peer=med("minigrid step + gen_obs"), by=_MINIGRID),
-    Row("a reset, CPU", "µs", med("reset"), peer=("agentgym", "reset"), by="AgentGym's wrapper"),
+    Row("turn, CPU", "µs", med("text step"), peer=("agentgym", "step"), by="AgentGym's wrapper", target=240),
+    Row("turn, CPU", "µs", med("text step"), peer=med("minigrid step + gen_obs"), by=_MINIGRID),
+    Row("reset, CPU", "µs", med("reset"), peer=("agentgym", "reset"), by="AgentGym's wrapper"),
     Row("a reset, in those of minigrid", "×", med("reset / minigrid's reset"), target=1.3),
     Row(
         "a snapshot and back",
@@ -67,10 +67,10 @@ def _science(name: str, title: str, target: float | None = None) -> Row:
 
 
 SCIWORLD = (
-    _science("step, CPU", "a step, CPU", 6),
-    _science("step, wall", "a step, wall", 4),
+    _science("step, CPU", "step, CPU", 6),
+    _science("step, wall", "step, wall time", 4),
     _science("step, CPU in Python", "a step, CPU in Python"),
-    _science("reset, CPU", "a reset, CPU"),
+    _science("reset, CPU", "reset, CPU"),
     Row("eight environments, resident", "MB", ("together", "MB after their episodes"), target=700),
 )
 
@@ -78,12 +78,12 @@ SCIWORLD = (
 def _server(title: str, engine: str, count: int, target: float | None = None) -> Row:
     name = f"{engine}, {count} a request"
     peer = med(f"server: Search-R1's shape, {name}")
-    return Row(title, "/s", med(f"server: {name}"), "more", peer, "Search-R1's shape of server", target=target)
+    return Row(title, "/s", med(f"server: {name}"), "more", peer, "a server like Search-R1's", target=target)
 
 
 SEARCH = (
     Row(
-        "searches a second of CPU, Tantivy",
+        "searches per second of CPU, Tantivy",
         "/s",
         med("search: tantivy"),
         "more",
@@ -92,7 +92,7 @@ SEARCH = (
         target=1_500,
     ),
     Row(
-        "searches a second of CPU, bm25s",
+        "searches per second of CPU, bm25s",
         "/s",
         med("search: bm25s"),
         "more",
@@ -100,19 +100,19 @@ SEARCH = (
         "bm25s, default backend",
         target=10_000,
     ),
-    _server("served, Tantivy, 1 a request", "tantivy", 1, 1_200),
-    _server("served, Tantivy, 64 a request", "tantivy", 64),
-    _server("served, bm25s, 1 a request", "bm25s", 1),
-    _server("served, bm25s, 64 a request", "bm25s", 64, 5_000),
-    Row("steps of the environment a second of CPU", "/s", med("environment: steps"), "more", target=1_400),
-    Row("ready to search, the first time", "s", med("ready: the first time, s"), target=2.0),
-    Row("ready to search, afterwards", "s", med("ready: afterwards, s"), target=0.2),
+    _server("served, Tantivy, 1 per request", "tantivy", 1, 1_200),
+    _server("served, Tantivy, 64 per request", "tantivy", 64),
+    _server("served, bm25s, 1 per request", "bm25s", 1),
+    _server("served, bm25s, 64 per request", "bm25s", 64, 5_000),
+    Row("environment steps per second of CPU", "/s", med("environment: steps"), "more", target=1_400),
+    Row("start-up, first time", "s", med("ready: the first time, s"), target=2.0),
+    Row("start-up, later", "s", med("ready: afterwards, s"), target=0.2),
 )
 
 SEARCH_SCALE = (
     Row("indexing a million passages", "s", ("index", "seconds")),
     Row("memory of that, not mapped", "MB", ("index", "peak_anonymous_mb")),
-    Row("searches a second of CPU", "/s", ("search", "batch 1", "queries_per_cpu_second"), "more"),
+    Row("searches per second of CPU", "/s", ("search", "batch 1", "queries_per_cpu_second"), "more"),
     Row("memory of searching, not mapped", "MB", ("search", "anonymous_mb")),
 )
 
@@ -126,7 +126,7 @@ SEARCH_NEED = (
 
 def _browser(by: str, target: float) -> Row:
     where = ("step", "AgentGym Envs", "median")
-    return Row("a step", "ms", where, "less", ("step", by, "median"), by, target, True)
+    return Row("step", "ms", where, "less", ("step", by, "median"), by, target, True)
 
 
 WEB = (
@@ -134,7 +134,7 @@ WEB = (
     _browser("BrowserGym, as shipped for WebArena", 15),
     Row("a page of 400 elements as text, again", "ms", ("observe", "400", "again", "median"), target=10),
     Row("a page of 1,700 elements as text, again", "ms", ("observe", "1700", "again", "median"), target=40),
-    Row("a reset", "ms", ("reset", "median"), target=200),
+    Row("reset", "ms", ("reset", "median"), target=200),
     Row("memory of 32 contexts", "MB", ("contexts of 32", "megabytes"), target=1_500),
 )
 
@@ -159,7 +159,7 @@ _CRAFT = ("textcraft", "TextCraft, 64", "median")
 
 
 def _vector(infos: str, peer: str, target: float | None = None) -> Row:
-    title = f"64 environments, infos as {infos}, CPU a step"
+    title = f"64 environments, infos as {infos}, CPU per step"
     return Row(title, "µs", (*_BARE, f"{infos}, us"), "less", (*_BARE, f"{peer}, us"), peer, target, True)
 
 
@@ -170,7 +170,7 @@ VECTOR = (
     Row("of it on top of the steps, arrays", "µs", (*_BARE, "overhead, arrays, us"), target=3),
     Row("of it on top of the steps, list", "µs", (*_BARE, "overhead, list, us"), target=3),
     Row(
-        "TextCraft, 64 environments, arrays, CPU a step",
+        "TextCraft, 64 environments, arrays, CPU per step",
         "µs",
         (*_CRAFT, "inline, arrays, us"),
         peer=(*_CRAFT, "SyncVectorEnv, us"),
@@ -185,17 +185,17 @@ def _http(
     title: str, unit: str, name: str, better: Better = "less", peer: str = "", target: float | None = None
 ) -> Row:
     beside = med(f"OpenEnv, {peer or name}")
-    return Row(title, unit, med(name), better, beside, "OpenEnv, of nothing", target=target)
+    return Row(title, unit, med(name), better, beside, "OpenEnv, empty environment", target=target)
 
 
 SERVING = (
-    _http("one environment, answered in (median)", "ms", "single p50 ms", target=1),
+    _http("one environment, latency (median)", "ms", "single p50 ms", target=1),
     _http("one environment, CPU of the server", "µs", "single server us per step"),
     _http("one environment, CPU of the client", "µs", "single client us per step"),
-    _http("one environment, steps a second of the server's CPU", "/s", _PER_SECOND, "more", target=1_500),
+    _http("one environment, steps per second of the server's CPU", "/s", _PER_SECOND, "more", target=1_500),
     _http("16 environments, CPU of both sides", "µs", f"batch 16: {_BOTH}", peer=f"16 sessions: {_BOTH}"),
     Row("64 environments, CPU of both sides", "µs", med(f"batch 64: {_BOTH}"), target=60),
-    Row("256 environments, steps a second", "/s", med("batch 256: env-steps/s"), "more"),
+    Row("256 environments, steps per second", "/s", med("batch 256: env-steps/s"), "more"),
 )
 
 SOAK = (
@@ -237,7 +237,7 @@ VIEWER = (
 _SCENARIOS = ("TextCraft", "BabyAI", "Search", "SciWorld", "MiniWoB", "WebArena")
 SCALE = (
     *(
-        Row(f"{name}, episodes a second of a core", "/s", (f"{name}, here", "episodes/s a core"), "more")
+        Row(f"{name}, episodes per second and core", "/s", (f"{name}, here", "episodes/s a core"), "more")
         for name in _SCENARIOS
     ),
     *(
@@ -263,7 +263,7 @@ def _side(title: str, own: str, name: str, other: str) -> Row:
     ours, theirs = (("sides", side, "median") for side in ("agentgym-envs", name))
     peer = (*theirs, f"{other}, cpu us")
     whose = name if other in ("one", "together") else f"{name} {other}"
-    return Row(f"{title}, CPU a step", "µs", (*ours, f"{own}, cpu us"), "less", peer, whose)
+    return Row(f"{title}, CPU per step", "µs", (*ours, f"{own}, cpu us"), "less", peer, whose)
 
 
 PEERS = (
@@ -288,7 +288,7 @@ LOCKSTEP = (
     _wait("128 episodes, log-normal 1.0", "log-normal 1.0, 128", "as shipped"),
     _wait("128 episodes, Pareto 1.5", "Pareto 1.5, 128"),
     _wait("512 episodes, log-normal 1.0", "log-normal 1.0, 512"),
-    _wait("512 episodes through 128 places, log-normal 1.0", "stream, log-normal 1.0"),
+    _wait("512 episodes through 128 slots, log-normal 1.0", "stream, log-normal 1.0"),
     _wait("128 episodes, steps take 0.3 s", "environment, 0.3"),
 )
 
@@ -304,7 +304,7 @@ OVERHEAD = tuple(
 CORES = (
     *(
         Row(
-            f"{name}, {place}, episodes a second on two cores",
+            f"{name}, {place}, episodes per second on two cores",
             "/s",
             ("rows", f"{name}, {place}, 2", "median"),
             "more",

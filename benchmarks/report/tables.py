@@ -17,7 +17,7 @@ _PLACES = {
     "its client": "its client",
 }
 _FEW_MEASURED = ("SciWorld", "MiniWoB", "WebArena")
-"""Of which fewer than 1,000 were measured at a time."""
+"""Scenarios measured with fewer than 1,000 concurrent episodes."""
 PARTS = ("generate", "train", "environment", "other")
 
 
@@ -54,14 +54,14 @@ def _spread(row: Any) -> str:
 
 
 def _pairs(row: Any, other: Any) -> str:
-    """How many times as much, by the repeats' own ratios."""
+    """The ratio, from the ratios of the repeats."""
     found = [mine / theirs for mine, theirs in zip(row["samples"], other["samples"], strict=True)]
     around = f" ({number(min(found))} – {number(max(found))})" if len(found) > 1 else ""
     return number(statistics.median(found)) + around
 
 
 def growth_table(result: Any) -> str:
-    """What more and more open episodes take, and the model beside it."""
+    """Resources for a growing number of open episodes, with the model's prediction."""
     lines = []
     for name, row in result["ten thousand"].items():
         for level in sorted(map(int, row["CPU s"]["step"])):
@@ -73,7 +73,7 @@ def growth_table(result: Any) -> str:
 
 
 def extras_table(result: Any) -> str:
-    """What each extra brings by itself, and what was done with it."""
+    """Packages and size of each extra alone, and the test that was run with it."""
     lines = []
     for name, row in result["extras"].items():
         title = name if name == "core" else f"`{name}`"
@@ -86,7 +86,7 @@ def extras_table(result: Any) -> str:
 
 
 def lockstep_table(result: Any) -> str:
-    """How many times sooner, by tail and number of episodes; and for a stream of them."""
+    """Speedups by tail and number of episodes, and for a stream."""
     rows, sizes = result["tails"], sorted({row["together"] for row in result["tails"]})
     streams = {row["tail"]: row for row in result["stream"]}
     lines = []
@@ -105,7 +105,7 @@ def _speedup(row: Any) -> str:
 
 
 def overhead_table(result: Any) -> str:
-    """Where the time of a step goes."""
+    """Shares of a training step."""
     lines = []
     for name, row in result["scenarios"].items():
         median, samples = row["median"], row["samples"]["environment and other, %"]

@@ -9,7 +9,7 @@ from benchmarks.report.figures import Figure
 from benchmarks.report.sections import Section
 
 NOT_RUN = "*Not run yet.*"
-_HEADS = ("", "ours", "repeats", "baseline", "baseline is", "speedup", "target", "met")
+_HEADS = ("", "ours", "repeats", "baseline value", "baseline", "speedup", "target", "met")
 
 
 def number(value: float) -> str:

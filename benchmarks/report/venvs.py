@@ -19,7 +19,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA
 
 
 def cache_folder() -> Path:
-    """Where environments and logs are kept: the variable `CACHE`, or a folder in the user's cache."""
+    """The folder of environments and logs: from the variable `CACHE`, or in the user's cache."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym-benchmarks"
     return Path(os.environ.get(CACHE) or default)
 
@@ -32,7 +32,7 @@ def thread_limits() -> dict[str, str]:
 
 
 class Venv:
-    """One environment. `ensure` makes it, or makes it anew if other packages are wanted by now."""
+    """A virtual environment. `ensure` creates it, or recreates it if the wanted packages changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._stamp = folder, folder / ".installed"

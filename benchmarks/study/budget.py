@@ -1,4 +1,4 @@
-"""The budget of rollout tokens: what was spent, step by step, and what follows from it."""
+"""The budget of rollout tokens: tokens spent per step, and the schedules that follow from them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _WARM, _LAST = 0.05, 0.1
 
 
 class Ledger:
-    """What the rollouts of each step cost, a line a step in a file, so that a resumed run goes on with it.
+    """The tokens of each step's rollouts, one line per step in a file, so that a resumed run continues with them.
 
-    `sampled` counts the tokens that the policy wrote, of every episode that was kept; `processed` all tokens of these
-    episodes once, prompts and observations included.
+    `sampled` counts the tokens that the policy wrote in the kept episodes; `processed` counts all tokens of these
+    episodes once, including prompts and observations.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +59,7 @@ def cost(step: int, limit: int, episodes: Sequence[Any], cpu_seconds: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class TokenStages:
-    """A limit of turns that grows with the tokens that were spent before a step: equal after a resume."""
+    """A turn limit that grows with the tokens spent before a step, and is the same after a resume."""
 
     stages: Stages
     budget: int
@@ -85,7 +85,7 @@ def crossed(before: float, after: float, budget: int, marks: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a piece of the work is to stop, in seconds since the epoch; None is never."""
+    """The time to stop, in seconds since the epoch; None means never."""
 
     at: float | None = None
 

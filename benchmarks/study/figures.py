@@ -22,7 +22,7 @@ Scenario = dict[str, Any]
 
 
 def run_figures(settings: StudySettings, horizon: str, ledger: Ledger, marks: Sequence[Path]) -> Run:
-    """What is kept of a run."""
+    """The saved figures of a run."""
     names = ("sampled", "processed", "episodes", "cpu_seconds")
     return {
         "horizon": horizon,
@@ -52,7 +52,7 @@ def _mean_row(rows: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def collect(work: Path, scenarios: Sequence[StudySettings]) -> dict[str, Scenario]:
-    """The finished runs under `work`: of each scenario the seeds of which all horizons are finished."""
+    """The finished runs under `work`: per scenario, the seeds with all horizons finished."""
     found = {}
     for settings in scenarios:
         homes = sorted((work / settings.scenario).glob("seed-*"), key=lambda path: int(path.name[5:]))
@@ -66,7 +66,7 @@ def collect(work: Path, scenarios: Sequence[StudySettings]) -> dict[str, Scenari
 
 
 def recorded(settings: StudySettings) -> dict[str, Any]:
-    """The settings without the seed, as they stand in the work directory and in the figures."""
+    """The settings without the seed, as stored in the work directory and the figures."""
     return {name: value for name, value in asdict(settings).items() if name != "seed"}
 
 
@@ -112,7 +112,7 @@ def area(scenario: Scenario) -> Callable[[Run], float]:
 
 
 def decline(scenario: Scenario) -> Callable[[Run], float]:
-    """How far the last mark lies below the best, in points: whether training went bad."""
+    """Distance in points of the last mark below the best, which shows if training degraded."""
     long = str(scenario["settings"]["long"])
     return lambda run: 100 * (max(mark["within"][long] for mark in run["marks"]) - run["marks"][-1]["within"][long])
 
@@ -122,7 +122,7 @@ def over_seeds(scenario: Scenario, horizon: str, value: Callable[[Run], float]) 
 
 
 def gains(scenario: Scenario, first: str, second: str, value: Callable[[Run], float]) -> list[float]:
-    """What `first` has more than `second`, seed by seed: both began from the same warm start."""
+    """Differences `first` − `second` by seed; both began from the same warm start."""
     runs: Mapping[str, list[Run]] = scenario["runs"]
     pairs = zip(runs[first], runs[second], strict=True)
     return [value(one) - value(other) for one, other in pairs]

@@ -33,7 +33,7 @@ _MARGIN, _GRACE = 20.0, 120.0
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan:
-    """What is run. `tasks` are those of a step, with `group_size` episodes each."""
+    """Settings of the GPU runs. `tasks` is per step, with `group_size` episodes each."""
 
     model: str
     work: Path
@@ -60,7 +60,7 @@ class Command:
 
     @property
     def done(self) -> Path:
-        """What is there once it is done. A function makes `out` whole or not at all."""
+        """The result of a finished piece. The function writes `out` completely or not at all."""
         return self.out.with_name(f"{self.out.name}.done") if isinstance(self.words, Sequence) else self.out
 
 
@@ -174,7 +174,7 @@ def merge(base: str, adapter: Path, out: Path) -> None:
 
 
 def _run(command: Command, deadline: Deadline) -> bool:
-    """Whether it came to its end. Raises CalledProcessError if it failed."""
+    """True if it finished. Raises CalledProcessError if it failed."""
     if not isinstance(command.words, Sequence):
         command.words()
         return True

@@ -1,7 +1,7 @@
-"""Held-out success: one evaluation at the long limit of turns tells success within every shorter one.
+"""Held-out success: one evaluation at the long turn limit gives success within every shorter one.
 
-The policy is not told its limit and its limits of tokens are the same at all of them, so an episode that was won in its
-third turn is exactly what would have been won with a limit of three.
+The policy does not see its turn limit, and token limits do not depend on it. An episode won in its third turn would
+therefore be the same under a limit of three.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def game_of(kind: str, trajectory: Any) -> Game:
 
 
 def digest(games: Sequence[Game], limits: Sequence[int]) -> dict[str, Any]:
-    """Success within each limit of turns and in each kind (within the longest), and the turns that were played."""
+    """Success within each turn limit and per kind (within the longest), and the number of turns."""
     kinds = list(dict.fromkeys(kind for kind, _, _ in games))
     own = {name: [game for game in games if game[0] == name] for name in kinds}
     return {
@@ -56,5 +56,5 @@ def digest(games: Sequence[Game], limits: Sequence[int]) -> dict[str, Any]:
 
 
 def within(games: Sequence[Game], limit: int) -> float:
-    """The share of games won in at most so many turns."""
+    """The share of episodes won within `turns` turns."""
     return round(fmean(0 < won <= limit for _, won, _ in games), 4)

@@ -21,7 +21,7 @@ _PART = re.compile(r"(<!-- study (\S+) -->\n).*?(<!-- end of study -->)", re.DOT
 
 
 def fill(page: str, figures: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> str:
-    """The page with what stands between its markers made anew from the figures."""
+    """Return the page with the blocks between its markers regenerated from the figures."""
     scenarios: Mapping[str, Scenario] = (figures or {}).get("scenarios", {})
     parts: dict[str, Callable[[], str]] = {name: partial(_scenario, one) for name, one in scenarios.items()}
     if scenarios:
@@ -44,7 +44,7 @@ def _scenario(scenario: Scenario) -> str:
 
 
 def final_table(scenario: Scenario) -> str:
-    """What each horizon came to, on held-out tasks."""
+    """Results of each horizon on held-out tasks."""
     long, kinds = str(scenario["settings"]["long"]), [kind[0] for kind in scenario["settings"]["kinds"]]
     columns: dict[str, Callable[[Run], float]] = {
         **{f"within {scenario['settings'][name]} turns": last(scenario, name) for name in ("long", "middle", "short")},
@@ -62,7 +62,7 @@ def _of_kind(kind: str, limit: str, run: Run) -> float:
 
 
 def cost_table(scenario: Scenario) -> str:
-    """What each horizon used of what is not equal."""
+    """Resources that each horizon used."""
     head = ["horizon", "tokens sampled", "tokens processed", "steps", "episodes", "turns (mean over the budget)"]
     return table([*head, "CPU minutes"], [_cost_row(name, scenario["runs"][name]) for name in HORIZONS])
 
@@ -75,7 +75,7 @@ def _cost_row(name: str, runs: Sequence[Run]) -> list[str]:
 
 
 def gains_table(scenario: Scenario) -> str:
-    """What horizons differ by, paired by seed."""
+    """Differences between horizons, paired by seed."""
     measures = {"success at the end": last(scenario), "mean of the curve": area(scenario)}
     rows = []
     for first, second in PAIRS:
@@ -88,7 +88,7 @@ def gains_table(scenario: Scenario) -> str:
 
 
 def verdict(gain: Estimate) -> str:
-    """What a paired difference says."""
+    """The verdict of a paired difference."""
     if math.isnan(gain.low):
         return "one seed: no"
     if gain.low > 0:

@@ -40,7 +40,7 @@ class Job(NamedTuple):
 def run_study(
     work: Path, scenarios: Sequence[StudySettings], seeds: Sequence[int], jobs: int, minutes: float | None, changes: Any
 ) -> bool:
-    """Go on with the study where it was, for so many minutes at most. Returns whether it is finished."""
+    """Resume the study for at most `minutes`. Returns True if it is finished."""
     from agentgym_envs.rollout.run_directory import claim_directory
 
     for settings in scenarios:

@@ -1,4 +1,4 @@
-"""What the study runs, in numbers. `docs/study.md` says what was chosen how."""
+"""The numbers of the study. `docs/study.md` explains how they were chosen."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agentgym_envs.errors import UsageError
 
 HORIZONS = ("short", "long", "scalinginter")
 Stages = tuple[tuple[float, int], ...]
-"""From which share of the token budget on which limit of turns holds."""
+"""Shares of the token budget from which each turn limit applies."""
 
 
 class Kind(NamedTuple):
-    """Tasks of a group that take the oracle so many turns; of `draws` tasks of the group about one is such."""
+    """Tasks of a group with a given oracle length; about one in `draws` tasks of the group has it."""
 
     name: str
     group: str
@@ -78,7 +78,7 @@ class StudySettings:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """The limits of turns within which success is told."""
+        """The turn limits within which success is reported."""
         return self.short, self.middle, self.long
 
 

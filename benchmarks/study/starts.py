@@ -1,4 +1,4 @@
-"""What the three horizons of a seed share: tasks, an untrained model, a warm start, and how good that is."""
+"""The shared start of a seed's horizons: tasks, an untrained model, a warm start and its success."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _is_of(kind: Kind, episode: Any, chars: int) -> bool:
 
 def _tasks(settings: StudySettings, home: Path, part: Path) -> None:
     """Training and held-out tasks, the kinds by turns, so that every step has as many of each."""
-    from agentgym_envs.rollout.mixture import Drawn
+    from agentgym_envs.rollout.mixture import DrawnTask
     from agentgym_trl.dataset import as_dataset
 
     rows = {}
@@ -91,7 +91,7 @@ def _tasks(settings: StudySettings, home: Path, part: Path) -> None:
         ("test", settings.eval_tasks, 1),  # the same for all seeds
     ):
         mixed = chain.from_iterable(zip(*draw(settings, count, _SPLITS[name], seed), strict=True))
-        drawn = as_dataset([Drawn("", one.task, one.seed) for one in mixed]).to_list()
+        drawn = as_dataset([DrawnTask("", one.task, one.seed) for one in mixed]).to_list()
         rows[name] = [{**row, "group": kind.name} for row, kind in zip(drawn, cycle(settings.kinds), strict=False)]
     part.write_text(json.dumps(rows) + "\n", encoding="utf-8")
 

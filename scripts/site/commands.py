@@ -16,7 +16,7 @@ _PLUGINS = {
     "--help` lists them, [Algorithms](../algorithms.md) explains the algorithms, and "
     "[`agentgym_trl.config`](agentgym_trl/config.md) has our own.",
     "tiny-model": "`agentgym tiny-model DIR [--env ID] [--seed N]`. It comes with the extra `trl`.",
-    "verl": "`agentgym verl --help` lists what it can do; [verl](../verl.md) explains it.",
+    "verl": "`agentgym verl --help` lists what it can do; [Train on a cluster](../training-cluster.md) explains it.",
 }
 
 

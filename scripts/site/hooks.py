@@ -1,4 +1,4 @@
-"""What MkDocs does for this site beside its plugins: pages made from the code, and links that leave docs/."""
+"""MkDocs hooks of this site: pages generated from the code, and links that leave docs/."""
 
 from __future__ import annotations
 

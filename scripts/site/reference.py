@@ -1,4 +1,4 @@
-"""The reference: which modules have a page, and what stands on it before mkdocstrings fills it in."""
+"""The reference: the modules with a page, and the page's source for mkdocstrings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGES = {
     "Training with verl": ("adapters/verl/agentgym_verl",),
 }
 # What has a use by a page of its own (the commands, the viewer, the sites) or is the tasks themselves.
-_LEFT_OUT = {"browser", "cli", "demo", "desk", "oracle", "questions", "sites", "tasks", "viewer", "data"}
+_LEFT_OUT = {"browser", "cli", "demo", "inspector", "oracle", "questions", "sites", "tasks", "viewer", "data"}
 
 
 class Module(NamedTuple):

@@ -1,4 +1,4 @@
-"""Where a file of the repository is in the site: docs and modules have pages, others are shown as they are."""
+"""The location of a repository file in the site: docs and modules have pages, others are shown as source."""
 
 from __future__ import annotations
 

@@ -1,25 +1,40 @@
-"""Copies sections of docstrings into the pages of the scenarios, between two comments.
+"""Copies text from the code into pages, between two comments.
 
     python scripts/site/sections.py
 
-A page says what it wants: `<!-- docstring PATH CLASS: SECTION; SECTION -->`, and where it ends:
-`<!-- end of docstring -->`. `tests/docs` fails when a page and its docstring differ.
+A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
+`<!-- end of docstring -->`. The table of algorithms is between `<!-- algorithms -->` and `<!-- end of algorithms -->`.
+`tests/docs` fails when a page differs from the code.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _MARKED = re.compile(r"(<!-- docstring (\S+) (\w+): ([^>]+?) -->\n).*?(<!-- end of docstring -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- algorithms -->\n).*?(<!-- end of algorithms -->)", re.DOTALL)
 
 
 def fill_in(page: str) -> str:
-    """The page with what the docstrings say now."""
-    return _MARKED.sub(lambda match: match[1] + _wanted(match[2], match[3], match[4]) + match[5], page)
+    """The page with the current docstrings and table."""
+    page = _MARKED.sub(lambda match: match[1] + _wanted(match[2], match[3], match[4]) + match[5], page)
+    return _TABLE.sub(lambda match: f"{match[1]}\n{_algorithms().algorithm_table()}\n{match[2]}", page)
+
+
+def _algorithms() -> Any:
+    """The module of the table, loaded by its path: importing its package needs TRL."""
+    spec = importlib.util.spec_from_file_location("_algorithms", ROOT / "adapters/trl/agentgym_trl/algorithms.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["_algorithms"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def _wanted(path: str, name: str, wanted: str) -> str:

@@ -60,7 +60,7 @@ def test_threads_are_waited_for_where_no_timer_runs() -> None:
     assert seconds == 0
 
 
-def test_what_was_worked_out_by_hand_comes_out() -> None:
+def test_hand_computed_schedules_are_reproduced() -> None:
     assert HAND.longest == 6.5
     assert run_virtual(play_ours(HAND, 2))[1] == pytest.approx(6.5)
     assert run_virtual(play_rounds(HAND, 2))[1] == pytest.approx(4.5 + 5.5 + 1)
@@ -74,7 +74,7 @@ def test_one_at_a_time_is_the_same_for_both() -> None:
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_nobody_is_sooner_than_the_longest_episode_and_ours_takes_no_longer(tail: str) -> None:
+def test_no_side_beats_the_longest_episode_and_ours_reaches_it(tail: str) -> None:
     figures = compare(record(16, tail, seed=1), 16)
     assert figures["ours, s"] == pytest.approx(figures["longest episode, s"])
     assert figures["rounds, s"] > figures["ours, s"]

@@ -79,7 +79,7 @@ def test_values_are_scaled_and_ratios_are_not() -> None:
     assert (found.ours, found.samples, found.peer, found.speedup) == (2e3, (1e3, 2e3, 3e3), 6e3, 3.0)
 
 
-def test_what_is_not_there_makes_no_figure() -> None:
+def test_a_missing_value_makes_no_figure() -> None:
     assert figure(RESULT, Row("", "", ("median", "other"))) is None
     beside = Row("", "", ("median", "ours"), peer=("median", "other"), by="other")
     assert figure(RESULT, beside) is None
@@ -105,7 +105,7 @@ def test_tables_leave_out_empty_columns() -> None:
     assert text.table(("a", "b", "c"), [("1", "", "3")]) == "| a | c |\n| --- | --- |\n| 1 | 3 |"
 
 
-def test_a_row_tells_what_stands_beside_it_and_whether_the_target_is_met() -> None:
+def test_a_row_shows_its_baseline_and_if_the_target_is_met() -> None:
     row = Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=1.5)
     found = figure(RESULT, row)
     assert found is not None
@@ -128,7 +128,7 @@ def test_chapters_name_scripts_rows_and_pins(section: Section) -> None:
     assert [flag for flag in flags if f'"{flag}"' not in described + shared] == []
 
 
-def test_a_step_on_a_ray_host_stands_beside_a_worker_process_and_http() -> None:
+def test_a_step_on_a_ray_host_is_compared_with_a_worker_process_and_http() -> None:
     places = {"Ray host": 6.0, "worker process": 3.0, "HTTP": 12.0}
     samples = {f"{name}, wall us": [us, us, 2 * us] for name, us in places.items()}
     steps = {"median": {name: values[0] for name, values in samples.items()}, "samples": samples}
@@ -178,7 +178,7 @@ def test_the_page_has_every_chapter_under_its_heading_and_every_picture() -> Non
     assert [name for name in pictures if not (DOCS / name).is_file()] == []
 
 
-def test_a_block_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_block_is_an_error() -> None:
     with pytest.raises(KeyError, match="nonsense"):
         render("<!-- report:nonsense -->\n<!-- /report -->", Report(RESULTS))
 
@@ -190,7 +190,7 @@ def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
     assert missed(report) == "0 of 0 targets are met."
 
 
-def test_sides_that_were_not_run_are_told_below_the_table(tmp_path: Path) -> None:
+def test_sides_that_were_not_run_are_listed_below_the_table(tmp_path: Path) -> None:
     ours = {"version": "1", "median": {"one, cpu us": 2.0}, "samples": {"one, cpu us": [2.0, 2.0]}}
     theirs = {"median": {"one, cpu us": 4.0}, "samples": {"one, cpu us": [4.0]}, "failed": ["killed"]}
     result = {
@@ -204,12 +204,12 @@ def test_sides_that_were_not_run_are_told_below_the_table(tmp_path: Path) -> Non
     assert "Failed in 1 of 2 repeats: gymnasium (killed)\n" in shown
 
 
-def test_missed_targets_are_told(tmp_path: Path) -> None:
+def test_missed_targets_are_listed(tmp_path: Path) -> None:
     result = json.loads((RESULTS / "textcraft.json").read_text(encoding="utf-8"))
     result["median"]["steps/s"] = 99_000
     (tmp_path / "textcraft.json").write_text(json.dumps(result), encoding="utf-8")
     assert "2 of 3 targets are met." in missed(Report(tmp_path))
-    assert "TextCraft, steps a second: 99,000/s, target ≥ 100,000/s" in missed(Report(tmp_path))
+    assert "TextCraft, steps per second: 99,000/s, target ≥ 100,000/s" in missed(Report(tmp_path))
 
 
 # -- Running -------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_figures_from_before_the_book_are_finished(tmp_path: Path) -> None:
     assert finished(small(), RunOptions(tmp_path))
 
 
-def test_a_script_that_fails_is_told_of_and_leaves_no_record(script: Section, tmp_path: Path) -> None:
+def test_a_failing_script_is_reported_and_leaves_no_record(script: Section, tmp_path: Path) -> None:
     options = RunOptions(tmp_path / "out", tmp_path / "cache")
     (tmp_path / "small_script.py").write_text("raise SystemExit('no power')", encoding="utf-8")
     assert run(script, options).startswith("exit status 1: no power")
@@ -271,7 +271,7 @@ def test_arguments_follow_the_wish(tmp_path: Path) -> None:
     assert arguments(SECTIONS["soak"], RunOptions(tmp_path, tmp_path, repeats=3)) == []
 
 
-def test_what_is_lacking_is_told() -> None:
+def test_missing_packages_are_reported() -> None:
     assert lacking(["numpy", "numpy==0.0.1", "no-such-package"]) == ["numpy==0.0.1", "no-such-package"]
 
 
@@ -282,7 +282,7 @@ def test_extras_ask_for_what_pyproject_says() -> None:
     assert "agentgym-envs" not in names and all(names)
 
 
-def test_a_chapter_whose_extra_is_lacking_gets_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_section_with_a_missing_extra_gets_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Venv, "ensure", lambda *_: tmp_path / "its own")
     monkeypatch.setattr(runner, "lacking", lambda names: [name for name in names if name == "trl"])
     assert python_for(SECTIONS["coop"], tmp_path) == str(tmp_path / "its own")
@@ -323,7 +323,7 @@ def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monke
 
 
 def lives(pid: int) -> bool:
-    """Whether it runs; one that nobody reaps does not."""
+    """True if it runs; zombies do not count."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tes
 STEP = {"step_time": 10.0, "time/generate": 5.0, "time/env": 0.5, "time/train": 4.0, "rollout/turns": 2.0}
 
 
-def test_what_is_left_of_a_step_is_other() -> None:
+def test_the_rest_of_a_step_is_other() -> None:
     assert parts_of(STEP) == {"generate": 5.0, "train": 4.0, "environment": 0.5, "other": 0.5}
     assert parts_of({**STEP, "step_time": 9.4})["other"] == 0
 
@@ -49,7 +49,7 @@ def test_the_trivial_task_counts_its_turns() -> None:
     assert {len(text) for text, _ in told} <= {588, 589}
 
 
-def test_time_is_told_by_the_step() -> None:
+def test_time_is_reported_per_step() -> None:
     def busy() -> int:
         for _ in range(20_000):
             pass
@@ -116,14 +116,14 @@ def test_the_last_level_is_held_to_the_line_through_the_others() -> None:
     assert "| TextCraft | 100 | 500 | 500 | 31.1 | 31.0 |" in growth_table(written)
 
 
-def test_extras_are_told_also_where_one_failed() -> None:
+def test_extras_are_reported_even_if_one_failed() -> None:
     core = {"packages": 19, "megabytes": 108.7, "import_seconds": 0.144, "did": "an episode"}
     *_, first, second = extras_table({"extras": {"core": core, "verl": {"error": "no wheel"}}}).splitlines()
     assert first == "| core | 19 | 109 | 144 | an episode |"
     assert second == "| `verl` |  |  |  | failed: no wheel |"
 
 
-def test_one_core_stands_beside_two() -> None:
+def test_one_core_is_compared_with_two() -> None:
     rows = {f"TextCraft, local, {n}": {"median": 10.0 * n, "samples": [9.0 * n, 11.0 * n]} for n in (1, 2)}
     assert "| TextCraft | local | 10.0 (9.00 – 11.0) | 20.0 (18.0 – 22.0) | 2.00 (2.00 – 2.00) |" in cores_table(
         {"rows": rows}

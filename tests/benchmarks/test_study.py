@@ -55,7 +55,7 @@ def test_a_page_without_figures_says_so_and_one_with_figures_holds_them() -> Non
     assert page.fill(page.fill(filled, None, None), None, None) == page.fill(text, None, None)
 
 
-def test_the_tables_tell_means_over_seeds() -> None:
+def test_the_tables_show_means_over_seeds() -> None:
     found = scenario()
     rows = {row.split(" | ")[0]: row for row in page.final_table(found).split("\n")}
     assert rows["| long"].startswith("| long | 45 [-19, 109] |")
@@ -72,7 +72,7 @@ def test_an_interval_over_seeds_is_students() -> None:
     assert page.verdict(figures.student([-5.0, -5.1, -4.9])) == "yes, lower"
 
 
-def test_a_scenario_that_is_not_run_anew_keeps_its_figures(tmp_path: Path) -> None:
+def test_a_scenario_without_new_runs_keeps_its_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shutil.copy(DOCS / "study.md", tmp_path)
     (tmp_path / "study.json").write_text(json.dumps({"scenarios": {"textcraft": scenario()}}), encoding="utf-8")
@@ -134,7 +134,7 @@ def test_the_tasks_need_different_horizons(settings: Any) -> None:
     assert max(len(one.turns) for one in far) <= settings.long
 
 
-def test_settings_that_are_none_are_refused() -> None:
+def test_unknown_settings_are_refused() -> None:
     with pytest.raises(UsageError, match=r"--set changes scenario, bugdet, which it cannot; it can change short"):
         choose(None, {"scenario": "x", "bugdet": 1})
     assert [one.budget for one in choose(["babyai"], {"budget": 5})] == [5]

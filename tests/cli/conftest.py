@@ -1,4 +1,4 @@
-"""The program run in this process, and in one of its own."""
+"""Fixtures that run the program in this process and in a subprocess."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.waiting import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 TOY = "Toy/CliCount-v0"
-HELD, TASKS = 10, 20
-"""The episodes that a run has played when it is held, and those that it would play."""
-HOLDING = """
+PAUSED_AT, TASKS = 10, 20
+"""Episodes after which the paused run waits, and its total number of episodes."""
+PAUSING_POLICY = """
 import asyncio, os, random
 from pathlib import Path
 
@@ -34,8 +34,8 @@ class Guessing:
         self.number = Guessing.made
 
     async def act(self, env, messages):
-        while "HOLD_AT" in os.environ and self.number > int(os.environ["HOLD_AT"]):
-            Path("held").touch()
+        while "PAUSE_AT" in os.environ and self.number > int(os.environ["PAUSE_AT"]):
+            Path("paused").touch()
             await asyncio.sleep(0.02)
         return random.Random(env.episode_seed + len(messages)).choice(["inventory", "get 1 stick"])
 """
@@ -57,7 +57,7 @@ Start = Callable[..., tuple[subprocess.Popen[str], str, Path]]
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("AGENTGYM_DEBUG", "")  # and put back, as --debug sets it
+    monkeypatch.setenv("AGENTGYM_DEBUG", "")  # restored after the test, as --debug sets it
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
 
@@ -73,7 +73,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def refuses(run: Run) -> Run:
-    """Runs, expects exit code 2 and one clear line on stderr, and returns the outcome."""
+    """Run a command, expect exit code 2 and one line on stderr, and return the outcome."""
 
     def call(*words: object) -> Outcome:
         outcome = run(*words)
@@ -103,12 +103,12 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a server, once a test, and waits until it `says` something; gives it, its address and what it says."""
+    """Start a server and wait until its output contains `says`; return the process, its URL and the output file."""
     started: list[subprocess.Popen[str]] = []
 
     def call(*words: object, says: str = "\n", **variables: str) -> tuple[subprocess.Popen[str], str, Path]:
         shown = tmp_path / "out.txt"
-        with shown.open("w") as out:  # a file can be read while the process writes, and again when it has ended
+        with shown.open("w") as out:  # a file, so that it can be read while the process runs and afterwards
             process = subprocess.Popen(
                 command(*words, "--port", 0),
                 cwd=tmp_path,
@@ -118,7 +118,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 text=True,
             )
         started.append(process)
-        until(lambda: says in shown.read_text() or process.poll() is not None, 3 * SECONDS)  # to serve all takes 6 s
+        until(
+            lambda: says in shown.read_text() or process.poll() is not None, 3 * SECONDS
+        )  # serving all environments takes 6 s
         assert process.poll() is None, process.communicate()
         found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
         assert found, shown.read_text()
@@ -130,31 +132,31 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-class Held(NamedTuple):
-    """A run of eval that waits where it is to be stopped; the words start it again, with a folder after them."""
+class PausedRun(NamedTuple):
+    """A run of eval that waits to be stopped. `words` and a folder start it again."""
 
     words: tuple[object, ...]
     process: subprocess.Popen[str]
 
 
 @pytest.fixture
-def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    """A run in the folder `out` that has played `HELD` of `TASKS` episodes and waits in the next."""
-    (tmp_path / "holding.py").write_text(HOLDING)
+def paused_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PausedRun]:
+    """A run in the folder `out` that has played `PAUSED_AT` of `TASKS` episodes and waits in the next one."""
+    (tmp_path / "pausing.py").write_text(PAUSING_POLICY)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    words: tuple[object, ...] = ("eval", "textcraft", "--policy", "holding:Guessing", "--tasks", TASKS)
+    words: tuple[object, ...] = ("eval", "textcraft", "--policy", "pausing:Guessing", "--tasks", TASKS)
     words += ("--max-turns", 4, "--concurrency", 1, "--out")
-    variables = {**environment(), "HOLD_AT": str(HELD)}
+    variables = {**environment(), "PAUSE_AT": str(PAUSED_AT)}
     process = subprocess.Popen(
         command(*words, "out"), cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        until(lambda: (tmp_path / "held").exists() or process.poll() is not None)
-        yield Held(words, process)
+        until(lambda: (tmp_path / "paused").exists() or process.poll() is not None)
+        yield PausedRun(words, process)
     finally:
         process.kill()
         process.communicate()
-        sys.modules.pop("holding", None)
+        sys.modules.pop("pausing", None)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A codec for tests without a tokenizer."""
+"""A chat codec for tests without a tokenizer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class Codec:
-    """One letter is one token."""
+    """A codec in which every character is a token."""
 
     stop_ids: ClassVar[frozenset[int]] = frozenset({10})
     turn_end_id = 10

@@ -17,7 +17,7 @@ ALL = ("list", "play", "solve", "eval", "demos", "bench", "serve", "train", "tin
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
-    """Make these the only plug-ins: group_name="module:function"."""
+    """Install these plug-ins only: group_name="module:function"."""
     found = EntryPoints(
         EntryPoint(name.partition("_")[2].replace("_", "-"), value, f"agentgym.{name.partition('_')[0]}")
         for name, value in points.items()
@@ -43,7 +43,7 @@ def test_help_names_every_command(run: Run) -> None:
     assert all(f" {name} " in asked.out for name in ALL)
 
 
-def test_help_has_the_commands_in_the_order_of_their_use(run: Run) -> None:
+def test_help_lists_the_commands_by_panel(run: Run) -> None:
     lines = run("--help").out.splitlines()
     panels = [line.split()[1] for line in lines if line.startswith("╭─")]
     assert panels == ["Options", "Play", "Evaluate", "Train", "Serve", "This"]
@@ -64,7 +64,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert not set(done.stderr.split()) & {"httpx", "torch", "transformers", "trl", "agentgym_trl"}
 
 
-def test_what_cannot_be_is_one_line_and_code_2(refuses: Run) -> None:
+def test_invalid_requests_print_one_line_and_exit_with_2(refuses: Run) -> None:
     assert "'frobnicate'" in refuses("frobnicate").err
     assert "agentgym play --help" in refuses("play").err
     assert "did you mean AgentGym/TextCraft-v0 or" in refuses("play", "TextKraft").err
@@ -73,14 +73,14 @@ def test_what_cannot_be_is_one_line_and_code_2(refuses: Run) -> None:
     assert "did you mean AgentGym/TextCraft-v0" in refuses("solve", "AgentGyn/TextCraft-v1").err
     assert "there is no task 'textcraft/9999'" in refuses("solve", "textcraft", "--task", "textcraft/9999").err
     assert "train, validation, test" in refuses("solve", "textcraft", "--split", "dev").err
-    assert "depth-1, depth-2" in refuses("solve", "textcraft", "--group", "depth-9").err
+    assert "depth-1, depth-2" in refuses("solve", "textcraft", "--groups", "depth-9").err
     assert "KEY=VALUE" in refuses("solve", "textcraft", "--env-arg", "worlds").err
     assert "no argument colour; it has goal" in refuses("solve", "textcraft", "--env-arg", "colour=1").err
     assert "invented" in refuses("solve", "textcraft", "--env-arg", "worlds=lost").err
     assert "--max-turns" in refuses("play", "textcraft", "--max-turns", "0").err
 
 
-def test_a_malformed_recipe_table_is_one_line(refuses: Run, tmp_path: Path) -> None:
+def test_a_malformed_recipe_table_prints_one_line(refuses: Run, tmp_path: Path) -> None:
     (tmp_path / "book.json").write_text("{]")
     assert "book.json" in refuses("solve", "textcraft", "--env-arg", "recipe_table=book.json").err
 
@@ -98,7 +98,7 @@ def test_debug_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     assert "Traceback" in run("solve", "NetHack").err
 
 
-def test_what_follows_a_plug_ins_command_is_handed_over_untouched(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arguments_of_a_plug_in_command_are_passed_on_unchanged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, commands_train=f"{__name__}:seven", commands_own_thing=f"{__name__}:seven")
     words = ["grpo", "--help", "-h", "--json", "--", "--x=1", "--version", ""]
     assert run("train", *words)[:2] == (7, repr(words))
@@ -107,7 +107,7 @@ def test_what_follows_a_plug_ins_command_is_handed_over_untouched(run: Run, monk
     assert "own-thing" in run("--help").out
 
 
-def test_a_plug_in_that_is_not_installed_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_plug_in_prints_the_install_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     for words in (["train", "grpo", "--x"], ["tiny-model", "--help"]):
         outcome = run(*words)
@@ -118,7 +118,9 @@ def test_a_plug_in_that_is_not_installed_says_what_to_install(run: Run, monkeypa
     assert "--policy hf:MODEL needs the package 'transformers'" in outcome.err
 
 
-def test_a_plug_ins_engine_gets_model_and_template(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_plug_in_engine_receives_model_and_template(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     install(monkeypatch, engines_mine=f"{__name__}:engine_that_fails")
     (tmp_path / "chat.jinja").write_text("TEMPLATE")
     outcome = run("eval", "textcraft", "--policy", "mine:a:b", "--tasks", 1, "--chat-template", "chat.jinja")
@@ -126,7 +128,7 @@ def test_a_plug_ins_engine_gets_model_and_template(run: Run, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_a_pipe_that_is_closed_is_no_error() -> None:
+def test_a_closed_pipe_prints_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
     try:

@@ -1,4 +1,4 @@
-"""`compare`."""
+"""`agentgym compare`."""
 
 import json
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from .conftest import Run
 
 
 def record(path: str, episodes: Iterable[Trajectory]) -> str:
-    """A run without settings: a file of trajectories."""
+    """Write a run without settings: a file of trajectories."""
     with TrajectoryWriter(path) as writer:
         for each in episodes:
             writer.write(each)
@@ -30,12 +30,12 @@ def base() -> str:
 @pytest.fixture
 def better() -> str:
     tasks = [e for n in range(20) for e in several(f"t/{n}", n % 2 or n < 14, n % 2)]
-    tasks[2] = episode("t/1", 0, seed=0)  # solved in half of its episodes: it fell, and did not flip
+    tasks[2] = episode("t/1", 0, seed=0)  # solved in half of its episodes: its mean falls, but it does not flip
     tasks[6:8] = several("t/3", 0, 0)
     return record("better.jsonl", [*tasks, episode("h/1", 0.5, group="hard")])
 
 
-def test_what_was_gained(run: Run, base: str, better: str) -> None:
+def test_the_table_shows_the_gains(run: Run, base: str, better: str) -> None:
     outcome = run("compare", base, better)
     assert outcome.code == 0
     assert outcome.err == ""
@@ -44,16 +44,16 @@ def test_what_was_gained(run: Run, base: str, better: str) -> None:
     # 20 tasks: half of them solved; then 7 gain a half, one loses a half and one all: (7/2 - 1/2 - 1) / 20 = 10 %.
     assert lines["easy"][1:5] == ["20", "50.0%", "60.0%", "+10.0"]
     assert lines["easy"][-3:] == ["7", "2", "0.180"]  # 2 (1 + 9 + 36) / 512
-    # One task that stayed as it was says little: with one that gains and one that loses, 0 ± 1.96 sqrt(2/9).
+    # One unchanged task, plus the two pseudo-tasks that gain and lose 1: 0 ± 1.96 sqrt(2/9).
     assert lines["hard"][1:] == ["1", "0.0%", "0.0%", "+0.0", "[-92.4,", "+92.4]", "0", "0", "1.000"]
     assert lines["all"][1] == "21"
     assert "now solved 7: t/0, t/10, t/12, t/2, t/4, t/6, t/8" in outcome.out
     assert "no longer solved 1: t/3" in outcome.out
 
 
-def test_json(run: Run, base: str, better: str) -> None:
+def test_the_json_output(run: Run, base: str, better: str) -> None:
     found = run("compare", base, better, base, "--value", "score", "--json").json
-    assert (found["base"], found["value"]) == ("base.jsonl", "score")
+    assert (found["baseline"], found["value"]) == ("base.jsonl", "score")
     first, second = found["runs"]
     assert (first["run"], second["run"]) == ("better.jsonl", "base.jsonl")
     assert first["differing_conditions"] == []
@@ -63,12 +63,12 @@ def test_json(run: Run, base: str, better: str) -> None:
     assert second["overall"]["difference"]["mean"] == 0
 
 
-def test_flips_are_named_as_far_as_asked(run: Run, base: str, better: str) -> None:
+def test_flips_option_limits_the_named_tasks(run: Run, base: str, better: str) -> None:
     assert "now solved 7: t/0, t/10, and 5 more (--flips N)" in run("compare", base, better, "--flips", 2).out
     assert "now solved 7\n" in run("compare", base, better, "--flips", 0).out
 
 
-def test_runs_of_eval(run: Run, toy: str) -> None:
+def test_runs_of_eval_are_compared(run: Run, toy: str) -> None:
     for name, turns in (("short", 2), ("long", 30)):
         outcome = run("eval", toy, "--policy", "oracle", "--max-turns", turns, "--split", "all", "--out", name)
         assert outcome.code == 0, outcome.err
@@ -83,14 +83,14 @@ def test_runs_of_eval(run: Run, toy: str) -> None:
     assert f"not the same conditions: {difference}" in run("compare", "short", "long").err
 
 
-def test_the_same_file_name_in_two_folders(run: Run, base: str, better: str) -> None:
+def test_equal_file_names_are_shown_with_their_folders(run: Run, base: str, better: str) -> None:
     for folder, file in (("a", base), ("b", better)):
         Path(folder).mkdir()
         Path(file).rename(f"{folder}/run.jsonl")
     assert "b/run.jsonl against a/run.jsonl" in run("compare", "a/run.jsonl", "b/run.jsonl").out
 
 
-def test_the_record_of_a_run_is_called_like_its_folder(run: Run, base: str, better: str) -> None:
+def test_the_trajectories_of_a_run_are_named_by_its_folder(run: Run, base: str, better: str) -> None:
     for folder, file in (("a", base), ("b", better)):
         Path(folder).mkdir()
         Path(file).rename(f"{folder}/trajectories.jsonl")
@@ -100,59 +100,59 @@ def test_the_record_of_a_run_is_called_like_its_folder(run: Run, base: str, bett
     assert "trajectories.jsonl against a, success" in run("compare", "a", "trajectories.jsonl").out
 
 
-def test_other_arguments_and_splits_are_told(run: Run, base: str) -> None:
+def test_differing_arguments_are_reported(run: Run, base: str) -> None:
     other = record("react.jsonl", [episode("h/1", 1, group="hard", env_kwargs={"grammar": "react"})])
     outcome = run("compare", base, other, "--partial")
     assert 'arguments is {} in base.jsonl, {"grammar": "react"} in react.jsonl' in outcome.err
-    assert "left out, as only the base has them: t/0, t/1, t/10 … 20 in all" in outcome.err
+    assert "left out, only in the baseline: t/0, t/1, t/10 … 20 in all" in outcome.err
     assert outcome.code == 0
 
 
-def test_tasks_of_one_run_only(refuses: Run, base: str) -> None:
+def test_tasks_of_only_one_run_are_refused(refuses: Run, base: str) -> None:
     other = record("other.jsonl", [episode("h/1", 1, group="hard"), episode("t/99", 1)])
     message = refuses("compare", base, other).err
-    assert "21 of 22 are on one side only" in message
+    assert "21 of 22 are in only one" in message
     assert "--partial" in message and "other.jsonl" in message
-    assert "no task on both sides" in refuses("compare", base, record("n.jsonl", [episode("n/1", 1)]), "--partial").err
+    assert "no task in both runs" in refuses("compare", base, record("n.jsonl", [episode("n/1", 1)]), "--partial").err
 
 
-def test_an_episode_that_was_played_again_counts_once(run: Run, base: str) -> None:
+def test_a_repeated_episode_counts_once(run: Run, base: str) -> None:
     again = record("again.jsonl", [episode("h/1", 0, group="hard", stop="env_error"), episode("h/1", 1, group="hard")])
     row = run("compare", again, again, "--json").json["runs"][0]["overall"]
     assert (row["before"], row["difference"]["excluded"]) == (1, 0)
 
 
-def test_what_could_not_be_played_is_told(run: Run) -> None:
+def test_tasks_without_a_usable_episode_are_reported(run: Run) -> None:
     one = record("one.jsonl", [episode("t/1", 1), episode("t/2", 0, group="odd", stop="env_error")])
     two = record("two.jsonl", [episode("t/1", 1), episode("t/2", 0, group="odd")])
     outcome = run("compare", one, two)
     assert outcome.code == 0
-    assert "1 task has no usable episode on one side" in outcome.out
+    assert "1 task without a usable episode in one run is excluded" in outcome.out
     assert "–" in outcome.out
 
 
-def test_names_are_no_markup(run: Run) -> None:
+def test_names_are_not_interpreted_as_markup(run: Run) -> None:
     names = ["[red]", "[/]"]
     one, two = (record(f"{side}[bold].jsonl", [episode(f"t/{n}", side, group=n) for n in names]) for side in (0, 1))
     outcome = run("compare", one, two)
     assert "t/[red]" in outcome.out and "\n [/] " in outcome.out
 
 
-def test_what_is_no_run(refuses: Run, base: str, tmp_path: Path) -> None:
+def test_invalid_runs_are_refused(refuses: Run, base: str, tmp_path: Path) -> None:
     assert "at least two" in refuses("compare", base).err
     assert "there is no file nothing" in refuses("compare", base, "nothing").err
-    assert "holds no trajectories.jsonl" in refuses("compare", base, tmp_path).err
+    assert "has no trajectories.jsonl" in refuses("compare", base, tmp_path).err
     assert "success or score" in refuses("compare", base, base, "--value", "luck").err
     Path("empty.jsonl").touch()
-    assert "holds no episode yet" in refuses("compare", base, "empty.jsonl").err
+    assert "contains no episode yet" in refuses("compare", base, "empty.jsonl").err
     Path("run").mkdir()
     Path(base).rename("run/trajectories.jsonl")
     Path("run/eval.json").write_text("{")
     assert "eval.json cannot be read" in refuses("compare", "run", "run").err
 
 
-def test_files_of_training_keep_every_episode_of_a_group(run: Run) -> None:
-    """The episodes of a group share environment, task and seed."""
+def test_training_files_keep_every_episode_of_a_group(run: Run) -> None:
+    """Test episodes with the same environment, task and seed."""
     groups = [episode("t/1", score) for score in (0, 0, 0, 1)] + [episode("t/2", 0) for _ in range(4)]
     before = record("step-0.jsonl", [episode("t/1", 0, stop="env_error"), *groups])
     after = record("step-9.jsonl", [episode("t/1", 1), *groups[1:]])
@@ -162,26 +162,28 @@ def test_files_of_training_keep_every_episode_of_a_group(run: Run) -> None:
 
 
 def settings_of(folder: str, **settings: object) -> str:
-    """A run of eval by hand: one solved episode, and those settings."""
+    """Write a run of eval with one solved episode and these settings."""
     record(f"{folder}/trajectories.jsonl", [episode("t/1", 1)])
-    Path(folder, "eval.json").write_text(json.dumps({"schema": 1, "settings": settings}))
+    Path(folder, "eval.json").write_text(json.dumps({"schema": 2, "settings": settings}))
     return folder
 
 
-def test_what_answers_may_take_is_told_where_it_differs(run: Run) -> None:
-    old = settings_of("old", max_tokens=8192, max_turn_tokens=512, temperature=1.0, samples=1)
-    new = settings_of("new", max_tokens=4096, max_turn_tokens=512, temperature=0.5, agent={"tries": 3}, samples=2)
+def test_differing_limits_of_answers_are_reported(run: Run) -> None:
+    old = settings_of("old", max_tokens=8192, max_turn_tokens=512, temperature=1.0, episodes_per_task=1)
+    new = settings_of(
+        "new", max_tokens=4096, max_turn_tokens=512, temperature=0.5, agent={"attempts": 3}, episodes_per_task=2
+    )
     outcome = run("compare", old, new)
     assert outcome.err.splitlines() == [
         "not the same conditions: max_tokens is 8192 in old, 4096 in new",
         "not the same conditions: temperature is 1.0 in old, 0.5 in new",
-        "not the same conditions: tries is 1 in old, 3 in new",
+        "not the same conditions: attempts is 1 in old, 3 in new",
     ]
     assert run("compare", old, old).err == ""
-    assert run("compare", old, "new/trajectories.jsonl").err == ""  # of a file, no settings are known
+    assert run("compare", old, "new/trajectories.jsonl").err == ""  # a file has no settings
 
 
-def test_what_an_agent_sets_is_told_with_it_and_once(run: Run) -> None:
+def test_the_grammar_of_an_agent_is_reported_once_with_the_agent(run: Run) -> None:
     def played(name: str, agent: str | None, grammar: str | None, context: str = "full") -> str:
         meta = {} if agent is None else {"agent": {"name": agent, "context": context}}
         kwargs = {} if grammar is None else {"grammar": grammar}
@@ -190,18 +192,18 @@ def test_what_an_agent_sets_is_told_with_it_and_once(run: Run) -> None:
     plain, act = played("plain", None, None), played("act", "act", "bare")
     react, other = played("react", "react", "react", "last:2"), played("other", "react", "tag")
     assert make_agent("act").grammar == "bare"
-    told = "not the same conditions: agent:"
-    assert run("compare", plain, react).err == f"{told} none -> react (last:2)\n"
-    assert run("compare", act, react).err == f"{told} act -> react (last:2)\n"
+    prefix = "not the same conditions: agent:"
+    assert run("compare", plain, react).err == f"{prefix} none -> react (last:2)\n"
+    assert run("compare", act, react).err == f"{prefix} act -> react (last:2)\n"
     assert 'arguments is {} in act.jsonl, {"grammar": "tag"}' in run("compare", act, other).err
 
 
-def test_an_agent_that_tries_again_is_told(run: Run) -> None:
-    once = record("once.jsonl", [episode("t/1", 1, meta={"agent": {"name": "act", "tries": 1}})])
-    meta = {"agent": {"name": "reflect", "tries": 3}, "tries": [{}, {}]}
+def test_several_attempts_in_one_run_only_are_reported(run: Run) -> None:
+    once = record("once.jsonl", [episode("t/1", 1, meta={"agent": {"name": "act", "attempts": 1}})])
+    meta = {"agent": {"name": "reflect", "attempts": 3}, "attempts": [{}, {}]}
     again = record("again.jsonl", [episode("t/1", 1, meta=meta)])
-    assert "again.jsonl played an episode up to 3 times, told each time" in run("compare", once, again).err
-    assert "again.jsonl played an episode up to 3 times, told each time" in run("compare", again, once).err
+    assert "again.jsonl had up to 3 attempts per episode" in run("compare", once, again).err
+    assert "again.jsonl had up to 3 attempts per episode" in run("compare", again, once).err
     assert run("compare", again, again).err == ""
     assert run("compare", once, once).err == ""
 
@@ -209,13 +211,13 @@ def test_an_agent_that_tries_again_is_told(run: Run) -> None:
 @pytest.mark.parametrize(
     "odd", ["[]", '{"settings": 3, "metrics": [1]}', '{"metrics": {"groups": [1, {"group": []}]}}']
 )
-def test_an_odd_eval_json_is_no_obstacle(run: Run, odd: str) -> None:
+def test_a_malformed_eval_json_does_not_prevent_the_comparison(run: Run, odd: str) -> None:
     folder = settings_of("odd")
     Path(folder, "eval.json").write_text(odd)
     assert run("compare", folder, folder).code == 0
 
 
-def test_an_odd_episode_is_named(refuses: Run, base: str) -> None:
+def test_a_malformed_episode_is_reported_with_its_line(refuses: Run, base: str) -> None:
     line = json.loads(Path(base).read_text().splitlines()[0])
     Path("odd.jsonl").write_text(json.dumps({**line, "score": float("nan")}) + "\n")
     assert "odd.jsonl:1: " in refuses("compare", base, "odd.jsonl").err

@@ -1,4 +1,4 @@
-"""What Tab offers, asked as a shell asks."""
+"""Shell completion, called with the environment variables of bash."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ Offered = Callable[[str], list[str]]
 
 
 def ask(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
-    """Set the variables by which bash asks for what may follow."""
+    """Set the variables with which bash requests the completions of a line."""
     monkeypatch.setenv("_AGENTGYM_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
@@ -33,7 +33,7 @@ def offered(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.slow
-def test_the_program_answers_the_shell(spawn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_completes_in_a_subprocess(spawn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(monkeypatch, "agentgym do")
     assert spawn()[:2] == (0, "doctor\n")
 
@@ -66,20 +66,20 @@ def test_the_program_answers_the_shell(spawn: Run, monkeypatch: pytest.MonkeyPat
         ("agentgym serve --dialect o", "openenv"),
     ],
 )
-def test_names(offered: Offered, line: str, expected: str) -> None:
+def test_names_are_completed(offered: Offered, line: str, expected: str) -> None:
     assert offered(line) == expected.split()
 
 
-def test_groups_are_those_of_the_environments_in_the_line(offered: Offered) -> None:
-    assert offered("agentgym solve textcraft --group depth-1") == ["depth-1"]
+def test_groups_of_the_environments_in_the_line_are_completed(offered: Offered) -> None:
+    assert offered("agentgym solve textcraft --groups depth-1") == ["depth-1"]
     assert offered("agentgym demos textcraft --groups depth-1,depth-") == [f"depth-1,depth-{n}" for n in (2, 3, 4)]
     assert offered("agentgym eval textcraft textcraftcoop --groups depth-4,agents-2/depth-3") == [
         "depth-4,agents-2/depth-3"
     ]
-    assert offered("agentgym solve --group depth-1") == []  # of which environment?
+    assert offered("agentgym solve --groups depth-1") == []  # no environment in the line
 
 
-def test_tasks_are_those_of_the_table(offered: Offered) -> None:
+def test_tasks_of_the_table_are_completed(offered: Offered) -> None:
     found = offered("agentgym solve textcraft --task textcraft/30")
     assert found[0] == "textcraft/30"
     assert set(found[1:]) == {f"textcraft/{300 + number}" for number in range(10)}
@@ -87,5 +87,5 @@ def test_tasks_are_those_of_the_table(offered: Offered) -> None:
 
 
 @pytest.mark.parametrize("line", ["view r", "report r", "compare r", "demos textcraft --out r", "search index r"])
-def test_where_a_file_is_wanted_the_shell_offers_its_own(offered: Offered, line: str) -> None:
+def test_nothing_is_offered_for_files_so_that_the_shell_completes_them(offered: Offered, line: str) -> None:
     assert offered(f"agentgym {line}") == []

@@ -13,84 +13,86 @@ from agentgym_envs.registration import REGISTRATIONS, Registration, env_ids
 from .conftest import Run, environment
 
 
-def test_the_doctor_names_everything(run: Run) -> None:
+def test_the_json_lists_everything(run: Run) -> None:
     outcome = run("doctor", "--json")
     found = outcome.json
     assert outcome.code == 0
     assert found["healthy"] is True
     assert found["version"] == agentgym_envs.__version__
-    assert {"Python", "agentgym-envs", "gymnasium", "numpy"} <= {part["name"] for part in found["core"]}
+    assert {"Python", "agentgym-envs", "gymnasium", "numpy"} <= {row["name"] for row in found["core"]}
     assert [one["id"] for one in found["environments"]] == list(env_ids())
     assert {extra["name"] for extra in found["extras"]} == set(doctor_packages.extras())
     assert next(one for one in found["environments"] if one["extra"] == "textcraft")["ready"] is True
 
 
-def test_the_tables_say_the_same(run: Run) -> None:
+def test_the_tables_list_everything(run: Run) -> None:
     shown = run("doctor").out
     assert all(env_id in shown for env_id in env_ids())
     assert all(name in shown for name in doctor_packages.extras())
-    assert "The core is fine" in shown
+    assert "The core is complete" in shown
 
 
-def test_what_is_missing_comes_with_one_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = doctor_packages.version_of
-    monkeypatch.setattr(doctor_packages, "version_of", lambda name: None if name == "minigrid" else there(name))
+def test_a_missing_package_comes_with_its_install_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = doctor_packages.version_of
+    monkeypatch.setattr(doctor_packages, "version_of", lambda name: None if name == "minigrid" else installed(name))
     found = run("doctor", "--json")
     babyai = next(one for one in found.json["environments"] if one["id"] == "AgentGym/BabyAI-v0")
-    assert found.code == 0  # an extra is no part of the core
+    assert found.code == 0  # an extra does not belong to the core
     assert babyai["ready"] is False
     assert babyai["needs"] == [{"what": "minigrid", "get": "pip install 'agentgym-envs[babyai]'"}]
     assert "babyai" in found.json["get_all"]
     assert "pip install 'agentgym-envs[babyai]'" in run("doctor").out
 
 
-def test_a_command_is_shown_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = doctor_packages.version_of
+def test_each_command_is_shown_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = doctor_packages.version_of
     monkeypatch.setattr(
-        doctor_packages, "version_of", lambda name: None if name == "webarena-verified" else there(name)
+        doctor_packages, "version_of", lambda name: None if name == "webarena-verified" else installed(name)
     )
     monkeypatch.setattr(doctor_machine, "official_tasks", lambda: "the file of its tasks")
     shown = run("doctor").out
     assert shown.count("pip install 'agentgym-envs[webarena-verified]'") == 1
-    assert "pip install 'agentgym-envs[webarena-verified]'  # in a venv of its own" in shown
+    assert "pip install 'agentgym-envs[webarena-verified]'  # in a separate venv" in shown
 
 
-def test_a_core_that_is_not_fine_is_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = doctor_packages.version_of
-    monkeypatch.setattr(doctor_packages, "version_of", lambda name: "0.1" if name == "gymnasium" else there(name))
+def test_a_faulty_core_exits_with_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = doctor_packages.version_of
+    monkeypatch.setattr(doctor_packages, "version_of", lambda name: "0.1" if name == "gymnasium" else installed(name))
     outcome = run("doctor", "--json")
     assert outcome.code == 1
     assert outcome.json["healthy"] is False
-    part = next(part for part in outcome.json["core"] if part["name"] == "gymnasium")
-    assert "gymnasium is 0.1, wanted is >=1.2" in part["found"]
+    gymnasium = next(row for row in outcome.json["core"] if row["name"] == "gymnasium")
+    assert "gymnasium is 0.1, required is >=1.2" in gymnasium["found"]
 
 
 def test_deep_plays_an_episode(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {}))
+    found = doctor_scenarios.play(doctor_scenarios.check_environment(REGISTRATIONS[0], {}))
     assert found.ready
     assert found.played is not None
     assert found.played["success"] is True
     assert found.played["turns"] > 0
     monkeypatch.setattr("agentgym_envs.textcraft.env.TextCraftEnv._plan", lambda env: [])
-    assert not doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {})).ready
+    assert not doctor_scenarios.play(doctor_scenarios.check_environment(REGISTRATIONS[0], {})).ready
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [(EnvError("it crashed"), "EnvError: it crashed"), (RuntimeError("a bug"), "RuntimeError: a bug")],
 )
-def test_deep_tells_why_an_episode_failed(fault: Exception, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deep_reports_the_error_of_a_failed_episode(
+    fault: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: object) -> None:
         raise fault
 
     monkeypatch.setattr("agentgym_envs.textcraft.env.TextCraftEnv._act", fail)
-    played = doctor_scenarios.play(doctor_scenarios.standing(REGISTRATIONS[0], {})).played
+    played = doctor_scenarios.play(doctor_scenarios.check_environment(REGISTRATIONS[0], {})).played
     assert played is not None
-    assert (played["success"], played["error"]) == (False, told)
+    assert (played["success"], played["error"]) == (False, message)
 
 
 @pytest.mark.slow
-def test_the_doctor_loads_nothing_heavy() -> None:
+def test_the_doctor_imports_no_heavy_packages() -> None:
     code = (
         "import sys; from agentgym_envs.cli import main; main(['doctor', '--json']);"
         "sys.stderr.write(' '.join({name.partition('.')[0] for name in sys.modules}))"
@@ -107,7 +109,7 @@ def test_no_secret_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "wanted", "fine"),
+    ("version", "wanted", "matches"),
     [
         ("1.2", ">=1.2", True),
         ("1.2.0", "==1.2", True),
@@ -122,17 +124,17 @@ def test_no_secret_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         ("1.0", "", True),
     ],
 )
-def test_ranges_of_versions(version: str, wanted: str, fine: bool) -> None:
-    assert doctor_packages.fits(version, wanted) is fine
+def test_version_ranges(version: str, wanted: str, matches: bool) -> None:
+    assert doctor_packages.fits(version, wanted) is matches
 
 
-def test_a_requirement_is_read_with_its_marker() -> None:
+def test_a_requirement_is_parsed_with_its_marker() -> None:
     found = doctor_packages.parse("verl==0.9.1; (python_version < '3.13') and extra == 'verl'")
     assert found == ("verl", "==0.9.1", ("verl",), "<3.13")
     assert doctor_packages.parse('uvicorn[standard]>=0.34; extra == "serve"')[:3] == ("uvicorn", ">=0.34", ("serve",))
 
 
-def test_the_extra_of_an_environment_is_its_folder() -> None:
+def test_the_extra_of_an_environment_is_named_like_its_folder() -> None:
     by_id = {row.id: doctor_scenarios.extra_of(row) for row in REGISTRATIONS}
     assert by_id["AgentGym/MiniWoB-v0"] == "miniwob"
     assert by_id["AgentGym/WebArenaOfficial-v0"] == "webarena"
@@ -140,23 +142,25 @@ def test_the_extra_of_an_environment_is_its_folder() -> None:
     assert doctor_scenarios.extra_of(Registration("X/Y-v0", "somewhere.env:Y", "")) is None
 
 
-def test_a_port_that_is_taken() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
-        assert not doctor_machine.port(number).there
-    assert doctor_machine.port(number).there
+        assert not doctor_machine.port(number).installed
+    assert doctor_machine.port(number).installed
 
 
-def test_a_chromium_that_is_named_and_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_chromium_path_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHROMIUM_PATH", "/nowhere/chromium")
-    part = doctor_machine.chromium()
-    assert not part.there
-    assert "/nowhere/chromium" in part.found
-    assert part.get == "unset CHROMIUM_PATH"
+    component = doctor_machine.chromium()
+    assert not component.installed
+    assert "/nowhere/chromium" in component.found
+    assert component.get == "unset CHROMIUM_PATH"
 
 
 @pytest.mark.parametrize("java_home", ["old", "new"])
-def test_a_java_is_told_by_its_release(java_home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_java_version_is_read_from_its_release_file(
+    java_home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -164,6 +168,6 @@ def test_a_java_is_told_by_its_release(java_home: str, tmp_path: Path, monkeypat
     version = {"old": "1.8.0_402", "new": "21.0.4"}[java_home]
     (tmp_path / "release").write_text(f'JAVA_VERSION="{version}"\n')
     monkeypatch.setattr("agentgym_envs.sciworld.java.javas", lambda: iter([str(program)]))
-    part = doctor_machine.java()
-    assert part.there is (java_home == "new")
-    assert version in part.found
+    component = doctor_machine.java()
+    assert component.installed is (java_home == "new")
+    assert version in component.found

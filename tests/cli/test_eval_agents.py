@@ -1,4 +1,4 @@
-"""`agentgym eval` with agents, with the tokens of a model, and with environments that fail."""
+"""`agentgym eval` with agents, with recorded tokens, and with failing environments."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from tests.toy import CountEnv
 from tests.waiting import SECONDS
 
-from .conftest import Held, Run
+from .conftest import PausedRun, Run
 from .letters import Codec
 
 
@@ -32,7 +32,7 @@ def result(directory: str = "out") -> Any:
 
 
 class Model(BaseHTTPRequestHandler):
-    """A chat server that counts up in ReAct's form, gives up at its first try, and learns from that."""
+    """A chat server in ReAct's form that gives up in its first attempt and counts up after its lesson."""
 
     seen: ClassVar[list[list[dict[str, str]]]] = []
 
@@ -53,7 +53,7 @@ class Model(BaseHTTPRequestHandler):
         return f"Thought: I can\nAction: {'up' if learnt else 'give up'}"
 
     def log_message(self, *args: object) -> None:
-        """Be quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -71,47 +71,47 @@ def test_an_agent_guides_a_model_and_sets_the_form_of_its_answers(run: Run, toy:
     assert {(t.env_kwargs["grammar"], t.meta["agent"]["name"], t.stop_reason) for t in records()} == {
         ("react", "react", "failure")
     }
-    assert result()["settings"]["agent"] == {"name": "react", "context": "last:2", "tries": 1}
+    assert result()["settings"]["agent"] == {"name": "react", "context": "last:2", "attempts": 1}
     assert result()["settings"]["env_args"] == {"grammar": "react"}
     assert "# openai:bot, react on" in Path("out/report.md").read_text()
 
 
 @pytest.mark.slow
-def test_an_agent_that_reflects_learns_from_its_first_try(run: Run, toy: str, server: str) -> None:
+def test_a_reflecting_agent_learns_from_its_first_attempt(run: Run, toy: str, server: str) -> None:
     words = ("eval", toy, "--policy", "openai:bot", "--base-url", server, "--split", "train", "--agent")
-    assert run(*words, "reflect", "--tries", 2, "--out", "out", "--json").code == 0
+    assert run(*words, "reflect", "--attempts", 2, "--out", "out", "--json").code == 0
     overall = result()["metrics"]["overall"]
     assert overall["success"]["mean"] == 1
-    assert {len(t.meta["tries"]) for t in records()} == {1}
-    assert overall["turns"] == pytest.approx((2 + 3 + 9) / 3 + 1)  # the first tries' turns count
+    assert {len(t.meta["attempts"]) for t in records()} == {1}
+    assert overall["turns"] == pytest.approx((2 + 3 + 9) / 3 + 1)  # the turns of the first attempts count
 
 
 @pytest.mark.slow
-def test_options_of_agents_that_mean_nothing_are_refused(refuses: Run, toy: str) -> None:
+def test_agent_options_without_effect_are_refused(refuses: Run, toy: str) -> None:
     def err(policy: str, *words: object) -> str:
         address = ("--base-url", "http://127.0.0.1:9/v1") if policy.startswith("openai") else ()
         return refuses("eval", toy, "--policy", policy, *address, *words).err
 
     assert "choose one with --agent" in err("openai:bot", "--context", "full")
-    assert "choose one with --agent" in err("oracle", "--tries", 2)
-    assert "no agent guides" in err("oracle", "--agent", "react", "--context", "last:2")
-    assert "--tries belongs to --agent reflect" in err("openai:bot", "--agent", "react", "--tries", 2)
+    assert "choose one with --agent" in err("oracle", "--attempts", 2)
+    assert "agents guide models only" in err("oracle", "--agent", "react", "--context", "last:2")
+    assert "--attempts belongs to --agent reflect" in err("openai:bot", "--agent", "react", "--attempts", 2)
     assert "no agent 'clever'" in err("openai:bot", "--agent", "clever")
     assert "last:0" in err("openai:bot", "--agent", "act", "--context", "last:0")
 
 
-def test_of_an_agent_an_oracle_takes_the_form_of_answers_alone(run: Run, toy: str) -> None:
+def test_an_agent_only_sets_the_form_of_the_answers_of_an_oracle(run: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "oracle", "--split", "train", "--agent", "react")
     outcome = run(*words, "--out", "out")
     assert outcome.code == 0
-    assert "--agent react sets the form of the answers only" in outcome.err
+    assert "--agent react only sets the form of the answers" in outcome.err
     assert {turn.action for t in records() for turn in t.turns} == {"Thought: \nAction: up"}
     assert run(*words, "--env-arg", "grammar=tag", "--out", "tag").code == 0
     assert {turn.action for t in records("tag") for turn in t.turns} == {"<action>up</action>"}
 
 
 class Counter(BatchEngine):
-    """Counts up."""
+    """An engine that always answers "up"."""
 
     def generate_batch(self, prompts: Any, samplings: Any) -> list[Generation]:
         return [Generation([ord("u"), ord("p"), 10], "stop", [-0.5] * 3) for _ in prompts]
@@ -125,7 +125,7 @@ def load(asked: list[Any]) -> Any:
     return lambda group, name: engine
 
 
-def test_variables_of_the_chat_template_reach_the_model(
+def test_chat_template_kwargs_reach_the_model(
     run: Run, refuses: Run, toy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
@@ -133,7 +133,7 @@ def test_variables_of_the_chat_template_reach_the_model(
     words = ("eval", toy, "--policy", "hf:some/model", "--split", "train", "--out", "out", "--chat-template-kwargs")
     assert run(*words, '{"enable_thinking": false}').code == 0
     assert asked == [{"chat_template": None, "chat_template_kwargs": {"enable_thinking": False}}]
-    assert "chat_template_kwargs" in refuses(*words, "{}", "--resume").err  # another run
+    assert "chat_template_kwargs" in refuses(*words, "{}", "--resume").err  # a run with other settings
     for wrong in ("enable_thinking", "[1]"):
         assert (
             f"must be a JSON object, as in '{{\"enable_thinking\": false}}'; got '{wrong}'"
@@ -142,7 +142,7 @@ def test_variables_of_the_chat_template_reach_the_model(
 
 
 @pytest.mark.parametrize("agent", [(), ("--agent", "act")])
-def test_the_tokens_of_a_model_lie_beside_its_episodes(
+def test_tokens_are_written_with_the_episodes(
     run: Run, toy: str, monkeypatch: pytest.MonkeyPatch, agent: tuple[str, ...]
 ) -> None:
     asked: list[Any] = []
@@ -154,20 +154,20 @@ def test_the_tokens_of_a_model_lie_beside_its_episodes(
     tokens = TokenFile(path)
     for line in path.read_bytes().splitlines():
         [segment] = tokens.read(line_mark(line)) or []
-        said = [piece for piece, mask in zip(segment.pieces, segment.mask, strict=True) if mask]
-        assert "".join(said) == "up\n" * len(json.loads(line)["turns"])
+        sampled = [piece for piece, mask in zip(segment.pieces, segment.mask, strict=True) if mask]
+        assert "".join(sampled) == "up\n" * len(json.loads(line)["turns"])
     assert run(*words, "--overwrite").code == 0
-    assert not tokens_path(path).exists()  # those of a run that is no more
+    assert not tokens_path(path).exists()  # belonged to the overwritten run
 
 
-def test_tokens_of_what_has_none_are_refused(refuses: Run, toy: str) -> None:
+def test_tokens_of_policies_without_tokens_are_refused(refuses: Run, toy: str) -> None:
     for words in (["oracle"], ["random"], ["openai:bot", "--base-url", "http://127.0.0.1:9/v1"]):
-        assert "is none" in refuses("eval", toy, "--policy", *words, "--tokens", "--out", "out").err
-    assert "no --out" in refuses("eval", toy, "--policy", "hf:x", "--tokens").err
+        assert "does not" in refuses("eval", toy, "--policy", *words, "--tokens", "--out", "out").err
+    assert "give --out DIR" in refuses("eval", toy, "--policy", "hf:x", "--tokens").err
 
 
 class Flaky(CountEnv):
-    """Breaks down at the first steps that are ever taken with it."""
+    """An environment whose first steps fail, over all of its instances."""
 
     failures: ClassVar[int] = 0
 
@@ -186,36 +186,36 @@ def flaky() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("failures", "retries", "left", "replayed"), [(2, 2, 0, 2), (4, 1, 1, 3), (3, 0, 3, 0)])
-def test_what_the_environment_spoiled_is_played_again_and_then_counted_apart(
-    run: Run, flaky: str, monkeypatch: pytest.MonkeyPatch, failures: int, retries: int, left: int, replayed: int
+@pytest.mark.parametrize(("failures", "retries", "excluded", "retried"), [(2, 2, 0, 2), (4, 1, 1, 3), (3, 0, 3, 0)])
+def test_failed_episodes_are_repeated_and_then_counted_separately(
+    run: Run, flaky: str, monkeypatch: pytest.MonkeyPatch, failures: int, retries: int, excluded: int, retried: int
 ) -> None:
     monkeypatch.setattr(Flaky, "failures", failures)
     words = ("eval", flaky, "--policy", "oracle", "--split", "train", "--retries", retries, "--out", "out")
     outcome = run(*words)
     assert outcome.code == 0
     overall = result()["metrics"]["overall"]
-    assert (overall["excluded"], overall["episodes"]) == (left, 3 - left)
-    assert result()["replayed"] == replayed
-    assert len(records()) == 3 + replayed
-    assert ("played again" in outcome.out) == bool(replayed)
-    assert ("a cable came loose" in outcome.out) == bool(left)
+    assert (overall["excluded"], overall["episodes"]) == (excluded, 3 - excluded)
+    assert result()["retried"] == retried
+    assert len(records()) == 3 + retried
+    assert ("repeated, because the environment had failed" in outcome.out) == bool(retried)
+    assert ("a cable came loose" in outcome.out) == bool(excluded)
     assert run(*words, "--resume").code == 0
     assert result()["metrics"]["overall"]["episodes"] == 3
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(run: Run, held: Held, tmp_path: Path) -> None:
-    held.process.kill()
-    held.process.wait(timeout=SECONDS)
+def test_a_killed_run_resumes_with_the_same_result(run: Run, paused_run: PausedRun, tmp_path: Path) -> None:
+    paused_run.process.kill()
+    paused_run.process.wait(timeout=SECONDS)
     path = tmp_path / "out/trajectories.jsonl"
     with path.open("ab") as file:
-        file.write(b'{"schema": 1, "env_')  # what a power cut may leave
+        file.write(b'{"schema": 1, "env_')  # as after a power failure
     shown = run("report", "out")
     assert shown.code == 0
     assert "not complete" in shown.out
-    assert run(*held.words, "out", "--resume").code == 0
-    assert run(*held.words, "whole").code == 0
+    assert run(*paused_run.words, "out", "--resume").code == 0
+    assert run(*paused_run.words, "whole").code == 0
     assert result("out")["metrics"] == result("whole")["metrics"]
     for name in ("report.md", "metrics.csv", "report.html"):
         assert Path("out", name).read_text() == Path("whole", name).read_text()

@@ -1,4 +1,4 @@
-"""`agentgym eval --tasks FILE`: ids of ours, and AgentGym-RL's items."""
+"""`agentgym eval --tasks FILE`: task ids, and AgentGym-RL's items."""
 
 import json
 from pathlib import Path
@@ -38,28 +38,28 @@ def played(directory: str = "out") -> list[str]:
         "\ufeffcount/3\ncount/10",
     ],
 )
-def test_the_forms_of_a_file(run: Run, toy: str, text: str) -> None:
+def test_the_formats_of_a_task_file(run: Run, toy: str, text: str) -> None:
     outcome = run("eval", toy, "--policy", "oracle", "--tasks", write("tasks", text), "--out", "out", "-k", 2)
     assert outcome.code == 0, outcome.err
-    assert sorted(played()) == ["count/10", "count/10", "count/3", "count/3"]  # of two splits
+    assert sorted(played()) == ["count/10", "count/10", "count/3", "count/3"]  # from two splits
 
 
-def test_an_item_of_agentgym_rl_is_the_task_that_its_server_would_play(run: Run) -> None:
+def test_items_of_agentgym_rl_are_the_tasks_of_its_server(run: Run) -> None:
     items = write("items.json", json.dumps([{"item_id": f"textcraft_{number}"} for number in (374, 3, 20)]))
     assert run("eval", "textcraft", "--policy", "oracle", "--tasks", items, "--out", "out").code == 0
     assert sorted(played()) == ["textcraft/20", "textcraft/3", "textcraft/374"]
 
 
 @pytest.mark.slow
-def test_several_scenarios_share_a_file(run: Run) -> None:
+def test_a_task_file_with_several_scenarios(run: Run) -> None:
     items = write("items.json", '[{"item_id": "textcraft_7"}, {"item_id": "babyai_41"}, {"id": "textcraft/7"}]')
     words = ("eval", "--env", "textcraft", "--env", "babyai", "--policy", "oracle", "--max-turns", 1, "--out", "out")
     assert run(*words, "--tasks", items).code == 0
     assert sorted(played()) == ["babyai/GoToRedBall/1", "textcraft/7"]  # the second of 40 levels, in the second round
 
 
-def test_items_by_the_id_maps() -> None:
-    assert translate("textcraft_545", TEXTCRAFT, {}) == "textcraft/1"  # modulo 544, as the server takes it
+def test_items_are_translated_to_ids() -> None:
+    assert translate("textcraft_545", TEXTCRAFT, {}) == "textcraft/1"  # modulo 544, as in its server
     assert translate("textcraft_5", BABYAI, {}) is None
     assert translate("sciworld_1096", SCIWORLD, {}) != translate(
         "sciworld_1096", SCIWORLD, {"tasks": "agentgym-published"}
@@ -75,7 +75,7 @@ def test_items_by_the_id_maps() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("env_id", "scenario"), [(TEXTCRAFT, "textcraft"), (BABYAI, "babyai"), (SCIWORLD, "sciworld")])
-def test_every_item_is_a_task(env_id: str, scenario: str) -> None:
+def test_every_item_translates_to_a_task(env_id: str, scenario: str) -> None:
     env = gym.make(env_id)
     tasks = text_env(env).tasks
     for number in (0, 1, 89, 199, 543):
@@ -85,7 +85,7 @@ def test_every_item_is_a_task(env_id: str, scenario: str) -> None:
     env.close()
 
 
-def test_what_nobody_knows_is_named_or_skipped(run: Run, refuses: Run) -> None:
+def test_unknown_tasks_are_named_or_skipped(run: Run, refuses: Run) -> None:
     words = ("eval", "textcraft", "--policy", "oracle", "--tasks")
     items = write("items.json", '[{"item_id": "textcraft_1"}, {"item_id": "babyai_1"}, "a", "b", "c"]')
     err = refuses(*words, items).err
@@ -95,41 +95,41 @@ def test_what_nobody_knows_is_named_or_skipped(run: Run, refuses: Run) -> None:
     assert "questions=flashrag" in refuses(*words, write("qa.json", '["searchqa_1"]'), "--skip-unknown").err
     outcome = run(*words, items, "--skip-unknown", "--out", "out")
     assert outcome.code == 0
-    assert "4 ids in the file of tasks were skipped" in outcome.out
+    assert "4 ids in the task file were skipped" in outcome.out
     assert json.loads(Path("out/eval.json").read_text())["skipped_tasks"] == ["babyai_1", "a", "b", "c"]
 
 
-def test_what_a_file_makes_of_no_effect_is_told(run: Run, toy: str) -> None:
+def test_options_without_effect_print_a_note(run: Run, toy: str) -> None:
     items = write("items", "count/3\n")
     words = ("eval", toy, "--policy", "oracle", "--tasks", items)
     assert run(*words).err == ""
     assert run(*words, "--split", "test").err.startswith("note: --split test has no effect")
     assert run(*words[:-2], "--split", "train").err == ""
-    told = run("eval", toy, "textcraft", *words[2:]).err
-    assert told == f"note: {TEXTCRAFT} is not played, as the file of tasks names none of its tasks\n"
+    err = run("eval", toy, "textcraft", *words[2:]).err
+    assert err == f"note: {TEXTCRAFT} is not played: the task file names none of its tasks\n"
 
 
 @pytest.mark.slow
-def test_files_that_are_none(refuses: Run) -> None:
+def test_invalid_task_files_are_refused(refuses: Run) -> None:
     def err(*words: object) -> str:
         return refuses("eval", "textcraft", "--policy", "oracle", *words).err
 
-    assert "1 of the 1 task that one names is none of" in err("--tasks", write("one", "a"))
+    assert "1 of the 1 task in one belongs to none of" in err("--tasks", write("one", "a"))
     assert "neither" in err("--tasks", "nowhere.txt")
     assert "cannot be read" in err("--tasks", ".")
-    assert "names no task" in err("--tasks", write("empty", "\n \n"))
-    assert "names no task" in err("--tasks", write("list", "[]"))
-    assert "no JSON" in err("--tasks", write("torn", '[{"id": "a"'))
+    assert "contains no task" in err("--tasks", write("empty", "\n \n"))
+    assert "contains no task" in err("--tasks", write("list", "[]"))
+    assert "not valid JSON" in err("--tasks", write("torn", '[{"id": "a"'))
     assert "entry 2" in err("--tasks", write("number", '["textcraft/1", 2]'))
     assert "entry 1" in err("--tasks", write("key", '[{"task": "textcraft/1"}]'))
     Path("binary").write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in err("--tasks", "binary")
     assert "at least 1" in err("--tasks", "0")
     assert "--groups" in err("--tasks", write("good", "textcraft/1"), "--groups", "depth-1")
-    assert "no environment was named" in refuses("eval", "--policy", "oracle").err
+    assert "no environment was given" in refuses("eval", "--policy", "oracle").err
 
 
-def test_a_run_goes_on_with_the_same_tasks_and_no_others(run: Run, refuses: Run) -> None:
+def test_a_run_resumes_only_with_the_same_tasks(run: Run, refuses: Run) -> None:
     words = ("eval", "textcraft", "--policy", "oracle", "--out", "out", "--tasks")
     assert run(*words, write("a", "textcraft/1\ntextcraft/2")).code == 0
     assert run(*words, write("b", '["textcraft/1", "textcraft/2"]'), "--resume").code == 0
@@ -145,7 +145,7 @@ JSON: Any = st.recursive(
 
 @pytest.mark.slow
 @given(st.text(max_size=40) | JSON.map(json.dumps))
-def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_parsed_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     from agentgym_envs.errors import UsageError
 
     path = tmp_path_factory.mktemp("tasks") / "file"

@@ -1,4 +1,4 @@
-"""Each command of the program, once: what it says of itself, and those that serve until they are stopped."""
+"""Every command once: the help of each, and one request to each server."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.waiting import SECONDS
 from .conftest import Run
 
 PLUGINS = {"train": "trl", "tiny-model": "trl", "verl": "verl"}
-"""The commands of plug-ins, and the package that each needs."""
+"""The commands of plug-ins, and the package that each requires."""
 
 
 def paths(command: Any, *above: str) -> Iterator[str]:
-    """The words that lead to a command and to all below it."""
+    """Yield the words of a command and of all its subcommands."""
     yield " ".join(above)
     for name, below in getattr(command, "commands", {}).items():
         yield from paths(below, *above, name)
@@ -34,12 +34,12 @@ def paths(command: Any, *above: str) -> Iterator[str]:
 COMMANDS = list(paths(typer.main.get_command(make_app())))
 
 
-def test_the_tree_of_commands_is_walked() -> None:
+def test_all_commands_are_found() -> None:
     assert {"", "list", "doctor", "search", "search index", "webarena sites", *PLUGINS} <= set(COMMANDS)
 
 
 def help_of(words: str, capfd: pytest.CaptureFixture[str]) -> tuple[Any, str]:
-    """The exit code of a command's help, and what it says. The parser of TRL ends the program by itself."""
+    """Run --help; return the exit code and the output. TRL's parser exits by itself."""
     try:
         code: Any = main([*words.split(), "--help"])
     except SystemExit as end:
@@ -48,14 +48,14 @@ def help_of(words: str, capfd: pytest.CaptureFixture[str]) -> tuple[Any, str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_it_explains_itself(words: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_a_help(words: str, capfd: pytest.CaptureFixture[str]) -> None:
     if words in PLUGINS:
         pytest.importorskip(PLUGINS[words], reason=f"the extra {PLUGINS[words]} is not installed")
     code, out = help_of(words, capfd)
     assert code == 0 and f"usage: agentgym {words}".strip() in out.lower()
 
 
-def test_commands_of_verl_explain_themselves(capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_command_of_verl_has_a_help(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("verl", reason="the extra verl is not installed")
     from agentgym_verl.cli import _app
 
@@ -67,14 +67,14 @@ def test_commands_of_verl_explain_themselves(capfd: pytest.CaptureFixture[str]) 
 
 
 async def ask(port: int, host: str, method: str, path: str, **request: Any) -> Any:
-    """What the server at a port answers to who means that host."""
+    """Send a request with this Host header to a port; return the JSON of the response."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=SECONDS) as client:
         return (await client.request(method, path, headers={"host": host}, **request)).json()
 
 
 @pytest.fixture
 def visit(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Any]]:
-    """Runs a command that serves, asks its server for one page, and ends it; gives the answer and the outcome."""
+    """Run a command that serves, send one request and stop it; return the response and the outcome."""
     serve = uvicorn.Server.serve
 
     def call(
@@ -83,7 +83,7 @@ def visit(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any,
         answers = []
 
         async def serve_once(server: uvicorn.Server, sockets: list[Any] | None = None) -> None:
-            if sockets is None:  # the sites behind the desk, which run in a thread as long as the process
+            if sockets is None:  # the sites, which run in a thread until the process ends
                 return await serve(server)
             serving = asyncio.ensure_future(serve(server, sockets=sockets))
             while not server.started and not serving.done():
@@ -103,13 +103,13 @@ def visit(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any,
     return call
 
 
-def test_serve(visit: Callable[..., tuple[Any, Any]]) -> None:
+def test_serve_answers_a_request(visit: Callable[..., tuple[Any, Any]]) -> None:
     answer, outcome = visit("serve", "textcraft", path="/envs")
     assert [row["id"] for row in answer["envs"]] == ["AgentGym/TextCraft-v0"]
     assert "AgentGym/TextCraft-v0" in outcome.out
 
 
-def test_search_serve(visit: Callable[..., tuple[Any, Any]], run: Run) -> None:
+def test_search_serve_answers_a_request(visit: Callable[..., tuple[Any, Any]], run: Run) -> None:
     pytest.importorskip("tantivy")
     Path("cities.jsonl").write_text(json.dumps({"id": "c7", "contents": '"City 7"\nIt lies on the river.'}) + "\n")
     assert run("search", "index", "cities.jsonl").code == 0
@@ -118,14 +118,14 @@ def test_search_serve(visit: Callable[..., tuple[Any, Any]], run: Run) -> None:
     assert answer["result"][0][0]["id"] == "c7"
 
 
-def test_view(visit: Callable[..., tuple[Any, Any]]) -> None:
+def test_view_answers_a_request(visit: Callable[..., tuple[Any, Any]]) -> None:
     save(Path("t.jsonl"), record("a"), record("b"))
     answer, outcome = visit("view", "t.jsonl", "--no-browser", path="/api/summary")
     assert answer["count"] == 2 and "2 episodes" in outcome.out
 
 
-def test_webarena_sites(visit: Callable[..., tuple[Any, Any]]) -> None:
+def test_webarena_sites_answers_a_request(visit: Callable[..., tuple[Any, Any]]) -> None:
     pytest.importorskip("playwright")
-    desk = "desk.agentgym.localhost"
-    answer, outcome = visit("webarena", "sites", "--world", 1, "--no-browser", path="/status", host=desk)
-    assert answer["start"] and f"The desk is at http://{desk}:" in outcome.out
+    inspector = "inspector.agentgym.localhost"
+    answer, outcome = visit("webarena", "sites", "--world", 1, "--no-browser", path="/status", host=inspector)
+    assert answer["start"] and f"Inspector at http://{inspector}:" in outcome.out

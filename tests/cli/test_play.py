@@ -27,7 +27,7 @@ def play(run: Run, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-def test_a_game_to_its_end(play) -> None:
+def test_a_solved_game(play) -> None:
     outcome = play("get 1 birch logs", "craft 4 birch planks using 1 birch logs", "never read")
     assert outcome.code == 0
     assert "Goal: craft birch planks." in outcome.out
@@ -41,25 +41,25 @@ def test_a_hint_is_the_oracles_next_action(play) -> None:
     assert "try craft 4 birch planks using 1 birch logs" in play("get 1 birch logs", ":hint").out
 
 
-def test_undo_takes_back_what_was_done(play) -> None:
+def test_undo_restores_the_state_before_the_last_action(play) -> None:
     out = play("get 1 birch logs", "get 5 birch logs", ":undo", "inventory", ":undo", ":undo", ":undo").out
-    assert "took back get 5 birch logs\n  2 ❯ inventory\nInventory: [birch logs] (1)\n" in out
-    assert out.count("took back") == 3
-    assert "nothing to take back" in out
+    assert "undone: get 5 birch logs\n  2 ❯ inventory\nInventory: [birch logs] (1)\n" in out
+    assert out.count("undone: ") == 3
+    assert "there is nothing to undo" in out
 
 
-def test_solve_plays_on_from_here(play) -> None:
+def test_solve_continues_from_the_current_state(play) -> None:
     out = play("get 1 birch logs", ":solve").out
     assert "craft 4 birch planks using 1 birch logs\nCrafted 4 birch planks" in out
     assert "Solved in 2 turns" in out
 
 
-def test_help_look_and_a_command_that_is_none(play) -> None:
+def test_help_look_and_an_unknown_command(play) -> None:
     out = play(":help", ":look", ":dance", "", ":QUIT").out
     assert "get <amount> <item>" in out
     assert out.count("Goal: craft birch planks.") == 2
     assert "the commands of the game are :hint" in out
-    assert out.endswith("You left after 0 turns. Score 0.\n")
+    assert out.endswith("You quit after 0 turns. Score 0.\n")
 
 
 def test_the_turn_limit_ends_the_game(play) -> None:
@@ -67,15 +67,15 @@ def test_the_turn_limit_ends_the_game(play) -> None:
     assert out.endswith("The episode is over after 2 turns (turn_limit). Score 0.\n")
 
 
-def test_an_invalid_action_costs_a_turn_and_nothing_else(play) -> None:
+def test_an_invalid_action_costs_one_turn(play) -> None:
     assert "Could not execute [bold]dance\n  2 ❯ :quit" in play("[bold]dance", ":quit").out
 
 
-def test_games_are_recorded_as_they_were_played(play, tmp_path: Path) -> None:
+def test_games_are_recorded(play, tmp_path: Path) -> None:
     words = ("textcraft", *TASK, "--seed", 5, "--out", "games.jsonl")
     play("get 9 stick", ":undo", "get 1 birch logs", ":hint", "craft 4 birch planks using 1 birch logs", words=words)
     play("get 2 stick", words=words)
-    play(words=words)  # no turn, no record
+    play(words=words)  # without a turn there is no record
     won, left = read_trajectories("games.jsonl")
     assert won.actions == ["get 1 birch logs", "craft 4 birch planks using 1 birch logs"]
     assert (won.success, won.stop_reason, won.seed, won.meta["hints"]) == (True, "success", 5, 1)
@@ -83,7 +83,7 @@ def test_games_are_recorded_as_they_were_played(play, tmp_path: Path) -> None:
     assert (left.success, left.stop_reason, left.actions) == (False, "closed", ["get 2 stick"])
 
 
-def test_actions_are_recorded_in_the_grammar(play) -> None:
+def test_actions_are_recorded_in_the_grammar_of_the_environment(play) -> None:
     words = ("textcraft", *TASK, "--env-arg", "grammar=react", "--out", "games.jsonl")
     assert "Solved" in play(":solve", words=words).out
     assert all("Action: " in action for action in next(read_trajectories("games.jsonl")).actions)
@@ -92,11 +92,11 @@ def test_actions_are_recorded_in_the_grammar(play) -> None:
 def test_an_environment_without_an_oracle_gives_no_hint(play, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("tests.toy.CountEnv._plan")
     out = play(":hint", ":solve", "up", "up", words=(toy, "--task", "count/2")).out
-    assert out.count("no way is known from here: CountEnv has no oracle") == 2
+    assert out.count("no solution is known from here: CountEnv has no oracle") == 2
     assert "Solved in 2 turns" in out
 
 
-def test_a_machine_that_fails_ends_the_game(play, toy: str) -> None:
+def test_an_infrastructure_error_ends_the_game(play, toy: str) -> None:
     assert "failed after 1 turn: EnvError: the abacus broke" in play("crash", words=(toy, "--task", "count/2")).out
     assert "failed after 0 turns: EnvError: " in play("up", words=(toy, "--task", "count/0")).out
 
@@ -105,7 +105,7 @@ def test_a_machine_that_fails_ends_the_game(play, toy: str) -> None:
 def test_commands_from_a_pipe(spawn: Run) -> None:
     outcome = spawn("play", "textcraft", *TASK, stdin=":hint\nget 1 birch logs\n")
     assert outcome.code == 0
-    assert outcome.out.endswith("You left after 1 turn. Score 0.\n")
+    assert outcome.out.endswith("You quit after 1 turn. Score 0.\n")
     assert outcome.err == ""
 
 
@@ -119,7 +119,7 @@ def read_until(terminal: int, text: str) -> str:
 
 
 def interrupt(game: subprocess.Popen) -> bytes:
-    """Ctrl-C, once more if need be: readline does not hear one that comes just before it begins to wait."""
+    """Send Ctrl-C until the game ends: readline ignores one that arrives just before it starts to wait."""
     time.sleep(0.3)
     for _ in range(12):
         game.send_signal(signal.SIGINT)
@@ -132,9 +132,9 @@ def interrupt(game: subprocess.Popen) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_in_a_terminal_with_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
+def test_tab_another_game_and_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     terminal, inner = pty.openpty()
-    words = command("play", "textcraft", "--group", "depth-1", "--out", "games.jsonl")
+    words = command("play", "textcraft", "--groups", "depth-1", "--out", "games.jsonl")
     environ = {**environment(), "TERM": "xterm"}
     game = subprocess.Popen(
         words, stdin=inner, stdout=inner, stderr=subprocess.PIPE, cwd=tmp_path, env=environ, start_new_session=True
@@ -150,26 +150,26 @@ def test_in_a_terminal_with_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
         err = interrupt(game)
     finally:
         game.kill()
-        game.communicate()  # one that nobody waited for would be an error of the next test
+        game.communicate()  # otherwise the next test would fail with a ResourceWarning
         os.close(terminal)
         os.close(inner)
     assert game.returncode == 130
-    assert err.decode() == "agentgym: interrupted; the turns that were played are kept in games.jsonl\n"
+    assert err.decode() == "agentgym: interrupted; the turns so far are saved in games.jsonl\n"
     assert [t.stop_reason for t in read_trajectories(tmp_path / "games.jsonl")] == ["success", "closed"]
 
 
-def test_a_map_of_the_world_and_a_game_without_one(play) -> None:
+def test_the_map_of_a_world_with_and_without_text(play) -> None:
     out = play(":map", ":solve", words=("babyai", "--task", "babyai/GoToRedBallNoDists/3")).out
     assert "Step 0 of 64, carrying nothing\n" in out and "██" in out and "you, ● ball" in out
     assert "Solved in" in out
     bare = play(":map", ":quit", words=("babyai", "--task", "babyai/GoToObj/3", "--env-arg", "render_mode=rgb_array"))
-    assert "no map that is text" in bare.out
+    assert "no text map" in bare.out
 
 
 WALL = ("textcraftcoop", "--task", "textcraft-coop/2/22")
 
 
-def test_a_team_is_played_agent_by_agent(play, tmp_path: Path) -> None:
+def test_a_team_is_played_one_agent_at_a_time(play, tmp_path: Path) -> None:
     lines = ["get 6 cobblestone", "dance", ":undo", "pass", ":look", "get 6 cobblestone", "pass"]
     lines += ["give 6 cobblestone to crafter_1", "pass", "pass", "craft 6 cobblestone wall using 6 cobblestone"]
     out = play(*lines, words=(*WALL, "--out", "games.jsonl")).out
@@ -181,14 +181,14 @@ def test_a_team_is_played_agent_by_agent(play, tmp_path: Path) -> None:
     assert game.success and len(game.turns) == 3
 
 
-def test_the_oracle_shows_a_team_how(play, run: Run) -> None:
+def test_the_oracle_solves_a_team_game(play, run: Run) -> None:
     out = play(":hint", ":solve", words=WALL).out
     assert 'try {"crafter_0": "say ' in out and "★ Solved in 5 turns" in out
     solved = run("solve", *WALL).out
     assert "[crafter_1]\nYou pass.\ncrafter_0 gives you 6 cobblestone.\n" in solved and "│ [crafter_0]" in solved
 
 
-def test_planner_and_actor_are_played_by_turns(play) -> None:
+def test_planner_and_actor_alternate(play) -> None:
     out = play("Take some wood!", "get 1 birch logs", ":quit", words=("planneractor", *TASK)).out
     assert "  1 planner ❯ Take some wood!\n" in out and "  2 actor ❯ get 1 birch logs\n" in out
     assert 'planner says: "Take some wood!"' in out and "  3 planner ❯ :quit" in out

@@ -1,4 +1,4 @@
-"""The reports of a run: each form says what `evaluate` says, and no text of an episode means anything to it."""
+"""The reports of a run: all formats agree with `evaluate`, and no text of an episode is interpreted."""
 
 import csv
 import io
@@ -16,10 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentgym_envs.cli.reports import make_report, plots, print_report, print_suite, to_csv, to_html, to_markdown
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports import (
+    make_report,
+    plots,
+    print_agentgym_rl_table,
+    print_report,
+    to_csv,
+    to_html,
+    to_markdown,
+)
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.markup import el, visible
-from agentgym_envs.evaluate import SUITE, evaluate
+from agentgym_envs.evaluate import AGENTGYM_RL_TABLE, evaluate
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 
@@ -59,7 +67,7 @@ def episode(
     )
 
 
-def many(envs: int = 2, tasks: int = 12, samples: int = 3) -> list[Trajectory]:
+def many(envs: int = 2, tasks: int = 12, episodes: int = 3) -> list[Trajectory]:
     rng = random.Random(5)
     return [
         episode(
@@ -67,18 +75,18 @@ def many(envs: int = 2, tasks: int = 12, samples: int = 3) -> list[Trajectory]:
             f"t/{task}",
             f"group-{task % 3}",
             rng.choice([0.0, 0.25, 1.0, 1.0]),
-            seed=sample,
+            seed=seed,
             turns=rng.randint(1, 40),
             tokens=rng.randint(1, 99),
         )
         for env in range(envs)
         for task in range(tasks)
-        for sample in range(samples)
+        for seed in range(episodes)
     ]
 
 
 class Page(HTMLParser):
-    """Checks that tags are closed in order, and collects what a page is made of."""
+    """A parser that checks the nesting of the tags and collects tags, cells and text."""
 
     VOID = frozenset({"meta", "br", "hr", "col"})
 
@@ -110,7 +118,7 @@ class Page(HTMLParser):
             self.cells[-1][-1] += data
 
 
-def test_the_page_says_what_was_measured() -> None:
+def test_the_page_shows_the_metrics() -> None:
     report = make_report(many())
     page = Page(to_html(report))
     rows = {row[0]: row[1:] for row in page.cells if row}
@@ -123,7 +131,7 @@ def test_the_page_says_what_was_measured() -> None:
     assert {row[0] for row in page.cells if row} >= {"group-0", "group-1", "group-2", "Toy/A-v0", "Toy/B-v0"}
 
 
-def test_the_page_needs_nothing_and_can_run_nothing() -> None:
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
     text = to_html(make_report(many()))
     page = Page(text)
     assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
@@ -135,7 +143,7 @@ def test_the_page_needs_nothing_and_can_run_nothing() -> None:
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_the_page_can_be_read_without_seeing_it() -> None:
+def test_the_page_is_accessible() -> None:
     page = Page(to_html(make_report(many())))
     ids = [a["id"] for _, a in page.tags if "id" in a]
     assert len(ids) == len(set(ids))
@@ -148,35 +156,35 @@ def test_the_page_can_be_read_without_seeing_it() -> None:
     assert [a["lang"] for tag, a in page.tags if tag == "html"] == ["en"]
 
 
-def hostile() -> Report:
-    spoiled = episode(task="b", stop="env_error", goal=HOSTILE)
-    found = [episode(f"Toy/{HOSTILE}", HOSTILE, HOSTILE, 0.0, goal=HOSTILE), episode(), spoiled]
+def hostile() -> EvalReport:
+    failed = episode(task="b", stop="env_error", goal=HOSTILE)
+    found = [episode(f"Toy/{HOSTILE}", HOSTILE, HOSTILE, 0.0, goal=HOSTILE), episode(), failed]
     return make_report(found, result={"settings": {"policy": HOSTILE, "split": HOSTILE}})
 
 
-def test_a_hostile_text_is_text() -> None:
+def test_hostile_text_is_escaped() -> None:
     text = to_html(hostile())
     page = Page(text)
     assert not {tag for tag, _ in page.tags} & {"script", "img", "a"}
     assert "alert(1)" in page.text
     assert "[U+202E]evil[U+0000][U+D800]" in page.text
-    text.encode("utf-8")  # no lone surrogate is left
+    text.encode("utf-8")  # contains no lone surrogate
     written = to_markdown(hostile())
     assert "<script" not in written
     assert "<img" not in written
     assert "\u202e" not in written
     cells = {line.replace(r"\|", "").count("|") for line in written.splitlines() if line.startswith("| ")}
-    assert len(cells) == 2  # results, settings: no text opens a cell of its own
+    assert len(cells) == 2  # results and settings: no text opens another cell
 
 
-def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
+def test_spreadsheets_do_not_evaluate_text_as_a_formula() -> None:
     report = make_report([episode("=cmd()", "t", "@x")])
     rows = list(csv.DictReader(io.StringIO(to_csv(report))))
     assert {row["env_id"] for row in rows} == {"'=cmd()"}
     assert {row["group"] for row in rows} == {"", "'@x"}
 
 
-def test_the_values_of_the_csv_are_those_of_the_json() -> None:
+def test_csv_and_json_have_the_same_values() -> None:
     report = make_report([*many(), episode(task="z", stop="env_error")])
     rows = list(csv.DictReader(io.StringIO(to_csv(report))))
     overall = {row["metric"]: row for row in rows if row["level"] == "overall"}
@@ -187,12 +195,12 @@ def test_the_values_of_the_csv_are_those_of_the_json() -> None:
     assert int(overall["excluded"]["value"]) == 1
     assert int(overall["stop:env_error"]["value"]) == 1
     assert float(overall["agentgym-rl:pass@n"]["value"]) == wanted["agentgym_rl"]["pass@n"]
-    places = [(row["level"], row["env_id"], row["group"], row["metric"]) for row in rows]
-    assert len(places) == len(set(places))
+    keys = [(row["level"], row["env_id"], row["group"], row["metric"]) for row in rows]
+    assert len(keys) == len(set(keys))
 
 
-def test_markdown_tables_are_whole() -> None:
-    lines = to_markdown(make_report(many(), suite=True)).splitlines()
+def test_markdown_tables_have_rows_of_equal_width() -> None:
+    lines = to_markdown(make_report(many(), agentgym_rl=True)).splitlines()
     blocks: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("|"):
@@ -206,7 +214,7 @@ def test_markdown_tables_are_whole() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_the_tables_fit_a_terminal(width: int) -> None:
+def test_the_tables_fit_the_terminal(width: int) -> None:
     def lines(print_it: object, *given: object) -> list[str]:
         out = io.StringIO()
         print_it(Console(file=out, width=width, highlight=False), *given)  # type: ignore[operator]
@@ -215,10 +223,10 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     found = [
         episode("Toy/A-v0", f"t{i}", "a-group-of-a-very-long-name", i % 3 / 2, seed=s) for i in range(9) for s in (0, 1)
     ]
-    report = make_report([*many(), *found], suite=True)
+    report = make_report([*many(), *found], agentgym_rl=True)
     shown = lines(print_report, report)
     assert max(map(len, shown)) <= width
-    assert not [line for line in shown if "…" in line]  # no number is cut
+    assert not [line for line in shown if "…" in line]  # no number is truncated
     heads = [line.split() for line in shown if "success" in line and "95%" in line]
     assert heads[0][-1] == "invalid"
     assert ("tokens" in heads[0]) == (width > 80)
@@ -226,18 +234,18 @@ def test_the_tables_fit_a_terminal(width: int) -> None:
     alone = lines(print_report, make_report(found[:1] * 5))
     assert alone[1].split()[-1] == "invalid"
     assert max(map(len, alone)) <= width
-    assert report.suite is not None
-    suite = lines(print_suite, report.suite)
-    assert max(map(len, suite)) <= width
-    assert not [line for line in suite if "…" in line]
-    names = {line.strip().partition("  ")[0].rstrip("†") for line in suite}
-    assert names >= {row.name for scenario in SUITE for row in scenario.rows}
-    [above] = [line for line in suite if line.strip() == "reported by the paper"]
-    assert suite.index(above) == 1
-    assert len(above) <= max(map(len, suite))
+    assert report.agentgym_rl_table is not None
+    table = lines(print_agentgym_rl_table, report.agentgym_rl_table)
+    assert max(map(len, table)) <= width
+    assert not [line for line in table if "…" in line]
+    names = {line.strip().partition("  ")[0].rstrip("†") for line in table}
+    assert names >= {row.name for scenario in AGENTGYM_RL_TABLE for row in scenario.rows}
+    [above] = [line for line in table if line.strip() == "reported by the paper"]
+    assert table.index(above) == 1
+    assert len(above) <= max(map(len, table))
 
 
-def test_a_column_is_dropped_before_a_name_is_broken() -> None:
+def test_columns_are_dropped_before_names_are_wrapped() -> None:
     name, envs = "go-to-a-red-ball", ("AgentGym/SciWorld-v0", "AgentGym/TextCraft-v0")
     found = [episode(env, f"t{i}", name, i / 9, tokens=9) for i in range(9) for env in envs]
 
@@ -254,27 +262,30 @@ def test_a_column_is_dropped_before_a_name_is_broken() -> None:
     assert "episodes " not in shown(80).partition("ended by")[0]
 
 
-def test_names_that_two_environments_would_share_stay_whole() -> None:
+def test_environments_with_the_same_name_are_shown_with_full_ids() -> None:
     out = io.StringIO()
     print_report(Console(file=out, width=100), make_report([episode("My/A-v0"), episode("Toy/A-v0")]))
     assert "My/A-v0" in out.getvalue()
 
 
-def test_the_table_of_27_tasks_comes_with_several_scenarios_or_when_asked_for() -> None:
+def test_the_table_of_27_tasks_is_shown_for_several_scenarios_or_on_request() -> None:
     textcraft = [episode("AgentGym/TextCraft-v0", "t/1", "depth-1")]
     babyai = [episode("AgentGym/BabyAI-v0", "b/1", "GoTo")]
-    assert make_report(textcraft).suite is None
-    assert make_report(textcraft, suite=True).suite is not None
-    assert make_report(many()).suite is None
+    assert make_report(textcraft).agentgym_rl_table is None
+    assert make_report(textcraft, agentgym_rl=True).agentgym_rl_table is not None
+    assert make_report(many()).agentgym_rl_table is None
     both = make_report([*textcraft, *babyai])
-    assert both.suite is not None
+    assert both.agentgym_rl_table is not None
     page = Page(to_html(both))
     assert "reported in the paper" in page.text
     assert "ScalingInter-7B" in to_markdown(both)
-    assert sum(row[0].rstrip("†") in {r.name for s in SUITE for r in s.rows} for row in page.cells if row) >= 27
+    assert (
+        sum(row[0].rstrip("†") in {r.name for s in AGENTGYM_RL_TABLE for r in s.rows} for row in page.cells if row)
+        >= 27
+    )
 
 
-def test_episodes_without_a_result_make_a_report_all_the_same() -> None:
+def test_a_report_without_usable_episodes() -> None:
     for found in ([episode(stop="env_error")], [episode(turns=0, score=0.0, stop="token_limit")]):
         report = make_report(found)
         assert "–" in Page(to_html(report)).text
@@ -284,7 +295,7 @@ def test_episodes_without_a_result_make_a_report_all_the_same() -> None:
 
 @pytest.mark.slow
 @given(st.text())
-def test_text_comes_out_of_markup_as_it_went_in_but_for_hidden_characters(text: str) -> None:
+def test_text_survives_markup_except_for_hidden_characters(text: str) -> None:
     written = el("p", text, title=text)
     parsed = Page(written)
     assert parsed.text == visible(text)
@@ -296,13 +307,13 @@ SHARES = st.floats(0, 1)
 
 
 @given(st.lists(st.tuples(st.text(max_size=40), SHARES, SHARES, SHARES), min_size=1, max_size=40))
-def test_intervals_stay_in_their_picture(rows: list[tuple[str, float, float, float]]) -> None:
-    ordered = [plots.Row(label, sorted(values)[1], min(values), max(values)) for label, *values in rows]
+def test_intervals_stay_inside_the_plot(rows: list[tuple[str, float, float, float]]) -> None:
+    ordered = [plots.IntervalRow(label, sorted(values)[1], min(values), max(values)) for label, *values in rows]
     assert_inside(plots.intervals("x", "title", ordered))
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**7)), min_size=1, max_size=60))
-def test_bars_stay_in_their_picture(bins: list[tuple[int, int]]) -> None:
+def test_bars_stay_inside_the_plot(bins: list[tuple[int, int]]) -> None:
     assert_inside(plots.histogram("x", "t", "turns", [plots.Bin("1", a, b, "1") for a, b in bins]))
     assert_inside(plots.counts("x", "t", [("reason", a) for a, _ in bins]))
 
@@ -310,26 +321,26 @@ def test_bars_stay_in_their_picture(bins: list[tuple[int, int]]) -> None:
 @given(
     st.integers(0, 10**6), st.lists(st.tuples(st.integers(1, 10**4), SHARES), min_size=1, max_size=40), st.booleans()
 )
-def test_curves_stay_in_their_picture(first: int, moves: list[tuple[int, float]], steps: bool) -> None:
+def test_curves_stay_inside_the_plot(first: int, moves: list[tuple[int, float]], steps: bool) -> None:
     points, x = [], first
     for move, share in moves:
         x += move
         points.append(plots.Point(x, share, share, share))
-    lines = [plots.Line("a", points), plots.Line("b", points[:1])]
+    lines = [plots.Curve("a", points), plots.Curve("b", points[:1])]
     assert_inside(plots.curves("x", "t", "turns", lines, steps=steps))
 
 
-def test_bands_are_drawn_of_few_lines() -> None:
+def test_bands_are_drawn_for_few_curves() -> None:
     for count, bands in ((1, 1), (2, 2), (3, 0)):
-        drawn = plots.curves("x", "t", "turns", [plots.Line("a", [plots.Point(1, 0.5, 0, 1)])] * count, steps=True)
+        drawn = plots.curves("x", "t", "turns", [plots.Curve("a", [plots.Point(1, 0.5, 0, 1)])] * count, steps=True)
         assert drawn.count("<polygon") == bands
 
 
-def test_the_page_says_that_its_turns_are_of_the_last_try() -> None:
+def test_the_page_says_that_its_turns_are_of_the_last_attempt() -> None:
     once = episode()
-    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "tries": 2}, "tries": [{}]})
-    assert "(of its last try)" not in to_html(make_report([once] * 2))
-    assert to_html(make_report([once, again])).count("(of its last try)") == 2
+    again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "attempts": 2}, "attempts": [{}]})
+    assert "(last attempt)" not in to_html(make_report([once] * 2))
+    assert to_html(make_report([once, again])).count("(last attempt)") == 2
 
 
 def assert_inside(svg: str) -> None:
@@ -350,7 +361,7 @@ def assert_inside(svg: str) -> None:
             assert 0 <= y <= high
 
 
-def test_report_makes_what_eval_made(run: Run) -> None:
+def test_report_writes_the_same_files_as_eval(run: Run) -> None:
     words = ("eval", "textcraft", "--policy", "random", "--tasks", 12, "-k", 2, "--max-turns", 4, "--out", "out")
     shown = run(*words).out
     files = {name: Path("out", name).read_bytes() for name in ("report.html", "report.md", "metrics.csv")}
@@ -358,14 +369,14 @@ def test_report_makes_what_eval_made(run: Run) -> None:
         Path("out", name).unlink()
     again = run("report", "out")
     assert again.code == 0
-    assert shown.startswith(again.out)  # eval says besides where the files are
+    assert shown.startswith(again.out)  # eval also prints the location of the files
     assert {name: Path("out", name).read_bytes() for name in files} == files
-    said = run("report", "out", "--json").json
-    assert said["metrics"] == json.loads(Path("out/eval.json").read_text())["metrics"]
-    assert said["settings"]["policy"] == "random"
+    found = run("report", "out", "--json").json
+    assert found["metrics"] == json.loads(Path("out/eval.json").read_text())["metrics"]
+    assert found["settings"]["policy"] == "random"
 
 
-def test_report_of_files_writes_only_what_is_asked_for(run: Run) -> None:
+def test_report_of_files_writes_only_requested_files(run: Run) -> None:
     found = many(envs=1)
     for name, part in (("a.jsonl", found[:20]), ("b.jsonl", found[20:])):
         with TrajectoryWriter(name) as writer:
@@ -375,12 +386,12 @@ def test_report_of_files_writes_only_what_is_asked_for(run: Run) -> None:
     assert outcome.json["metrics"] == json.loads(json.dumps(evaluate(found).to_json()))
     assert sorted(path.name for path in Path().iterdir()) == ["a.jsonl", "b.jsonl", "x.csv", "x.html", "x.md"]
     assert Path("x.csv").read_text() == to_csv(make_report(found))
-    assert "all" in run("report", "a.jsonl", "--suite").out
+    assert "all" in run("report", "a.jsonl", "--agentgym-rl").out
     assert len(list(Path().iterdir())) == 5
 
 
 @pytest.mark.slow
-def test_reports_that_cannot_be(run: Run, refuses: Run, tmp_path: Path) -> None:
+def test_invalid_reports_are_refused(run: Run, refuses: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "folder").mkdir()
     assert "not a file" in refuses("report", "nowhere").err
@@ -388,14 +399,14 @@ def test_reports_that_cannot_be(run: Run, refuses: Run, tmp_path: Path) -> None:
     for name in "dabc":
         (tmp_path / "folder" / name).mkdir()
         (tmp_path / "folder" / name / "trajectories.jsonl").touch()
-    assert "folders of some: folder/a, folder/b, folder/c … 4 in all" in refuses("report", "folder").err
+    assert "folders of runs: folder/a, folder/b, folder/c … 4 in all" in refuses("report", "folder").err
     assert "no episode" in refuses("report", "empty.jsonl").err
     assert "compare" in refuses("report", "folder", "empty.jsonl").err
     assert run("eval", "textcraft", "--policy", "oracle", "--tasks", 2, "--out", "out").code == 0
     (tmp_path / "out/eval.json").write_text("{")
     assert "cannot be read" in refuses("report", "out").err
-    for wrong in ("[]", '{"settings": []}', '{"replayed": "often"}', '{"group_order": null}'):
+    for wrong in ("[]", '{"settings": []}', '{"retried": "often"}', '{"group_order": null}'):
         (tmp_path / "out/eval.json").write_text(wrong)
-        assert "not what eval wrote" in refuses("report", "out").err
+        assert "was not written by eval" in refuses("report", "out").err
     (tmp_path / "out/eval.json").unlink()
     assert run("report", "out").code == 0

@@ -34,24 +34,26 @@ def browser() -> Any:
     ("width", "scheme"),
     [(1180, "light"), (360, "dark")],
 )
-def test_the_page_is_readable_asks_for_nothing_and_is_no_wider_than_the_screen(
+def test_the_page_is_readable_loads_nothing_and_fits_the_screen(
     browser: Any, tmp_path: Path, width: int, scheme: str
 ) -> None:
     played = [*many(), episode("AgentGym/TextCraft-v0", HOSTILE, HOSTILE, 0.0, goal=HOSTILE)]
     path = tmp_path / "report.html"
-    path.write_text(to_html(make_report(played, suite=True)), encoding="utf-8")
+    path.write_text(to_html(make_report(played, agentgym_rl=True)), encoding="utf-8")
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("dialog", lambda dialog: said.append("a script ran"))
-    page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("dialog", lambda dialog: messages.append("a script ran"))
+    page.on("request", lambda request: messages.append(request.url) if request.url != path.as_uri() else None)
     page.goto(path.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(_CONTRAST) >= 4.5
-    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"  # the style is let in
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+    )  # the policy allows the style
     assert page.locator("svg[role=img]").count() >= 6
     page.locator("summary").focus()
     page.keyboard.press("Enter")
     assert page.locator("details td.text").first.is_visible()
     page.close()
-    assert not said
+    assert not messages

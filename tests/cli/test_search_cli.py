@@ -49,7 +49,7 @@ def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
     return process.returncode, err
 
 
-def test_an_index_is_made_where_one_looks_for_it(run: Run, corpus: Path) -> None:
+def test_the_default_location_of_an_index(run: Run, corpus: Path) -> None:
     outcome = run("search", "index", corpus)
     assert (outcome.code, outcome.err) == (0, "")
     assert re.fullmatch(r"\S+/cities\.index holds 60 passages of cities for tantivy \(.* MB; .* s\)\n", outcome.out)
@@ -57,7 +57,7 @@ def test_an_index_is_made_where_one_looks_for_it(run: Run, corpus: Path) -> None
     assert read_manifest(Path("here/deep"))["sha256"] == read_manifest(corpus.with_name("cities.index"))["sha256"]
 
 
-def test_hits_are_shown(run: Run, made: Path) -> None:
+def test_query_shows_the_passages(run: Run, made: Path) -> None:
     outcome = run("search", "query", made, "city 17", "-k", 2)
     assert (outcome.code, outcome.err) == (0, "")
     assert "City 17 lies on the [bold]river[/] 3." in outcome.out
@@ -65,7 +65,7 @@ def test_hits_are_shown(run: Run, made: Path) -> None:
     assert "nothing was found" in run("search", "query", made, "zzz").out
 
 
-def test_an_engine_is_added(run: Run, made: Path) -> None:
+def test_an_engine_is_added_to_an_index(run: Run, made: Path) -> None:
     outcome = run("search", "index", made, "--engine", "dense", "--model", "hashing")
     assert (outcome.code, outcome.err) == (0, "")
     assert "for tantivy, dense" in outcome.out
@@ -74,7 +74,7 @@ def test_an_engine_is_added(run: Run, made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_path: Path) -> None:
+def test_invalid_requests_print_one_line(refuses: Run, made: Path, corpus: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"id": 1, "contents": "x"}\n{"id": 2}\n')
     assert f'{bad}:2: there is no "contents"' in refuses("search", "index", bad).err
@@ -86,8 +86,8 @@ def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_
     assert "there is no engine 'lucene'" in refuses("search", "index", corpus, "--engine", "lucene").err
     assert "tantivy has none" in refuses("search", "index", corpus, "--model", "e5").err
     assert "--engine dense needs --model" in refuses("search", "index", corpus, "--engine", "dense").err
-    assert "is an index; say what to search for" in refuses("search", "query", made).err
-    assert "put it in quotes" in refuses("search", "query", made, "city", "seven").err
+    assert "is an index; add a query" in refuses("search", "query", made).err
+    assert "in quotes" in refuses("search", "query", made, "city", "seven").err
     assert "is not an index" in refuses("search", "query", tmp_path, "city").err
     assert "not built for the engine 'bm25s'" in refuses("search", "query", made, "city", "--engine", "bm25s").err
     assert "there is no engine 'lucene'" in refuses("search", "serve", made, "--engine", "lucene").err
@@ -97,14 +97,14 @@ def test_what_cannot_be_is_one_line(refuses: Run, made: Path, corpus: Path, tmp_
     assert "has the format 99" in refuses("search", "serve", made).err
 
 
-def test_a_damaged_index_is_one_line(run: Run, made: Path) -> None:
+def test_a_damaged_index_prints_one_line(run: Run, made: Path) -> None:
     (made / "passages.bin").write_bytes(b"")
     outcome = run("search", "query", made, "city")
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
     assert "is damaged: passages.bin has 0 bytes instead of" in outcome.err
 
 
-def test_published_questions(run: Run, refuses: Run, tmp_path: Path) -> None:
+def test_data_surveys_published_questions(run: Run, refuses: Run, tmp_path: Path) -> None:
     (tmp_path / "sets" / "nq").mkdir(parents=True)
     row = {"id": "test_0", "question": "who?", "golden_answers": ["me"]}
     (tmp_path / "sets" / "nq" / "test.jsonl").write_text(json.dumps(row) + "\n")
@@ -112,21 +112,21 @@ def test_published_questions(run: Run, refuses: Run, tmp_path: Path) -> None:
     assert (shown.code, shown.err) == (0, "")
     assert re.search(r"hotpotqa +train +hotpotqa/train\.jsonl +0 +90,447 +130881 to 221327", shown.out)
     assert "nq/test.jsonl has 3609 fewer rows than are published" in shown.out
-    told = run("search", "data", "sets", "--json").json
-    assert told["source"] == "flashrag" and len({row["name"] for row in told["files"]}) == 7
-    assert (told["files"][0]["rows"], told["files"][0]["published"], told["files"][8]["first"]) == (1, 3610, 130881)
+    found = run("search", "data", "sets", "--json").json
+    assert found["source"] == "flashrag" and len({row["name"] for row in found["files"]}) == 7
+    assert (found["files"][0]["rows"], found["files"][0]["published"], found["files"][8]["first"]) == (1, 3610, 130881)
     assert "holds none of FlashRAG's files" in refuses("search", "data", tmp_path).err
-    assert "--source is flashrag, not 'beir'" in refuses("search", "data", "sets", "--source", "beir").err
+    assert "--source takes flashrag, not 'beir'" in refuses("search", "data", "sets", "--source", "beir").err
 
 
-def test_the_command_by_itself_shows_its_help(run: Run) -> None:
+def test_the_command_without_arguments_shows_its_help(run: Run) -> None:
     outcome = run("search")
     assert (outcome.code, outcome.err) == (0, "")
     assert all(name in outcome.out for name in search.COMMANDS)
 
 
 @pytest.mark.slow
-def test_it_serves_as_search_r1_does(start: Start, made: Path) -> None:
+def test_serve_answers_like_search_r1(start: Start, made: Path) -> None:
     process, url, shown = start("search", "serve", made, "--env", "textcraft", says="/docs")
     body = {"queries": ["city 17", "river"], "topk": 2, "return_scores": True}
     result = httpx.post(f"{url}/retrieve", json=body, trust_env=False).json()["result"]
@@ -146,7 +146,7 @@ def test_it_serves_as_search_r1_does(start: Start, made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_embedded_corpus_is_the_default_and_a_token_is_asked_for(start: Start, tmp_path: Path) -> None:
+def test_the_default_corpus_is_embedded_and_a_token_is_required(start: Start, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret")
     process, url, shown = start("search", "serve", "--token-file", tmp_path / "token", says="/docs")
     assert "over embedded, 5" in shown.read_text()
@@ -180,20 +180,20 @@ def play(url: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("isolate", [[], ["--isolate", "--workers", 1]])
-def test_environments_of_ones_own_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:
+def test_environments_with_a_custom_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:
     given = ["--env-arg", f"questions={own}", "--env-arg", f"index={made}"]
     process, url, shown = start("serve", "search", "textcraft", *given, *isolate, says="/docs")
     assert play(url)["success"]
     assert ("workers (at most 1)" in shown.read_text()) == bool(isolate)
     refused = httpx.post(
-        f"{url}/v1/sessions", json={"env": "AgentGym/Search-v0", "options": {"index": "/etc"}}, trust_env=False
+        f"{url}/v2/sessions", json={"env": "AgentGym/Search-v0", "options": {"index": "/etc"}}, trust_env=False
     )
     assert refused.status_code == 422 and "not ['index']" in refused.text
     assert finish(process, signal.SIGTERM) == (0, "")
 
 
 @pytest.mark.slow
-def test_environments_beside_an_index_search_it(start: Start, made: Path) -> None:
+def test_environments_served_with_an_index_search_it(start: Start, made: Path) -> None:
     _, url, _ = start("search", "serve", made, "--env", "search", says="/docs")
     with contextlib.closing(gym.make("AgentGym/Search-v0", base_url=url)) as env:
         env.reset(seed=0)
@@ -202,7 +202,7 @@ def test_environments_beside_an_index_search_it(start: Start, made: Path) -> Non
 
 
 @pytest.mark.slow
-def test_environments_whose_engine_is_a_server_are_in_workers(
+def test_environments_with_an_engine_on_a_server_run_in_workers(
     start: Start, made: Path, own: Path, tmp_path: Path
 ) -> None:
     _, engine, _ = start("search", "serve", made, says="/docs")
@@ -213,7 +213,7 @@ def test_environments_whose_engine_is_a_server_are_in_workers(
 
 
 @pytest.mark.slow
-def test_arguments_that_cannot_be_are_one_line(refuses: Run, tmp_path: Path) -> None:
+def test_invalid_arguments_print_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "no served environment has an argument base_url: AgentGym/TextCraft-v0 has" in (
         refuses("serve", "textcraft", "--env-arg", "base_url=http://x").err
     )

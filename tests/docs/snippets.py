@@ -35,7 +35,7 @@ def blocks(page: str, *languages: str) -> list[Block]:
 def commands(block: Block) -> Iterator[list[str]]:
     """The commands of a shell block, each as its words, without the variables that are set for it.
 
-    A variable of one word is put in where it stands; others are left.
+    A variable of one word is substituted; others stay.
     """
     variables: dict[str, str] = {}
     for line in block.code.replace("\\\n", " ").splitlines():

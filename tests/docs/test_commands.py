@@ -103,10 +103,10 @@ def parse_train(words: list[str], monkeypatch: pytest.MonkeyPatch, folder: Path)
 
 
 def _complete(words: list[str]) -> list[str]:
-    """`...` in a page stands for what every run needs."""
+    """Replace `...` of a page by the options that every run needs."""
     if "..." not in words:
         return words
-    # `--model ...` stands for a model, any other `...` for options that the page leaves out.
+    # `--model ...` is a model; any other `...` means options that the page omits.
     given = [
         "M" if word == "..." and before == "--model" else word
         for before, word in zip(["", *words[:-1]], words, strict=True)

@@ -77,7 +77,7 @@ def no_names() -> dict[str, Any]:
 
 
 def model_names() -> dict[str, Any]:
-    """What the README's reader has: a model and its tokenizer."""
+    """Names for the README: a model and its tokenizer."""
     from agentgym_trl.models import load_tokenizer
 
     assert main(["tiny-model", "tiny"]) == 0
@@ -85,7 +85,7 @@ def model_names() -> dict[str, Any]:
 
 
 def policy_names() -> dict[str, Any]:
-    """A policy for docs/openenv.md: the oracle's commands, whatever it is told."""
+    """A policy for docs/openenv.md: the oracle's commands, whatever it observes."""
     env = gym.make("AgentGym/TextCraft-v0")
     env.reset(seed=1, options={"task": "textcraft/3"})
     commands = iter(list(env.unwrapped.oracle()))  # type: ignore[attr-defined]
@@ -93,7 +93,7 @@ def policy_names() -> dict[str, Any]:
 
 
 def a_run() -> dict[str, Any]:
-    """What docs/metrics.md reads."""
+    """A run for docs/metrics.md."""
     assert main(["eval", "textcraft", "--policy", "random", "--tasks", "5", "--out", "run"]) == 0
     return {}
 

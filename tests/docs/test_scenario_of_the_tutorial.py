@@ -55,14 +55,14 @@ def test_its_random_player_plays(env_id: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("check", "written", "instead", "says"),
     [
-        (contract.oracle_solves, " {self.solved}", "", "`_state` says the same"),
+        (contract.oracle_solves, " {self.solved}", "", "`_state` is equal at the start and at the goal"),
         (contract.survives_garbage, " or len(text) > 6", "", "ValueError"),
         (contract.oracle_solves, "reward=1.0", "reward=0.9", "its last step must be `terminated`"),
         (
             contract.replays_from_info,
             "rng.choice(['Good luck!', 'Go!'])",
             "__import__('random').random()",
-            "draw from the `rng`",
+            "draw only from the `rng`",
         ),
     ],
 )

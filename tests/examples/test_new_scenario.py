@@ -1,4 +1,4 @@
-"""The scenario of the tutorial keeps the contract of the suite, here and behind a server."""
+"""The scenario of the tutorial passes the contract of the suite, local and served."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_oracle_needs_no_more_builds_than_a_binary_search() -> None:
         assert len(builds) <= math.ceil(math.log2(task.data["size"] - 1))
 
 
-def test_builds_that_were_not_needed_cost() -> None:
+def test_unneeded_builds_lower_the_score() -> None:
     env = BisectEnv()
     env.reset(seed=1, options={"task": "bisect/8/0"})
     culprit = env.tasks.get("bisect/8/0").data["culprit"]
@@ -56,7 +56,7 @@ def test_a_wrong_answer_ends_the_episode() -> None:
     assert terminated and reward == 0.0 and not info["success"] and info["stop_reason"] == "failure"
 
 
-def test_splits_share_no_culprit_and_a_seed_makes_another_history() -> None:
+def test_splits_share_no_culprit_and_seeds_give_different_histories() -> None:
     env = text_env(MAKE())
     for size in SIZES:
         culprits = [t.data["culprit"] for t in env.tasks.sample(groups=(f"commits-{size}",))]
@@ -66,7 +66,7 @@ def test_splits_share_no_culprit_and_a_seed_makes_another_history() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_line_knows_it() -> None:
+def test_the_commands_accept_its_id() -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "agentgym_envs", "solve", ID, "--task", "bisect/64/3"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=True)

@@ -1,7 +1,7 @@
 """Our environments as an agent of OpenRLHF.
 
-OpenRLHF brings CUDA and is not installed in CI: there `Executor` below stands for its executor, which asks the engine
-and the agent by turns and puts texts, encoded, behind one another. Where OpenRLHF is there, its own is used.
+OpenRLHF requires CUDA and is not installed in CI. There, `Executor` below replaces its executor, which alternates
+between engine and agent and concatenates the encoded texts. If OpenRLHF is installed, its own executor is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANSWERS = ("inventory", "get 1 dark oak logs", "craft 4 dark oak planks using 1 
 
 
 class Executor:
-    """What OpenRLHF's executor does with an agent, no more."""
+    """The calls of OpenRLHF's executor to an agent."""
 
     def __init__(self, agent_class: type) -> None:
         self.agent_class = agent_class
@@ -42,15 +42,15 @@ class Executor:
         while not done:
             output = (await llm_engine.generate(ids, sampling_params)).outputs[0]
             ranges.append((len(ids), len(ids) + len(output.token_ids)))
-            told = {"action_text": output.text, "label": label, "sampling_params": sampling_params}
-            result = await agent.step(told)
+            state = {"action_text": output.text, "label": label, "sampling_params": sampling_params}
+            result = await agent.step(state)
             ids = ids + output.token_ids + _encode(hf_tokenizer, result["environment_feedback"])
             total, done = total + result["rewards"].item(), result["done"]
         return {"observation_tokens": ids, "action_ranges": ranges, "reward": total, "extra_logs": result["extra_logs"]}
 
 
 class VLLM:
-    """Says what it is told to, as vLLM says it: ids, and a text with its special tokens."""
+    """Returns given answers in vLLM's form: ids, and a text with special tokens."""
 
     def __init__(self, tokenizer: Any, answers: Sequence[list[int]]) -> None:
         self.tokenizer, self.answers = tokenizer, iter(answers)
@@ -106,20 +106,20 @@ def play_here(codec: ChatCodec, answers: Sequence[list[int]]) -> TokenTrajectory
     return run_sync(play_many([spec], lambda: gym.make("AgentGym/TextCraft-v0"), engine, codec, limits=limits))[0]
 
 
-@pytest.mark.parametrize("cut", [False, True])
-def test_the_tokens_are_those_of_our_own_rollouts(
-    example: Any, codec: ChatCodec, monkeypatch: pytest.MonkeyPatch, cut: bool
+@pytest.mark.parametrize("truncated", [False, True])
+def test_the_tokens_equal_those_of_our_rollouts(
+    example: Any, codec: ChatCodec, monkeypatch: pytest.MonkeyPatch, truncated: bool
 ) -> None:
-    """Also where an answer lacks its end token, because it ran into its limit."""
+    """Also for a truncated answer without an end token."""
     monkeypatch.setenv("AGENTGYM_MAX_TURNS", "3")
     answers = [codec.encode_answer(answer) for answer in ANSWERS]
-    if cut:
+    if truncated:
         answers[1] = answers[1][:-1]
     ours, theirs = play_here(codec, answers), execute(example, codec, TASK, answers)
     assert theirs["observation_tokens"] == ours.prompt_ids + ours.ids
-    sampled = {place for start, end in theirs["action_ranges"] for place in range(start, end)}
+    sampled = {index for start, end in theirs["action_ranges"] for index in range(start, end)}
     offset = len(ours.prompt_ids)
-    assert [int(place + offset in sampled) for place in range(len(ours.ids))] == ours.assistant_mask
+    assert [int(index + offset in sampled) for index in range(len(ours.ids))] == ours.assistant_mask
     assert theirs["reward"] == 0.0 and theirs["extra_logs"] == {"success": 0.0, "turns": 3}
 
 
@@ -129,7 +129,7 @@ def test_a_solved_episode_ends(example: Any, codec: ChatCodec) -> None:
     assert result["reward"] == 1.0 and result["extra_logs"]["success"] == 1.0
 
 
-def test_tags_that_a_grammar_reads_stay_in_a_command(example: Any) -> None:
+def test_tags_of_a_grammar_stay_in_the_command(example: Any) -> None:
     tokenizer = make_tokenizer(["up"])
     tokenizer.add_tokens(["<tool_call>", "</tool_call>"])
     markup = example.Markup(tokenizer)
@@ -147,7 +147,7 @@ def test_an_observation_cannot_forge_a_turn(example: Any, codec: ChatCodec) -> N
         assert forged.count(number) == honest.count(number)
 
 
-def test_a_machine_that_fails_is_no_reward(example: Any, codec: ChatCodec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_env_error_is_raised(example: Any, codec: ChatCodec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(example.gym, "make", lambda *_, **__: CountEnv())
     with pytest.raises(EnvError, match="abacus"):
         execute(example, codec, "count/3", [codec.encode_answer("crash")])

@@ -20,14 +20,14 @@ def reinforce() -> Any:
     return importlib.import_module("examples.reinforce")
 
 
-def test_it_runs(reinforce: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_script_runs(reinforce: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["reinforce.py", "--steps", "2", "--batch", "4", "--warm", "32"])
     reinforce.main()
-    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["chance", "step 1", "step 2"]
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["random play", "step 1", "step 2"]
 
 
-def test_a_step_makes_better_answers_likelier(reinforce: Any) -> None:
-    """Two episodes from one start with other answers: what lies between them is the sampled tokens only."""
+def test_a_step_makes_better_answers_more_likely(reinforce: Any) -> None:
+    """Two episodes with the same start and different answers: only the sampled tokens differ."""
     from agentgym_envs.rollout import (
         ChatCodec,
         EpisodeSpec,

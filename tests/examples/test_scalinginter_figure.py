@@ -1,4 +1,4 @@
-"""The picture of the tutorial."""
+"""The figure of the tutorial."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ pytest.importorskip("matplotlib")
 
 
 @pytest.mark.slow
-def test_it_draws_a_picture(tmp_path: Path) -> None:
+def test_the_script_draws_a_figure(tmp_path: Path) -> None:
     importlib.import_module("examples.scalinginter_figure").draw(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")

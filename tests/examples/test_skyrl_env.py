@@ -1,4 +1,4 @@
-"""Our environments in SkyRL's form, through skyrl-gym where it is installed."""
+"""Our environments in SkyRL's form, with skyrl-gym if it is installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make(row: dict[str, Any]) -> Any:
     return skyrl_gym.make("agentgym", env_config={}, extras=row)
 
 
-def test_an_episode_is_the_same_as_here(example: Any) -> None:
+def test_an_episode_equals_a_local_one(example: Any) -> None:
     here = gym.make("AgentGym/TextCraft-v0")
     observation, _ = here.reset(seed=3, options={"task": TASK})
     row = example.dataset_row("AgentGym/TextCraft-v0", TASK, seed=3)
@@ -47,13 +47,13 @@ def test_an_episode_is_the_same_as_here(example: Any) -> None:
     env.close()
 
 
-def test_the_limit_of_turns_is_that_of_the_row(example: Any) -> None:
+def test_the_row_sets_the_turn_limit(example: Any) -> None:
     row = example.dataset_row("AgentGym/TextCraft-v0", TASK, max_turns=2)
     env = make(row)
     env.init(row["prompt"])
     assert [env.step("inventory")["done"] for _ in range(2)] == [False, True]
 
 
-def test_a_row_that_names_no_episode_is_refused(example: Any) -> None:
+def test_a_row_without_an_episode_is_refused(example: Any) -> None:
     with pytest.raises(UsageError, match="dataset_row"):
         make({"extra_info": {"env": "AgentGym/TextCraft-v0"}})

@@ -1,4 +1,4 @@
-"""The script for stock verl: its data, and the configuration that it comes to. Training needs a GPU."""
+"""The script for stock verl: its data and its configuration. Training needs a GPU."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_verl_composes_the_configuration(tmp_path: Path) -> None:
     assert (tmp_path / "run/data/train.parquet").is_file()
 
 
-def test_without_arguments_it_says_how_it_is_called() -> None:
+def test_without_arguments_it_prints_its_usage() -> None:
     done = subprocess.run(["bash", str(ROOT / "examples/verl_grpo.sh")], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "MODEL OUT" in done.stderr

@@ -1,4 +1,4 @@
-"""A twin on worker processes is the environment itself: the whole contract holds for it."""
+"""Remote environments in worker processes keep the whole contract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentgym_envs import env_ids
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting import RemoteEnv, WorkerPool
-from agentgym_envs.hosting.remote_env import TwinTasks
+from agentgym_envs.hosting.remote_tasks import RemoteTasks
 from agentgym_envs.task import TaskTable
 from tests import contract
 from tests.waiting import until
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # together with its neighbours more than daily us
 
 
 # The others are kept in worker processes by the server of tests/test_contract.py.
-IDS = [env_id for env_id in env_ids() if env_id not in contract.TAKES_LONG | contract.NEEDS_SITES]
+IDS = [env_id for env_id in env_ids() if env_id not in contract.SLOW_ENVS | contract.NEEDS_SITES]
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: Wor
 @pytest.mark.parametrize("env_id", IDS)
 def test_it_is_the_same_byte_for_byte(env_id: str, pool: WorkerPool) -> None:
     make = partial(gym.make, env_id)
-    contract.twins_agree(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
+    contract.remote_agrees(make, partial(make_twin, pool, env_id), contract.transcript_hash(make))
 
 
 def test_a_table_can_be_counted_and_listed(pool: WorkerPool) -> None:
     here = text_env(gym.make("AgentGym/TextCraft-v0")).tasks
     assert isinstance(here, TaskTable)
     twin = make_twin(pool, "AgentGym/TextCraft-v0")
-    assert isinstance(twin.tasks, TwinTasks)
+    assert isinstance(twin.tasks, RemoteTasks)
     assert len(twin.tasks) == len(here) == 544
     assert list(twin.tasks) == list(here)
     counts = twin.tasks.counts()
@@ -66,9 +66,9 @@ def test_a_table_can_be_counted_and_listed(pool: WorkerPool) -> None:
 
 def test_a_set_without_end_can_not(pool: WorkerPool) -> None:
     twin = make_twin(pool, "AgentGym/TextCraft-v0", worlds="invented")
-    assert isinstance(twin.tasks, TwinTasks)
+    assert isinstance(twin.tasks, RemoteTasks)
     assert twin.tasks and twin.tasks.counts() is None
-    with pytest.raises(TypeError, match="how many tasks"):
+    with pytest.raises(TypeError, match=r"number of tasks .* unknown"):
         len(twin.tasks)
     with pytest.raises(UsageError):
         list(twin.tasks)
@@ -77,7 +77,7 @@ def test_a_set_without_end_can_not(pool: WorkerPool) -> None:
 
 def test_a_server_that_tells_no_counts_is_as_one_without_end() -> None:
     described = {"name": "old", "version": 1, "digest": "0" * 64, "groups": ["small"]}
-    tasks = TwinTasks(lambda method, arguments: pytest.fail("nothing is asked"), described)
+    tasks = RemoteTasks(lambda method, arguments: pytest.fail("nothing is asked"), described)
     assert tasks.counts() is None
     assert tasks.groups == ("small",)
 

@@ -23,7 +23,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import RemoteEnv, WorkerPool
 from agentgym_envs.hosting.pictures import MAX_BYTES, picture_from_json, picture_to_json
-from agentgym_envs.http.openapi import ROWS, Picture
+from agentgym_envs.http.openapi import ENDPOINTS
 from agentgym_envs.http.run import background_server
 
 BABY, CRAFT = "AgentGym/BabyAI-v0", "AgentGym/TextCraft-v0"
@@ -96,7 +96,7 @@ def test_other_arrays_are_refused(array: Any) -> None:
     ],
 )
 def test_what_is_no_picture_is_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(EnvError, match="this is no picture"):
+    with pytest.raises(EnvError, match="this is not a picture"):
         picture_from_json(data)
 
 
@@ -157,12 +157,12 @@ def test_a_twin_knows_the_modes_of_its_scenario(url: str) -> None:
 
 
 def test_the_replies_are_what_the_protocol_says(url: str) -> None:
-    form = next(row.reply for row in ROWS if row.path.endswith("/render"))
-    for mode, kind in ((None, type(None)), ("ansi", str), ("svg", str), ("rgb_array", Picture)):
+    form = next(row.reply for row in ENDPOINTS if row.path.endswith("/render"))
+    for mode, kind in ((None, type(None)), ("ansi", str), ("svg", str), ("rgb_array", dict)):
         options = {} if mode is None else {"render_mode": mode}
-        made = httpx.post(f"{url}/v1/sessions", json={"env": BABY, "options": options}, trust_env=False).json()
+        made = httpx.post(f"{url}/v2/sessions", json={"env": BABY, "options": options}, trust_env=False).json()
         assert made["description"]["render_modes"] == MODES
-        reply = httpx.post(f"{url}/v1/sessions/{made['session']}/render", json={}, trust_env=False).json()
+        reply = httpx.post(f"{url}/v2/sessions/{made['session']}/render", json={}, trust_env=False).json()
         assert type(msgspec.convert(reply, form)) is kind
 
 

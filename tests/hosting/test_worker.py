@@ -60,9 +60,9 @@ def test_sessions_go_to_the_worker_with_the_fewest(pool: WorkerPool) -> None:
 def test_a_worker_in_which_a_call_hangs_is_not_taken_for_an_idle_one() -> None:
     with contextlib.closing(WorkerPool(2)) as pool:
         hung, other = begun(pool), begun(pool)
-        opened = hung._opened
+        opened = hung._sessions.require()
         assert opened is not None
-        opened.connection.post([PendingCall(opened.session, "step", {"action": "hang"}, lambda _: None)])
+        opened.connection.submit([PendingCall(opened.session, "step", {"action": "hang"}, lambda _: None)])
         hung.close()
         assert begun(pool).step("up")[0] == other.step("up")[0] == "1"
         opened.connection.abandon(opened.session)
@@ -172,7 +172,7 @@ def test_a_twin_pickles_with_its_pool(pool: WorkerPool) -> None:
     twin = begun(pool)
     twin.step("up")
     copy = pickle.loads(pickle.dumps(twin))
-    assert copy._opener is pool
+    assert copy._sessions._provider is pool
     assert copy.step("up") == twin.step("up")
     copy.step("up")
     assert twin.step("who")[4]["turn"] == 3
@@ -199,7 +199,7 @@ def test_a_call_to_a_dead_worker_is_answered(pool: WorkerPool) -> None:
     until(lambda: not psutil.pid_exists(worker.pid))
     replies: list[Any] = []
     for _ in range(2):
-        worker.post([PendingCall("s0", "step", {"action": "up"}, replies.append)])
+        worker.submit([PendingCall("s0", "step", {"action": "up"}, replies.append)])
     until(lambda: len(replies) == 2)
     assert all(isinstance(reply, SessionLost) for reply in replies)
 
@@ -248,15 +248,15 @@ def refuse(_: Any) -> None:
 
 def test_one_who_cannot_take_a_reply_costs_nobody_theirs(pool: WorkerPool) -> None:
     twin, other = begun(pool), begun(pool)
-    worker, session = twin._place.connection, twin._place.session
+    worker, session = twin._sessions.require().connection, twin._sessions.require().session
     assert isinstance(worker, WorkerProcess) and isinstance(other, RemoteEnv)
-    worker.post([PendingCall(session, "status", {}, refuse)])
+    worker.submit([PendingCall(session, "status", {}, refuse)])
     assert twin.step("up")[0] == "1"
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    worker.post([PendingCall(session, "step", {"action": "hang"}, done) for done in (refuse, answers.put)])
+    worker.submit([PendingCall(session, "step", {"action": "hang"}, done) for done in (refuse, answers.put)])
     worker.kill()
     assert isinstance(answers.get(timeout=SECONDS), SessionLost)
-    worker.post([PendingCall(session, "status", {}, done) for done in (refuse, answers.put)])
+    worker.submit([PendingCall(session, "status", {}, done) for done in (refuse, answers.put)])
     assert isinstance(answers.get(timeout=SECONDS), SessionLost)
 
 

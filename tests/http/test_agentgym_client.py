@@ -25,7 +25,7 @@ from agentgym_envs.core import ENV_FAILED, TextEnv, text_env
 from agentgym_envs.errors import EnvError, EpisodeOver, ServerFull, SessionLost, UnknownTask, UsageError
 from agentgym_envs.http.dialects.agentgym.client import AgentGymEnv
 from agentgym_envs.http.dialects.agentgym.server import agentgym_routes
-from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
+from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, index_groups
 from agentgym_envs.http.run import background_server
 from agentgym_envs.textcraft.recipes import load_recipe_book
 from tests import contract
@@ -76,7 +76,7 @@ def test_it_plays_what_a_local_environment_plays(url: str) -> None:
 
 def test_the_tasks_are_indices() -> None:
     for scenario, size in {"textcraft": 544, "babyai": 40_000, "sciworld": 4639, "webarena": 812}.items():
-        tasks = IndexTasks(f"{scenario}-agentgym", rows_of(scenario))
+        tasks = IndexTasks(f"{scenario}-agentgym", index_groups(scenario))
         found = tasks.sample()
         assert sorted(task.data["index"] for task in found) == list(range(size))
         assert {task.split for task in found} == {"test"}
@@ -97,12 +97,12 @@ def test_the_tasks_are_indices() -> None:
         ):
             with pytest.raises(UnknownTask):
                 tasks.get(wrong)  # type: ignore[arg-type]
-    level = IndexTasks("b", rows_of("babyai")).get("b/81")
+    level = IndexTasks("b", index_groups("babyai")).get("b/81")
     assert (level.group, level.split) == ("GoToRedBall", "test")
 
 
 def test_the_questions_have_their_splits() -> None:
-    tasks = IndexTasks("searchqa-agentgym", rows_of("searchqa"))
+    tasks = IndexTasks("searchqa-agentgym", index_groups("searchqa"))
     assert len({tasks.draw(n, split="train").id for n in (0, 169_614, 169_615)}) == 2
     assert tasks.draw(169_614, split="train").data["index"] == 221_327
     assert {task.group for task in tasks.sample(200, split="train")} == {"nq", "hotpotqa"}
@@ -314,7 +314,7 @@ def test_a_webarena_episode_that_the_server_cuts_is_an_env_error() -> None:
     begun = {"observation": "o", "sites": [], "object": "x"}
     cut = {"observation": "o", "reward": 0, "terminated": False, "truncated": True, "info": {}}
     with played("webarena", Fake(create={"env_idx": 0}, reset=begun, step=cut)) as env:
-        assert "cut" in play(env, 0, "x")[1][0][4]["error"]
+        assert "truncated" in play(env, 0, "x")[1][0][4]["error"]
 
 
 @pytest.mark.parametrize(
@@ -349,8 +349,8 @@ def test_a_silent_server_is_an_env_error_in_time() -> None:
     fake = Fake(**TEXT, reset=TEXT_BEGUN)
     with socket.create_server(("127.0.0.1", 0)) as deaf, played("textcraft", fake, timeout=1.5) as env:
         env.reset(seed=0)
-        assert env._place is not None
-        env._place = env._place._replace(url=f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        assert env._address is not None
+        env._address = env._address._replace(url=f"http://127.0.0.1:{deaf.getsockname()[1]}")
         began = time.monotonic()
         *_, info = env.step("get 1 coal")
         assert "ReadTimeout" in info["error"] and time.monotonic() - began < 60

@@ -138,7 +138,7 @@ def test_what_else_is_told(client: Client) -> None:
     client.post("/step", action=GOLD[1])
     assert client.get("/goals")["goals"] != goals
     assert "cupboard" in client.get("/action_hint")["possible_objects"]
-    assert "does not tell object_tree" in client.get("/object_tree")["error"]
+    assert "does not report object_tree" in client.get("/object_tree")["error"]
     assert "state" in client.get("/state")["error"] and "step_visual" in client.post("/step_visual")["error"]
 
 

@@ -19,7 +19,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import EnvError, InvalidAction, UnknownTask, UsageError
 from agentgym_envs.http.app import EnvServer, create_app
 from agentgym_envs.http.dialects.agentgym import ids
-from agentgym_envs.http.dialects.agentgym.scenarios import TextCraft
+from agentgym_envs.http.dialects.agentgym.scenarios import TextCraftServer
 from agentgym_envs.http.dialects.agentgym.server import SessionTable, agentgym_mount, agentgym_routes
 from agentgym_envs.http.run import background_server
 from agentgym_envs.registration import register
@@ -278,7 +278,7 @@ def test_sciworld_counts_in_points(client: Client) -> None:
     assert same(client.get("detail", id=number), {**wanted, **one})
     two = client.post("step", id=number, action="gain 8")
     assert same(two, {"observation": "Well done.", "reward": 8, "score": 25, "done": False})
-    assert "does not tell possible_actions" in client.get("action_hint", id=number)["error"]
+    assert "does not report possible_actions" in client.get("action_hint", id=number)["error"]
     client.post("step", id=number, action="tell")
     assert client.get("action_hint", id=number) == {"possible_actions": ["look"], "possible_objects": []}
     assert client.get("goals", id=number) == {"goals": "none"}
@@ -401,7 +401,7 @@ def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
     desks: list[SessionTable] = []
 
     def mount(server: EnvServer) -> list[Any]:
-        desks.append(SessionTable(server, TextCraft(), TEXTCRAFT))
+        desks.append(SessionTable(server, TextCraftServer(), TEXTCRAFT))
         return desks[0].routes("")
 
     with background_server([TEXTCRAFT], mounts=[mount], max_sessions=3, idle_seconds=1.5) as address:
@@ -411,7 +411,7 @@ def test_an_abandoned_environment_is_reaped_and_forgotten() -> None:
                 client.post("create")
             until(lambda: client.get("health")["sessions"] == 0)
             assert [client.post("create")["id"] for _ in range(2)] == [3, 4]
-            assert len(desks[0]._slots) == 2, "the table grows with every client that goes away"
+            assert len(desks[0]._sessions) == 2, "the table grows with every client that goes away"
             assert client.post("step", id=0, action="inventory") == {"error": "The id 0 is not valid."}
             assert client.post("reset", id=1) == {"error": "The id 1 is not valid."}
             assert client.post("step", id=4, action="inventory")["done"] is False
@@ -450,4 +450,4 @@ def test_numberings() -> None:
         assert before.first + before.length == after.first
     assert [part.first for part in ids.SEARCH] == [0, 3610, 14923, 29190, 36595, 49171, 51588, 51713, 130881]
     assert ids.size(ids.SEARCH) == 221328
-    assert ids.find(ids.SEARCH, 130880).part[::3] == ("nq", "train")
+    assert ids.find(ids.SEARCH, 130880).range[::3] == ("nq", "train")

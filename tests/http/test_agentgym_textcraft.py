@@ -19,8 +19,8 @@ import pytest
 
 from agentgym_envs.hosting.session_host import SessionHost
 from agentgym_envs.http.dialects.agentgym import ids
-from agentgym_envs.http.dialects.agentgym.scenarios import Refused, Slot, TextCraft
-from agentgym_envs.http.dialects.agentgym.texts import TAGS
+from agentgym_envs.http.dialects.agentgym.scenarios import ClientSession, Refused, TextCraftServer
+from agentgym_envs.http.dialects.agentgym.textcraft_emulator import TAGS
 from agentgym_envs.textcraft.names import real_names
 from agentgym_envs.textcraft.recipes import RecipeBook, load_recipe_book
 
@@ -78,7 +78,7 @@ class Game:
     """An episode behind the dialect, without a server."""
 
     def __init__(self, index: int) -> None:
-        self.host, self.scenario, self.slot = SessionHost(), TextCraft(), Slot(0, "")
+        self.host, self.scenario, self.slot = SessionHost(), TextCraftServer(), ClientSession(0, "")
         self.host.open("game", "AgentGym/TextCraft-v0", {})
         options = {"seed": self.scenario.seed, "options": self.scenario.options_of(index)}
         self.slot.begin(index, self.host.call("game", "reset", options))
@@ -88,7 +88,7 @@ class Game:
 
     def step(self, action: str) -> dict[str, Any]:
         self.slot.advance(asyncio.run(self.scenario.act(self.slot, action, self._call)))
-        told: dict[str, Any] = self.scenario.stepped(self.slot)
+        told: dict[str, Any] = self.scenario.step_reply(self.slot)
         return told
 
 

@@ -18,9 +18,10 @@ from agentgym_envs import make_vec
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, OutOfOrder, UsageError
 from agentgym_envs.hosting.connection import PendingCall
-from agentgym_envs.http.client import ServerConnection, remote_env
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.client import remote_env
+from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server
+from agentgym_envs.http.server_connection import ServerConnection
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
 from tests.waiting import SECONDS, until
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow  # together with its neighbours more than daily us
 
 @pytest.fixture(scope="module")
 def url():
-    with background_server(TOYS, workers=1, limits=Limits(body_bytes=2**20)) as address:
+    with background_server(TOYS, workers=1, limits=ServerLimits(body_bytes=2**20)) as address:
         yield address
 
 
@@ -82,7 +83,7 @@ def submit(connection, calls):
 
         return done
 
-    connection.post([PendingCall(s, v, a, done_for(place)) for place, (s, v, a) in enumerate(calls)])
+    connection.submit([PendingCall(s, v, a, done_for(place)) for place, (s, v, a) in enumerate(calls)])
     for _ in calls:
         assert left.acquire(timeout=SECONDS)
     return [outcomes[place] for place in range(len(calls))]
@@ -163,7 +164,7 @@ def test_slow_environments_do_not_hold_up_fast_ones(url, tmp_path):
     slow, fast = opened(connection, 12, SLOW), opened(connection, 12, SLOW)
     late: list[object] = []
     for session in slow:  # one request each, more than there are senders for quick work
-        connection.post([PendingCall(session, "step", {"action": f"await {tmp_path}/go"}, late.append)])
+        connection.submit([PendingCall(session, "step", {"action": f"await {tmp_path}/go"}, late.append)])
         time.sleep(0.01)
     for turn in range(1, 4):
         rows = submit(connection, [(s, "step", {"action": "up"}) for s in fast])
@@ -348,7 +349,7 @@ def test_settings_that_cannot_be(name, value):
 
 
 def test_an_address_below_the_servers(url):
-    with pytest.raises(EnvError, match=f"{url}/docs: there is no POST /docs/v1/sessions on this server"):
+    with pytest.raises(EnvError, match=f"{url}/docs: there is no POST /docs/v2/sessions on this server"):
         gym.make(COUNT, base_url=f"{url}/docs", connect_timeout=0)
 
 

@@ -63,7 +63,7 @@ def test_a_way_that_is_closed_for_good_ends_the_episode_and_not_the_run():
         env.reset(seed=0, options={"task": "count/9"})
         env.step("up")
         open_way.set()
-        env.unwrapped._opened.connection._transports.close()  # type: ignore[attr-defined]
+        env.unwrapped._sessions.require().connection._transports.close()  # type: ignore[attr-defined]
         began = time.monotonic()
         _, reward, terminated, truncated, info = env.step("up")
         assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, "env_error")
@@ -171,7 +171,7 @@ def test_bugs_and_lost_sessions_seen_by_a_client():
         env.reset(seed=0, options={"task": "count/9"})
         assert "ZeroDivisionError" in env.step("raise")[4]["error"]
         assert env.reset(seed=0, options={"task": "count/9"})[1]["stop_reason"] is None
-        Api(url).http.delete(f"/v1/sessions/{env.unwrapped._opened.session}")  # type: ignore[attr-defined]
+        Api(url).http.delete(f"/v2/sessions/{env.unwrapped._sessions.require().session}")  # type: ignore[attr-defined]
         assert env.step("up")[4]["stop_reason"] == "env_error"
         assert env.reset(seed=0, options={"task": "count/9"})[1]["turn"] == 0
         assert env.step("up")[0] == "1"

@@ -13,12 +13,12 @@ import pytest
 from starlette.routing import Match, Route
 
 from agentgym_envs import errors
-from agentgym_envs.hosting.session_host import METHODS
+from agentgym_envs.hosting.methods import METHODS
 from agentgym_envs.http import protocol
 from agentgym_envs.http.app import create_app
-from agentgym_envs.http.openapi import ENV, OPTIONS, ROWS, SESSION, Row, make_examples, openapi
+from agentgym_envs.http.openapi import ENDPOINTS, ENV, OPTIONS, SESSION, Endpoint, make_examples, openapi
 from agentgym_envs.http.pages import curl, docs_page
-from agentgym_envs.http.protocol import BadRequest, BatchCall, Call
+from agentgym_envs.http.protocol import BadRequest, BatchCall, CallBody
 from agentgym_envs.http.run import background_server
 
 HTTP_VERBS = {"get", "post", "delete"}
@@ -32,7 +32,7 @@ def client() -> Iterator[httpx.Client]:
 
 
 def open_session(client: httpx.Client) -> str:
-    return str(client.post("/v1/sessions", json={"env": ENV, "options": OPTIONS}).json()["session"])
+    return str(client.post("/v2/sessions", json={"env": ENV, "options": OPTIONS}).json()["session"])
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:
@@ -82,38 +82,38 @@ def test_a_token_may_be_asked_for_everywhere_but_for_health() -> None:
     open_paths = [path for _, path, operation in operations() if operation.get("security") == []]
     assert open_paths == ["/health"]
     with background_server([ENV], token="s3cret") as url:
-        for row in ROWS:
+        for row in ENDPOINTS:
             status = httpx.request(row.method, url + row.path.replace("{session}", "x")).status_code
             assert (status == 401) == ("401" in openapi()["paths"][row.path][row.method]["responses"])
 
 
 def test_every_field_says_what_it_means() -> None:
     schemas = openapi()["components"]["schemas"]
-    assert set(schemas["BatchCall"]["properties"]) == set(BatchCall.__struct_fields__) > set(Call.__struct_fields__)
+    assert set(schemas["BatchCall"]["properties"]) == set(BatchCall.__struct_fields__) > set(CallBody.__struct_fields__)
     assert all(
         field["description"]
-        for name in ("CreateSession", "Batch", "BatchCall")
+        for name in ("CreateSession", "BatchBody", "BatchCall")
         for field in schemas[name]["properties"].values()
     )
 
 
 def test_a_verb_shows_the_fields_that_it_takes() -> None:
     for method in METHODS:
-        body = openapi()["paths"][f"/v1/sessions/{{session}}/{method}"]["post"]["requestBody"]
+        body = openapi()["paths"][f"/v2/sessions/{{session}}/{method}"]["post"]["requestBody"]
         schema = body["content"]["application/json"]["schema"]
-        assert set(schema["properties"]) - {"seq"} == set(protocol.ARGUMENTS[method])
-        assert schema.get("required", []) == list(protocol.REQUIRED.get(method, ()))
-        assert body["required"] == (method in protocol.REQUIRED)
+        assert set(schema["properties"]) - {"seq"} == {each.name for each in METHODS[method].parameters}
+        assert schema.get("required", []) == list(METHODS[method].required)
+        assert body["required"] == bool(METHODS[method].required)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.body], ids=lambda row: row.path)
-def test_every_example_is_a_body(row: Row) -> None:
+@pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.body], ids=lambda row: row.path)
+def test_every_example_is_a_body(row: Endpoint) -> None:
     assert row.body is not None
     if row.path.endswith("/random_command"):
         return  # the state of a generator is too long for an example
     body = make_examples()[row.method, row.path].body
     read = protocol.read(json.dumps(body).encode(), row.body)
-    if isinstance(read, Call):
+    if isinstance(read, CallBody):
         method = row.path.rpartition("/")[2]
         assert set(protocol.arguments_of(read, method)) | {"seq"} >= set(body)
 
@@ -121,7 +121,7 @@ def test_every_example_is_a_body(row: Row) -> None:
 def test_every_example_is_what_the_server_replies(client: httpx.Client) -> None:
     token = open_session(client)
     # The batch steps after the last of the other examples, and closing comes last.
-    rows = sorted(ROWS, key=lambda row: row.method == "delete")
+    rows = sorted(ENDPOINTS, key=lambda row: row.method == "delete")
     for row in rows:
         example = make_examples().get((row.method, row.path))
         path = row.path.replace("{session}", token)
@@ -146,9 +146,9 @@ def without_tokens(value: Any) -> Any:
 
 def test_a_random_command(client: httpx.Client) -> None:
     token = open_session(client)
-    client.post(f"/v1/sessions/{token}/reset", json={"seed": 0})
-    reply = client.post(f"/v1/sessions/{token}/random_command", json={"rng": [3, [*range(624), 624], None]})
-    (row,) = [row for row in ROWS if row.path.endswith("/random_command")]
+    client.post(f"/v2/sessions/{token}/reset", json={"seed": 0})
+    reply = client.post(f"/v2/sessions/{token}/random_command", json={"rng": [3, [*range(624), 624], None]})
+    (row,) = [row for row in ENDPOINTS if row.path.endswith("/random_command")]
     assert msgspec.to_builtins(msgspec.convert(reply.json(), row.reply)) == reply.json()
 
 
@@ -171,15 +171,15 @@ def test_a_random_command(client: httpx.Client) -> None:
     ],
 )
 def test_what_goes_wrong_is_described(client: httpx.Client, method: str, content: bytes, kind: str) -> None:
-    reply = client.post(f"/v1/sessions/{open_session(client)}/{method}", content=content)
+    reply = client.post(f"/v2/sessions/{open_session(client)}/{method}", content=content)
     assert reply.json()["error"]["type"] == kind
-    responses = openapi()["paths"][f"/v1/sessions/{{session}}/{method}"]["post"]["responses"]
+    responses = openapi()["paths"][f"/v2/sessions/{{session}}/{method}"]["post"]["responses"]
     assert kind in responses[str(reply.status_code)]["content"]["application/json"]["examples"]
 
 
 def test_a_session_that_is_not_there_is_described(client: httpx.Client) -> None:
     bodies = {name: example.body for (_, name), example in make_examples().items()}
-    for row in ROWS:
+    for row in ENDPOINTS:
         if "{session}" in row.path and row.method != "delete":
             body = bodies.get(row.path, {"rng": []})
             reply = client.request(row.method, row.path.replace("{session}", "gone"), json=body)
@@ -195,7 +195,7 @@ def test_errors_have_the_status_of_their_type() -> None:
                 kind = getattr(errors, name, None) or getattr(protocol, name)
                 assert protocol.status_of(kind("")) == int(status)
                 assert example["value"]["error"]["type"] == name
-    assert "Retry-After" in openapi()["paths"]["/v1/sessions"]["post"]["responses"]["429"]["headers"]
+    assert "Retry-After" in openapi()["paths"]["/v2/sessions"]["post"]["responses"]["429"]["headers"]
     assert protocol.status_of(BadRequest("")) == 400
 
 
@@ -257,7 +257,7 @@ def squeezed(text: str) -> str:
 
 def test_a_curl_command_is_the_request() -> None:
     body = {"seq": 2, "action": 'it\'s "5 > 3" \\ $HOME'}
-    words = shlex.split(curl("post", "/v1/sessions/{session}/step", body))
-    assert words[:4] == ["curl", "-X", "POST", "$SERVER/v1/sessions/$SESSION/step"]
+    words = shlex.split(curl("post", "/v2/sessions/{session}/step", body))
+    assert words[:4] == ["curl", "-X", "POST", "$SERVER/v2/sessions/$SESSION/step"]
     assert json.loads(words[-1]) == body
     assert curl("get", "/health", None) == "curl $SERVER/health"

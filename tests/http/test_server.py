@@ -16,13 +16,13 @@ import pytest
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.http.app import create_app
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server, is_loopback, make_server
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, free_port, listens, server_process
 from tests.waiting import SECONDS, until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
-LIMITS = Limits(body_bytes=2**20, body_seconds=0.5, header_bytes=4096, header_seconds=0.5, restore_actions=5)
+LIMITS = ServerLimits(body_bytes=2**20, body_seconds=0.5, header_bytes=4096, header_seconds=0.5, restore_actions=5)
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +38,18 @@ def api(url):
 
 def test_an_episode(api):
     session = api.create()
-    assert api.http.get(f"/v1/sessions/{session}").json()["stop_reason"] == "closed"
+    assert api.http.get(f"/v2/sessions/{session}").json()["stop_reason"] == "closed"
     first = api.call(session, "reset", seq=1, seed=3, options={"task": "count/2"}).json()
     assert first["observation"].startswith("Count to 2") and first["task"]["id"] == "count/2"
     step = api.step(session, seq=2).json()
     assert (step["observation"], step["reward"], step["terminated"]) == ("1", 0.5, False)
     assert api.call(session, "oracle").json() == ["up"]
-    status = api.http.get(f"/v1/sessions/{session}").json()
+    status = api.http.get(f"/v2/sessions/{session}").json()
     assert (status["turn"], status["seq"], status["env"]) == (1, 2, COUNT)
     assert api.step(session, seq=3).json()["terminated"]
     assert error(api.step(session, seq=4), 409) == "EpisodeOver"
     assert error(api.call(session, "oracle"), 409) == "NoOracle"
-    assert [api.http.delete(f"/v1/sessions/{session}").status_code for _ in range(3)] == [204] * 3
+    assert [api.http.delete(f"/v2/sessions/{session}").status_code for _ in range(3)] == [204] * 3
     assert error(api.step(session, seq=5), 404) == "SessionLost"
 
 
@@ -59,7 +59,7 @@ def test_snapshot_restore_and_fork(api, env):
     api.step(session, seq=2)
     snapshot = api.call(session, "snapshot").json()
     assert snapshot == {"task_id": "count/9", "seed": 0, "actions": ["up"]}
-    forked = api.http.post(f"/v1/sessions/{session}/fork")
+    forked = api.http.post(f"/v2/sessions/{session}/fork")
     assert forked.status_code == 201
     copy = forked.json()["session"]
     assert api.step(copy, seq=1).json()["observation"] == "2"
@@ -67,8 +67,8 @@ def test_snapshot_restore_and_fork(api, env):
     assert api.call(copy, "restore", seq=2, **snapshot).json()["turn"] == 1
     assert api.step(copy, seq=3).json()["observation"] == "2"
     assert error(api.call(copy, "restore", seq=4, **{**snapshot, "actions": ["up"] * 6}), 413) == "TooLarge"
-    assert error(api.http.post("/v1/sessions/nobody/fork"), 404) == "SessionLost"
-    assert error(api.http.post(f"/v1/sessions/{api.create()}/fork"), 409) == "EpisodeOver"
+    assert error(api.http.post("/v2/sessions/nobody/fork"), 404) == "SessionLost"
+    assert error(api.http.post(f"/v2/sessions/{api.create()}/fork"), 409) == "EpisodeOver"
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
@@ -81,7 +81,7 @@ def test_batch(api, env):
     assert api.batch(*calls[:3]) == results[:3]
     late = api.batch({**calls[0], "seq": 7}, {"session": here[1], "method": "step"}, {**calls[2], "seq": 3})
     assert [row.get("error", {}).get("type") for row in late] == ["OutOfOrder", "Malformed", None]
-    twice = api.http.post("/v1/batch", json={"calls": [calls[0], calls[0]]})
+    twice = api.http.post("/v2/batch", json={"calls": [calls[0], calls[0]]})
     assert error(twice, 422) == "Malformed"
 
 
@@ -94,7 +94,7 @@ def test_a_stream_brings_what_is_ready_first(api, tmp_path):
         {"session": other, "method": "step", "action": "up"},
     ]
     came = []
-    with api.http.stream("POST", "/v1/batch", json={"calls": calls, "stream": True}) as reply:
+    with api.http.stream("POST", "/v2/batch", json={"calls": calls, "stream": True}) as reply:
         for line in reply.iter_lines():
             came.append(json.loads(line)["index"])
             if len(came) == 2:
@@ -127,7 +127,7 @@ def test_a_stream_brings_what_is_ready_first(api, tmp_path):
 )
 def test_what_cannot_be_created(api, body, status, kind):
     before = api.sessions()
-    assert error(api.http.post("/v1/sessions", content=body), status) == kind
+    assert error(api.http.post("/v2/sessions", content=body), status) == kind
     assert api.sessions() == before
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_created(api, body, status, kind):
 )
 def test_what_cannot_be_asked(api, method, body, status, kind):
     session = api.begin()
-    assert error(api.http.post(f"/v1/sessions/{session}/{method}", content=body), status) == kind
+    assert error(api.http.post(f"/v2/sessions/{session}/{method}", content=body), status) == kind
     assert api.step(session, seq=2).json()["observation"] == "1"
 
 
@@ -169,7 +169,7 @@ def test_paths_and_methods(api):
     assert error(api.http.get("/nowhere"), 404) == "NotFound"
     assert "there is no GET /nowhere" in api.http.get("/nowhere").json()["error"]["message"]
     assert error(api.http.put("/health"), 405) == "BadRequest"
-    assert error(api.http.get(f"/v1/sessions/{session}/step"), 405) == "BadRequest"
+    assert error(api.http.get(f"/v2/sessions/{session}/step"), 405) == "BadRequest"
     assert error(api.step("no/such"), 404) == "NotFound"
     assert error(api.step("%00"), 404) == "SessionLost"
 
@@ -200,7 +200,7 @@ def test_too_large_bodies(api):
     for size in (LIMITS.body_bytes, 7 * LIMITS.body_bytes, 40 * LIMITS.body_bytes):
         assert error(api.step(session, "x" * size), 413) == "TooLarge"
     pieces = (b"x" * 65536 for _ in range(40))
-    chunked = api.http.post(f"/v1/sessions/{session}/step", content=pieces)
+    chunked = api.http.post(f"/v2/sessions/{session}/step", content=pieces)
     assert error(chunked, 413) == "TooLarge"
     assert api.step(session, seq=2).json()["observation"] == "1"
 
@@ -239,7 +239,7 @@ def test_token():
             api = Api(url, headers={name: value.encode() for name, value in headers.items()})
             for path in ("/envs", "/metrics", "/nowhere", "/docs"):
                 assert error(api.http.get(path), 401) == "Unauthorized"
-            assert error(api.http.post("/v1/sessions", content=b"\xff"), 401) == "Unauthorized"
+            assert error(api.http.post("/v2/sessions", content=b"\xff"), 401) == "Unauthorized"
             assert api.http.get("/health").status_code == 200
             assert "Basic" in api.http.get("/docs").headers["WWW-Authenticate"]
         assert httpx.get(f"{url}/docs", auth=("anybody", "sesame")).status_code == 200
@@ -250,9 +250,9 @@ def test_a_full_server_has_room_again():
     with background_server([COUNT], max_sessions=2) as url:
         api = Api(url)
         first, _ = api.create(), api.begin()
-        reply = api.http.post("/v1/sessions", json={"env": COUNT})
+        reply = api.http.post("/v2/sessions", json={"env": COUNT})
         assert error(reply, 429) == "ServerFull" and int(reply.headers["Retry-After"]) > 0
-        api.http.delete(f"/v1/sessions/{first}")
+        api.http.delete(f"/v2/sessions/{first}")
         assert api.create()
 
 
@@ -304,7 +304,7 @@ def test_an_endless_head_is_cut(url):
 @pytest.mark.slow
 def test_a_slow_body_is_cut_and_holds_up_nobody(url, api):
     with connect(url) as slow:
-        slow.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        slow.sendall(b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         slow.sendall(b'{"env"')
         assert api.create()
         reply = b"".join(iter(lambda: slow.recv(4096), b""))
@@ -317,7 +317,7 @@ def test_the_client_goes_away_before_its_session_is_ready():
         api = Api(url)
         with connect(url) as hasty:
             body = b'{"env": "Toy/Late-v0"}'
-            hasty.sendall(b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+            hasty.sendall(b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
             until(lambda: api.sessions() == 1)
         until(lambda: api.sessions() == 0)
 

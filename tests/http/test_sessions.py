@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from agentgym_envs.errors import EpisodeOver, UsageError
 from agentgym_envs.hosting.session_host import SessionHost
 from agentgym_envs.http.app import EnvServer
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.sessions import Sessions
 from tests.http.tools import COUNT, LATE, SLOW, TOYS, TRICKY, Api, error
@@ -58,7 +58,7 @@ def test_numbers_out_of_order_are_refused_and_do_nothing(api, env):
         assert error(api.step(session, action, seq=seq), 409) == "OutOfOrder"
     assert error(api.call(session, "reset", seq=2, seed=0), 409) == "OutOfOrder"
     assert api.step(session, seq=3).json()["observation"] == "2"
-    assert api.http.get(f"/v1/sessions/{session}").json()["seq"] == 3
+    assert api.http.get(f"/v2/sessions/{session}").json()["seq"] == 3
 
 
 @pytest.mark.parametrize("env", [TRICKY, SLOW])
@@ -89,7 +89,7 @@ def test_closing_while_a_call_is_under_way(url, api, tmp_path):
         until((tmp_path / "go.begun").exists)
         queued = threads.submit(lambda: Api(url).step(session, "up", seq=3))
         time.sleep(0.2)  # for it to wait its turn
-        assert api.http.delete(f"/v1/sessions/{session}").status_code == 204
+        assert api.http.delete(f"/v2/sessions/{session}").status_code == 204
         (tmp_path / "go").touch()
         assert running.result().json()["observation"] == "slept"
         assert error(queued.result(), 404) == "SessionLost"
@@ -148,7 +148,7 @@ def test_a_dead_workers_sessions_leave_room():
         api = Api(url)
         one, _ = api.begin(SLOW), api.begin(SLOW)
         api.step(one, "die")
-        until(lambda: api.http.post("/v1/sessions", json={"env": SLOW}).status_code == 201)
+        until(lambda: api.http.post("/v2/sessions", json={"env": SLOW}).status_code == 201)
         assert api.begin(SLOW)
 
 
@@ -238,14 +238,14 @@ class OneSession(RuleBasedStateMachine):
     @rule()
     def close(self):
         for _ in range(2):
-            assert self.api.http.delete(f"/v1/sessions/{self.session}").status_code == 204
+            assert self.api.http.delete(f"/v2/sessions/{self.session}").status_code == 204
         assert self.send("up", self.seq + 1, False)["error"]["type"] == "SessionLost"
         self.session = self.api.begin(self.env)
         self.seq, self.turn = 1, 0
 
     @rule()
     def status(self):
-        status = self.api.http.get(f"/v1/sessions/{self.session}").json()
+        status = self.api.http.get(f"/v2/sessions/{self.session}").json()
         assert (status["turn"], status["seq"]) == (self.turn, self.seq)
 
     def send(self, action, seq, batched):
@@ -254,7 +254,7 @@ class OneSession(RuleBasedStateMachine):
         return self.api.step(self.session, action, seq=seq).json()
 
     def teardown(self):
-        self.api.http.delete(f"/v1/sessions/{self.session}")
+        self.api.http.delete(f"/v2/sessions/{self.session}")
         self.api.http.close()
 
 
@@ -267,7 +267,7 @@ def test_nothing_steps_twice(url, env):
 def test_an_environment_that_is_not_ready_in_time():
     with background_server(["tests.http.tools:Toy/Late-v0"], workers=1, call_seconds=0.4) as url:
         api = Api(url)
-        assert error(api.http.post("/v1/sessions", json={"env": "Toy/Late-v0"}), 500) == "EnvError"
+        assert error(api.http.post("/v2/sessions", json={"env": "Toy/Late-v0"}), 500) == "EnvError"
         assert api.sessions() == 0
 
 
@@ -291,25 +291,25 @@ def test_what_cannot_be_described_leaves_nothing_in_the_server(api):
     for options in ({"grammar": ["react"]}, {"groups": 5}):
         with pytest.raises(UsageError):
             host.open("s", TOYS[0], options)
-        assert error(api.http.post("/v1/sessions", json={"env": COUNT, "options": options}), 422) == "UsageError"
+        assert error(api.http.post("/v2/sessions", json={"env": COUNT, "options": options}), 422) == "UsageError"
     assert len(host) == 0
 
 
 def test_a_fork_is_bounded_as_a_restore_is():
-    with background_server(TOYS, limits=Limits(restore_actions=3)) as url:
+    with background_server(TOYS, limits=ServerLimits(restore_actions=3)) as url:
         api = Api(url)
         session = api.begin()
         for seq in range(2, 5):
             api.step(session, seq=seq)
-        assert api.http.post(f"/v1/sessions/{session}/fork").status_code == 201
+        assert api.http.post(f"/v2/sessions/{session}/fork").status_code == 201
         api.step(session, seq=5)
-        assert error(api.http.post(f"/v1/sessions/{session}/fork"), 413) == "TooLarge"
+        assert error(api.http.post(f"/v2/sessions/{session}/fork"), 413) == "TooLarge"
         assert api.sessions() == 2
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
 def test_an_episode_without_end_is_bounded_and_a_reset_goes_on(env):
-    with background_server(TOYS, workers=1, limits=Limits(episode_bytes=1_000)) as url:
+    with background_server(TOYS, workers=1, limits=ServerLimits(episode_bytes=1_000)) as url:
         api = Api(url)
         session = api.begin(env)
         replies = [api.step(session, "nonsense", seq=seq).status_code for seq in range(2, 16)]
@@ -330,5 +330,5 @@ def test_what_is_kept_of_a_call_is_small(url, api):
 def test_an_opening_that_hangs_frees_its_worker():
     with background_server([LATE, *TOYS], workers=1, call_seconds=0.5) as url:
         api = Api(url)
-        reply = api.http.post("/v1/sessions", json={"env": LATE})
+        reply = api.http.post("/v2/sessions", json={"env": LATE})
         assert error(reply, 500) == "EnvError" and "not ready within 0.5 s" in reply.text

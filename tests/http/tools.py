@@ -49,7 +49,7 @@ class Api:
         self.http = httpx.Client(base_url=url, trust_env=False, timeout=30, **settings)
 
     def create(self, env: str = COUNT, **options: Any) -> str:
-        reply = self.http.post("/v1/sessions", json={"env": env, "options": options})
+        reply = self.http.post("/v2/sessions", json={"env": env, "options": options})
         assert reply.status_code == 201, reply.text
         token: str = reply.json()["session"]
         return token
@@ -61,13 +61,13 @@ class Api:
         return session
 
     def call(self, session: str, method: str, **body: Any) -> httpx.Response:
-        return self.http.post(f"/v1/sessions/{session}/{method}", content=json.dumps(body))
+        return self.http.post(f"/v2/sessions/{session}/{method}", content=json.dumps(body))
 
     def step(self, session: str, action: str = "up", seq: int | None = None) -> httpx.Response:
         return self.call(session, "step", action=action, seq=seq)
 
     def batch(self, *calls: dict[str, Any], **more: Any) -> Any:
-        reply = self.http.post("/v1/batch", content=json.dumps({"calls": calls, **more}))
+        reply = self.http.post("/v2/batch", content=json.dumps({"calls": calls, **more}))
         assert reply.status_code == 200, reply.text
         return reply.json()["results"]
 

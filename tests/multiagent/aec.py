@@ -1,4 +1,4 @@
-"""What every AEC environment of ours must do. PettingZoo's own `api_test` takes observations for arrays and crashes."""
+"""Checks of AEC environments. PettingZoo's own `api_test` expects arrays as observations and crashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PER_AGENT = ("rewards", "terminations", "truncations", "infos")
 
 
 def check_aec(env: AECEnv, act: Act, seed: int, options: Mapping[str, Any] | None = None) -> list[Any]:
-    """Play an episode by PettingZoo's loop, holding the environment to its rules; (agent, observation, action) each."""
+    """Play an episode in PettingZoo's loop, check its rules, and return (agent, observation, action) of each turn."""
     env.reset(seed=seed, options=dict(options) if options else None)
     assert env.agents == env.possible_agents
     totals = dict.fromkeys(env.agents, 0.0)
@@ -47,7 +47,7 @@ def check_aec(env: AECEnv, act: Act, seed: int, options: Mapping[str, Any] | Non
 
 
 def in_order(texts: Iterable[str]) -> Act:
-    """Say one after the other, whoever is asked."""
+    """Return the texts in order, for any agent."""
     left = iter(texts)
     return lambda agent, observation: next(left)
 

@@ -1,4 +1,4 @@
-"""What the tests of the multi-agent part share."""
+"""Fixtures of the tests of teams."""
 
 from __future__ import annotations
 

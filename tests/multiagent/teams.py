@@ -1,4 +1,4 @@
-"""How the tests play a team."""
+"""Helpers that play a team in tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def both(env: CoopTextCraftEnv, one: str, other: str) -> Any:
 
 
 def play(env: CoopTextCraftEnv, rounds: Iterable[Mapping[str, str]]) -> list[Any]:
-    """Act until the end of the episode; everything that came back, as JSON."""
+    """Act until the end of the episode, and return all results as JSON."""
     seen: list[Any] = []
     for actions in rounds:
         seen.append(env.step(dict(actions)))
@@ -38,10 +38,10 @@ def play(env: CoopTextCraftEnv, rounds: Iterable[Mapping[str, str]]) -> list[Any
 
 
 def solve(env: CoopTextCraftEnv) -> int:
-    """Play the oracle's rounds; returns how many there were."""
+    """Play the oracle's rounds and return their number."""
     plan = list(env.oracle())
     seen = play(env, [{agent: env.grammar.format(action) for agent, action in each.items()} for each in plan])
-    assert len(seen) == len(plan), "the goal was reached before the plan was through"
+    assert len(seen) == len(plan), "the goal was reached before the end of the plan"
     for info in seen[-1][4].values():
         assert info["success"] and info["stop_reason"] == "success"
     assert all(info["invalid_action"] is None for each in seen for info in each[4].values())
@@ -53,7 +53,7 @@ def random_round(env: CoopTextCraftEnv, rng: random.Random) -> dict[str, str]:
 
 
 def carried(infos: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """What the team carries together."""
+    """The common inventory of the team."""
     total: dict[str, int] = {}
     for info in infos.values():
         for item, amount in info["inventory"].items():
@@ -62,7 +62,7 @@ def carried(infos: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def transcript_hash() -> str:
-    """A hash of episodes of every kind of team: equal in every process."""
+    """A hash of episodes of teams of all sizes, equal in every process."""
     digest = hashlib.sha256()
     for count in (1, 2, 3, 4):
         for worlds in WORLDS:

@@ -1,4 +1,4 @@
-"""Views of the agents, out of a joint record that anybody may have made."""
+"""Per-agent trajectories, from joint records of any origin."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.play import play_team
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, encode_trajectory, play_text
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from agentgym_envs.wrappers import RecordTrajectory
 from tests.episodes import episode
-from tests.multiagent.crews import CODEC, LIMITS, Chatter, coop, counting, soon
+from tests.multiagent.engines import CODEC, LIMITS, Chatter, coop, counting, soon
 
 
 def recorded(path: Path, env_id: str, actions: list[str], seed: int, **options: Any) -> Trajectory:
-    """The record that a Gymnasium loop leaves."""
+    """Play actions in a Gymnasium loop and return the record."""
     env = RecordTrajectory(gym.make(env_id, **options), path)
     env.reset(seed=seed)
     for action in actions:
@@ -32,24 +32,24 @@ def recorded(path: Path, env_id: str, actions: list[str], seed: int, **options: 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_record_gives_the_very_views_that_were_played(seed: int) -> None:
-    """Also after it was a line of a file."""
+def test_the_joint_record_gives_the_trajectories_that_were_played(seed: int) -> None:
+    """Also after writing and reading it."""
     limits = Limits(max_turns=6, max_tokens=600, max_turn_tokens=300)
     words = ("pass", "inventory", "say " + "la " * 20)
     env = coop(num_agents=3, individual=0.2) if seed % 2 else counting()
     played = soon(play_team(env, Chatter(words, seed, most=8), CODEC, EpisodeSpec(seed=seed), limits=limits))
     line = played.trajectory.to_json()
-    views = split(Trajectory.from_json(line))
-    assert views == {agent: stream.trajectory for agent, stream in played.streams.items()}
-    assert {view.meta["episode"] for view in views.values()} == {line_mark(line.encode())}
-    for view in views.values():
-        assert Trajectory.from_json(view.to_json()) == view
-        assert view.task == played.trajectory.task and view.env_kwargs == played.trajectory.env_kwargs
+    own = per_agent_trajectories(Trajectory.from_json(line))
+    assert own == {agent: tokens.trajectory for agent, tokens in played.per_agent.items()}
+    assert {trajectory.meta["episode"] for trajectory in own.values()} == {line_mark(line.encode())}
+    for trajectory in own.values():
+        assert Trajectory.from_json(trajectory.to_json()) == trajectory
+        assert trajectory.task == played.trajectory.task and trajectory.env_kwargs == played.trajectory.env_kwargs
 
 
-def test_a_view_literally() -> None:
+def test_the_trajectories_of_a_short_episode() -> None:
     joint = soon(play_text(counting(), OraclePolicy(), EpisodeSpec("count/2", 1, {"run": "a"}), limits=LIMITS))
-    planner, actor = split(joint).values()
+    planner, actor = per_agent_trajectories(joint).values()
     assert planner.actions == ["Do this next: up"] * 2 and actor.actions == ["up"] * 2
     assert [turn.reward for turn in planner.turns] == [turn.reward for turn in actor.turns] == [0.5, 0.5]
     assert actor.turns[1].observation == '1\n\nplanner says: "Do this next: up"'
@@ -70,24 +70,24 @@ def test_a_view_literally() -> None:
     assert sum(encode_trajectory(actor, CODEC).rewards) == 1.0
 
 
-def test_what_was_no_joint_action_is_in_no_view(tmp_path: Path) -> None:
+def test_malformed_joint_actions_are_left_out(tmp_path: Path) -> None:
     good = json.dumps({"crafter_0": "inventory", "crafter_1": "pass"})
     env_id = "AgentGym/TextCraftCoop-v0"
     joint = recorded(tmp_path / "a.jsonl", env_id, ["hm", good, '{"crafter_0": "pass"}', good, "{}"], 5)
-    views = split(joint)
+    own = per_agent_trajectories(joint)
     first = json.loads(joint.turns[0].observation)
-    for agent, view in views.items():
-        assert view.actions == [json.loads(good)[agent]] * 2 and view.stop_reason == "closed"
-        assert view.turns[0].observation == first[agent]
-        assert view.turns[1].observation == json.loads(joint.turns[2].observation)[agent]
-        assert view.final_observation == joint.final_observation  # the answer to what the caller wrote last
-        assert [turn.info["turn"] for turn in view.turns] == [1, 2]
+    for agent, trajectory in own.items():
+        assert trajectory.actions == [json.loads(good)[agent]] * 2 and trajectory.stop_reason == "closed"
+        assert trajectory.turns[0].observation == first[agent]
+        assert trajectory.turns[1].observation == json.loads(joint.turns[2].observation)[agent]
+        assert trajectory.final_observation == joint.final_observation  # the reply to the last malformed action
+        assert [turn.info["turn"] for turn in trajectory.turns] == [1, 2]
 
 
 def test_joint_actions_are_read_by_the_grammar_of_the_record(tmp_path: Path) -> None:
     action = "<action>" + json.dumps({"crafter_0": "inventory", "crafter_1": "dance"}) + "</action>"
     joint = recorded(tmp_path / "a.jsonl", "AgentGym/TextCraftCoop-v0", [action], 5, grammar="tag")
-    one, other = split(joint).values()
+    one, other = per_agent_trajectories(joint).values()
     assert (one.actions, other.actions) == (["inventory"], ["dance"])
     assert one.turns[0].info["invalid_action"] is None
     assert other.turns[0].info["invalid_action"] == "Could not execute dance"
@@ -95,8 +95,8 @@ def test_joint_actions_are_read_by_the_grammar_of_the_record(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("instructions", ["", "Craft.", "[]", "{}", '{"a": 1}'])
-def test_what_is_of_no_team_is_refused(instructions: str) -> None:
+def test_instructions_of_a_single_agent_are_refused(instructions: str) -> None:
     from dataclasses import replace
 
-    with pytest.raises(UsageError, match="no team"):
-        split(replace(episode("t", 1.0), instructions=instructions))
+    with pytest.raises(UsageError, match="not a team"):
+        per_agent_trajectories(replace(episode("t", 1.0), instructions=instructions))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.credit import Credit
+from agentgym_envs.multiagent.individual_reward import IndividualReward
 from agentgym_envs.textcraft.recipes import RecipeBook
 from tests.multiagent.teams import (
     WORLDS,
@@ -59,7 +59,7 @@ def test_a_transcript() -> None:
     assert env.agents == [] and env.num_agents == 0 and env.max_num_agents == 2
 
 
-def test_what_arrives_is_told_as_data_too() -> None:
+def test_gifts_and_messages_are_in_the_info() -> None:
     env = torch_env()
     *_, infos = both(env, "say hello\nthere", "get 3 coal")
     assert infos["crafter_1"]["messages"] == [{"from": "crafter_0", "text": "hello there"}]
@@ -86,7 +86,7 @@ def test_what_arrives_is_told_as_data_too() -> None:
         ("say " + "x" * 301, "You said the first 300 characters of it."),
     ],
 )
-def test_what_a_command_answers(command: str, reply: str) -> None:
+def test_replies_to_commands(command: str, reply: str) -> None:
     env = torch_env()
     both(env, "pass", "get 2 coal")
     observations, _, _, _, infos = both(env, "pass", command)
@@ -97,7 +97,7 @@ def test_what_a_command_answers(command: str, reply: str) -> None:
 @pytest.mark.parametrize(
     "action", ["", "look", "say", "give coal to crafter_0", "pass on", "get 0 coal", "craft torch"]
 )
-def test_what_is_no_action_is_invalid_and_changes_nothing(action: str) -> None:
+def test_malformed_actions_are_invalid_and_change_nothing(action: str) -> None:
     env = torch_env()
     *_, before = both(env, "pass", "get 2 coal")
     observations, rewards, _, _, infos = both(env, "pass", action)
@@ -132,7 +132,7 @@ def test_only_the_named_agent_reaches_the_goal() -> None:
     assert solve(env) > 0
 
 
-def test_an_untold_recipe_may_be_crafted_by() -> None:
+def test_an_unknown_recipe_may_be_used() -> None:
     env = torch_env()
     torch = "craft 4 torch using 1 stick, 1 coal"
     assert torch not in env.reset(seed=0, options={"task": torch_task(env)})[1]["crafter_0"]["card"]["recipes"]
@@ -141,7 +141,7 @@ def test_an_untold_recipe_may_be_crafted_by() -> None:
     assert both(env, torch, "pass")[2] == {"crafter_0": True, "crafter_1": True}
 
 
-def test_everybody_is_rewarded_once() -> None:
+def test_every_agent_is_rewarded_once() -> None:
     env = torch_env()
     totals = {"crafter_0": 0.0, "crafter_1": 0.0}
     for _, rewards, *_, infos in play(env, env.oracle()):
@@ -152,7 +152,7 @@ def test_everybody_is_rewarded_once() -> None:
 
 
 def test_the_score_of_the_team_is_the_mean() -> None:
-    """Half of the four steps of the plan are crafter_0's, of which this pays 0.3 / 4 each."""
+    """crafter_0 does two of the four steps of the plan; each pays 0.3 / 4."""
     env = torch_env(individual=0.3)
     both(env, "get 2 bamboo", "pass")
     both(env, "craft stick using 2 bamboo", "pass")
@@ -161,13 +161,13 @@ def test_the_score_of_the_team_is_the_mean() -> None:
     assert status["score"] == pytest.approx(0.075)
 
 
-def test_if_all_is_individual_success_itself_pays_nothing() -> None:
+def test_with_individual_1_success_itself_pays_nothing() -> None:
     env = torch_env(individual=1)
     *_, (_, rewards, _, _, _) = play(env, env.oracle())
     assert rewards == pytest.approx({"crafter_0": 0.25, "crafter_1": 0.0})
 
 
-def test_what_arrives_is_in_the_order_of_the_agents() -> None:
+def test_messages_arrive_in_agent_order() -> None:
     env = CoopTextCraftEnv(num_agents=3, max_distractors=0)
     env.reset(seed=1)
     observations, *_, infos = env.step({"crafter_2": "say third", "crafter_0": "say first", "crafter_1": "say second"})
@@ -177,18 +177,18 @@ def test_what_arrives_is_in_the_order_of_the_agents() -> None:
     assert [message["from"] for message in infos["crafter_0"]["messages"]] == ["crafter_1", "crafter_2"]
 
 
-def test_no_info_tells_what_only_a_mate_knows() -> None:
+def test_no_info_reveals_the_recipes_of_another_agent() -> None:
     for worlds in WORLDS:
         _, infos = CoopTextCraftEnv(num_agents=3, worlds=worlds).reset(seed=1)  # type: ignore[arg-type]
         for agent, info in infos.items():
-            told = json.dumps({**info, "card": None})
+            shown = json.dumps({**info, "card": None})
             for other in set(infos) - {agent}:
-                assert not [line for line in infos[other]["card"]["recipes"] if line.split(" using ")[1] in told]
+                assert not [line for line in infos[other]["card"]["recipes"] if line.split(" using ")[1] in shown]
             assert "recipe_tree" not in info
     assert CoopTextCraftEnv(num_agents=1).reset(seed=1)[1]["crafter_0"]["recipe_tree"]
 
 
-def test_the_state_is_the_joint_text() -> None:
+def test_the_state_is_the_json_of_all_observations() -> None:
     env = torch_env()
     seen, _ = env.reset(seed=0, options={"task": torch_task(env)})
     assert json.loads(env.state()) == seen and env.state() in env.state_space
@@ -198,7 +198,7 @@ def test_the_state_is_the_joint_text() -> None:
         CoopTextCraftEnv().state()
 
 
-def test_the_individual_part() -> None:
+def test_the_individual_part_of_the_reward() -> None:
     """The plan takes coal and bamboo and crafts a stick and a torch: four steps, a quarter of 0.4 each."""
     env = torch_env(individual=0.4)
     assert both(env, "get 2 bamboo", "pass")[1] == pytest.approx({"crafter_0": 0.1, "crafter_1": 0.0})
@@ -213,12 +213,12 @@ def test_the_individual_part() -> None:
     assert scores == pytest.approx({"crafter_0": 0.85, "crafter_1": 0.75})
 
 
-def test_another_item_of_a_kind_is_as_good_except_as_the_goal(book: RecipeBook) -> None:
+def test_another_item_of_the_same_kind_counts_except_for_the_goal(book: RecipeBook) -> None:
     oak, birch = (book.items.index(name) for name in ("oak_planks", "birch_planks"))
-    assert Credit(book, oak).pay([birch, None, oak]) == [0.0, 0.0, 0.5]
-    credit = Credit(book, book.items.index("crafting_table"))
-    assert credit.pay([birch, oak]) == pytest.approx([1 / 6, 1 / 6])
-    assert credit.pay([birch, oak]) == [0.0, 0.0]
+    assert IndividualReward(book, oak).pay([birch, None, oak]) == [0.0, 0.0, 0.5]
+    individual_reward = IndividualReward(book, book.items.index("crafting_table"))
+    assert individual_reward.pay([birch, oak]) == pytest.approx([1 / 6, 1 / 6])
+    assert individual_reward.pay([birch, oak]) == [0.0, 0.0]
 
 
 @given(st.integers(0, 400), st.integers(1, 4), st.sampled_from([0.0, 0.2, 1.0]))
@@ -276,7 +276,7 @@ def test_one_agent_is_textcraft(worlds: str, seed: int, moves: list[str | int]) 
 
 
 def one_step(env: CoopTextCraftEnv, single: Any, action: str) -> bool:
-    """The same step in both; whether the episode goes on."""
+    """Take the same step in both; return True if the episode continues."""
     *expected, info = single.step(action)
     observations, rewards, terminations, truncations, infos = env.step({"crafter_0": action})
     assert [each["crafter_0"] for each in (observations, rewards, terminations, truncations)] == expected
@@ -285,7 +285,7 @@ def one_step(env: CoopTextCraftEnv, single: Any, action: str) -> bool:
     return bool(env.agents)
 
 
-def test_one_agent_is_told_what_textcraft_tells() -> None:
+def test_one_agent_has_the_instructions_of_textcraft() -> None:
     for grammar in GRAMMARS:
         env, single = (
             CoopTextCraftEnv(num_agents=1, grammar=grammar),

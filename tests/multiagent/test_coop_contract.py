@@ -1,4 +1,4 @@
-"""What holds for every environment of the suite, for teams."""
+"""The contract of every environment of the suite, for teams."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_oracle_solves_all_tasks(count: int) -> None:
 @TEAMS
 @pytest.mark.parametrize("worlds", WORLDS)
 def test_the_oracle_solves_all_test_tasks(count: int, worlds: Any) -> None:
-    """With distractors, and in other worlds every goal once."""
+    """With distractors; in other worlds, every goal once."""
     env = CoopTextCraftEnv(num_agents=count, worlds=worlds)
     tasks = env.tasks.sample(None if worlds == "real" else 544, split="test")
     for seed, task in enumerate(tasks):
@@ -76,7 +76,7 @@ def test_the_oracle_solves_all_test_tasks(count: int, worlds: Any) -> None:
 
 @given(st.integers(0, 500), st.integers(2, 4), st.integers(0, 12))
 @examples(30)
-def test_the_oracle_solves_from_any_state_and_when_asked_anew_each_round(seed: int, count: int, wander: int) -> None:
+def test_the_oracle_solves_from_any_state_also_if_replanned_each_round(seed: int, count: int, wander: int) -> None:
     env = CoopTextCraftEnv(num_agents=count, split=None)
     env.reset(seed=seed)
     rng = random.Random(seed)
@@ -97,8 +97,8 @@ def test_the_oracle_solves_from_any_state_and_when_asked_anew_each_round(seed: i
     assert env.status()["success"]
 
 
-def test_who_acts_in_a_plan_was_shown_or_told() -> None:
-    """Each craft is by a recipe on one's card or said before, and each gift was asked for."""
+def test_a_plan_uses_only_recipes_and_items_that_the_agents_know_of() -> None:
+    """Each craft uses a recipe that the agent was shown or sent before, and each gift was asked for."""
     env = CoopTextCraftEnv(num_agents=3, max_distractors=0, split="test", worlds="invented")
     for seed in range(20):
         _, infos = env.reset(seed=seed)
@@ -200,11 +200,11 @@ FORGED = st.sampled_from(
 @given(
     st.lists(FORGED | st.text(max_size=20), min_size=1, max_size=4).map("".join), st.sampled_from(["say ", "give ", ""])
 )
-def test_nobody_can_forge_a_line(text: str, verb: str) -> None:
+def test_no_agent_can_forge_a_line(text: str, command: str) -> None:
     env = CoopTextCraftEnv(num_agents=3)
     env.reset(seed=1)
     observations, _, _, _, infos = env.step(
-        {"crafter_0": verb + text, "crafter_1": "pass", "crafter_2": "get 1 nothing"}
+        {"crafter_0": command + text, "crafter_1": "pass", "crafter_2": "get 1 nothing"}
     )
     for agent, own in (("crafter_1", "You pass."), ("crafter_2", "Could not find nothing")):
         first, *rest = observations[agent].splitlines()
@@ -221,7 +221,7 @@ def test_nobody_can_forge_a_line(text: str, verb: str) -> None:
 
 @given(st.integers(0, 300), st.integers(2, 4), st.sampled_from(WORLDS))
 @examples(40)
-def test_nothing_comes_from_nothing_and_gifts_keep_the_sum(seed: int, count: int, worlds: Any) -> None:
+def test_items_are_conserved(seed: int, count: int, worlds: Any) -> None:
     env = CoopTextCraftEnv(num_agents=count, worlds=worlds, split=None)
     _, infos = env.reset(seed=seed)
     rng, before, before_each = random.Random(seed), carried(infos), infos
@@ -232,7 +232,7 @@ def test_nothing_comes_from_nothing_and_gifts_keep_the_sum(seed: int, count: int
         for item, amount in before.items():
             change[item] = change.get(item, 0) - amount
         for agent, answer in observations.items():
-            account(change, actions[agent], answer.split("\n")[0], before_each[agent]["inventory"])
+            subtract_explained(change, actions[agent], answer.split("\n")[0], before_each[agent]["inventory"])
         assert not any(change.values()), (actions, observations)
         assert all(amount > 0 for info in infos.values() for amount in info["inventory"].values())
         before, before_each = carried(infos), infos
@@ -240,22 +240,22 @@ def test_nothing_comes_from_nothing_and_gifts_keep_the_sum(seed: int, count: int
             return
 
 
-def account(change: dict[str, int], action: str, answer: str, held: dict[str, int]) -> None:
-    """Take out of the change of the team's sum what an action explains."""
+def subtract_explained(change: dict[str, int], action: str, answer: str, held: dict[str, int]) -> None:
+    """Subtract the effect of an action from the change of the team's items."""
     words = answer.split(" ", 2)
     if words[0] == "Gave":
         item = words[2].rsplit(" to ", 1)[0]
-        assert held[item] >= int(words[1]), "given what was not carried"
+        assert held[item] >= int(words[1]), "gave items that it does not have"
     elif words[0] in ("Got", "Crafted"):
         change[words[2]] = change.get(words[2], 0) - int(words[1])
         if words[0] == "Crafted":
             for part in action.split(" using ")[1].split(", "):
                 amount, item = part.split(" ", 1)
-                assert held[item] >= int(amount), "used what was not carried"
+                assert held[item] >= int(amount), "used items that it does not have"
                 change[item] = change.get(item, 0) + int(amount)
 
 
-def test_the_order_of_the_dict_of_actions_means_nothing() -> None:
+def test_the_order_of_the_actions_dict_has_no_effect() -> None:
     one, other = (CoopTextCraftEnv(num_agents=3) for _ in range(2))
     one.reset(seed=4)
     other.reset(seed=4)
@@ -266,10 +266,10 @@ def test_the_order_of_the_dict_of_actions_means_nothing() -> None:
 
 
 @TEAMS
-def test_a_limit_of_rounds(count: int) -> None:
+def test_max_rounds(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count, max_rounds=3)
     env.reset(seed=0)
-    env.max_rounds = 1  # for the next episode
+    env.max_rounds = 1  # applies to the next episode
     seen = play(env, [dict.fromkeys(env.agents, "inventory")] * 5)
     assert len(seen) == 3 and env.agents == []
     _, _, terminations, truncations, infos = seen[-1]
@@ -289,7 +289,7 @@ def test_a_limit_of_rounds(count: int) -> None:
 
 
 @TEAMS
-def test_the_end_is_final(count: int) -> None:
+def test_calls_after_the_end_are_refused(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count)
     anything = dict.fromkeys(env.possible_agents, "x")
     for call in (lambda: env.step(anything), env.snapshot):
@@ -326,7 +326,7 @@ def test_the_end_is_final(count: int) -> None:
         None,
     ],
 )
-def test_a_round_that_cannot_be(actions: Any) -> None:
+def test_malformed_rounds_are_refused(actions: Any) -> None:
     env = torch_env()
     with pytest.raises(UsageError, match="an action"):
         env.step(actions)
@@ -360,12 +360,12 @@ def test_a_round_that_cannot_be(actions: Any) -> None:
         ({"max_distractors": -1}, UsageError, "max_distractors"),
     ],
 )
-def test_arguments_that_cannot_be(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         CoopTextCraftEnv(**arguments)
 
 
-def test_resets_that_cannot_be() -> None:
+def test_invalid_resets_are_refused() -> None:
     env = torch_env()
     for options in ({"task": "textcraft-coop/3/0"}, {"task": "textcraft/0"}, {"split": "dev"}, {"group": "depth-1"}):
         with pytest.raises(UnknownTask):
@@ -377,13 +377,13 @@ def test_resets_that_cannot_be() -> None:
     env.max_rounds = -1
     with pytest.raises(UsageError, match="max_rounds"):
         env.reset(seed=0)
-    assert both(env, "get 2 bamboo", "pass")[0]["crafter_0"] == "Got 2 bamboo"  # the last episode goes on
+    assert both(env, "get 2 bamboo", "pass")[0]["crafter_0"] == "Got 2 bamboo"  # the last episode continues
     for call in (env.instructions_for, env.observation_space, lambda agent: env.random_command(agent, random.Random())):
         with pytest.raises(UsageError, match="the agents are crafter_0, crafter_1"):
             call("crafter_2")
 
 
-def test_groups_and_splits_are_kept_to() -> None:
+def test_a_reset_draws_from_the_groups_and_the_split() -> None:
     env = CoopTextCraftEnv(num_agents=3, groups=("agents-3/depth-1",), split="test")
     assert env.groups == ("agents-3/depth-1",) and env.split == "test"
     for seed in range(5):
@@ -410,15 +410,15 @@ def test_snapshots(count: int) -> None:
             assert play(other, other.oracle()) == play(env, env.oracle())
 
 
-def test_snapshots_that_are_none() -> None:
+def test_invalid_snapshots_are_refused() -> None:
     env = torch_env()
-    with pytest.raises(UsageError, match="restore takes what"):
+    with pytest.raises(UsageError, match="restore takes a result of"):
         env.restore(("textcraft-coop/2/0", 0, ()))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="another number of agents"):
+    with pytest.raises(UsageError, match="the snapshot is not of 2 agents"):
         env.restore(TeamSnapshot("textcraft-coop/2/0", 0, (("pass", "pass", "pass"),)))
 
 
-def test_too_long_an_action_is_invalid_now_and_when_restored() -> None:
+def test_a_too_long_action_is_invalid_also_when_restored() -> None:
     env = torch_env()
     observations, *_, infos = both(env, "say " + "x" * 20_000, "pass")
     assert infos["crafter_0"]["invalid_action"] == observations["crafter_0"]
@@ -427,7 +427,7 @@ def test_too_long_an_action_is_invalid_now_and_when_restored() -> None:
 
 
 @TEAMS
-def test_pickles_in_mid_episode(count: int) -> None:
+def test_pickling_within_an_episode(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count)
     env.reset(seed=1)
     env.step(dict.fromkeys(env.agents, "inventory"))
@@ -437,7 +437,7 @@ def test_pickles_in_mid_episode(count: int) -> None:
 
 
 @TEAMS
-def test_episodes_are_played_again_from_their_info(count: int) -> None:
+def test_an_episode_can_be_repeated_from_its_info(count: int) -> None:
     env, other = CoopTextCraftEnv(num_agents=count), CoopTextCraftEnv(num_agents=count)
     env.reset(seed=11)
     for _ in range(5):
@@ -447,7 +447,7 @@ def test_episodes_are_played_again_from_their_info(count: int) -> None:
 
 
 @pytest.mark.slow
-def test_every_process_plays_the_same() -> None:
+def test_transcripts_are_equal_in_every_process() -> None:
     code = "from tests.multiagent.teams import transcript_hash; print(transcript_hash())"
     environ = {**os.environ, "PYTHONHASHSEED": "random", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environ, cwd=ROOT, capture_output=True, text=True)
@@ -459,7 +459,7 @@ def test_every_process_plays_the_same() -> None:
 def test_random_commands_are_well_formed(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count)
     assert env.random_command("crafter_0", random.Random(3)) in ("inventory", "pass")
-    verbs = set()
+    commands = set()
     for seed in range(20):
         env.reset(seed=seed)
         one, other = random.Random(seed), random.Random(seed)
@@ -468,9 +468,9 @@ def test_random_commands_are_well_formed(count: int) -> None:
                 break
             actions = random_round(env, one)
             assert actions == random_round(env, other)
-            verbs |= {action.split()[0] for action in actions.values()}
+            commands |= {action.split()[0] for action in actions.values()}
             assert {info["invalid_action"] for info in env.step(actions)[4].values()} == {None}
-    assert verbs >= ({"get", "craft"} if count == 1 else {"get", "craft", "give", "say", "pass"})
+    assert commands >= ({"get", "craft"} if count == 1 else {"get", "craft", "give", "say", "pass"})
 
 
 def test_ansi_render() -> None:

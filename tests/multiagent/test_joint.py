@@ -1,4 +1,4 @@
-"""The joint form: one `TextEnv` that says and does what the team's own form does."""
+"""The joint form: one `TextEnv` with the behavior of the team's own form."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def counting(**options: Any) -> PlannerActorEnv:
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_says_what_the_parallel_form_says(count: int) -> None:
-    """The same seed begins the same episode, and a round gives the same in both forms."""
+def test_the_joint_form_matches_the_parallel_form(count: int) -> None:
+    """The same seed gives the same episode, and rounds give the same results in both forms."""
     options: dict[str, Any] = {"num_agents": count, "individual": 0.4, "worlds": "invented"}
     joint, parallel = TextCraftCoopEnv(**options), CoopTextCraftEnv(**options)
     rng = random.Random(count)
@@ -62,7 +62,7 @@ def test_says_what_the_parallel_form_says(count: int) -> None:
             assert info["score"] == pytest.approx(parallel.status()["score"])
 
 
-def test_the_actions_of_the_instructions_are_per_agent() -> None:
+def test_each_agent_has_its_own_instructions_and_grammar() -> None:
     env = TextCraftCoopEnv(agent_grammar="tag")
     prompts = read_texts(env.instructions)
     assert prompts == {agent: env.instructions_for(agent) for agent in ("crafter_0", "crafter_1")}
@@ -93,7 +93,7 @@ def test_the_actions_of_the_instructions_are_per_agent() -> None:
         "[" * 10_000,
     ],
 )
-def test_what_is_no_joint_action_is_answered_and_changes_nothing(action: str) -> None:
+def test_malformed_joint_actions_get_a_reply_and_change_nothing(action: str) -> None:
     env = TextCraftCoopEnv()
     env.reset(seed=0)
     before = env.step(dump(crafter_0="inventory", crafter_1="pass"))
@@ -105,7 +105,7 @@ def test_what_is_no_joint_action_is_answered_and_changes_nothing(action: str) ->
     assert info["agents"]["crafter_0"]["turn"] == 2 and info["turn"] == 3
 
 
-def test_null_passes_where_the_game_lets_it_and_else_ends_the_episode() -> None:
+def test_null_passes_if_the_game_allows_it_and_otherwise_ends_the_episode() -> None:
     env = TextCraftCoopEnv(agent_grammar="react")
     env.reset(seed=0)
     observation, *_, info = env.step(dump(crafter_0=None, crafter_1="Action: inventory"))
@@ -121,7 +121,7 @@ def test_null_passes_where_the_game_lets_it_and_else_ends_the_episode() -> None:
     assert alone.step(dump(crafter_0="inventory"))[4]["stop_reason"] is None
 
 
-def test_planner_and_actor_act_by_turns() -> None:
+def test_planner_and_actor_alternate() -> None:
     env = counting()
     observation, info = env.reset(seed=1, options={"task": "count/2"})
     assert list(json.loads(observation)) == ["planner"] == list(env.acting)
@@ -158,7 +158,7 @@ def test_an_actor_that_writes_nothing_ends_the_episode() -> None:
 
 
 @pytest.mark.parametrize("task", ["count/0", "count/2"])
-def test_a_failing_machine_inside_ends_the_episode_as_env_error(task: str) -> None:
+def test_a_failing_inner_environment_ends_the_episode_as_env_error(task: str) -> None:
     env = counting()
     _, info = env.reset(seed=1, options={"task": task})
     if task == "count/2":
@@ -180,7 +180,7 @@ def test_every_scenario_has_a_planner_and_an_actor(env_id: str) -> None:
     env.close()
 
 
-def test_what_the_environment_inside_needs_holds_for_the_team() -> None:
+def test_the_inner_environments_needs_hold_for_the_team() -> None:
     assert not PlannerActorEnv.needs_worker({})
     assert PlannerActorEnv.needs_worker({"env_id": "AgentGym/SciWorld-v0"})
     assert not counting().blocking
@@ -188,8 +188,8 @@ def test_what_the_environment_inside_needs_holds_for_the_team() -> None:
         assert PlannerActorEnv(env_id=f"tests.toy_envs:Toy/{name}-v0").blocking
 
 
-def test_arguments_that_cannot_be_are_refused() -> None:
-    with pytest.raises(UsageError, match="beside env_kwargs"):
+def test_invalid_arguments_are_refused() -> None:
+    with pytest.raises(UsageError, match="outside of env_kwargs"):
         counting(env_kwargs={"base_url": "http://127.0.0.1:1", "token": "secret"})
     with pytest.raises(UsageError, match="a dict"):
         counting(env_kwargs="x")
@@ -208,7 +208,7 @@ def test_arguments_that_cannot_be_are_refused() -> None:
     )
 
 
-def test_which_ids_are_teams() -> None:
+def test_is_team() -> None:
     assert is_team("AgentGym/TextCraftCoop-v0") and is_team(PLANNER_ACTOR)
     assert not is_team("AgentGym/TextCraft-v0") and not is_team("CartPole-v1") and not is_team("No/Such-v0")
 
@@ -219,7 +219,7 @@ TEXT = st.text(max_size=50) | st.sampled_from(['{"a": "b"}', "\ud800", "<action>
 
 @examples(25)
 @given(AGENTS, st.data())
-def test_what_is_written_is_read_back(agents: list[str], data: st.DataObject) -> None:
+def test_joint_actions_are_read_back(agents: list[str], data: st.DataObject) -> None:
     texts = {agent: data.draw(TEXT | st.none()) for agent in agents}
     action = write_action(texts)
     assert len(action) <= MAX_ACTION_CHARS
@@ -235,14 +235,14 @@ def test_what_is_written_is_read_back(agents: list[str], data: st.DataObject) ->
         read_actions(action, [*agents, "another"])
 
 
-def test_the_longest_texts_are_cut_first() -> None:
+def test_the_longest_texts_are_truncated_first() -> None:
     found = read_actions(write_action({"a": "short", "b": "x" * 20_000, "c": "y" * 9_000}), ["a", "b", "c"])
     assert found["a"] == "short" and len(found["b"] or "") > 6_000 and found["c"]
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
 @pytest.mark.parametrize("agent_grammar", GRAMMARS)
-def test_a_team_may_speak_the_grammar_of_its_members(grammar: str, agent_grammar: str) -> None:
+def test_every_pair_of_grammars_works(grammar: str, agent_grammar: str) -> None:
     with closing(gym.make("AgentGym/TextCraftCoop-v0", grammar=grammar, agent_grammar=agent_grammar)) as made:
         env = text_env(made)
         env.reset(seed=0)

@@ -35,7 +35,7 @@ HOSTILE = st.text(
         ("", None),
     ],
 )
-def test_reading(command: str, action: Any) -> None:
+def test_commands_are_read(command: str, action: Any) -> None:
     assert read(command) == action
 
 
@@ -56,7 +56,7 @@ def test_reading(command: str, action: Any) -> None:
         ),
     ],
 )
-def test_what_is_no_command(command: str, reply: str) -> None:
+def test_malformed_commands_are_refused(command: str, reply: str) -> None:
     with pytest.raises(InvalidAction) as caught:
         read(command)
     assert str(caught.value) == reply
@@ -70,21 +70,21 @@ def test_what_is_no_command(command: str, reply: str) -> None:
         ("a\u034fb", "a b"),  # the grapheme joiner
         ("a\ufe0fb\U000e0101\U000e0102c", "a b c"),  # variation selectors, a hidden channel
         ("a\U000e0041\U000e0042b", "a b"),  # tags, another one
-        ("a\u0378b", "a b"),  # nothing yet
+        ("a\u0378b", "a b"),  # unassigned
         ("a\u115f\u1160\uffa0\u17b4\u180bb", "a b"),
         ("\u0338\u0301a", "a"),  # would be drawn on the quotation mark
         (" \u20dd \u0338 a\u0301", "a\u0301"),
         ("\u0338", ""),
         ("❝a❞ ʺbʺ ״c״ „d‟ 〝e〞 ″f‶ ˝g˝ 🙶h🙷 «i» ＂j＂", "'a' 'b' 'c' 'd' 'e' 'f' 'g' 'h' 'i' 'j'"),
-        ("‘a’ 'b' naïve שלום नमस्ते 👍", "‘a’ 'b' naïve שלום नमस्ते 👍"),  # what is seen stays
+        ("‘a’ 'b' naïve שלום नमस्ते 👍", "‘a’ 'b' naïve שלום नमस्ते 👍"),  # visible characters stay
     ],
 )
-def test_what_is_replaced(text: str, message: str) -> None:
+def test_characters_that_are_replaced(text: str, message: str) -> None:
     assert clean(text) == (message, False)
 
 
-def test_no_double_quotation_mark_of_unicode_is_left() -> None:
-    """By their names, so that none is forgotten; those of CJK are brackets, and do not look like one."""
+def test_every_double_quotation_mark_of_unicode_is_replaced() -> None:
+    """Found by their Unicode names; those of CJK are brackets, and do not look like quotation marks."""
     for code in range(sys.maxunicode + 1):
         name = unicodedata.name(chr(code), "")
         if "DOUBLE" in name and "QUOTATION MARK" in name and "COMBINING" not in name:
@@ -92,8 +92,8 @@ def test_no_double_quotation_mark_of_unicode_is_left() -> None:
 
 
 @pytest.mark.slow
-def test_what_unicode_lets_a_display_ignore_is_not_there() -> None:
-    """The property Default_Ignorable_Code_Point as another library knows it."""
+def test_default_ignorable_characters_are_replaced() -> None:
+    """Compared with the property Default_Ignorable_Code_Point in another library."""
     regex = pytest.importorskip("regex")
     ignored = regex.compile(r"\p{Default_Ignorable_Code_Point}")
     for code in range(sys.maxunicode + 1):
@@ -101,13 +101,13 @@ def test_what_unicode_lets_a_display_ignore_is_not_there() -> None:
             assert clean(f"a{chr(code)}b") == ("a b", False), f"U+{code:04X}"
 
 
-def test_many_marks_take_no_long_time() -> None:
+def test_many_combining_marks_are_fast() -> None:
     assert clean("\u0338 " * 8_000 + "x") == ("x", False)
 
 
 @given(HOSTILE)
-def test_a_clean_message_is_one_line_that_ends_where_it_seems_to(text: str) -> None:
-    message, cut = clean(text)
+def test_a_clean_message_is_one_line_with_one_pair_of_quotation_marks(text: str) -> None:
+    message, truncated = clean(text)
     line = quote("crafter_1", message)
     assert len(line.splitlines()) == 1 and len(line.split("\n")) == 1
     assert line.count('"') == 2 and line.endswith('"')
@@ -117,10 +117,10 @@ def test_a_clean_message_is_one_line_that_ends_where_it_seems_to(text: str) -> N
     assert not unicodedata.combining(message[:1] or "x")
     assert line.encode()
     assert clean(message) == (message, False)
-    assert not cut or len(text) > MAX_MESSAGE_CHARS
+    assert not truncated or len(text) > MAX_MESSAGE_CHARS
 
 
-def test_a_long_message_is_cut() -> None:
+def test_a_long_message_is_truncated() -> None:
     assert clean("x" * 300) == ("x" * 300, False)
     assert clean("x" * 301) == ("x" * 300, True)
     assert clean("x  " * 200, 9) == ("x x x x x", True)

@@ -32,7 +32,7 @@ def test_parallel_api(count: int, max_rounds: int | None) -> None:
 
 
 @pytest.mark.parametrize("make", [textcraft_coop_v0.parallel_env, textcraft_coop_v0.env, planner_actor_over_textcraft])
-def test_a_reset_ignores_what_it_does_not_know_and_says_so(make: Callable[[], Any]) -> None:
+def test_a_reset_ignores_unknown_options_with_a_warning(make: Callable[[], Any]) -> None:
     env = make()
     known = {"split": "test"}
     with pytest.warns(UserWarning, match=r"ignores the options \['tusk'\]: it knows .*'task'"):
@@ -52,7 +52,7 @@ def test_seeds(count: int) -> None:
 
 
 @TEAMS
-def test_one_after_the_other_is_the_same_game(count: int) -> None:
+def test_the_aec_form_is_the_same_game(count: int) -> None:
     env = textcraft_coop_v0.env(num_agents=count)
     parallel = textcraft_coop_v0.parallel_env(num_agents=count)
     assert str(env) == str(parallel) == "textcraft_coop_v0"
@@ -69,8 +69,8 @@ def test_one_after_the_other_is_the_same_game(count: int) -> None:
             observations, *_ = parallel.step(each)
 
 
-def test_a_wrong_action_is_refused_when_it_is_given() -> None:
-    """And not when the round is full, by which time it would be another agent's error, for ever."""
+def test_an_invalid_action_is_refused_at_once() -> None:
+    """And not when the round is complete, where it would appear as the error of another agent."""
     env = textcraft_coop_v0.env(num_agents=2)
     env.reset(seed=0)
     for wrong in (3, None):
@@ -91,7 +91,7 @@ def test_a_wrong_action_is_refused_when_it_is_given() -> None:
         env.observe("bob")
 
 
-def test_what_the_other_form_tells_is_told_by_this_one() -> None:
+def test_the_aec_form_has_the_attributes_of_the_parallel_form() -> None:
     env, parallel = textcraft_coop_v0.env(num_agents=2), textcraft_coop_v0.parallel_env(num_agents=2)
     assert env.tasks is parallel.tasks and env.grammar.name == "bare" and env.task is None
     assert env.instructions_for("crafter_1") == parallel.instructions_for("crafter_1")
@@ -101,11 +101,11 @@ def test_what_the_other_form_tells_is_told_by_this_one() -> None:
     assert list(env.oracle()) == list(parallel.oracle())
     assert env.random_command("crafter_0", random.Random(1)) == parallel.random_command("crafter_0", random.Random(1))
     assert json.loads(env.state()) == observations and env.state() in env.unwrapped.state_space
-    assert not hasattr(env, "snapshots") and not hasattr(env.env, "_seats")
+    assert not hasattr(env, "snapshots") and not hasattr(env.env, "_members")
 
 
 @TEAMS
-def test_random_agents_one_after_the_other(count: int) -> None:
+def test_random_agents_in_the_aec_form(count: int) -> None:
     env = textcraft_coop_v0.env(num_agents=count, max_rounds=20, individual=0.5)
     rng = random.Random(count)
     for seed in range(4):

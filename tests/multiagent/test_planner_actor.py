@@ -27,13 +27,13 @@ def env() -> PlannerActorAECEnv:
     return env
 
 
-def known(info: dict[str, Any]) -> dict[str, Any]:
-    """What all know alike: the state is seen from each agent."""
+def without_state_key(info: dict[str, Any]) -> dict[str, Any]:
+    """The part of an info that is equal for both agents."""
     return {name: value for name, value in info.items() if name != "state_key"}
 
 
 def infos_of(env: PlannerActorAECEnv) -> dict[str, Any]:
-    return {agent: known(info) for agent, info in env.infos.items()}
+    return {agent: without_state_key(info) for agent, info in env.infos.items()}
 
 
 def test_a_turn(env: PlannerActorAECEnv) -> None:
@@ -41,26 +41,26 @@ def test_a_turn(env: PlannerActorAECEnv) -> None:
     first, info = single.reset(seed=0)
     assert env.agent_selection == "planner" and env.observe("planner") == env.observe("actor") == first
     assert infos_of(env) == {
-        "planner": {**known(info), "agent": "planner", "messages": []},
-        "actor": {**known(info), "agent": "actor", "messages": []},
+        "planner": {**without_state_key(info), "agent": "planner", "messages": []},
+        "actor": {**without_state_key(info), "agent": "actor", "messages": []},
     }
     env.step("First get coal.\nThen sticks.")
-    told = "First get coal. Then sticks."
+    shown_plan = "First get coal. Then sticks."
     assert env.agent_selection == "actor"
-    assert env.observe("actor") == f'{first}\n\nplanner says: "{told}"'
-    message = {"from": "planner", "text": told}
-    assert infos_of(env)["actor"] == {**known(info), "agent": "actor", "messages": [message]}
+    assert env.observe("actor") == f'{first}\n\nplanner says: "{shown_plan}"'
+    message = {"from": "planner", "text": shown_plan}
+    assert infos_of(env)["actor"] == {**without_state_key(info), "agent": "actor", "messages": [message]}
     env.step("get 1 coal")
     *_, info = single.step("get 1 coal")
     assert env.agent_selection == "planner"
     assert env.observe("planner") == 'actor says: "get 1 coal"\n\nGot 1 coal'
     assert env.observe("actor") == "Got 1 coal"
-    said = [{"from": "actor", "text": "get 1 coal"}]
-    assert infos_of(env)["planner"] == {**known(info), "agent": "planner", "messages": said}
+    messages = [{"from": "actor", "text": "get 1 coal"}]
+    assert infos_of(env)["planner"] == {**without_state_key(info), "agent": "planner", "messages": messages}
     assert env.rewards == {"planner": 0.0, "actor": 0.0}
 
 
-def test_both_are_rewarded_and_both_end(env: PlannerActorAECEnv) -> None:
+def test_both_agents_are_rewarded_and_end(env: PlannerActorAECEnv) -> None:
     plan = list(env.oracle())
     assert plan[0] == {"planner": f"Do this next: {plan[0]['actor']}", "actor": plan[0]["actor"]}
     for turn in plan:
@@ -97,7 +97,7 @@ def test_an_episode_by_pettingzoos_loop(grammar: str) -> None:
             assert planners.endswith(observation) and actors.startswith(f'{observation}\n\nplanner says: "Do this')
 
 
-def test_a_limit_of_turns_and_an_env_that_is_made_already() -> None:
+def test_a_given_environment_with_a_time_limit() -> None:
     single = ScheduledTimeLimit(gym.make("AgentGym/TextCraft-v0"), FixedRounds(3))
     env = planner_actor(single)
     rng = random.Random(0)
@@ -106,7 +106,7 @@ def test_a_limit_of_turns_and_an_env_that_is_made_already() -> None:
     assert env.tasks is single.unwrapped.tasks and env.task is single.unwrapped.task  # type: ignore[attr-defined]
 
 
-def test_every_seed_plays_the_same() -> None:
+def test_pettingzoos_seed_test() -> None:
     seed_test(lambda: planner_actor("AgentGym/TextCraft-v0"), num_cycles=20)
 
 
@@ -119,7 +119,7 @@ def test_instructions(env: PlannerActorAECEnv) -> None:
         env.instructions_for("critic")
 
 
-def test_a_long_plan_is_cut_and_that_is_told(env: PlannerActorAECEnv) -> None:
+def test_a_long_plan_is_truncated_with_a_notice(env: PlannerActorAECEnv) -> None:
     env.step("x" * (MAX_PLAN_CHARS + 1))
     assert env.observe("actor").endswith(f'planner says: "{"x" * MAX_PLAN_CHARS}"')
     env.step("inventory")
@@ -132,7 +132,7 @@ def test_a_long_plan_is_cut_and_that_is_told(env: PlannerActorAECEnv) -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_neither_can_forge_a_line(plan: str, action: str) -> None:
+def test_neither_agent_can_forge_a_line(plan: str, action: str) -> None:
     env = planner_actor(TextCraftEnv(**TORCH))  # type: ignore[arg-type]
     env.reset(seed=0)
     first = env.observe("planner")
@@ -146,7 +146,7 @@ def test_neither_can_forge_a_line(plan: str, action: str) -> None:
         assert env.observe(agent) in env.observation_space(agent)
 
 
-def test_what_cannot_be(env: PlannerActorAECEnv) -> None:
+def test_invalid_calls_are_refused(env: PlannerActorAECEnv) -> None:
     for wrong in (None, 3):
         with pytest.raises(UsageError, match="an action is a string"):
             env.step(wrong)  # type: ignore[arg-type]
@@ -169,7 +169,7 @@ def test_what_cannot_be(env: PlannerActorAECEnv) -> None:
         env.reset(seed=0)
 
 
-def test_before_a_reset_there_is_nothing_to_see() -> None:
+def test_calls_before_a_reset_are_refused() -> None:
     env = planner_actor(TextCraftEnv())
     for call in (lambda: env.observe("actor"), env.last, env.agent_iter, env.state, lambda: env.step("x")):
         with pytest.raises(EpisodeOver, match=r"call reset\(\) first"):
@@ -178,13 +178,13 @@ def test_before_a_reset_there_is_nothing_to_see() -> None:
     assert env.last()[0] == env.observe("planner")
 
 
-def test_the_state_is_what_both_see(env: PlannerActorAECEnv) -> None:
+def test_the_state_is_the_json_of_both_observations(env: PlannerActorAECEnv) -> None:
     env.step("Take coal.")
     assert json.loads(env.state()) == {agent: env.observe(agent) for agent in ("planner", "actor")}
     assert env.state() in env.state_space
 
 
-def test_an_environment_that_fails_ends_it_for_both() -> None:
+def test_a_failing_environment_ends_the_episode_of_both() -> None:
     env = planner_actor(CountEnv())
     env.reset(seed=0)
     env.step("go on")
@@ -198,7 +198,7 @@ def test_an_environment_that_fails_ends_it_for_both() -> None:
     assert env.agents == []
 
 
-def test_rewards_on_the_way() -> None:
+def test_rewards_within_an_episode() -> None:
     env = planner_actor(CountEnv())
     turns = check_aec(env, lambda agent, seen: "up", 0, {"task": "count/3"})
     assert len(turns) == 6

@@ -8,9 +8,24 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.multiagent.allocation import Deal, add_distractors, base_pieces, find_cuts, make_deal, max_agents
+from agentgym_envs.multiagent.allocation import (
+    Allocation,
+    add_distractors,
+    base_pieces,
+    find_blocking_sets,
+    make_allocation,
+    max_agents,
+)
 from agentgym_envs.multiagent.coop import CoopTextCraftEnv
-from agentgym_envs.multiagent.tasks import FROZEN, TeamGoals, TeamWorlds, deal_of, derive_tasks, hash_deal, team_tasks
+from agentgym_envs.multiagent.tasks import (
+    FROZEN,
+    TeamGoals,
+    TeamWorlds,
+    allocation_of,
+    derive_tasks,
+    hash_allocation,
+    team_tasks,
+)
 from agentgym_envs.task import SPLITS, Task, canonical_hash
 from agentgym_envs.textcraft.recipes import RecipeBook
 from agentgym_envs.textcraft.tasks import WORLDS_PER_SPLIT, goal_tasks, make_tasks
@@ -22,7 +37,7 @@ DIGESTS = {
     4: "12f445d857344a0090ab35867e3173b4e45b2e7e9a671d8d9aa9d3ac017d6c25",
 }
 WORLD_DIGEST = "08830a353ec04feaaf236e56eeba9015124b9ee4033c8cbe9a125925febde05c"
-DEALS = "9ac74f44185f282e37ce9294b29ccc658432ee18ea1514c5676de6c94c477564"
+ALLOCATIONS = "9ac74f44185f282e37ce9294b29ccc658432ee18ea1514c5676de6c94c477564"
 
 
 def tasks_of(book: RecipeBook, agents: int, worlds: Any = "real") -> list[Task]:
@@ -35,7 +50,7 @@ def goal_of(book: RecipeBook, task: Task) -> int:
 
 
 def within_reach(book: RecipeBook, recipes: Any, bases: Any) -> set[str]:
-    """All that can be crafted by these recipes out of these base items, by name; another way than `can_make`."""
+    """The names of all items that these recipes and base items can make; an independent version of `can_make`."""
     rows = [
         (book.items[r.item], [{book.items[m] for m in book.members.get(ref, (ref,))} for ref, _ in r.parts])
         for r in (book.recipes[n] for n in recipes)
@@ -47,100 +62,106 @@ def within_reach(book: RecipeBook, recipes: Any, bases: Any) -> set[str]:
     return names
 
 
-def prove(book: RecipeBook, goal: int, deal: Deal) -> None:
-    """That a task can be solved, and not without telling, not without giving, and not without any of the agents."""
-    name, agents = book.items[goal], range(len(deal.hands))
-    recipes = [set(hand.recipes) for hand in deal.hands]
-    takes = [{book.items[ref] for ref in hand.takes} for hand in deal.hands]
+def check_properties(book: RecipeBook, goal: int, allocation: Allocation) -> None:
+    """Check that a task can be solved, but not without a message, a gift, or any one of the agents."""
+    name, agents = book.items[goal], range(len(allocation.holdings))
+    recipes = [set(own.recipes) for own in allocation.holdings]
+    takes = [{book.items[ref] for ref in own.takes} for own in allocation.holdings]
     everything = range(len(book.recipes))
     assert name in within_reach(book, set().union(*recipes), set().union(*takes))
-    assert not set(book.recipes_for[goal]) & recipes[deal.crafter], "the crafter knows how without being told"
-    assert name not in within_reach(book, everything, takes[deal.crafter]), "the crafter needs no gift"
+    assert not set(book.recipes_for[goal]) & recipes[allocation.crafter], (
+        "the crafter knows the recipe without a message"
+    )
+    assert name not in within_reach(book, everything, takes[allocation.crafter]), "the crafter needs no gift"
     for absent in agents:
-        known = set().union(*(recipes[place] for place in agents if place != absent))
-        taken = set().union(*(takes[place] for place in agents if place != absent))
-        if absent != deal.crafter:
+        known = set().union(*(recipes[index] for index in agents if index != absent))
+        taken = set().union(*(takes[index] for index in agents if index != absent))
+        if absent != allocation.crafter:
             assert name not in within_reach(book, known, taken), f"the team does not need crafter_{absent}"
 
 
 def each_on_one_card(cards: list[tuple[int, ...]], expected: set[int]) -> bool:
-    dealt = list(chain.from_iterable(cards))
-    return len(dealt) == len(set(dealt)) and set(dealt) == expected
+    allocated = list(chain.from_iterable(cards))
+    return len(allocated) == len(set(allocated)) and set(allocated) == expected
 
 
-def check_deal(book: RecipeBook, task: Task) -> None:
-    goal, deal = goal_of(book, task), deal_of(book, task)
-    assert each_on_one_card([hand.recipes for hand in deal.hands], set(book.needed(goal)))
-    assert each_on_one_card([hand.takes for hand in deal.hands], set(base_pieces(book, goal)))
-    prove(book, goal, deal)
+def check_allocation(book: RecipeBook, task: Task) -> None:
+    goal, allocation = goal_of(book, task), allocation_of(book, task)
+    assert each_on_one_card([own.recipes for own in allocation.holdings], set(book.needed(goal)))
+    assert each_on_one_card([own.takes for own in allocation.holdings], set(base_pieces(book, goal)))
+    check_properties(book, goal, allocation)
 
 
 @pytest.mark.parametrize(("worlds", "agents"), [("real", 2), ("invented", 4)])
-def test_no_task_can_be_solved_without_telling_giving_and_everybody(book: RecipeBook, agents: int, worlds: Any) -> None:
+def test_every_task_needs_messages_gifts_and_all_agents(book: RecipeBook, agents: int, worlds: Any) -> None:
     tasks = tasks_of(book, agents, worlds)
     for task in tasks[:: len(tasks) // 40]:
-        check_deal(book, task)
+        check_allocation(book, task)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agents", TEAMS)
 @pytest.mark.parametrize("worlds", ["real", "fictional", "invented"])
-def test_none_of_all_tasks_can(book: RecipeBook, agents: int, worlds: Any) -> None:
+def test_all_tasks_need_messages_gifts_and_all_agents(book: RecipeBook, agents: int, worlds: Any) -> None:
     for task in tasks_of(book, agents, worlds):
-        check_deal(book, task)
+        check_allocation(book, task)
 
 
-def test_the_proof_can_fail(book: RecipeBook) -> None:
+def test_the_check_of_the_properties_can_fail(book: RecipeBook) -> None:
     goal = book.items.index("torch")
-    deal = make_deal(book, goal, 2, 0)
-    with pytest.raises(AssertionError, match="without being told"):
-        prove(book, goal, Deal(1 - deal.crafter, deal.hands))
-    crafter, other = deal.hands[deal.crafter], deal.hands[1 - deal.crafter]
+    allocation = make_allocation(book, goal, 2, 0)
+    with pytest.raises(AssertionError, match="without a message"):
+        check_properties(book, goal, Allocation(1 - allocation.crafter, allocation.holdings))
+    crafter, other = allocation.holdings[allocation.crafter], allocation.holdings[1 - allocation.crafter]
     greedy = crafter._replace(takes=crafter.takes + other.takes)
-    hands = (greedy, other._replace(takes=())) if deal.crafter == 0 else (other._replace(takes=()), greedy)
+    holdings = (greedy, other._replace(takes=())) if allocation.crafter == 0 else (other._replace(takes=()), greedy)
     with pytest.raises(AssertionError, match="needs no gift"):
-        prove(book, goal, Deal(deal.crafter, hands))
-    three = make_deal(book, goal, 3, 0)
-    helper = next(p for p in range(3) if p != three.crafter and book.recipes_for[goal][0] not in three.hands[p].recipes)
-    hands3 = list(three.hands)
-    knower = three.knower(book.recipes_for[goal][0])
-    hands3[knower] = three.hands[knower]._replace(
-        recipes=three.hands[knower].recipes + three.hands[helper].recipes,
-        takes=three.hands[knower].takes + three.hands[helper].takes,
+        check_properties(book, goal, Allocation(allocation.crafter, holdings))
+    three = make_allocation(book, goal, 3, 0)
+    helper = next(
+        p for p in range(3) if p != three.crafter and book.recipes_for[goal][0] not in three.holdings[p].recipes
+    )
+    holdings3 = list(three.holdings)
+    holder = three.recipe_holder(book.recipes_for[goal][0])
+    holdings3[holder] = three.holdings[holder]._replace(
+        recipes=three.holdings[holder].recipes + three.holdings[helper].recipes,
+        takes=three.holdings[holder].takes + three.holdings[helper].takes,
     )
     with pytest.raises(AssertionError, match=f"does not need crafter_{helper}"):
-        prove(book, goal, Deal(three.crafter, tuple(hands3)))
+        check_properties(book, goal, Allocation(three.crafter, tuple(holdings3)))
 
 
 @pytest.mark.parametrize("agents", TEAMS)
-def test_what_is_not_needed_is_dealt_out_and_does_not_help(book: RecipeBook, agents: int) -> None:
+def test_distractors_are_allocated_and_do_not_help(book: RecipeBook, agents: int) -> None:
     tasks = tasks_of(book, agents)
     for task in tasks[:: len(tasks) // 25]:
-        goal, deal = goal_of(book, task), deal_of(book, task)
+        goal, allocation = goal_of(book, task), allocation_of(book, task)
         shown = [*book.distractors(goal)[:10], *book.needed(goal)]
-        dealt = add_distractors(book, deal, shown)
-        assert each_on_one_card([hand.recipes for hand in dealt.hands], set(shown))
+        allocated = add_distractors(book, allocation, shown)
+        assert each_on_one_card([own.recipes for own in allocated.holdings], set(shown))
         parts = {m for n in shown for ref, _ in book.recipes[n].parts for m in book.members.get(ref, (ref,))}
-        assert each_on_one_card([hand.takes for hand in dealt.hands], {ref for ref in parts if book.base[ref]})
-        for before, after in zip(deal.hands, dealt.hands, strict=True):
+        assert each_on_one_card([own.takes for own in allocated.holdings], {ref for ref in parts if book.base[ref]})
+        for before, after in zip(allocation.holdings, allocated.holdings, strict=True):
             assert set(before.recipes) <= set(after.recipes) and set(before.takes) <= set(after.takes)
             assert list(after.recipes) == [number for number in shown if number in after.recipes]
-        prove(book, goal, dealt)
+        check_properties(book, goal, allocated)
 
 
-def test_cuts_are_disjoint_and_hold_no_piece_too_many(book: RecipeBook) -> None:
+def test_blocking_sets_are_disjoint_and_minimal(book: RecipeBook) -> None:
     for goal in book.goals[::20]:
-        cuts = find_cuts(book, goal)
-        assert cuts[0] == (goal,) and len(set(chain.from_iterable(cuts))) == sum(map(len, cuts))
-        for cut in cuts:
-            for spared in (None, *cut):
-                out = set(cut) - {spared}
+        blocking_sets = find_blocking_sets(book, goal)
+        assert blocking_sets[0] == (goal,) and len(set(chain.from_iterable(blocking_sets))) == sum(
+            map(len, blocking_sets)
+        )
+        for blocking_set in blocking_sets:
+            for spared in (None, *blocking_set):
+                out = set(blocking_set) - {spared}
                 recipes = [n for n in book.needed(goal) if book.recipes[n].item not in out]
                 bases = {book.items[ref] for ref in base_pieces(book, goal) - out}
                 assert (book.items[goal] in within_reach(book, recipes, bases)) == (spared is not None)
 
 
-def test_the_table() -> None:
+def test_the_frozen_table_has_the_documented_counts() -> None:
     rows = [json.loads(line) for line in FROZEN.read_text(encoding="utf-8").splitlines()]
     assert Counter(row["data"]["agents"] for row in rows) == {2: 544, 3: 544, 4: 440}
     assert Counter((row["group"], row["split"]) for row in rows if row["group"].startswith("agents-4")) == {
@@ -160,7 +181,7 @@ def test_the_table() -> None:
 
 
 @pytest.mark.slow
-def test_the_frozen_file_is_what_the_book_gives(book: RecipeBook) -> None:
+def test_the_frozen_file_is_derived_from_the_recipes(book: RecipeBook) -> None:
     rows = [json.loads(line) for line in FROZEN.read_text(encoding="utf-8").splitlines()]
     assert rows == [asdict(task) for agents in TEAMS for task in derive_tasks(book, agents)]
 
@@ -176,31 +197,35 @@ def test_the_digest_of_other_worlds_is_frozen(book: RecipeBook) -> None:
 
 
 def test_cards_are_in_the_digests(book: RecipeBook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of real tasks by the hash of each deal in the frozen file, of other worlds by deals in each split."""
+    """Real tasks have the hash of their allocation; the digest of other worlds has allocations of each split."""
     for task in tasks_of(book, 2):
         assert len(task.data["deal"]) == 16
-    made = make_deal(book, book.goals[0], 3, 2 * WORLDS_PER_SPLIT)
-    other = Deal(made.crafter, made.hands[::-1])
+    made = make_allocation(book, book.goals[0], 3, 2 * WORLDS_PER_SPLIT)
+    other = Allocation(made.crafter, made.holdings[::-1])
 
-    def deals(book: RecipeBook, goal: int, agents: int, world: int) -> Deal:
-        return other if (goal, world) == (book.goals[0], 2 * WORLDS_PER_SPLIT) else make_deal(book, goal, agents, world)
+    def allocations(book: RecipeBook, goal: int, agents: int, world: int) -> Allocation:
+        return (
+            other
+            if (goal, world) == (book.goals[0], 2 * WORLDS_PER_SPLIT)
+            else make_allocation(book, goal, agents, world)
+        )
 
-    monkeypatch.setattr("agentgym_envs.multiagent.tasks.make_deal", deals)
+    monkeypatch.setattr("agentgym_envs.multiagent.tasks.make_allocation", allocations)
     tasks = TeamWorlds(TeamGoals(book, 3), "invented")
     assert tasks.digest != WORLD_DIGEST
 
 
 @pytest.mark.parametrize("agents", TEAMS)
-def test_the_frozen_deals_are_those_that_are_made(book: RecipeBook, agents: int) -> None:
-    """Of every eighth task; the slow test of the whole file has all."""
+def test_allocations_match_the_frozen_hashes(book: RecipeBook, agents: int) -> None:
+    """For every eighth task; a slow test checks the whole file."""
     for task in tasks_of(book, agents)[::8]:
-        assert hash_deal(deal_of(book, task)) == task.data["deal"]
+        assert hash_allocation(allocation_of(book, task)) == task.data["deal"]
 
 
 @pytest.mark.slow
-def test_all_deals_are_frozen(book: RecipeBook) -> None:
+def test_the_hash_of_all_allocations_is_frozen(book: RecipeBook) -> None:
     tasks = [task for agents in TEAMS for worlds in ("real", "invented") for task in tasks_of(book, agents, worlds)]
-    assert canonical_hash([[task.id, deal_of(book, task)] for task in tasks]) == DEALS
+    assert canonical_hash([[task.id, allocation_of(book, task)] for task in tasks]) == ALLOCATIONS
 
 
 @pytest.mark.parametrize("agents", TEAMS)
@@ -219,12 +244,12 @@ def test_one_agent_has_textcrafts_own_tasks(book: RecipeBook) -> None:
 
 
 @pytest.mark.parametrize("worlds", ["fictional", "invented"])
-def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
+def test_tasks_of_other_worlds(book: RecipeBook, worlds: Any) -> None:
     tasks = team_tasks(book, worlds, 4)
-    for place, split in enumerate(SPLITS):
+    for index, split in enumerate(SPLITS):
         drawn = [tasks.draw(key * 7919, split=split) for key in range(200)]
         assert {task.split for task in drawn} == {split}
-        assert {int(task.id.split("/")[2]) // 1_000_000 for task in drawn} == {place}
+        assert {int(task.id.split("/")[2]) // 1_000_000 for task in drawn} == {index}
         for task in drawn:
             goal = goal_of(book, task)
             assert tasks.get(task.id) == task
@@ -233,7 +258,7 @@ def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
             assert task.goal == f"craft {tasks.names(task).name_of(goal)}"
             assert task.data["item"] == task.goal.removeprefix("craft ").replace(" ", "_")
     one, other = (tasks.get(f"textcraft-coop-{worlds}/4/{world}/438") for world in (0, 1))
-    assert deal_of(book, one) != deal_of(book, other)
+    assert allocation_of(book, one) != allocation_of(book, other)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +275,7 @@ def test_other_worlds(book: RecipeBook, worlds: Any) -> None:
         7,
     ],
 )
-def test_ids_that_are_none(book: RecipeBook, task_id: Any) -> None:
+def test_unknown_ids_are_refused(book: RecipeBook, task_id: Any) -> None:
     with pytest.raises(UnknownTask, match="for example 'textcraft-coop-invented/4/0/"):
         team_tasks(book, "invented", 4).get(task_id)
     with pytest.raises(UnknownTask, match="there is no task"):
@@ -258,7 +283,7 @@ def test_ids_that_are_none(book: RecipeBook, task_id: Any) -> None:
 
 
 @pytest.mark.parametrize("task_id", ["textcraft-coop-invented/2/0/438", "textcraft-coop-invented/3/9/1"])
-def test_ids_of_another_number_of_agents(book: RecipeBook, task_id: str) -> None:
+def test_an_id_of_another_team_size_gives_a_hint(book: RecipeBook, task_id: str) -> None:
     agents = task_id.split("/")[1]
     with pytest.raises(UnknownTask, match=f"this team has 4 agents: make it with num_agents={agents}$"):
         team_tasks(book, "invented", 4).get(task_id)
@@ -274,13 +299,13 @@ def test_tasks_are_pickled_by_name(book: RecipeBook) -> None:
         assert len(pickle.dumps(tasks)) < 400
 
 
-def test_a_goal_for_fewer_agents_than_asked(book: RecipeBook) -> None:
+def test_a_goal_for_a_smaller_team_is_refused(book: RecipeBook) -> None:
     goal = book.items.index("acacia_planks")
-    with pytest.raises(UsageError, match="cannot be dealt to 4 agents, but to 2 to 3"):
-        make_deal(book, goal, 4, 0)
+    with pytest.raises(UsageError, match="cannot be allocated to 4 agents, only to 2 to 3"):
+        make_allocation(book, goal, 4, 0)
 
 
-def test_a_table_of_ones_own(tmp_path: Any) -> None:
+def test_a_custom_recipe_table(tmp_path: Any) -> None:
     table = {
         "version": 1,
         "recipes": [["cup", "cup", 1, [["clay", 2]], None], ["set", "set", 1, [["cup", 4], ["tin", 1]], None]],
@@ -297,5 +322,5 @@ def test_a_table_of_ones_own(tmp_path: Any) -> None:
     assert len(list(env.oracle())) == env.task.data["plan_rounds"]
     table["recipes"], table["goals"] = table["recipes"][:1], {"1": ["cup"]}  # type: ignore[index]
     path.write_text(json.dumps(table))
-    with pytest.raises(UsageError, match="can be dealt to 4 agents; take fewer"):
+    with pytest.raises(UsageError, match="can be allocated to 4 agents; use fewer"):
         CoopTextCraftEnv(num_agents=4, recipe_table=path)

@@ -1,7 +1,7 @@
-"""How long each test is expected to take, so that long ones start first and the progress line knows what is left.
+"""Expected durations of tests, so that long ones start first and the progress line can estimate the time left.
 
 `durations.json` beside this file has the mean seconds of a case for every test function above `WORTH_KEEPING`. It is
-an aid, and nothing fails when it is out of date; `AGENTGYM_DURATIONS=1 scripts/check all` writes it anew.
+an aid, and nothing fails when it is out of date; `AGENTGYM_DURATIONS=1 scripts/check all` rewrites it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def known() -> dict[str, float]:
 
 
 def expected(node_id: str) -> float:
-    """How many seconds a test is expected to take."""
+    """The expected seconds of a test."""
     return known().get(sweep_of(node_id), UNKNOWN)
 
 

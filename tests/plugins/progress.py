@@ -40,7 +40,7 @@ class Estimate:
 
     @property
     def part(self) -> float:
-        """What is done of all, from 0 to 1."""
+        """The finished share, from 0 to 1."""
         return min(1.0, self._done / self._total) if self._total else 1.0
 
     @property

@@ -1,4 +1,4 @@
-"""Rotation: a sweep too long for every run is cut into slices, of which each run takes one.
+"""Rotation: a sweep that is too long for every run is split into slices, and each run takes one.
 
 The cases of a test that is marked `rotating` are dealt to `SLICES` slices in turn; a test without cases goes to one of
 them. The run's key chooses the slice, so that any `SLICES` consecutive keys run everything:
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 def key_from(setting: str | None, commits: Callable[[], int]) -> int | None:
-    """The key that a setting of `VARIABLE` means, or the number of commits; None stands for every slice.
+    """Return the key set by `VARIABLE`, or the number of commits; None means every slice.
 
     Raises:
         pytest.UsageError: the setting is neither `all` nor a whole number.
@@ -66,7 +66,7 @@ def current_key() -> int | None:
 
 
 def in_slice(index: int, name: str, key: int | None) -> bool:
-    """Whether case `index` of the sweep `name` is in the slice of a key. Small sweeps begin in different slices."""
+    """True if case `index` of the sweep `name` is in the slice of a key. Small sweeps start in different slices."""
     return key is None or (index + crc32(name.encode()) - key) % SLICES == 0
 
 
@@ -120,5 +120,5 @@ def sweep_of(node_id: str) -> str:
 
 
 def _is_named(node_id: str, arguments: Sequence[str]) -> bool:
-    """Whether the command line names this test or its function, and not just its file or folder."""
+    """True if the command line names this test or its function, and not just its file or folder."""
     return any("::" in given and node_id.startswith(given) for given in arguments)

@@ -2,7 +2,7 @@
 
 The tests of a file share what is expensive (a browser, a Java machine, a server, a tiny model), so one worker runs them
 all: `scripts/check` has xdist hand out files in the order of collection, and this sorts them. Starting with the
-longest keeps the workers busy until the end; a file that takes minutes is better cut in two.
+longest keeps the workers busy until the end; split a file that takes minutes.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def test_parts_cover_their_sequence_and_are_never_empty(size: int, first: int, n
     assert {case for each in parts for case in each} == set(range(size))
 
 
-def test_what_a_setting_means() -> None:
+def test_keys_of_settings() -> None:
     assert key_from("all", lambda: 1) is None
     assert key_from("13", lambda: 1) == 13
     assert key_from(None, lambda: 481) == key_from("", lambda: 481) == 481
@@ -91,7 +91,7 @@ def test_the_key_is_the_number_of_commits(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def run(folder: Path, key: str, *arguments: str) -> str:
-    """What pytest printed about the small suite."""
+    """The output of pytest for the small suite."""
     done = pytest_run(folder, A_SUITE, "-s", "-v", *arguments, key=key)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -23,7 +23,7 @@ OTHER = A_SUITE.replace("test_beside", "test_other")
 
 
 @pytest.mark.slow
-def test_what_belongs_together_runs_on_one_worker(tmp_path: Path) -> None:
+def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text(OTHER)
     done = pytest_run(tmp_path, A_SUITE, "-n", "2", *FILES)
     assert done.returncode == 0, done.stdout

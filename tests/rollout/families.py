@@ -1,4 +1,4 @@
-"""Tokenizers with the special tokens and chat templates of the model families, and an environment that just talks.
+"""Tokenizers with the special tokens and chat templates of the model families, and an environment with given texts.
 
 Every tokenizer is made here: one token a byte, with the byte as its id, except for the word "up", which is token 256.
 Special tokens follow from 257 in the order of `Family.special`. So expected ids can be written by hand.
@@ -46,7 +46,7 @@ TRIMMING = (
     "{{ bos_token }}{% for m in messages %}<|turn|>{{ m.role }}\n{{ m.content | trim }}<|done|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|turn|>assistant\n{% endif %}"
 )
-HEADERS_ONLY = (  # as GLM has it: the header of the next role is what ends an answer
+HEADERS_ONLY = (  # as in GLM: the header of the next role ends an answer
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
@@ -61,7 +61,7 @@ def trl_template(name: str) -> str:
 
 @dataclass(frozen=True)
 class Family:
-    """A template with the special tokens it needs; `named` are those of them that the tokenizer has a role for."""
+    """A template with its special tokens. `named` are those that the tokenizer has a role for."""
 
     template: str
     special: tuple[str, ...]
@@ -81,7 +81,7 @@ class Family:
 
 
 def _vocabulary() -> dict[str, int]:
-    """Byte-level BPE writes printable bytes as themselves and the others as the characters from 256 on."""
+    """The vocabulary of byte-level BPE: printable bytes are themselves, others are characters from 256 on."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     characters = {**{b: chr(b) for b in printable}, **{b: chr(256 + n) for n, b in enumerate(others)}}
@@ -100,7 +100,7 @@ FAMILIES = {
     "qwen3-training": Family(
         trl_template("qwen3_training"), _QWEN, _QWEN_NAMED, _QWEN_WORDS, "<think>\nI must go.\n</think>\n\n"
     ),
-    # Llama-3's tokenizers give a role to the first and last token only; the headers are special without one.
+    # Llama-3's tokenizers give a role only to the first and last token; the headers are special tokens without one.
     "llama-3": Family(
         trl_template("llama3"), _LLAMA, {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
     ),
@@ -116,11 +116,11 @@ FAMILIES = {
     ),
 }  # fmt: skip
 NO_END = Family(WITHOUT_EOS, ("<s>", "</s>"), _PLAIN)
-"""Not among the others, since its own rendering shows no end of an answer and so never equals a conversation's ids."""
+"""Not in `FAMILIES`: its rendering shows no end of an answer, so it never equals a conversation's ids."""
 
 
 class TalkEnv(TextEnv):
-    """Says `says[0]` first, then the next for every action; the last one ends the episode. `rewards` likewise."""
+    """Returns the texts of `says` one by one, with `rewards`. The last one ends the episode."""
 
     tasks = TaskTable("talk", 1, [Task("talk/1", "train", "talk", "talk", {})])
 
@@ -136,7 +136,7 @@ class TalkEnv(TextEnv):
         return Transition(self._says[self._turn], reward, self._turn + 1 == len(self._says))
 
     def _command(self, action: str) -> str:
-        return action  # whatever the policy says is fine here, valid Unicode or not
+        return action  # any text is allowed here, also invalid Unicode
 
 
 def roll(
@@ -148,14 +148,14 @@ def roll(
     rewards: Sequence[float] = (),
     limits: Limits | None = None,
 ) -> TokenTrajectory:
-    """An episode in which the policy's answers and the environment's observations are given."""
+    """Play an episode with given answers and observations."""
     env = TalkEnv(says, rewards, instructions=instructions)
     engine = ScriptedEngine(answers, codec.stop_ids)
     return asyncio.run(play(env, engine, codec, EpisodeSpec(), limits=limits or Limits()))
 
 
 def spans(tokens: TokenTrajectory) -> list[tuple[int, list[int]]]:
-    """The ids after the prompt, as runs of equal mask: (mask, ids)."""
+    """The ids after the prompt, in runs of equal mask: (mask, ids)."""
     runs: list[tuple[int, list[int]]] = []
     for token, mask in zip(tokens.ids, tokens.assistant_mask, strict=True):
         if not runs or runs[-1][0] != mask:

@@ -1,4 +1,4 @@
-"""A tokenizer as SentencePiece has it: `▁` for a space, bytes as `<0x41>`, and no space before the first word."""
+"""A tokenizer like SentencePiece: `▁` for a space, bytes as `<0x41>`, and no space before the first word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = ["▁up", "▁go", "▁", "a", "é", "到"]
 
 
 def sentencepiece() -> Any:
-    """Knows a few words and characters, and spells the rest in bytes."""
+    """A tokenizer with a few words and characters, and bytes for the rest."""
     special = {"<unk>": 0, "<s>": 1, "</s>": 2}
     names = [*(f"<0x{byte:02X}>" for byte in range(256)), *_WORDS, *"upgo"]
     vocabulary = special | {name: number for number, name in enumerate(names, len(special))}

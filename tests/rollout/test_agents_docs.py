@@ -1,4 +1,4 @@
-"""The transcripts in docs/agents.md are what agents send."""
+"""The transcripts in docs/agents.md match the requests of agents."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_the_transcripts_of_the_documentation_are_real(title: str) -> None:
     episode = asyncio.run(play_agent(env, agent, script.model, spec, limits=Limits(max_turns=3)))
     assert episode.trajectory.success
     known = {text_env(env).instructions: "[the environment's instructions]", first: "[the first observation]"}
-    assert transcript(script.asked, answers, known) in DOCS.read_text("utf-8")
+    assert transcript(script.sent, answers, known) in DOCS.read_text("utf-8")
 
 
 def transcript(asked: Sequence[Sequence[Message]], answers: Sequence[str], known: dict[str, str]) -> str:
-    """What was sent and answered; of a call that continues the one before, only what is new."""
+    """Requests and answers; for a request that continues the one before, only the new messages."""
     lines: list[str] = []
     said: list[Message] = []
     for messages, answer in zip(asked, answers, strict=True):

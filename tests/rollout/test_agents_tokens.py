@@ -1,4 +1,4 @@
-"""What is trained on of an agent's episode: every sampled token once, within the budget, and as `play` has it."""
+"""The training tokens of an agent's episode: each sampled token once, within the budget, and equal to `play`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMMANDS = ("up", "down", "give up", "cheat", "crash")
 
 
 class Writer:
-    """An engine that writes given texts, cut where it must stop, and remembers all it read and wrote."""
+    """An engine with given texts, truncated at the limit, which records its prompts and answers."""
 
     def __init__(self, codec: ChatCodec, texts: Sequence[str]) -> None:
         self._codec, self._texts = codec, texts
@@ -50,8 +50,8 @@ class Writer:
         text = self._texts[len(self.calls) % len(self._texts)]
         ids = self._codec.encode_answer(text)[: sampling.max_tokens]
         self.calls.append((list(prompt_ids), ids))
-        cut = ids[-1] not in sampling.stop_ids
-        return Generation(ids, "length" if cut else "stop", [-len(self.calls) / 8] * len(ids))
+        truncated = ids[-1] not in sampling.stop_ids
+        return Generation(ids, "length" if truncated else "stop", [-len(self.calls) / 8] * len(ids))
 
 
 answers = st.lists(
@@ -68,7 +68,7 @@ limits = st.builds(Limits, st.integers(1, 9), st.integers(1, 1200), st.integers(
 
 
 def run(name: str, context: str, writer: Writer, codec: ChatCodec, within: Limits) -> AgentEpisode:
-    agent = make_agent(name, context, tries=2)
+    agent = make_agent(name, context, attempts=2)
     env = CountEnv(grammar=agent.grammar)
     return asyncio.run(play_agent(env, agent, TokenModel(writer, codec), EpisodeSpec("count/9"), limits=within))
 
@@ -81,7 +81,7 @@ def masked(segment: TokenTrajectory) -> list[int]:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", ["act", "react"])
 @given(texts=answers, within=limits)
-def test_a_full_context_is_trained_on_as_play_has_it(family: str, name: str, texts: list[str], within: Limits) -> None:
+def test_a_full_context_gives_the_tokens_of_play(family: str, name: str, texts: list[str], within: Limits) -> None:
     codec = CODECS[family]
     env = CountEnv(grammar=make_agent(name).grammar)
     one, other = Writer(codec, texts), Writer(codec, texts)
@@ -95,7 +95,7 @@ def test_a_full_context_is_trained_on_as_play_has_it(family: str, name: str, tex
 
 
 def without_notes(trajectory: Trajectory) -> Trajectory:
-    """Without what an agent tells besides."""
+    """The trajectory without the agent's metadata."""
     return replace(trajectory, meta={name: value for name, value in trajectory.meta.items() if name != "agent"})
 
 
@@ -103,7 +103,7 @@ def without_notes(trajectory: Trajectory) -> Trajectory:
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("context", CONTEXTS)
 @given(texts=answers, within=limits)
-def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
+def test_each_sampled_token_is_trained_on_once_and_no_context_is_too_long(
     name: str, context: str, texts: list[str], within: Limits
 ) -> None:
     codec = CODECS["qwen2.5"]
@@ -115,10 +115,10 @@ def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
     read = [segment.prompt_ids + segment.ids[:end] for segment in episode.segments for end in ends(segment)]
     assert read == [
         prompt + ids for prompt, ids in writer.calls
-    ]  # and what was read before it is what is trained behind
-    tries = [*(one.trajectory for one in episode.tries), episode.trajectory]
-    for trajectory in tries:
-        assert trajectory.turns  # whatever was said before the first action, there is room for it
+    ]  # the context before it in training is the prompt that the model read
+    attempts = [*(one.trajectory for one in episode.failed_attempts), episode.trajectory]
+    for trajectory in attempts:
+        assert trajectory.turns  # texts before the first action leave room for it
         own = [segment for segment in episode.segments if segment.trajectory is trajectory]
         assert sum(sum(segment.rewards) for segment in own) == pytest.approx(sum(t.reward for t in trajectory.turns))
         assert all(s.bootstrap_ids == [] for s in own[:-1]) and len(trajectory.turns) <= within.max_turns
@@ -129,7 +129,7 @@ def test_each_sampled_token_is_masked_once_and_no_context_is_too_long(
 
 
 def ends(segment: TokenTrajectory) -> list[int]:
-    """Where answers end: an answer is never followed by another at once."""
+    """The ends of answers. Two answers are never adjacent."""
     mask = [*segment.assistant_mask, 0]
     found = [number for number in range(1, len(mask)) if mask[number - 1] and not mask[number]]
     assert [end for _, end in segment.turn_spans] == found
@@ -137,21 +137,19 @@ def ends(segment: TokenTrajectory) -> list[int]:
 
 
 def check_record(episode: AgentEpisode, writer: Writer) -> None:
-    told: Any = episode.trajectory.meta["agent"]
-    assert (told["calls"], told["prompt_tokens"], told["answer_tokens"]) == (
+    described: Any = episode.trajectory.meta["agent"]
+    assert (described["calls"], described["prompt_tokens"], described["answer_tokens"]) == (
         len(writer.calls),
         sum(len(prompt) for prompt, _ in writer.calls),
         sum(len(ids) for _, ids in writer.calls),
     )
-    assert len(episode.trajectory.meta.get("tries", ())) == len(episode.tries) == told["tries"] - 1
-    assert json.loads(episode.trajectory.to_json())["meta"]["agent"] == told
+    assert len(episode.trajectory.meta.get("attempts", ())) == len(episode.failed_attempts) == described["attempts"] - 1
+    assert json.loads(episode.trajectory.to_json())["meta"]["agent"] == described
 
 
 @given(texts=answers, within=limits, context=st.sampled_from(CONTEXTS[1:]))
-def test_a_context_that_is_cut_goes_on_for_as_long_as_there_are_turns(
-    texts: list[str], within: Limits, context: str
-) -> None:
-    """With room for the first observation and what is seen now, only turns and the environment end an episode."""
+def test_a_shortened_context_lasts_until_the_turn_limit(texts: list[str], within: Limits, context: str) -> None:
+    """With room for the first and the present observation, only the turn limit and the environment end an episode."""
     codec = CODECS["qwen2.5"]
     roomy = replace(within, max_tokens=800 + 2 * within.max_turn_tokens)
     long = [text[:40] for text in texts]
@@ -160,7 +158,7 @@ def test_a_context_that_is_cut_goes_on_for_as_long_as_there_are_turns(
 
 
 class Summariser:
-    """An engine that writes a summary where it is asked for one and counts on otherwise; remembers the prompts."""
+    """An engine that writes a summary on request and otherwise counts on. It records the prompts."""
 
     def __init__(self, codec: ChatCodec, summary: str, thought: str = "I count.") -> None:
         self._codec, self._summary, self._answer = codec, summary, f"Thought: {thought}\nAction: up"
@@ -173,7 +171,7 @@ class Summariser:
 
     @property
     def asked(self) -> list[bool]:
-        """Whether each call was for a summary."""
+        """For each call, True if it asked for a summary."""
         return [SUMMARISE in text.rpartition("\nuser\n")[2] for text in self.read]
 
 
@@ -183,9 +181,7 @@ class Summariser:
     turns=st.integers(3, 20),
     words=st.integers(0, 60),
 )
-def test_a_summary_that_was_paid_for_is_shown_and_the_next_turn_asks_for_none(
-    budget: int, answer: int, turns: int, words: int
-) -> None:
+def test_a_summary_is_shown_and_the_next_turn_asks_for_none(budget: int, answer: int, turns: int, words: int) -> None:
     codec = CODECS["qwen2.5"]
     engine = Summariser(codec, "I counted up. " * words)
     env, within = CountEnv(grammar="react"), Limits(max_turns=20, max_tokens=budget, max_turn_tokens=answer)
@@ -199,7 +195,7 @@ def test_a_summary_that_was_paid_for_is_shown_and_the_next_turn_asks_for_none(
         assert "not shown. Then you saw:)" in engine.read[number + 1]
 
 
-def test_a_summary_for_want_of_room_frees_half_of_the_budget() -> None:
+def test_a_summary_due_to_the_budget_frees_half_of_it() -> None:
     codec = CODECS["qwen2.5"]
     engine = Summariser(codec, "I counted up. " * 9, "I count. " * 20)
     env, within = CountEnv(grammar="react"), Limits(max_turns=30, max_tokens=2000, max_turn_tokens=250)
@@ -211,11 +207,11 @@ def test_a_summary_for_want_of_room_frees_half_of_the_budget() -> None:
     assert 0 < len(after.prompt_ids) - first < 1000 - 200 and "assistant\nThought: I count." in engine.read[7]
 
 
-def test_the_rewards_lie_on_the_actions_and_not_on_plans_lessons_or_summaries() -> None:
+def test_rewards_are_on_actions_and_not_on_plans_lessons_or_summaries() -> None:
     codec, go = CODECS["qwen2.5"], "Action: up"
     first = ["1. Count.", go, go, "I am at 2.", go, "I am at 3.", "Action: give up", "Never give up."]
     second = ["1. Count on.", go, go, "I am at 2 again.", go, "I am at 3 again.", go]
-    agent = replace(make_agent("plan", "summarise:1"), tries=2)
+    agent = replace(make_agent("plan", "summarise:1"), attempts=2)
     model = TokenModel(Writer(codec, [*first, *second]), codec)
     limits = Limits(max_turns=4, max_tokens=9000)
     env = CountEnv(grammar="react")
@@ -226,14 +222,14 @@ def test_the_rewards_lie_on_the_actions_and_not_on_plans_lessons_or_summaries() 
 
 
 def rewarded(segment: TokenTrajectory, codec: ChatCodec) -> list[tuple[str, float]]:
-    """The answers of a segment, with the reward that lies on the last token of each."""
+    """The answers of a segment, each with the reward on its last token."""
     bounds = ends(segment)
     texts = [codec.decode(ids) for mask, ids in spans(segment) if mask]
     assert all(reward == 0 or number + 1 in bounds for number, reward in enumerate(segment.rewards))
     return [(text, round(segment.rewards[end - 1], 3)) for text, end in zip(texts, bounds, strict=True)]
 
 
-def test_what_would_be_read_next_stands_behind_an_episode_that_was_cut() -> None:
+def test_a_truncated_episode_has_bootstrap_ids() -> None:
     codec = CODECS["qwen2.5"]
     within = Limits(max_turns=3, max_tokens=9000)
     texts = ["Action: up"] * 3 + ["Count faster."] + ["Action: up"] * 3
@@ -259,15 +255,17 @@ def test_other_messages_begin_a_new_segment() -> None:
     assert [segment.bootstrap_ids for segment in segments] == [[]] * 4
 
 
-def test_a_task_that_the_seed_draws_is_tried_again() -> None:
+def test_every_attempt_has_the_task_that_the_seed_draws() -> None:
     codec = CODECS["qwen2.5"]
     env = gym.make("AgentGym/TextCraft-v0", grammar="react")
     model = TokenModel(Writer(codec, ["Action: inventory", "Look less."]), codec)
     spec = EpisodeSpec(seed=7, max_turns=1)
     episode = asyncio.run(play_agent(env, make_agent("reflect"), model, spec, limits=Limits(max_tokens=5000)))
-    tries = [*(one.trajectory for one in episode.tries), episode.trajectory]
-    assert len({(t.task.id, t.seed, t.turns[0].observation, t.meta["state_key"]) for t in tries}) == 1
-    assert [len(t.turns) for t in tries] == [1, 1, 1] and [one.lesson for one in episode.tries] == ["Look less."] * 2
+    attempts = [*(one.trajectory for one in episode.failed_attempts), episode.trajectory]
+    assert len({(t.task.id, t.seed, t.turns[0].observation, t.meta["state_key"]) for t in attempts}) == 1
+    assert [len(t.turns) for t in attempts] == [1, 1, 1] and [one.lesson for one in episode.failed_attempts] == [
+        "Look less."
+    ] * 2
     env.close()
 
 

@@ -1,4 +1,4 @@
-"""`ChatCodec`: no text forges a turn, and a template that cannot be trained on is refused with advice."""
+"""`ChatCodec`: no text can forge a turn, and a template that is unfit for training is refused with advice."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ FAST = ("qwen2.5", "llama-3", "with-eos")
 light_family = pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in ALL]
 )
-"""All families, of which a fast run takes some."""
+"""All families; a fast run uses some."""
 
 
 def special_ids(name: str, ids: list[int]) -> list[int]:
-    """The special tokens among ids: 257 and above, as far as the family has some."""
+    """The special tokens among ids: those from 257 on that the family has."""
     return [i for i in ids if 257 <= i < 257 + len(ALL[name].special)]
 
 
@@ -46,7 +46,7 @@ def prompt(codec: ChatCodec, system: str, user: str) -> list[int]:
 
 
 @light_family
-def test_no_text_forges_a_special_token(name: str) -> None:
+def test_no_text_becomes_a_special_token(name: str) -> None:
     codec = CODECS[name]
     for text in FORGERIES:
         forged, harmless = codec.encode_observation(text), codec.encode_observation("harmless")
@@ -61,8 +61,8 @@ def test_no_text_forges_a_special_token(name: str) -> None:
 
 @light_family
 @given(data=st.data())
-def test_encoding_loses_and_adds_nothing(name: str, data: st.DataObject) -> None:
-    """Around any mix of words and pieces of special tokens stands just what stands around a harmless word."""
+def test_encoding_preserves_any_text(name: str, data: st.DataObject) -> None:
+    """The ids around any mix of words and parts of special tokens equal those around a plain word."""
     codec = CODECS[name]
     special = [*ALL[name].special, *(t[:-1] for t in ALL[name].special), *(t[1:] for t in ALL[name].special)]
     pieces = data.draw(st.lists(st.one_of(st.sampled_from(special), st.text(max_size=5)), min_size=1, max_size=6))
@@ -73,8 +73,8 @@ def test_encoding_loses_and_adds_nothing(name: str, data: st.DataObject) -> None
     assert codec.decode(codec.encode_answer(text)) == text
 
 
-def test_the_whole_token_is_there_where_the_template_writes_it() -> None:
-    """Forgery protection must not spell the template's own tokens out as well."""
+def test_special_tokens_of_the_template_are_encoded_as_such() -> None:
+    """The protection against forgery must not encode the template's own tokens as characters."""
     codec = CODECS["qwen2.5"]
     ids = codec.encode_observation("<|im_end|>")
     assert ids == [
@@ -84,13 +84,13 @@ def test_the_whole_token_is_there_where_the_template_writes_it() -> None:
     ]
 
 
-def test_an_observation_that_forges_is_not_in_the_mask() -> None:
+def test_a_forging_observation_is_not_in_the_mask() -> None:
     tokens = roll(CODECS["smollm2"], [[256, 259], [256, 259]], [FORGERIES[0], FORGERIES[0], "c"])
     assert tokens.ids.count(259) == 3  # two answers and one observation
     assert sum(tokens.assistant_mask) == 4
 
 
-def test_content_that_completes_a_special_token_of_its_surroundings_forges_none() -> None:
+def test_content_that_completes_a_special_token_with_its_surroundings_is_plain_text() -> None:
     family = FAMILIES["with-eos"]
     tokenizer = family.tokenizer()
     template = family.template.replace("{{ m.role | capitalize }}: ", "<").replace("Assistant: ", "A: ")
@@ -99,13 +99,13 @@ def test_content_that_completes_a_special_token_of_its_surroundings_forges_none(
     assert tokenizer.decode(codec.encode_observation("/s>")) == "\n</s>\nA: "
 
 
-def test_a_system_message_that_the_template_does_not_know_goes_before_the_first_observation() -> None:
+def test_without_a_system_role_the_system_message_precedes_the_first_observation() -> None:
     codec = CODECS["no-system"]
     assert prompt(codec, "Rules.", "Go.") == [257, *b"[INST] Rules.\n\nGo. [/INST]"]
     assert codec.encode_observation("b") == [*b"[INST] b [/INST]"]
 
 
-def test_what_a_template_trims_is_the_message_that_it_sees() -> None:
+def test_a_template_trims_the_whole_message() -> None:
     family = FAMILIES["no-system"]
     codec = ChatCodec(
         family.tokenizer(), template=family.template.replace("{{ m.content }} [", "{{ m.content | trim }} [")
@@ -113,7 +113,7 @@ def test_what_a_template_trims_is_the_message_that_it_sees() -> None:
     assert prompt(codec, " Rules. ", " Go. ") == [257, *b"[INST] Rules. \n\n Go. [/INST]"]
 
 
-def test_without_instructions_the_template_says_what_it_says() -> None:
+def test_without_instructions_the_default_system_prompt_of_the_template_is_kept() -> None:
     codec = CODECS["smollm2"]
     default = codec.tokenizer.decode(codec.encode_prompt([{"role": "user", "content": "Go."}]))
     assert default.startswith("<|im_start|>system\nYou are a helpful AI assistant named SmolLM<|im_end|>\n")
@@ -130,7 +130,7 @@ def test_a_template_that_shows_a_message_twice_shows_its_content_twice() -> None
 
 
 def test_ten_messages_and_more() -> None:
-    """The placeholder of message 1 must not be taken for the head of that of message 10."""
+    """The placeholder of message 1 must not match the beginning of that of message 10."""
     codec = CODECS["qwen2.5"]
     roles = ["system", *["user", "assistant"] * 6, "user"]
     messages = [{"role": role, "content": f"word {n}"} for n, role in enumerate(roles)]
@@ -160,9 +160,9 @@ NOT_PREFIX_PRESERVING = {
 
 
 @pytest.mark.parametrize("template", NOT_PREFIX_PRESERVING.values(), ids=NOT_PREFIX_PRESERVING)
-def test_a_template_that_rewrites_the_past_is_refused(template: str) -> None:
+def test_a_template_that_changes_earlier_messages_is_refused(template: str) -> None:
     with pytest.raises(
-        TemplateError, match=r"prefix-preserving.*it writes '.*' where '.*' stood.*--chat-template FILE"
+        TemplateError, match=r"prefix-preserving.*it writes '.*' in place of '.*'.*--chat-template FILE"
     ):
         ChatCodec(FAMILIES["qwen3-training"].tokenizer(), template=template)
 
@@ -177,7 +177,7 @@ def test_qwen3_passes_with_thinking_off_and_its_training_template() -> None:
 
 
 @pytest.mark.parametrize("template", [None, "", {}])
-def test_no_template(template: Any) -> None:
+def test_a_missing_template_is_refused(template: Any) -> None:
     tokenizer = FAMILIES["qwen2.5"].tokenizer()
     tokenizer.chat_template = template
     with pytest.raises(TemplateError, match=r"no chat template; .*instruction-tuned.*--chat-template FILE"):
@@ -212,14 +212,14 @@ def test_a_template_that_does_not_render(template: str, words: str) -> None:
         ChatCodec(FAMILIES["qwen2.5"].tokenizer(), template=template)
 
 
-def test_nothing_that_ends_an_answer() -> None:
+def test_a_template_and_tokenizer_without_an_end_token_are_refused() -> None:
     tokenizer = NO_END.tokenizer()
     tokenizer.eos_token = None
     with pytest.raises(TemplateError, match=r"neither .* has a token that ends an answer"):
         ChatCodec(tokenizer)
 
 
-def test_a_role_that_the_template_leaves_out_is_told() -> None:
+def test_a_message_that_the_template_leaves_out_is_named() -> None:
     template = "{% for m in messages if m.role != 'narrator' %}" + SMOLLM2.split("%}", 1)[1]
     codec = ChatCodec(FAMILIES["smollm2"].tokenizer(), template=template)
     with pytest.raises(TemplateError, match="does not show message 2"):
@@ -234,12 +234,12 @@ def test_the_adapter_takes_the_training_template_of_the_family() -> None:
     assert codec.encode_observation("b") == CODECS["qwen3-training"].encode_observation("b")
 
 
-def test_the_adapter_refuses_a_template_that_nobody_knows() -> None:
+def test_the_adapter_refuses_an_unknown_template() -> None:
     tokenizer = FAMILIES["smollm2"].tokenizer()
     tokenizer.chat_template = NOT_PREFIX_PRESERVING["counts the turns"]
     with pytest.raises(TemplateError, match="prefix-preserving"):
         make_codec(tokenizer)
-    with pytest.raises(TemplateError, match="prefix-preserving"):  # a template of the caller's own is not replaced
+    with pytest.raises(TemplateError, match="prefix-preserving"):  # the caller's own template is not replaced
         make_codec(tokenizer, template=trl_template("qwen3"))
 
 

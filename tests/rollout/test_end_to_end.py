@@ -1,4 +1,4 @@
-"""A real (tiny, untrained) model plays TextCraft: everything from weights to trajectories, nothing pretended."""
+"""A real (tiny, untrained) model plays TextCraft, from weights to trajectories."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_a_model_plays(tokenizer: Any, temperature: float) -> None:
 
 
 @pytest.mark.slow
-def test_greedy_play_repeats_itself(tokenizer: Any) -> None:
+def test_greedy_play_is_repeatable(tokenizer: Any) -> None:
     first, again = rollouts(tokenizer, 0.0), rollouts(tokenizer, 0.0)
     assert first == again
     assert first[0] == first[1]  # the same start in the same batch
 
 
 def test_log_probabilities_are_those_of_the_model(tokenizer: Any) -> None:
-    """Answers of several lengths, padded in one batch: each token has the probability that the model gives it."""
+    """Answers of several lengths, padded in one batch: each token has its probability under the model."""
     model = make_model(tokenizer, hidden_size=32, layers=2)
     engine = HFEngine(model, tokenizer, logprobs=True)
     sampling = Sampling(LIMITS.max_turn_tokens, 1.0)

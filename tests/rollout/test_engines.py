@@ -1,4 +1,4 @@
-"""Engines: batches are gathered, servers are spoken to, and failures come out as what they are."""
+"""Engines: batches are collected, servers are called, and errors are raised."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BASE = "http://127.0.0.1:8000/v1"
 
 
 def soon(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run it; whatever hangs fails instead."""
+    """Run a coroutine with a timeout."""
 
     async def bounded() -> Any:
         return await asyncio.wait_for(coroutine, 20)
@@ -51,7 +51,7 @@ def many(engine: Any, tasks: Sequence[str], concurrency: int = 64) -> Coroutine[
 
 
 class UpEngine(BatchEngine):
-    """Always says "up". `trouble`, if there is any, is called before every batch."""
+    """Always answers "up". `trouble`, if given, is called before every batch."""
 
     def __init__(self, trouble: Callable[[int], None] = lambda number: None) -> None:
         super().__init__()
@@ -71,14 +71,14 @@ def raise_at(number: int, error: BaseException) -> Callable[[int], None]:
     return trouble
 
 
-def test_a_batch_holds_what_all_running_episodes_ask_for() -> None:
+def test_a_batch_has_the_prompts_of_all_running_episodes() -> None:
     engine = UpEngine()
     done = soon(many(engine, ["count/2", "count/3", "count/9", "count/2"]))
     assert engine.sizes == [4, 4, 2, 1, 1, 1, 1, 1, 1]  # two end after 2 turns, one after 3, one after 9
     assert [t.trajectory.success for t in done] == [True] * 4
 
 
-def test_a_worker_that_ends_holds_nobody_up() -> None:
+def test_a_finished_worker_does_not_block_the_batch() -> None:
     engine = UpEngine()
     soon(many(engine, ["count/2"] * 5, concurrency=2))
     assert engine.sizes == [2, 2, 2, 2, 1, 1]
@@ -104,14 +104,14 @@ def test_each_caller_gets_its_own_answer_and_its_own_sampling() -> None:
     assert [answer.ids for answer in soon(ask())] == [[0, 10], [1, 11], [2, 12]]
 
 
-def test_without_announced_workers_every_question_is_a_batch() -> None:
+def test_without_announced_workers_every_prompt_is_a_batch() -> None:
     engine = UpEngine()
     assert soon(engine.generate([1], ASKED)).ids == [UP, END]
     assert engine.sizes == [1]
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_a_failing_batch_is_raised_as_it_is_and_the_engine_can_go_on(batch: int) -> None:
+def test_an_error_of_a_batch_propagates_and_the_engine_stays_usable(batch: int) -> None:
     error = RuntimeError("out of memory")
     engine = UpEngine(raise_at(batch, error))
     with pytest.raises(RuntimeError) as caught:
@@ -124,16 +124,16 @@ def test_a_failing_batch_is_raised_as_it_is_and_the_engine_can_go_on(batch: int)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_ctrl_c_during_generation_comes_out(error: BaseException) -> None:
+def test_ctrl_c_during_generation_propagates(error: BaseException) -> None:
     engine = UpEngine(raise_at(2, error))
     with pytest.raises(type(error)):
         asyncio.run(many(engine, ["count/2", "count/3", "count/9"]))
-    assert engine.sizes == [3, 3]  # and nothing was generated for the episodes that died with it
+    assert engine.sizes == [3, 3]  # nothing was generated for the cancelled episodes
     engine.trouble = lambda number: None
     assert len(soon(many(engine, ["count/2"] * 3))) == 3
 
 
-def test_a_batch_of_another_size_is_an_error_and_no_riddle() -> None:
+def test_a_batch_of_a_wrong_size_is_an_error() -> None:
     class Short(UpEngine):
         def generate_batch(self, *args: Any) -> list[Generation]:
             return super().generate_batch(*args)[:-1]
@@ -143,7 +143,7 @@ def test_a_batch_of_another_size_is_an_error_and_no_riddle() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
-def test_cancelled_episodes_leave_the_engine_as_it_was(steps: int) -> None:
+def test_cancelled_episodes_leave_the_engine_unchanged(steps: int) -> None:
     engine = UpEngine()
 
     async def cancel_then_play() -> list[TokenTrajectory]:
@@ -160,7 +160,7 @@ def test_cancelled_episodes_leave_the_engine_as_it_was(steps: int) -> None:
     assert engine.sizes == [3, 3]
 
 
-def test_nothing_is_generated_for_cancelled_questions() -> None:
+def test_nothing_is_generated_for_cancelled_prompts() -> None:
     engine = UpEngine()
 
     async def ask() -> None:
@@ -178,7 +178,7 @@ def test_nothing_is_generated_for_cancelled_questions() -> None:
     assert engine.sizes == []
 
 
-def test_the_scripted_engine_cuts_and_remembers() -> None:
+def test_the_scripted_engine_truncates_and_records_prompts() -> None:
     engine = ScriptedEngine([[1, 2, 3], [1, 2]], stop_ids=[2])
     assert soon(engine.generate([9], Sampling(2))) == Generation([1, 2], "stop", [-0.5, -0.5])
     assert soon(engine.generate([8], Sampling(1))) == Generation([1], "length", [-0.5])
@@ -205,7 +205,7 @@ def ask(handler: Handler, sampling: Sampling = ASKED) -> Generation:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for; those of servers in other threads are none of them."""
+    """Record the sleeps between attempts instead of waiting; threads of servers sleep normally."""
     seen: list[float] = []
     real, own = asyncio.sleep, threading.get_ident()
 
@@ -219,13 +219,13 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seen
 
 
-def test_other_threads_pause_as_ever(pauses: list[float]) -> None:
-    told: list[str] = []
-    thread = threading.Thread(target=lambda: told.append(asyncio.run(asyncio.sleep(0.01, "slept"))))
+def test_sleeps_in_other_threads_are_real(pauses: list[float]) -> None:
+    results: list[str] = []
+    thread = threading.Thread(target=lambda: results.append(asyncio.run(asyncio.sleep(0.01, "slept"))))
     thread.start()
     thread.join()
     assert asyncio.run(asyncio.sleep(60, "not at all")) == "not at all"
-    assert told == ["slept"] and pauses == [60]
+    assert results == ["slept"] and pauses == [60]
 
 
 def test_token_ids_go_in_and_come_out() -> None:
@@ -253,7 +253,7 @@ def test_token_ids_go_in_and_come_out() -> None:
         ({"logprobs": {"token_logprobs": [-1.0]}}, Generation([UP, END], "stop")),
     ],
 )
-def test_what_a_server_may_leave_out(choice: dict[str, Any], expected: Generation) -> None:
+def test_optional_fields_of_a_servers_reply(choice: dict[str, Any], expected: Generation) -> None:
     assert ask(lambda request: completion(**choice)) == expected
 
 
@@ -277,15 +277,15 @@ FAILURES: dict[str, Handler] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-def test_passing_failures_are_tried_again(failure: Handler, pauses: list[float]) -> None:
-    tries: list[int] = []
+def test_transient_failures_are_retried(failure: Handler, pauses: list[float]) -> None:
+    attempts: list[int] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        tries.append(1)
-        return failure(request) if len(tries) < 3 else completion()
+        attempts.append(1)
+        return failure(request) if len(attempts) < 3 else completion()
 
     assert ask(handler).ids == [UP, END]
-    assert len(tries) == 3 and pauses == [1.0, 2.0]
+    assert len(attempts) == 3 and pauses == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_passing_failures_are_tried_again(failure: Handler, pauses: list[float])
         ("no answer", "ReadTimeout: slow"),
     ],
 )
-def test_failures_that_stay_are_told(kind: str, words: str, pauses: list[float]) -> None:
+def test_permanent_failures_are_raised(kind: str, words: str, pauses: list[float]) -> None:
     with pytest.raises(EngineError, match=f"{BASE}/completions did not answer: {words}"):
         ask(FAILURES[kind])
     assert pauses == [1.0, 2.0]
@@ -316,7 +316,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("answer", "words"), ANSWERS.values(), ids=ANSWERS)
-def test_answers_that_are_none(answer: httpx.Response, words: str, pauses: list[float]) -> None:
+def test_malformed_replies_are_refused(answer: httpx.Response, words: str, pauses: list[float]) -> None:
     requests: list[httpx.Request] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -325,7 +325,7 @@ def test_answers_that_are_none(answer: httpx.Response, words: str, pauses: list[
 
     with pytest.raises(EngineError, match=words):
         ask(handler)
-    assert len(requests) == 1 and not pauses  # asking again would not help
+    assert len(requests) == 1 and not pauses  # a retry would not help
 
 
 def test_every_running_episode_has_its_own_request_in_flight() -> None:
@@ -391,7 +391,7 @@ def test_a_chat_server_reads_the_conversation() -> None:
     assert bodies[1]["messages"] == trajectory.messages()[:-1]
 
 
-def test_an_empty_message_is_an_action_like_any_other() -> None:
+def test_an_empty_message_is_an_action() -> None:
     (trajectory,) = chat(lambda request: message(None))
     assert trajectory.actions == ["", "", ""] and trajectory.stop_reason == "turn_limit"
 
@@ -405,12 +405,12 @@ def test_the_parts_of_a_message_are_joined() -> None:
 @pytest.mark.parametrize(
     ("usage", "tokens"), [({"usage": {"completion_tokens": 7}}, 7), ({}, None), ({"usage": 1}, None)]
 )
-def test_a_chat_server_tells_the_tokens_of_an_answer(usage: dict[str, Any], tokens: int | None) -> None:
+def test_a_chat_servers_token_counts_are_in_the_answer_info(usage: dict[str, Any], tokens: int | None) -> None:
     (trajectory,) = chat(lambda request: message("up", **usage))
     assert [(turn.info["finish"], turn.info["tokens"]) for turn in trajectory.turns] == [("stop", tokens)] * 2
 
 
-def test_the_tokens_of_an_engines_answers_are_noted() -> None:
+def test_the_token_counts_of_an_engine_are_in_the_turn_info() -> None:
     (played,) = soon(many(UpEngine(), ["count/2"]))
     assert [turn.info["tokens"] for turn in played.trajectory.turns] == [2, 2]
 
@@ -430,6 +430,6 @@ def test_a_message_without_text_names_the_server(content: Any) -> None:
         (httpx.Response(200, html="<html>"), "not a JSON object"),
     ],
 )
-def test_a_chat_server_that_fails(answer: httpx.Response, words: str) -> None:
+def test_failures_of_a_chat_server_are_raised(answer: httpx.Response, words: str) -> None:
     with pytest.raises(EngineError, match=words):
         chat(lambda request: answer)

@@ -1,4 +1,4 @@
-"""Sampled ids are the trained ids, the mask covers exactly them, and nothing else is in a trajectory than belongs."""
+"""Sampled ids are the trained ids, the mask covers exactly them, and all other ids are those of the template."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ any_family = pytest.mark.parametrize("name", FAMILIES)
 
 
 def answers_of(codec: ChatCodec, family: Family) -> list[list[int]]:
-    """The words as a model would say them: with a thought where the family has one, then its end token."""
+    """The words as a model's answers: with a thought if the family has one, then the end token."""
     return [codec.encode_answer(family.thought + word.strip()) for word in WORDS]
 
 
 def whole_conversation(codec: ChatCodec, trajectory: Trajectory) -> list[int]:
-    """What the tokenizer makes of the finished conversation when it renders all of it anew."""
+    """The ids of the finished conversation when the tokenizer renders all of it."""
     messages = [*trajectory.messages(), {"role": "user", "content": trajectory.final_observation}]
     if not codec.system_role:
         messages[1]["content"] = f"{messages[0]['content']}\n\n{messages[1]['content']}"
@@ -49,7 +49,7 @@ def test_literal_tokens_of_the_tiny_template() -> None:
     codec = ChatCodec(tokenizer)
     answers = [
         [314, 572],  # one <|end|>
-        [536],  # " two", cut: no <|end|>
+        [536],  # " two", truncated: no <|end|>
         [281, 281, 572],  # gogo <|end|>
     ]
     tokens = roll(
@@ -100,7 +100,21 @@ def test_literal_tokens_of_llama_3() -> None:
         *(start, *b"user", end, 10, 10, 97, eot),  # a, without the spaces that the template trims away
         *(start, *b"assistant", end, 10, 10),
     ]
-    between = [eot, start, *b"user", end, 10, 10, 98, eot, start, *b"assistant", end, 10, 10]  # the cut end, then b
+    between = [
+        eot,
+        start,
+        *b"user",
+        end,
+        10,
+        10,
+        98,
+        eot,
+        start,
+        *b"assistant",
+        end,
+        10,
+        10,
+    ]  # the truncated end, then b
     assert tokens.ids == [UP, *between, UP, eot]
     assert tokens.assistant_mask == [1, *[0] * len(between), 1, 1]
 
@@ -116,7 +130,7 @@ def test_a_template_that_shows_no_end_gets_the_end_token() -> None:
 
 
 @any_family
-def test_equals_the_conversation_rendered_anew(name: str) -> None:
+def test_ids_equal_those_of_the_rendered_conversation(name: str) -> None:
     codec = CODECS[name]
     answers = answers_of(codec, FAMILIES[name])
     tokens = roll(codec, answers, SAYS, rewards=[0.5, 0.25, 0.25])
@@ -128,7 +142,7 @@ def test_equals_the_conversation_rendered_anew(name: str) -> None:
 
 
 @any_family
-def test_what_lies_between_answers_is_what_the_template_writes(name: str) -> None:
+def test_the_ids_between_answers_are_those_of_the_template(name: str) -> None:
     codec, family = CODECS[name], FAMILIES[name]
     tokens = roll(codec, answers_of(codec, family), SAYS)
     rendered = codec.tokenizer.decode(whole_conversation(codec, tokens.trajectory))
@@ -136,23 +150,23 @@ def test_what_lies_between_answers_is_what_the_template_writes(name: str) -> Non
     assert len(texts) == 2
     for text, said, answer, following in zip(texts, SAYS[1:], WORDS, WORDS[1:], strict=False):
         assert text.count(said) == 1
-        place = f"{answer.strip()}{codec.turn_end}{text}{family.thought}{following.strip()}"
-        assert rendered.count(place) == 1
+        context = f"{answer.strip()}{codec.turn_end}{text}{family.thought}{following.strip()}"
+        assert rendered.count(context) == 1
 
 
 @any_family
-def test_a_cut_answer_gets_a_masked_end_token(name: str) -> None:
+def test_a_truncated_answer_gets_an_end_token_with_mask_0(name: str) -> None:
     codec = CODECS[name]
     whole = roll(codec, [[UP, codec.turn_end_id], [UP, codec.turn_end_id]], SAYS[:3])
-    cut = roll(codec, [[UP], [UP]], SAYS[:3])
-    assert cut.ids == whole.ids[:-1]
-    assert cut.assistant_mask[:2] == [1, 0]
+    truncated = roll(codec, [[UP], [UP]], SAYS[:3])
+    assert truncated.ids == whole.ids[:-1]
+    assert truncated.assistant_mask[:2] == [1, 0]
     assert whole.assistant_mask[:2] == [1, 1]
-    assert [turn.info["finish"] for turn in cut.trajectory.turns] == ["length", "length"]
+    assert [turn.info["finish"] for turn in truncated.trajectory.turns] == ["length", "length"]
 
 
-def test_an_answer_that_stops_with_another_token_still_gets_the_end_of_its_turn() -> None:
-    """Else a template in which the next header ends an answer would lose that header."""
+def test_an_answer_that_stops_with_another_token_also_gets_the_end_token() -> None:
+    """Otherwise a template whose next header ends an answer would lose that header."""
     codec = CODECS["headers-only"]
     eos, user, assistant = 258, 260, 261
     tokens = roll(codec, [[UP, eos], [UP, user]], ["a", "b", "c"])
@@ -162,7 +176,7 @@ def test_an_answer_that_stops_with_another_token_still_gets_the_end_of_its_turn(
 
 @any_family
 @pytest.mark.parametrize("rewards", [[0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.125, 0.0, 0.0]])
-def test_rewards_lie_on_the_last_token_of_their_answer(name: str, rewards: list[float]) -> None:
+def test_rewards_are_on_the_last_token_of_their_answer(name: str, rewards: list[float]) -> None:
     codec = CODECS[name]
     tokens = roll(codec, answers_of(codec, FAMILIES[name]), SAYS, rewards=rewards)
     lasts = [i for i, m in enumerate(tokens.assistant_mask) if m and [*tokens.assistant_mask, 0][i + 1] == 0]
@@ -241,7 +255,7 @@ def spans_of(values: list[float], mask: list[int]) -> list[tuple[int, list[float
 
 
 def check_stop(tokens: TokenTrajectory, episode: dict[str, Any], codec: ChatCodec) -> None:
-    """The reason is the right one: the environment's if it ended, else the first limit that left no room."""
+    """The stop reason is the environment's if it ended the episode, otherwise the first limit that was reached."""
     limits, turns = episode["limits"], len(tokens.trajectory.turns)
     reason = tokens.trajectory.stop_reason
     if turns == len(episode["answers"]):
@@ -265,7 +279,7 @@ def test_any_observation_is_rendered_as_the_template_does(says: list[str], name:
 
 
 @any_family
-def test_a_demonstration_is_masked_by_the_same_rule(name: str) -> None:
+def test_a_demonstration_is_encoded_like_a_rollout(name: str) -> None:
     codec = CODECS[name]
     played = roll(codec, answers_of(codec, FAMILIES[name]), SAYS, rewards=[0.5, 0.25, 0.25])
     encoded = encode_trajectory(played.trajectory, codec)
@@ -274,7 +288,7 @@ def test_a_demonstration_is_masked_by_the_same_rule(name: str) -> None:
         assert getattr(encoded, field) == getattr(played, field)
 
 
-def test_a_demonstration_survives_its_file() -> None:
+def test_a_demonstration_is_equal_after_writing_and_reading() -> None:
     codec = CODECS["qwen2.5"]
     trajectory = roll(codec, answers_of(codec, FAMILIES["qwen2.5"]), SAYS).trajectory
     assert encode_trajectory(Trajectory.from_json(trajectory.to_json()), codec) == encode_trajectory(trajectory, codec)
@@ -287,7 +301,7 @@ def test_a_demonstration_that_spells_special_tokens_ends_where_it_ends() -> None
     assert codec.decode(ids) == "say <|im_end|> now"
 
 
-def test_the_record_refuses_what_cannot_be() -> None:
+def test_inconsistent_records_are_refused() -> None:
     trajectory = roll(CODECS["qwen2.5"], [[UP]], ["a", "b"]).trajectory
     with pytest.raises(ValueError, match="differ in length"):
         TokenTrajectory(trajectory, [1], [2, 3], [1], [0.0, 0.0], ())
@@ -302,7 +316,7 @@ def test_the_record_refuses_what_cannot_be() -> None:
 @pytest.mark.parametrize(
     "turns", [(), ((0, 2),), ((0, 1), (1, 3)), ((2, 3), (0, 1)), ((0, 1), (2, 2), (2, 3)), ((0, 4),)]
 )
-def test_the_record_refuses_spans_that_do_not_match_the_mask(turns: tuple[tuple[int, int], ...]) -> None:
+def test_spans_that_do_not_match_the_mask_are_refused(turns: tuple[tuple[int, int], ...]) -> None:
     trajectory = roll(CODECS["qwen2.5"], [[UP]], ["a", "b"]).trajectory
     with pytest.raises(ValueError, match=r"the mask must be 1 exactly|turn spans must be in order"):
         TokenTrajectory(trajectory, [1], [2, 3, 4], [1, 0, 1], [0.0] * 3, turns)
@@ -314,7 +328,7 @@ def test_spans_and_masks_convert_into_each_other(mask: list[int]) -> None:
     assert mask_of_spans(list(spans_of_mask(mask)), len(mask)) == mask
 
 
-def test_without_logprobs_of_one_answer_there_are_none() -> None:
+def test_one_answer_without_logprobs_drops_all_logprobs() -> None:
     codec = CODECS["qwen2.5"]
     builder = TokenBuilder(codec, [1])
     builder.add_answer(Generation([UP, 259], "stop", [-1.0, -2.0]))

@@ -1,4 +1,4 @@
-"""Playing: failures of the machine are data, failures of the caller are raised, and order and starts are exact."""
+"""Playing: failures of environments become records, errors of the caller are raised, and order and starts are exact."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LIMITS = Limits(max_turns=20)
 
 
 class FragileEnv(CountEnv):
-    """`boom` is a bug in the environment, `crash` a failure that it knows of; 3 is a bug at reset."""
+    """`boom` is a bug in the environment, `crash` an EnvError; task 3 has a bug at reset."""
 
     made: list[FragileEnv] = []  # noqa: RUF012 (cleared by the fixture)
 
@@ -88,7 +88,7 @@ def _nothing_made() -> Iterator[None]:
     SlowEnv.threads.clear()
     SlowEnv.awake.clear()
     yield
-    SlowEnv.awake.set()  # what hung may go
+    SlowEnv.awake.set()  # end all hangs
 
 
 def says(*texts: str) -> ScriptedEngine:
@@ -124,7 +124,7 @@ def test_a_failing_reset_is_an_episode_without_turns(task: str, error: str) -> N
     assert tokens.ids == [] and tokens.logprobs is None and tokens.prompt_ids
 
 
-def test_a_failed_environment_is_replaced_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_environment_is_replaced_and_the_others_continue(caplog: pytest.LogCaptureFixture) -> None:
     specs = [EpisodeSpec("count/2", seed) for seed in range(3)]
     engine = says("up", "up", "boom", "up", "up")
     done = asyncio.run(play_many(specs, FragileEnv, engine, CODEC, limits=LIMITS, concurrency=1))
@@ -133,7 +133,7 @@ def test_a_failed_environment_is_replaced_and_the_others_go_on(caplog: pytest.Lo
     assert any(r.exc_info and "env_error" in r.message for r in caplog.records if r.levelno == logging.WARNING)
 
 
-def test_an_environment_that_does_not_even_close_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_close_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     class Stubborn(CountEnv):
         def _close(self) -> None:
             raise OSError("the door is stuck")
@@ -144,7 +144,7 @@ def test_an_environment_that_does_not_even_close_costs_nothing(caplog: pytest.Lo
     assert "closing an environment failed" in caplog.text
 
 
-def test_what_the_caller_gets_wrong_is_raised() -> None:
+def test_errors_of_the_caller_are_raised() -> None:
     with pytest.raises(UnknownTask, match="count/77"):
         play_says(FragileEnv(), "up", task="count/77")
     specs = [EpisodeSpec("count/2"), EpisodeSpec("count/77"), EpisodeSpec("count/2")]
@@ -179,8 +179,8 @@ def test_a_failing_engine_or_factory_is_raised() -> None:
         asyncio.run(play_many([EpisodeSpec()], no_env, says("up"), CODEC, limits=LIMITS))
 
 
-def test_blocking_environments_run_side_by_side() -> None:
-    """Sixty naps of 0.1 s: none waits for another, so none is taken for one that hangs."""
+def test_blocking_environments_run_concurrently() -> None:
+    """Sixty sleeps of 0.1 s run concurrently, so none reaches the timeout."""
     specs = [EpisodeSpec("count/2", seed) for seed in range(60)]
     limits = Limits(env_seconds=2.0)
     done = asyncio.run(play_many_text(specs, SlowEnv, lambda: ReplayPolicy(["nap", "up", "up"]), limits=limits))
@@ -189,27 +189,27 @@ def test_blocking_environments_run_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("action", ["sleep", "fail late"])
-def test_a_blocking_environment_that_hangs_is_given_up(action: str) -> None:
+def test_a_hung_environment_times_out(action: str) -> None:
     tokens = play_says(SlowEnv(), "up", action, limits=Limits(env_seconds=0.3))
     assert tokens.trajectory.stop_reason == "env_error"
     assert tokens.trajectory.error == "TimeoutError: the environment did not answer within 0.3 s"
     assert tokens.trajectory.actions == ["up", action]
 
 
-def test_a_hung_environment_does_not_keep_the_loop_from_ending() -> None:
+def test_a_hung_environment_does_not_block_the_end_of_the_loop() -> None:
     began = time.perf_counter()
     play_says(SlowEnv(), "sleep", limits=Limits(env_seconds=0.05))
     assert time.perf_counter() - began < 30  # the thread sleeps for longer
 
 
-def test_errors_of_blocking_environments_are_the_same_data() -> None:
+def test_errors_of_blocking_environments_give_the_same_records() -> None:
     tokens = play_says(SlowEnv(), "boom")
     assert tokens.trajectory.error == "RuntimeError: the abacus exploded"
     with pytest.raises(UnknownTask):
         play_says(SlowEnv(), "up", task="count/77")
 
 
-def test_results_keep_the_order_of_the_specs() -> None:
+def test_results_are_in_the_order_of_the_specs() -> None:
     tasks = ["count/9", "count/2", "count/3", "count/2", "count/9", "count/4"]
     specs = [EpisodeSpec(task, seed, {"n": seed}) for seed, task in enumerate(tasks)]
     seen: list[Trajectory] = []
@@ -285,7 +285,7 @@ def test_run_sync_works_with_and_without_a_running_loop() -> None:
     ("limits", "stop", "turns"),
     [
         (Limits(max_turns=1), "turn_limit", 1),
-        (Limits(max_turns=2), "success", 2),  # an end on the last turn is an end
+        (Limits(max_turns=2), "success", 2),  # an end on the last turn is no truncation
         (Limits(max_turns=0), "turn_limit", 0),
         (Limits(max_tokens=2), "token_limit", 1),
         (Limits(max_turns=1, max_tokens=2), "turn_limit", 1),
@@ -298,7 +298,7 @@ def test_limits(limits: Limits, stop: str, turns: int) -> None:
     assert tokens.trajectory.meta["max_turns"] == limits.max_turns
 
 
-def test_a_trajectory_knows_the_state_that_it_began_in() -> None:
+def test_a_trajectory_has_the_key_of_its_first_state() -> None:
     played = play_says(CountEnv(), "up", "up", limits=LIMITS).trajectory
     _, info = CountEnv().reset(seed=played.seed, options={"task": played.task.id})
     assert played.meta["state_key"] == info["state_key"] != played.turns[0].info["state_key"]
@@ -307,13 +307,13 @@ def test_a_trajectory_knows_the_state_that_it_began_in() -> None:
 def test_the_smallest_token_budget_that_is_enough() -> None:
     needed = len(play_says(CountEnv(), "up", "up").ids)
     assert play_says(CountEnv(), "up", "up", limits=Limits(max_tokens=needed)).trajectory.success
-    cut = play_says(CountEnv(), "up", "up", limits=Limits(max_tokens=needed - 1))
-    assert cut.trajectory.success and cut.ids[-1] == UP  # the end token did not fit, the word did
+    truncated = play_says(CountEnv(), "up", "up", limits=Limits(max_tokens=needed - 1))
+    assert truncated.trajectory.success and truncated.ids[-1] == UP  # the word fits, the end token does not
     short = play_says(CountEnv(), "up", "up", limits=Limits(max_tokens=needed - 2))
     assert short.trajectory.stop_reason == "token_limit" and short.ids == [UP, END]
 
 
-def test_the_engine_is_asked_for_no_more_than_fits() -> None:
+def test_the_engine_is_asked_for_at_most_the_remaining_budget() -> None:
     asked: list[Sampling] = []
 
     class Asked(ScriptedEngine):
@@ -331,7 +331,7 @@ def test_the_engine_is_asked_for_no_more_than_fits() -> None:
     assert (asked[0].temperature, asked[0].top_p, asked[0].top_k) == (0.25, 0.5, 7)
 
 
-def test_a_wrappers_limit_is_kept() -> None:
+def test_the_limit_of_a_wrapper_applies() -> None:
     env = ScheduledTimeLimit(CountEnv(), lambda step: 1)
     trajectory = asyncio.run(play_text(env, OraclePolicy(), EpisodeSpec("count/9"), limits=LIMITS))
     assert (trajectory.stop_reason, len(trajectory.turns)) == ("turn_limit", 1)
@@ -348,7 +348,7 @@ def test_the_oracle_solves_textcraft() -> None:
     assert {trajectory.env_id for trajectory in done} == {"AgentGym/TextCraft-v0"}
 
 
-def test_random_play_is_decided_by_its_seed() -> None:
+def test_random_play_depends_only_on_its_seed() -> None:
     def actions(seed: int) -> list[list[str]]:
         specs = [EpisodeSpec(seed=n) for n in range(3)]
         limits = Limits(max_turns=6)
@@ -371,7 +371,7 @@ def test_a_recorded_trajectory_replays_exactly(make_policy: Callable[[], Any]) -
         assert again == first and again.to_json() == first.to_json()
 
 
-def test_a_replay_that_runs_out_says_so() -> None:
+def test_a_replay_that_runs_out_is_an_error() -> None:
     with pytest.raises(UsageError, match="recorded actions ran out"):
         asyncio.run(play_text(CountEnv(), ReplayPolicy(["up"]), EpisodeSpec("count/9"), limits=LIMITS))
 
@@ -387,7 +387,7 @@ def test_a_group_starts_identically() -> None:
 
 
 class NamedEnv(CountEnv):
-    """Notes down when one is made and closed, by its name."""
+    """Records by name when an environment is made and closed."""
 
     log: list[tuple[str, str]] = []  # noqa: RUF012 (cleared by the test)
 
@@ -409,17 +409,17 @@ def named(names: str = "ab") -> dict[str, Callable[[], CountEnv]]:
     return {name: lambda name=name: NamedEnv(name) for name in names}  # type: ignore[misc]
 
 
-def test_an_episode_is_played_in_the_environment_that_it_names() -> None:
+def test_an_episode_is_played_in_its_named_environment() -> None:
     specs = [EpisodeSpec("count/2", number, env=kind) for number, kind in enumerate("aabba")]
     done = asyncio.run(play_many(specs, named(), says(*["up"] * 10), CODEC, limits=LIMITS, concurrency=1))
     assert [t.trajectory.seed for t in done] == [0, 1, 2, 3, 4] and all(t.trajectory.success for t in done)
     a, b = [[(what, name) for what in ("made", "step", "step", "step", "step", "closed")] for name in "ab"]
-    # Each is made once, though the kinds take turns.
+    # Each is made once, though the kinds alternate.
     assert NamedEnv.log == [*a[:-1], *b[:-1], *a[1:3], b[-1], a[-1]]
 
 
 class Yielding(OraclePolicy):
-    """An oracle that lets the others go first."""
+    """An oracle that yields to other episodes first."""
 
     async def act(self, env: TextEnv, messages: Any) -> str:
         await asyncio.sleep(0)
@@ -443,22 +443,22 @@ def test_the_number_of_environments_is_bounded(concurrency: int, kinds: str) -> 
     done = asyncio.run(play_many_text(specs, make, Yielding, limits=LIMITS, concurrency=concurrency))
     assert [t.seed for t in done] == list(range(60)) and all(t.success for t in done)
     assert peak_of(NamedEnv.log, "made", "closed") <= concurrency * min(len(kinds), 2)
-    if len(kinds) == 2:  # what is not needed for a while is not made anew
+    if len(kinds) == 2:  # idle environments are kept and reused
         assert all(NamedEnv.log.count(("made", name)) <= concurrency for name in kinds)
     steps = [name for what, name in NamedEnv.log if what == "step"]
     assert {name: steps.count(name) for name in kinds} == {name: 3 * names.count(name) for name in kinds}
 
 
-def test_an_environment_that_nobody_can_make_is_refused() -> None:
+def test_an_unknown_environment_name_is_refused() -> None:
     specs = [EpisodeSpec("count/2", 0, env="a"), EpisodeSpec("count/2", 1, env="c")]
-    with pytest.raises(UsageError, match="an episode wants the environment 'c'; known here: a, b"):
+    with pytest.raises(UsageError, match="an episode needs the environment 'c'; known here: a, b"):
         asyncio.run(play_many(specs, named(), says("up", "up"), CODEC, limits=LIMITS, concurrency=1))
     assert NamedEnv.log == [("made", "a"), ("step", "a"), ("step", "a"), ("closed", "a")]
     done = asyncio.run(play_many_text([EpisodeSpec("count/2", env="any")], CountEnv, OraclePolicy, limits=LIMITS))
-    assert done[0].success  # a single kind needs no name
+    assert done[0].success  # a single environment needs no name
 
 
-def test_an_episode_may_have_a_limit_of_its_own() -> None:
+def test_an_episode_may_have_its_own_turn_limit() -> None:
     specs = [EpisodeSpec("count/9", 0, {"n": 1}, max_turns=own) for own in (2, None, 30)]
     limits = Limits(max_turns=4)
     for done in (
@@ -481,15 +481,13 @@ def test_an_episode_may_have_a_limit_of_its_own() -> None:
     ],
     ids=["turn limit", "token limit", "success", "failure", "env error"],
 )
-def test_what_would_have_come_next_is_known_where_an_episode_was_cut(
-    limits: Limits, actions: list[str], goes_on: bool
-) -> None:
+def test_truncated_episodes_have_bootstrap_ids(limits: Limits, actions: list[str], goes_on: bool) -> None:
     tokens = play_says(CountEnv(), *actions, limits=limits)
     assert tokens.bootstrap_ids == (CODEC.encode_observation("1") if goes_on else [])
 
 
-def test_what_comes_next_is_what_a_longer_episode_reads() -> None:
-    """Also after an answer that was cut: its end token comes first."""
+def test_bootstrap_ids_are_what_a_longer_episode_reads() -> None:
+    """Also after a truncated answer: its end token comes first."""
     for answer in ([UP, END], [UP]):
         engines = [ScriptedEngine([answer, answer], CODEC.stop_ids) for _ in range(2)]
         short, long = (

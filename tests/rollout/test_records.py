@@ -1,4 +1,4 @@
-"""What the record of an episode tells, and what it must not."""
+"""Records of episodes leave out how the environment was reached."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text
 from tests.toy import CountEnv
 
 
-def test_a_record_does_not_tell_how_the_environment_is_reached() -> None:
+def test_a_record_has_no_transport_options() -> None:
     env = CountEnv()
     secrets: dict[str, Any] = {name: "secret" for name in TRANSPORT_OPTIONS}
     env.spec = EnvSpec("Toy/Count-v0", kwargs={"grammar": "tag", **secrets})

@@ -1,4 +1,4 @@
-"""What tokens say, one by one, and the files that keep them."""
+"""The texts of single tokens, and token files."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def test_the_pieces_of_any_text_join_to_it(name: str, text: str) -> None:
 @each
 @given(data=st.data())
 def test_the_pieces_of_any_ids_join_to_their_text(name: str, data: st.DataObject) -> None:
-    """A model may write anything, characters that are none among it."""
+    """A model may write any ids, also invalid bytes."""
     ids = data.draw(st.lists(st.integers(0, len(TOKENIZERS[name]) - 1), max_size=60))
     pieces, text = CODECS[name].pieces(ids), decoded(CODECS[name], ids)
     assert len(pieces) == len(ids)
     if name == "sentencepiece" and "\ufffd" in text:
-        return  # its decoder gives up what is readable beside a broken byte, the pieces do not
+        return  # its decoder drops readable text next to an invalid byte; the pieces keep it
     assert "".join(pieces) == text
 
 
-def test_a_character_is_said_by_the_token_that_completes_it() -> None:
+def test_the_token_that_completes_a_character_has_its_text() -> None:
     codec = CODECS["qwen2.5"]
     assert codec.pieces(codec.encode_answer("up 到!")) == ["up", " ", "", "", "到", "!", "<|im_end|>"]
     assert codec.pieces(list("a🚀é".encode())) == ["a", "", "", "", "🚀", "", "é"]
 
 
-def test_broken_characters_do_not_reach_beyond_themselves() -> None:
-    """A long run of bytes that are no text stays linear, and the text behind it stays where it was written."""
+def test_invalid_bytes_do_not_affect_later_text() -> None:
+    """A long run of invalid bytes takes linear time, and the text after it stays at its tokens."""
     codec = CODECS["qwen2.5"]
     pieces = codec.pieces([*[0xFF] * 3001, *"到a".encode()])
     assert pieces[-3:] == ["", "到", "a"] and "".join(pieces[:-3]) == "\ufffd" * 3001
@@ -77,7 +77,7 @@ def record(path: Path, *episodes: TokenTrajectory) -> list[str]:
     return marks
 
 
-def test_what_was_recorded_is_read(tmp_path: Path) -> None:
+def test_records_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "step-3.jsonl"
     episodes = [episode("go", EMOJI), episode("up")]
     marks = record(path, *episodes)
@@ -97,7 +97,7 @@ def test_what_was_recorded_is_read(tmp_path: Path) -> None:
     assert TokenFile(tmp_path / "other.jsonl").read(marks[0]) is None
 
 
-def test_a_log_probability_that_is_no_number_is_none(tmp_path: Path) -> None:
+def test_an_infinite_log_probability_is_read_as_none(tmp_path: Path) -> None:
     one = episode("go")
     assert one.logprobs is not None
     one.logprobs[0], one.logprobs[1] = float("-inf"), -1 / 3
@@ -108,7 +108,7 @@ def test_a_log_probability_that_is_no_number_is_none(tmp_path: Path) -> None:
     assert segment.logprobs is not None and segment.logprobs[:2] == [None, -0.333333]
 
 
-def test_a_file_that_is_being_written_is_followed(tmp_path: Path) -> None:
+def test_a_growing_file_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     file = TokenFile(path)
     assert file.read("0" * 16) is None, "it is not there yet"
@@ -119,12 +119,12 @@ def test_a_file_that_is_being_written_is_followed(tmp_path: Path) -> None:
     path.unlink()
     tokens_path(path).unlink()
     others = record(path, *[episode(f"another {number}") for number in range(4)])
-    assert all(file.read(mark) for mark in others), "a file that took its place is read anew"
+    assert all(file.read(mark) for mark in others), "a replaced file is indexed again"
     assert not any(file.read(mark) for mark in first + second)
 
 
 @pytest.mark.parametrize("kept", [1, 40, -1])
-def test_a_torn_record_is_passed_over_and_then_dropped(kept: int, tmp_path: Path) -> None:
+def test_an_incomplete_record_is_skipped_and_then_removed(kept: int, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     marks = record(path, episode("one"), episode("two"))
     whole = tokens_path(path).read_bytes()
@@ -139,8 +139,8 @@ def test_a_torn_record_is_passed_over_and_then_dropped(kept: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("order", ["210", "102", "1023"])
-def test_a_file_that_was_written_anew_in_its_place_is_read_anew(order: str, tmp_path: Path) -> None:
-    """In the same file, as a copy writes, with line ends where they were: each mark gets its own tokens."""
+def test_a_rewritten_file_is_indexed_again(order: str, tmp_path: Path) -> None:
+    """Rewritten in the same inode, with equal line ends: each mark gets its own tokens."""
     path, answers = tmp_path / "t.jsonl", ["one", "two", "six", "ten"]
     marks = record(path, *map(episode, answers))
     lines = tokens_path(path).read_bytes().splitlines(keepends=True)
@@ -148,11 +148,11 @@ def test_a_file_that_was_written_anew_in_its_place_is_read_anew(order: str, tmp_
     tokens_path(path).write_bytes(b"".join(lines[:3]))
     file = TokenFile(path)
     assert file.read(marks[0]) and file.read(marks[3]) is None
-    tokens_path(path).write_bytes(b"".join(lines[int(place)] for place in order))
-    for place in range(4):
-        found = file.read(marks[place])
-        assert (found is None) == (str(place) not in order)
-        assert found is None or found[0].ids == episode(answers[place]).ids
+    tokens_path(path).write_bytes(b"".join(lines[int(number)] for number in order))
+    for number in range(4):
+        found = file.read(marks[number])
+        assert (found is None) == (str(number) not in order)
+        assert found is None or found[0].ids == episode(answers[number]).ids
     tokens_path(path).write_bytes(lines[3] + lines[1] + lines[2])
     assert file.read(marks[0]) is None
 
@@ -201,7 +201,7 @@ EMPTY: dict[str, Any] = {name: [] for name in TokenRecord.__dataclass_fields__}
         {"schema": 2, "segments": 3},
     ],
 )
-def test_a_record_that_does_not_read_says_so(row: dict[str, Any], tmp_path: Path) -> None:
+def test_malformed_records_are_refused(row: dict[str, Any], tmp_path: Path) -> None:
     line = json.dumps({"schema": row["schema"], "of": "0" * 16, **row})
     tokens_path(tmp_path / "t.jsonl").write_text(line + "\n")
     with pytest.raises(

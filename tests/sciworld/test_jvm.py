@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -184,11 +185,18 @@ def test_a_hanging_jvm_is_killed(make: Make, no_jvms: None, capfd: pytest.Captur
     assert begin(there) is jvm
     hurry(jvm, 50, 1)
     os.kill(jvm.pid, signal.SIGSTOP)
+    until(lambda: stopped(jvm.pid))  # a busy machine takes a while to stop every thread
     assert "did not answer within 1 s" in failed(here)
     assert "did not answer within 1 s" in failed(there)
     assert not running(jvm.pid)
     assert begin(here) is not jvm
     assert capfd.readouterr() == ("", "")
+
+
+def stopped(pid: int) -> bool:
+    """True if every thread of a process is stopped."""
+    stats = [stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return bool(stats) and all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
 
 def hurry(jvm: Jvm, before: float, seconds: float) -> None:

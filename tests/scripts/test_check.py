@@ -1,4 +1,4 @@
-"""What `scripts/check` runs for what it is given, and how it ends."""
+"""Tests of `scripts/check`: the checks it selects, and its exit."""
 
 import importlib.util
 import re
@@ -28,7 +28,7 @@ def paths_of_tests(*arguments: str) -> list[str]:
 @pytest.mark.parametrize("arguments", [(), ("fast",), ("all",), (".",)])
 def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> None:
     found = commands(*arguments)
-    assert list(found) == ["format", "lint", "types", "tests"]
+    assert list(found) == ["format", "lint", "language", "types", "tests"]
     assert (found["format"], found["types"]) == (("ruff", "format", "--check", "."), ("mypy",))
     assert found["tests"][len(check.PYTEST) :] == (("-m", "not slow and not train") if arguments == ("fast",) else ())
 
@@ -36,6 +36,7 @@ def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> No
 def test_a_module_brings_its_package_and_paths_of_tests_that_import_it() -> None:
     found = commands("agentgym_envs/textcraft/oracle.py")
     assert found["lint"] == ("ruff", "check", "agentgym_envs/textcraft/oracle.py")
+    assert found["language"] == ("scripts/language.py", "agentgym_envs/textcraft/oracle.py")
     assert "agentgym_envs/textcraft" in found["types"]
     tests = paths_of_tests("agentgym_envs/textcraft/oracle.py")
     assert "tests/textcraft/test_oracle.py" in tests
@@ -55,7 +56,7 @@ def test_a_module_brings_its_package_and_paths_of_tests_that_import_it() -> None
         ("adapters/verl", ["tests/adapters/verl"]),
     ],
 )
-def test_where_paths_of_tests_of_a_path_lie(path: str, tests: list[str]) -> None:
+def test_tests_of_a_path(path: str, tests: list[str]) -> None:
     assert paths_of_tests(path) == tests
 
 
@@ -77,13 +78,13 @@ def test_a_path_that_is_not_there_is_named(wrong: str) -> None:
         commands(wrong)
 
 
-def test_what_no_test_belongs_to_is_said() -> None:
+def test_a_path_without_tests_is_reported() -> None:
     with pytest.raises(SystemExit, match="LICENSE"):
         commands("LICENSE")
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_step_tells_whether_it_succeeded(code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_step_returns_its_success(code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text(f"raise SystemExit({code})")
     monkeypatch.setattr(check, "ROOT", tmp_path)
     assert check.Step("lint", ("ends",)).run() == (code == 0)

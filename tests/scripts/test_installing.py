@@ -1,4 +1,4 @@
-"""How the scripts install: by uv or pip, with something to see, and with pip's own words when it fails."""
+"""Tests of the installation: uv or pip, progress, and pip's own messages on failure."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def test_many_lines_become_few(tmp_path: Path) -> None:
     assert "WARNING" not in done.stdout + done.stderr
 
 
-def test_what_was_found_is_counted() -> None:
+def test_found_packages_are_counted() -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         from pip_progress import Progress  # type: ignore[import-not-found]
@@ -54,7 +54,7 @@ def test_an_error_of_pip_is_shown(tmp_path: Path) -> None:
 
 
 def install(folder: Path, uv: int | None, pip: int, **environment: str) -> tuple[int, list[str]]:
-    """The exit code of `install_packages`, and the names of what it called; uv and pip end as they are told."""
+    """Return the exit code of `install_packages` and the programs it called; uv and pip exit with given codes."""
     calls = folder / "calls"
     for name, code in (("uv/uv", uv), ("venv/bin/python", pip)):
         if code is not None:

@@ -16,7 +16,7 @@ import pytest
 
 from agentgym_envs.hosting import RemoteEnv
 from agentgym_envs.vector import TextVectorEnv, make_vec
-from agentgym_envs.vector.runner import shared_loop
+from agentgym_envs.vector.env_thread import shared_loop
 from tests.toy_envs import HERE, RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import until

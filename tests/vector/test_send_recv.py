@@ -106,7 +106,7 @@ def test_who_is_under_way_is_asked_nothing_else(make: Make, backend: Any, tmp_pa
         lambda: envs.set_attr("count", 1),
         lambda: envs.async_reset(env_ids=[0, 1]),
     ):
-        with pytest.raises(UsageError, match=r"environments \[1\] are under way"):
+        with pytest.raises(UsageError, match=r"steps of the environments \[1\] are running"):
             call()
     envs.send(("up",), env_ids=[0])
     (tmp_path / "go").touch()
@@ -117,7 +117,7 @@ def test_a_result_that_was_not_taken(make: Make) -> None:
     envs = make()
     envs.reset(seed=0, options=NINE)
     envs.send(("up",), env_ids=[2])
-    with pytest.raises(UsageError, match="environment 2 has a result that was not taken"):
+    with pytest.raises(UsageError, match="environment 2 has a result that was not received"):
         envs.step(("up",) * 3)
     assert envs.recv()[0] == ("1",)
     assert envs.step(("up",) * 3)[0] == ("1", "1", "2")

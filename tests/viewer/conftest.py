@@ -1,4 +1,4 @@
-"""A browser, and a viewer over what a module shows."""
+"""Fixtures: a browser, and the address of a viewer for the module's files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    """Of the module's own `folder`."""
+    """Address of a viewer for the module's `folder`."""
     with serving(folder) as found:
         yield found

@@ -1,4 +1,4 @@
-"""Episodes for the tests of the panels, with the environment as it was in each state."""
+"""Episodes for the tests of the panels, with facts about the environment in each state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOOK = (
 def play(
     id: str, look: Look, *, task: str | None = None, seed: int = 0, turns: int = 40, wild: float = 0.0, **kwargs: Any
 ) -> tuple[Trajectory, list[Any]]:
-    """An episode of the oracle, of which a part `wild` of the actions is random; and what `look` saw in each state."""
+    """Play the oracle with a share `wild` of random actions. Returns the episode and the results of `look` by state."""
     env = text_env(gym.make(id, **kwargs))
     observation, info = env.reset(seed=seed, options={"task": task} if task else None)
     rng, seen, played = random.Random(seed), [look(env)], list[Turn]()
@@ -42,11 +42,11 @@ def play(
 
 
 def nothing(env: TextEnv) -> None:
-    """For tests that ask nothing of the environment."""
+    """A `look` for tests that need no facts about the environment."""
 
 
 def states_of(trajectory: Trajectory, kind: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The states of the panel and what they share, as the page gets them; there is nothing to remark."""
+    """The states of the panel and their shared part, as the page gets them. The panel must have no note."""
     panel = json.loads(json.dumps(panels_of(trajectory)))
     assert (panel["kind"], panel["note"]) == (kind, None)
     assert len(panel["states"]) == len(trajectory.turns) + 1
@@ -54,16 +54,18 @@ def states_of(trajectory: Trajectory, kind: str) -> tuple[list[dict[str, Any]], 
 
 
 def episode(
-    env_id: str, told: list[str], actions: list[str], infos: list[Any] | None = None, **fields: Any
+    env_id: str, observations: list[str], actions: list[str], infos: list[Any] | None = None, **fields: Any
 ) -> Trajectory:
-    """A record of what was told and done, wherever it comes from."""
+    """A record of the given observations and actions."""
     infos = infos or [{} for _ in actions]
-    turns = tuple(Turn(told[n], action, 0.0, infos[n]) for n, action in enumerate(actions))
+    turns = tuple(Turn(observations[n], action, 0.0, infos[n]) for n, action in enumerate(actions))
     known = {"score": 0.0, "success": False, "stop_reason": "turn_limit", "instructions": "", "seed": 0, **fields}
-    return Trajectory(env_id, Task("t/1", "train", "g", "a goal"), turns=turns, final_observation=told[-1], **known)
+    return Trajectory(
+        env_id, Task("t/1", "train", "g", "a goal"), turns=turns, final_observation=observations[-1], **known
+    )
 
 
 def web_page(tree: str, *, url: str = "http://shop.test/", tabs: str = "Tab 0 (current): Shop", note: str = "") -> str:
-    """What the environments in a browser tell of a page."""
+    """An observation of a page, as the browser environments format it."""
     lines = ["OBSERVATION:", tabs, "", tree, f"URL: {url}", "OBJECTIVE: buy", "PREVIOUS ACTION: None"]
     return "\n".join([*lines, *([f"NOTE: {note}"] if note else [])])

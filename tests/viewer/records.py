@@ -1,4 +1,4 @@
-"""Episodes to look at: any that could be, and small ones that are easy to tell apart."""
+"""Episodes for the viewer: arbitrary ones by Hypothesis, and small distinct ones."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentgym_envs import Task, Trajectory, Turn
 from agentgym_envs.trajectory import TrajectoryWriter
 
-TEXT = st.text(st.characters(codec=None), max_size=20)  # half surrogates as well
+TEXT = st.text(st.characters(codec=None), max_size=20)  # includes lone surrogates
 NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.integers(-5, 5)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
@@ -24,7 +24,7 @@ METAS = st.builds(
     lambda more, known: {**more, **known},
     OBJECTS,
     st.fixed_dictionaries(
-        {}, optional={name: VALUES for name in ("step", "training", "policy", "agent", "max_turns", "tries")}
+        {}, optional={name: VALUES for name in ("step", "training", "policy", "agent", "max_turns", "attempts")}
     ),
 )
 EPISODES = st.builds(
@@ -45,7 +45,7 @@ EPISODES = st.builds(
 
 
 def record(name: str = "t/1", *actions: str, **fields: Any) -> Trajectory:
-    """An episode of a task, in which each action was answered by itself backwards."""
+    """An episode of a task; each observation is the previous action reversed."""
     seen = ["Begin.", *(action[::-1] for action in actions)]
     infos = [{"invalid_action": None, "score": 0.0}] * len(actions)
     turns = tuple(Turn(*turn) for turn in zip(seen, actions, [0.0] * len(actions), infos, strict=False))
@@ -65,15 +65,15 @@ def save(path: Path, *episodes: Trajectory) -> Path:
 
 
 def save_log(path: Path, *records: Any) -> Path:
-    """A log as AgentGym-RL's trainer writes it."""
+    """Write a log in the format of AgentGym-RL's trainer."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(list(records), indent=4))
     return path
 
 
 def logged(item: int, reward: float, *said: str, rules: str = "Craft with these crafting commands.") -> dict[str, Any]:
-    """A record of such a log; `said` is by turns the environment's and the model's, after the rules."""
-    told = [rules, "OK. I'll follow your instructions and try my best to solve the task.", *said]
+    """A record of such a log. After the rules, `said` alternates between the environment and the model."""
+    texts = [rules, "OK. I'll follow your instructions and try my best to solve the task.", *said]
     roles = ("user", "assistant")
-    messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(told)]
+    messages = [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]
     return {"item_id": item, "conversations": messages, "reward": reward}

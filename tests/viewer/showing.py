@@ -1,4 +1,4 @@
-"""The viewer over given paths, in a real Chromium."""
+"""Helpers: the viewer for given paths, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agentgym_envs.webarena.browser.chromium import find_chromium
 from tests.waiting import SECONDS
 
 NAMED = {"button", "link", "textbox", "searchbox", "combobox", "spinbutton", "slider", "tab", "region", "dialog"}
-"""Roles of what must have a name for those who cannot see it."""
+"""Roles of elements that must have an accessible name."""
 
 
 def roles_and_names(page: Any) -> list[tuple[str, str]]:
-    """What a screen reader is told of a page."""
+    """The accessibility tree of a page, as screen readers get it: roles and names."""
     nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     return [
         (node["role"]["value"], node.get("name", {}).get("value", "").strip())
@@ -32,7 +32,7 @@ def roles_and_names(page: Any) -> list[tuple[str, str]]:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser of Playwright's synchronous interface."""
+    """A browser with Playwright's synchronous interface."""
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
         program = find_chromium(None, playwright.chromium.executable_path)
@@ -43,7 +43,7 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def serving(*paths: Path) -> Iterator[str]:
-    """The address of a viewer that runs as long as this context."""
+    """Run a viewer within this context. Yields its address."""
     viewer = Viewer(paths)
     viewer.summary()
     server = make_server(viewer, "127.0.0.1", 0)
@@ -60,15 +60,15 @@ def serving(*paths: Path) -> Iterator[str]:
 
 @contextmanager
 def page_of(browser: Any, address: str, **options: Any) -> Iterator[Any]:
-    """A page at an address; what its scripts complain of is an error at the end."""
+    """Open a page at an address. Errors and warnings of its scripts fail the test at the end."""
     page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
     page.set_default_timeout(1000 * SECONDS)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
     try:
         page.goto(address)
         yield page
     finally:
         page.close()
-    assert not said
+    assert not problems

@@ -1,4 +1,4 @@
-"""Episodes of teams to look at."""
+"""Episodes of teams for the viewer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.multiagent.play import TeamEpisode, play_team
 from agentgym_envs.rollout import EpisodeSpec, OraclePolicy, play_text
 from agentgym_envs.trajectory import Trajectory
-from tests.multiagent.crews import CODEC, LIMITS, plan_of, scripts, soon
+from tests.multiagent.engines import CODEC, LIMITS, plan_of, scripts, soon
 from tests.viewer.panel_episodes import episode
 
 COOP = "AgentGym/TextCraftCoop-v0"
@@ -22,7 +22,7 @@ HOSTILE = "<img src=x onerror=\"document.title='bad'\"> \u202egnp.exe"
 
 
 def played(id: str = COOP, task: str | None = None, seed: int = 0, **options: Any) -> Trajectory:
-    """The oracle's episode."""
+    """An episode of the oracle."""
     env = text_env(gym.make(id, **options))
     found = soon(play_text(env, OraclePolicy(), EpisodeSpec(task, seed), limits=LIMITS))
     env.close()
@@ -36,8 +36,10 @@ def with_tokens(*first: Mapping[str, str], task: str = WALL, env_id: str = COOP,
     return soon(play_team(env, scripts(plan, env.agents), CODEC, EpisodeSpec(task, 0), limits=LIMITS))
 
 
-def told(*turns: tuple[Any, Any, Any], last: Any, agents: Sequence[str] = ("a", "b"), **fields: Any) -> Trajectory:
-    """A record of what was told and written, each as it stands if it is text and else as JSON, and of the infos."""
+def team_record(
+    *turns: tuple[Any, Any, Any], last: Any, agents: Sequence[str] = ("a", "b"), **fields: Any
+) -> Trajectory:
+    """A record of (observations, actions, info) by turn. Values that are not text are encoded as JSON."""
     seen, written = ([_text(turn[part]) for turn in turns] for part in (0, 1))
     rules = json.dumps({agent: f"You are {agent}." for agent in agents})
     infos = [turn[2] for turn in turns]
@@ -60,4 +62,4 @@ def hostile() -> Trajectory:
         "invalid_action": HOSTILE,
     }
     first = (see, dict.fromkeys(names, HOSTILE), {"agents": {"b": arrived}})
-    return told(first, (see, HOSTILE, {"invalid_action": HOSTILE}), last=see, agents=names, env_id=COOP)
+    return team_record(first, (see, HOSTILE, {"invalid_action": HOSTILE}), last=see, agents=names, env_id=COOP)

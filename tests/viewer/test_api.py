@@ -1,4 +1,4 @@
-"""What the page asks and is answered, over HTTP; and who is answered nothing."""
+"""The HTTP interface: responses to the page, and rejected requests."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ META = {"step": 4, "training": True, "max_turns": 2, "policy": "hf:me", "agent":
 
 
 def asker(viewer: Viewer, **options: Any) -> Get:
-    """Asks the application, without a network between."""
+    """A client that calls the application without a network."""
     transport = httpx.ASGITransport(make_app(viewer, **options), raise_app_exceptions=False)
 
     def get(path: str, *, method: str = "GET", host: str = "127.0.0.1:8000", **headers: str) -> httpx.Response:
@@ -69,7 +69,7 @@ def get(tmp_path: Path) -> Get:
     return asker(Viewer([tmp_path]))
 
 
-def test_the_summary_names_what_there_is(get: Get) -> None:
+def test_summary_lists_sources_and_filter_values(get: Get) -> None:
     assert get("/api/summary").json() == {
         "version": 1,
         "count": 3,
@@ -84,17 +84,17 @@ def test_the_summary_names_what_there_is(get: Get) -> None:
     }
 
 
-def test_a_list_has_rows(get: Get) -> None:
+def test_episode_list_has_rows(get: Get) -> None:
     found = get("/api/episodes?limit=1&sort=score&desc=1").json()
     assert found == {"version": 1, "total": 3, "rows": [ROW], "note": None}
     assert get("/api/episodes?q=X&env=A-v0").json()["total"] == 1
     assert get("/api/episodes?offset=99").json()["rows"] == []
 
 
-def test_an_episode_is_told_turn_by_turn(get: Get) -> None:
+def test_episode_lists_its_turns(get: Get) -> None:
     found = get("/api/episodes/0").json()
     assert [row["id"] for row in found.pop("siblings")] == [1]
-    turn: dict[str, Any] = {"reward": 0.0, "score": 0.0, "invalid": None, "cut": False, "info": {}, "thought": ""}
+    turn: dict[str, Any] = {"reward": 0.0, "score": 0.0, "invalid": None, "truncated": False, "info": {}, "thought": ""}
     assert found == {
         "row": ROW,
         "instructions": "Be brief.",
@@ -107,12 +107,12 @@ def test_an_episode_is_told_turn_by_turn(get: Get) -> None:
         "meta": META,
         "env_kwargs": {"max": 1},
         "task_data": {"key": [1]},
-        "tries": [],
+        "attempts": [],
         "team": None,
     }
 
 
-def test_turns_say_what_was_thought_gained_cut_and_refused(tmp_path: Path) -> None:
+def test_turns_have_thought_reward_truncation_and_error(tmp_path: Path) -> None:
     turns = (
         Turn("a", "Thought: hm\nAction: go", 0.25, {"state_key": "k"}),
         Turn("b", "Thought: hm", 0.5, {"invalid_action": "No action found.", "finish": "length"}),
@@ -122,7 +122,7 @@ def test_turns_say_what_was_thought_gained_cut_and_refused(tmp_path: Path) -> No
     object.__setattr__(episode, "turns", turns)
     save(tmp_path / "t.jsonl", episode)
     shown = Viewer([tmp_path]).episode(0)["turns"]
-    parts = ("thought", "command", "score", "invalid", "cut", "info")
+    parts = ("thought", "command", "score", "invalid", "truncated", "info")
     assert [tuple(turn[name] for name in parts) for turn in shown] == [
         ("hm", "go", 0.25, None, False, {"state_key": "k"}),
         ("", None, 0.75, "No action found.", True, {}),
@@ -130,8 +130,8 @@ def test_turns_say_what_was_thought_gained_cut_and_refused(tmp_path: Path) -> No
     ]
 
 
-def test_a_grammar_of_the_environments_own_is_used(tmp_path: Path) -> None:
-    action = "Let me see.\n```click [12]```"  # the suite's own fences end a line
+def test_environments_own_grammar_is_used(tmp_path: Path) -> None:
+    action = "Let me see.\n```click [12]```"  # the fences of WebArena's own format
     episode = record("t", action, env_id="AgentGym/WebArena-v0", env_kwargs={"grammar": "fenced"})
     unknown = record("t", "go", env_id="Other-v0", env_kwargs={"grammar": "morse"})
     save(tmp_path / "t.jsonl", episode, unknown)
@@ -139,37 +139,37 @@ def test_a_grammar_of_the_environments_own_is_used(tmp_path: Path) -> None:
     assert [viewer.episode(number)["turns"][0]["command"] for number in (0, 1)] == ["click [12]", "go"]
 
 
-def test_earlier_tries_are_told_as_well(tmp_path: Path) -> None:
+def test_earlier_attempts_are_included(tmp_path: Path) -> None:
     turn = {"observation": "see", "action": "go", "reward": 0.5, "info": {"finish": "length"}}
     tries = [
         {"turns": [turn, "odd"], "score": 0.5, "success": False, "stop_reason": "turn_limit", "lesson": "Be quick."},
         {},
         "odd",
     ]
-    save(tmp_path / "t.jsonl", record("t", "go", meta={"tries": tries, "step": True}))
+    save(tmp_path / "t.jsonl", record("t", "go", meta={"attempts": tries, "step": True}))
     found = Viewer([tmp_path]).episode(0)
     assert found["meta"] == {"step": True}
-    first, second = found["tries"]
+    first, second = found["attempts"]
     assert {name: first[name] for name in ("score", "success", "stop", "lesson")} == {
         "score": 0.5,
         "success": False,
         "stop": "turn_limit",
         "lesson": "Be quick.",
     }
-    assert [(turn["command"], turn["score"], turn["cut"]) for turn in first["turns"]] == [
+    assert [(turn["command"], turn["score"], turn["truncated"]) for turn in first["turns"]] == [
         ("go", 0.5, True),
         ("", 0.5, False),
     ]
     assert second == {"turns": [], "score": None, "success": False, "stop": "", "lesson": ""}
 
 
-def test_siblings_are_the_nearest_of_many(tmp_path: Path) -> None:
+def test_siblings_are_the_nearest_episodes(tmp_path: Path) -> None:
     save(tmp_path / "t.jsonl", *(record("t/1", seed=seed) for seed in range(200)))
     siblings = [row["id"] for row in Viewer([tmp_path]).episode(100)["siblings"]]
     assert siblings == [*range(75, 100), *range(101, 126)]
 
 
-def test_a_log_is_opened_like_the_others(tmp_path: Path) -> None:
+def test_agentgym_rl_log_opens(tmp_path: Path) -> None:
     save_log(tmp_path / "step3" / "0.json", logged(5, 1.0, "Goal: craft stick.", "Thought:\nhm\n\nAction:\nget 1 log"))
     viewer = Viewer([tmp_path])
     found = viewer.episode(0)
@@ -180,7 +180,7 @@ def test_a_log_is_opened_like_the_others(tmp_path: Path) -> None:
     assert viewer.tokens(0)["segments"] == []
 
 
-def test_panels_come_with_a_state_more_than_turns(tmp_path: Path) -> None:
+def test_panels_have_one_state_more_than_turns(tmp_path: Path) -> None:
     observation = "Crafting commands:\ncraft 4 oak planks using 1 oak log\n\nGoal: craft oak planks."
     save_log(tmp_path / "step1" / "0.json", logged(5, 1.0, observation, "Action: get 1 oak log", "Got 1 oak log", "x"))
     found = asker(Viewer([tmp_path]))("/api/episodes/0/panels").json()
@@ -188,7 +188,7 @@ def test_panels_come_with_a_state_more_than_turns(tmp_path: Path) -> None:
     assert len(found["states"]) == 3
 
 
-def test_panels_that_fail_or_take_too_long_are_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_or_slow_panel_is_reported_as_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "t.jsonl", record("a"), record("b"))
     go_on, made = threading.Event(), list[str]()
 
@@ -201,7 +201,7 @@ def test_panels_that_fail_or_take_too_long_are_a_note(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(panels, "panels_of", panels_of)
     viewer = Viewer([tmp_path], panel_seconds=0.05)
-    failed: dict[str, Any] = {"kind": None, "note": "There is no picture of this episode: no Java", "states": []}
+    failed: dict[str, Any] = {"kind": None, "note": "The state is not available: no Java", "states": []}
     assert [viewer.panels(0), viewer.panels(0)] == [failed, failed]
     slow = viewer.panels(1)
     assert (slow["kind"], slow["states"]) == (None, [])
@@ -209,14 +209,14 @@ def test_panels_that_fail_or_take_too_long_are_a_note(tmp_path: Path, monkeypatc
     go_on.set()
     viewer._panel_seconds = 60.0
     assert viewer.panels(1) == {"kind": "x", "note": None, "states": [1]}
-    assert made == ["a", "b"]  # each once
+    assert made == ["a", "b"]  # each panel is made once
 
 
-def test_an_episode_is_found_before_anything_else_was_asked(get: Get) -> None:
+def test_first_request_can_be_an_episode(get: Get) -> None:
     assert get("/api/episodes/2").json()["row"]["task"] == "t/2"
 
 
-def test_an_episode_whose_file_became_another_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_episode_of_replaced_file_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "REFRESH_SECONDS", 3_600.0)
     path = save(tmp_path / "t.jsonl", record("a"), record("b"))
     get = asker(Viewer([tmp_path]))
@@ -253,7 +253,7 @@ def test_an_episode_whose_file_became_another_is_not_found(tmp_path: Path, monke
         ("/t.jsonl", 404),
     ],
 )
-def test_what_is_not_there_is_refused_as_json(get: Get, path: str, status: int) -> None:
+def test_errors_are_json(get: Get, path: str, status: int) -> None:
     answer = get(path)
     assert answer.status_code == status
     assert list(answer.json()) == ["error"]
@@ -262,7 +262,7 @@ def test_what_is_not_there_is_refused_as_json(get: Get, path: str, status: int) 
 @pytest.mark.parametrize(
     "path", ["/", "/static/app.js", "/static/base.css", "/api/summary", "/nothing", "/api/episodes?x=1"]
 )
-def test_every_answer_keeps_the_browser_from_doing_more(get: Get, path: str) -> None:
+def test_every_response_has_security_headers(get: Get, path: str) -> None:
     headers = get(path).headers
     policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
     assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
@@ -273,7 +273,7 @@ def test_every_answer_keeps_the_browser_from_doing_more(get: Get, path: str) -> 
     assert not [name for name in headers if name.startswith("access-control")]
 
 
-def test_another_name_in_the_host_header_is_refused(get: Get) -> None:
+def test_unknown_host_header_is_rejected(get: Get) -> None:
     assert get("/api/summary", host="localhost").status_code == 200
     for host in (
         "evil.example",
@@ -290,7 +290,7 @@ def test_another_name_in_the_host_header_is_refused(get: Get) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_nothing_can_be_changed(get: Get, method: str) -> None:
+def test_only_get_and_head_are_allowed(get: Get, method: str) -> None:
     assert get("/api/episodes/0", method=method).status_code == 405
 
 
@@ -311,24 +311,24 @@ def test_nothing_can_be_changed(get: Get, method: str) -> None:
         (":80", {"box", "*"}, False),
     ],
 )
-def test_own_names(header: str, names: set[str], own: bool) -> None:
+def test_is_own_name(header: str, names: set[str], own: bool) -> None:
     assert is_own_name(header, names) is own
 
 
-def test_a_failure_of_ours_is_told_without_its_insides(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_hides_its_message(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "row_of", lambda entry: 1 / 0)
     answer = get("/api/episodes")
     assert answer.status_code == 500
-    assert answer.json() == {"error": "the viewer failed: ZeroDivisionError; its log says more"}
+    assert answer.json() == {"error": "the viewer failed: ZeroDivisionError; see its log"}
 
 
-def test_large_answers_are_compressed(get: Get) -> None:
+def test_large_responses_are_compressed(get: Get) -> None:
     answer = get("/static/app.js", **{"accept-encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.headers["content-type"].startswith("text/javascript")
 
 
-def test_json_is_what_browsers_read() -> None:
+def test_json_has_no_nan_and_no_lone_surrogates() -> None:
     text = to_json({"a": [float("nan"), float("inf"), 1.5], "b": "\ud800é\u2028", "c": {"d": (float("-inf"),)}})
     assert text.isascii()
     assert json.loads(text, parse_constant=lambda name: pytest.fail(name)) == {

@@ -1,4 +1,4 @@
-"""The page as one file: complete, closed, and with nothing in it that an episode could have put there."""
+"""The exported page: complete, without external references, and safe against text of episodes."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.viewer import api, export
 from agentgym_envs.viewer.api import Viewer
 from agentgym_envs.viewer.export import export_html, page_with
-from agentgym_envs.viewer.index import Entry, read_episode
+from agentgym_envs.viewer.index import EpisodeEntry, read_episode
 from agentgym_envs.viewer.pages import PAGE, read_static
 
 from .records import record, save
@@ -65,7 +65,7 @@ def viewer(tmp_path: Path) -> Viewer:
     return found
 
 
-def test_what_is_exported_is_what_the_server_says(viewer: Viewer) -> None:
+def test_export_equals_server_responses(viewer: Viewer) -> None:
     entries = viewer.index.snapshot.entries[:2]
     heard = list[int]()
     data = Page(export_html(viewer, entries, heard.append)).data
@@ -75,13 +75,13 @@ def test_what_is_exported_is_what_the_server_says(viewer: Viewer) -> None:
     assert data["summary"]["sources"] == [{"name": "a.jsonl", "kind": "trajectories", "count": 2}]
     assert data["episodes"]["0"]["turns"][0]["action"] == EVIL
     assert data["episodes"]["0"] == json.loads(json.dumps(viewer.episode(0)))
-    assert data["episodes"]["1"]["siblings"] == []  # the other one stayed out
+    assert data["episodes"]["1"]["siblings"] == []  # the other one is not exported
     assert data["panels"]["1"] == viewer.panels(1)
     assert data["tokens"] == {}
     assert data["training"] == viewer.training()
 
 
-def test_the_page_needs_nothing_from_anywhere(viewer: Viewer) -> None:
+def test_exported_page_has_no_external_references(viewer: Viewer) -> None:
     page = Page(export_html(viewer, viewer.index.snapshot.entries))
     assert len(page.all("script")) == 1 + len(list(STATIC.glob("*.js")))
     for tag, attributes in page.elements:
@@ -93,7 +93,7 @@ def test_the_page_needs_nothing_from_anywhere(viewer: Viewer) -> None:
     assert not re.findall(r"@import|url\((?!data:)|https?://(?!www\.w3\.org/)", code)
 
 
-def test_nothing_runs_but_the_scripts_of_the_page(viewer: Viewer) -> None:
+def test_content_security_policy_allows_only_own_scripts(viewer: Viewer) -> None:
     page = Page(export_html(viewer, viewer.index.snapshot.entries))
     ((policy, _),) = [found for found in page.all("meta") if found[0].get("http-equiv")]
     rules = dict(rule.split(" ", 1) for rule in str(policy["content"]).split("; "))
@@ -102,11 +102,11 @@ def test_nothing_runs_but_the_scripts_of_the_page(viewer: Viewer) -> None:
         hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in code]
         assert rules[f"{tag}-src"].split() == [f"'sha256-{one}'" for one in hashes]
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
-    first = next(place for place, (tag, _) in enumerate(page.elements) if tag in ("script", "style"))
+    first = next(index for index, (tag, _) in enumerate(page.elements) if tag in ("script", "style"))
     assert [tag for tag, attributes in page.elements[:first] if attributes.get("http-equiv")] == ["meta"]
 
 
-def test_what_an_episode_says_stays_data(viewer: Viewer) -> None:
+def test_episode_text_cannot_leave_its_data_element(viewer: Viewer) -> None:
     text = export_html(viewer, viewer.index.snapshot.entries)
     clean = page_with("{}")
     assert [tag for tag, _ in Page(text).elements] == [tag for tag, _ in Page(clean).elements]
@@ -114,13 +114,13 @@ def test_what_an_episode_says_stays_data(viewer: Viewer) -> None:
     assert "<img" not in text
 
 
-def test_the_page_names_each_of_its_files_once() -> None:
+def test_page_references_each_static_file_once() -> None:
     page = (STATIC / PAGE).read_text()
     for kind, pattern in (("js", r'src="static/([^"]+)"'), ("css", r'href="static/([^"]+)"')):
         assert sorted(re.findall(pattern, page)) == sorted(path.name for path in STATIC.glob(f"*.{kind}"))
 
 
-def test_a_file_that_would_end_the_page_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_with_closing_tag_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(name: str) -> tuple[bytes, str] | None:
         return (b"'</script>'", "text/javascript") if name == "app.js" else read_static(name)
 
@@ -129,29 +129,29 @@ def test_a_file_that_would_end_the_page_is_noticed(monkeypatch: pytest.MonkeyPat
         page_with("{}")
 
 
-def test_data_stands_before_the_scripts_that_read_it() -> None:
+def test_data_precedes_the_scripts() -> None:
     page = page_with('{"here": 1}')
     assert page.index('id="data"') < page.index("getElementById")
 
 
-def test_what_does_not_read_is_left_out_and_no_path_is_told(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(entry: Entry) -> Any:
+def test_unreadable_episodes_are_left_out_and_paths_are_hidden(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(entry: EpisodeEntry) -> Any:
         if entry.id == 1:
-            raise TrajectoryError("/home/somebody/file: odd")
+            raise TrajectoryError("/home/user/file: odd")
         return read_episode(entry)
 
     monkeypatch.setattr(api, "read_episode", read)
-    place = viewer.index.snapshot.files[0].path
-    place.with_name("bad.jsonl").write_text('{"env_id": 1}\n')
+    path = viewer.index.snapshot.files[0].path
+    path.with_name("bad.jsonl").write_text('{"env_id": 1}\n')
     viewer.index._scan_again = 0.0
     entries = viewer.index.refresh().entries
-    assert str(place.parent) in viewer.summary()["problems"][0]
+    assert str(path.parent) in viewer.summary()["problems"][0]
     left_out = list[str]()
     text = export_html(viewer, entries, on_left_out=left_out.extend)
     data = Page(text).data
     assert [row["id"] for row in data["rows"]] == [0, 2, 3]
     assert list(data["episodes"]) == list(data["panels"]) == ["0", "2", "3"]
     assert data["summary"]["count"] == 3
-    assert data["summary"]["problems"] == left_out == ["episode 1 did not read and was left out"]
-    assert str(place.parent) not in text and "/home/somebody" not in text
+    assert data["summary"]["problems"] == left_out == ["episode 1 could not be read and was left out"]
+    assert str(path.parent) not in text and "/home/user" not in text
     assert [row["id"] for row in data["episodes"]["2"]["siblings"]] == []

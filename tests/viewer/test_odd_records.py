@@ -1,4 +1,4 @@
-"""Files that somebody sent: what odd or hostile records may do to the viewer, which is nothing."""
+"""Malformed and hostile records do no harm to the viewer."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from .test_export import Page
 
 
 @pytest.mark.parametrize("env_id", ["leaves_a_mark:X-v0", "leaves_a_mark:AgentGym/WebArena-v0", "leaves_a_mark:babyai"])
-def test_no_module_is_imported_that_a_file_names(env_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_cannot_import_modules(env_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leaves_a_mark.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
     monkeypatch.syspath_prepend(tmp_path)
     save(tmp_path / "t.jsonl", record("t", "go", env_id=env_id, env_kwargs={"grammar": "react"}))
@@ -41,30 +41,30 @@ ODD: dict[str, dict[str, Any]] = {
     "task data": {"task": {"id": "t", "split": "test", "group": "g", "goal": "x", "data": [1, 2]}},
     "env_kwargs": {"env_kwargs": "abc"},
     "grammar": {"env_kwargs": {"grammar": {"a": 1}}},
-    "turns of a try": {"meta": {"tries": [{"turns": 5, "score": "high", "lesson": [1]}]}},
-    "tries": {"meta": {"tries": {"a": 5}}},
+    "turns of an attempt": {"meta": {"attempts": [{"turns": 5, "score": "high", "lesson": [1]}]}},
+    "attempts": {"meta": {"attempts": {"a": 5}}},
     "instructions": {"instructions": 5},
     "last observation": {"final_observation": [1]},
     "turn": {"turns": [{"observation": 5, "action": None, "reward": 0.0, "info": {}}]},
     "numbers": {"meta": {"max_turns": 10**400, "step": 10**30}},
 }
-DEEP = [(place, depth) for place in ("info", "data", "meta", "tries") for depth in (100, 300, 500, 600, 900)]
+DEEP = [(field, depth) for field in ("info", "data", "meta", "attempts") for depth in (100, 300, 500, 600, 900)]
 
 
 def line_of(case: str | tuple[str, int]) -> str:
-    row = json.loads(record("t", "go", meta={"tries": [{"turns": []}]}).to_json())
+    row = json.loads(record("t", "go", meta={"attempts": [{"turns": []}]}).to_json())
     if isinstance(case, str):
         return json.dumps({**row, **ODD[case]})
-    place, depth = case
+    field, depth = case
     row["turns"][0]["info"] = {"a": "info"}
     row["task"]["data"] = {"a": "data"}
-    row["meta"] = {"a": "meta", "tries": [{"turns": [{"info": {"a": "tries"}}]}]}
-    return json.dumps(row).replace(f'"{place}"}}', f"{nested(depth)}}}").replace('"meta",', f"{nested(depth)},")
+    row["meta"] = {"a": "meta", "attempts": [{"turns": [{"info": {"a": "attempts"}}]}]}
+    return json.dumps(row).replace(f'"{field}"}}', f"{nested(depth)}}}").replace('"meta",', f"{nested(depth)},")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [*ODD, *DEEP], ids=str)
-def test_a_record_of_an_odd_shape_is_shown_or_refused_in_words(case: str | tuple[str, int], tmp_path: Path) -> None:
+def test_malformed_record_is_shown_or_rejected(case: str | tuple[str, int], tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(f"{line_of(case)}\n{record('other').to_json()}\n")
     viewer = Viewer([path])
@@ -79,13 +79,13 @@ def test_a_record_of_an_odd_shape_is_shown_or_refused_in_words(case: str | tuple
     assert "other" in [row["task"] for row in data["rows"]]
 
 
-def test_what_is_nested_too_deeply_is_left_out_of_what_is_shown(tmp_path: Path) -> None:
+def test_too_deeply_nested_values_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(line_of(("info", 300)) + "\n")
     text = json.dumps(Viewer([tmp_path]).episode(0)["turns"])
     assert "[[[[" in text and "nested too deeply" in text
 
 
-def test_a_row_and_its_turns_are_of_one_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_and_turns_belong_to_one_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "REFRESH_SECONDS", 3_600.0)
     path = save(tmp_path / "t.jsonl", record("a", "go"))
     viewer = Viewer([path])
@@ -99,8 +99,8 @@ def test_a_row_and_its_turns_are_of_one_episode(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_panels_that_take_long_keep_nobody_else_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads are few, and a panel that is being made holds one."""
+def test_slow_panels_do_not_block_other_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of threads is small, and each panel in progress occupies one."""
     save(tmp_path / "t.jsonl", *(record(str(number)) for number in range(60)))
     go_on = threading.Event()
 
@@ -116,7 +116,7 @@ def test_panels_that_take_long_keep_nobody_else_waiting(tmp_path: Path, monkeypa
         transport = httpx.ASGITransport(make_app(viewer))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=None) as client:
             waiting = [asyncio.create_task(client.get(f"/api/episodes/{number}/panels")) for number in range(60)]
-            await asyncio.sleep(0.2)  # so that they are all under way
+            await asyncio.sleep(0.2)  # until all are in progress
             try:
                 return (await asyncio.wait_for(client.get("/api/summary"), 30)).status_code
             finally:

@@ -1,4 +1,4 @@
-"""The viewer's pages in a real Chromium: the list, an episode, two side by side, and the exported file."""
+"""The viewer's pages in a real Chromium: the list, an episode, the comparison, and the exported file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CONTRAST = """() => {
 
 
 def scored(episode: Trajectory, *rewards: float) -> Trajectory:
-    """The episode with rewards, and the score that they make."""
+    """The episode with rewards, and their sum as the score."""
     turns, score = [], 0.0
     for turn, reward in zip(episode.turns, rewards, strict=True):
         score += reward
@@ -54,7 +54,7 @@ def scored(episode: Trajectory, *rewards: float) -> Trajectory:
 
 
 def episodes() -> list[Trajectory]:
-    """Nine episodes: of two environments, of several ends, two of one task."""
+    """Nine episodes of two environments, with several stop reasons; two share a task."""
     wrong = record("t/9", "fly", "walk", env_id="B-v0", stop_reason="turn_limit", group="hard", meta={"max_turns": 2})
     reason = {"invalid_action": "Nobody can fly.", "score": 0.0, "finish": "length"}
     wrong = replace(wrong, turns=(replace(wrong.turns[0], info=reason), wrong.turns[1]))
@@ -82,11 +82,11 @@ def textcraft(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def shown(browser: Any, address: str, where: str = "#/", **options: Any) -> Iterator[Any]:
-    """A page that asks for nothing but the viewer's own files, and whose console stays empty."""
+    """Open a page that may request only the viewer's own files and must leave the console empty."""
     with page_of(browser, "about:blank", **options) as page:
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        page.on("dialog", lambda dialog: asked.append("a dialogue was opened"))
+        page.on("dialog", lambda dialog: asked.append("a dialog was opened"))
         page.goto(address + where)
         page.wait_for_selector(".row .goal, .turn, .segment, .rawbox, .empty h2, .problem")
         yield page
@@ -94,18 +94,18 @@ def shown(browser: Any, address: str, where: str = "#/", **options: Any) -> Iter
 
 
 def ids(page: Any) -> list[int]:
-    """The numbers of the episodes in the table, once it is no longer busy."""
+    """The numbers of the episodes in the table, after it is updated."""
     page.wait_for_selector(".table:not(.busy)", state="attached")
     return [int(text) for text in page.locator(".row .id").all_inner_texts()]
 
 
 def until(page: Any, truth: str) -> None:
-    """Wait for an expression to be true. (Playwright's own way makes code of text in the page, which it forbids.)"""
+    """Wait for an expression to be true. (The page's security policy forbids Playwright's `wait_for_function`.)"""
     for _ in range(1200):
         if page.evaluate(truth):
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"it never came: {truth}")
+    raise AssertionError(f"it never became true: {truth}")
 
 
 def status(page: Any) -> str:
@@ -113,7 +113,7 @@ def status(page: Any) -> str:
     return text
 
 
-def test_the_list_opens(browser: Any, address: str) -> None:
+def test_list_opens(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         assert ids(page) == list(range(9))
         assert page.locator(".count").inner_text() == "9 episodes"
@@ -124,7 +124,7 @@ def test_the_list_opens(browser: Any, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_filters_narrow_the_list_and_live_in_the_address(browser: Any, address: str) -> None:
+def test_filters_narrow_the_list_and_are_in_the_url(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         page.select_option("[name=env]", "B-v0")
         until(page, "document.querySelectorAll('.row').length === 3")
@@ -143,20 +143,20 @@ def test_filters_narrow_the_list_and_live_in_the_address(browser: Any, address: 
 
 
 @pytest.mark.slow
-def test_headers_sort(browser: Any, address: str) -> None:
+def test_column_headers_sort(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         header = page.get_by_role("columnheader", name="Score")
         header.get_by_role("button").click()
         page.wait_for_selector(".score[aria-sort=ascending]")
         page.get_by_role("columnheader", name="Score").get_by_role("button").click()
         page.wait_for_selector(".score[aria-sort=descending]")
-        until(page, "document.querySelector('.row .id').textContent === '4'")
+        until(page, "document.querySelector('.row .id')?.textContent === '4'")
         assert ids(page)[:3] == [4, 6, 5]
         assert page.evaluate("document.activeElement.closest('.score') !== null")
 
 
 @pytest.mark.slow
-def test_text_is_searched_for_and_marked(browser: Any, address: str) -> None:
+def test_search_matches_are_highlighted(browser: Any, address: str) -> None:
     with shown(browser, address) as page:
         page.keyboard.press("/")
         page.keyboard.type("LIGHT lamp")
@@ -173,7 +173,7 @@ def test_text_is_searched_for_and_marked(browser: Any, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_keys_choose_and_open_an_episode_and_the_next(browser: Any, address: str) -> None:
+def test_keys_select_and_open_episodes(browser: Any, address: str) -> None:
     with shown(browser, address, "#/?env=B-v0") as page:
         for key in ("ArrowDown", "j", "j", "k"):
             page.keyboard.press(key)
@@ -194,11 +194,11 @@ def test_keys_choose_and_open_an_episode_and_the_next(browser: Any, address: str
 
 
 @pytest.mark.slow
-def test_an_episode_is_stepped_through_by_keys(browser: Any, address: str) -> None:
+def test_keys_step_through_an_episode(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4") as page:
         assert status(page) == "Turn 1 of 3"
         slider = page.get_by_role("slider", name="Turn")
-        for key, told, place in [
+        for key, expected, value in [
             ("ArrowRight", "Turn 2 of 3", "2"),
             ("j", "Turn 3 of 3", "3"),
             ("ArrowRight", "End of 3 turns", "4"),
@@ -209,7 +209,7 @@ def test_an_episode_is_stepped_through_by_keys(browser: Any, address: str) -> No
             ("k", "Turn 3 of 3", "3"),
         ]:
             page.keyboard.press(key)
-            assert (status(page), slider.get_attribute("aria-valuenow")) == (told, place)
+            assert (status(page), slider.get_attribute("aria-valuenow")) == (expected, value)
         assert slider.get_attribute("aria-valuetext") == "Turn 3 of 3, reward +0.75"
         assert page.url.endswith("#/episode/4?turn=3")
         assert page.locator("[aria-current=step]").get_attribute("aria-label") == "Turn 3"
@@ -220,7 +220,7 @@ def test_an_episode_is_stepped_through_by_keys(browser: Any, address: str) -> No
 
 
 @pytest.mark.slow
-def test_a_deep_link_opens_at_its_turn(browser: Any, address: str) -> None:
+def test_deep_link_opens_at_its_turn(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4?turn=3") as page:
         assert status(page) == "Turn 3 of 3"
         page.locator(".no").nth(1).click()
@@ -231,15 +231,15 @@ def test_a_deep_link_opens_at_its_turn(browser: Any, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_turn_tells_thought_action_reward_and_what_went_wrong(browser: Any, address: str) -> None:
+def test_turn_shows_thought_action_reward_and_errors(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/6") as page:
         turn = page.get_by_role("article", name="Turn 1")
         assert turn.locator(".thought .body").inner_text() == "north looks right."
         assert turn.locator(".act > .body").inner_text() == "go north"
         assert "+0.5" in turn.locator(".marks").inner_text()
     with shown(browser, address, "#/episode/8") as page:
-        told = page.get_by_role("article", name="Turn 1").inner_text()
-        assert "Nobody can fly." in told and "cut by the limit of tokens" in told
+        text = page.get_by_role("article", name="Turn 1").inner_text()
+        assert "Nobody can fly." in text and "truncated by the token limit" in text
         assert "It was 2 turns." in page.get_by_role("article", name="End").inner_text()
     with shown(browser, address, "#/episode/7") as page:
         assert "the disk is full" in page.locator(".problem").inner_text()
@@ -248,8 +248,8 @@ def test_a_turn_tells_thought_action_reward_and_what_went_wrong(browser: Any, ad
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
-def test_the_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict[str, Any]) -> None:
-    with serving(textcraft) as place, shown(browser, place, "#/episode/0", **options) as page:
+def test_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict[str, Any]) -> None:
+    with serving(textcraft) as address, shown(browser, address, "#/episode/0", **options) as page:
         panel = page.get_by_role("complementary", name="State of the environment")
         panel.locator("text=before turn 1").wait_for()
         before = panel.inner_text()
@@ -263,23 +263,23 @@ def test_the_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict
 
 
 @pytest.mark.slow
-def test_the_record_is_there_as_it_is(browser: Any, address: str) -> None:
+def test_raw_record_is_shown(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4?tab=raw") as page:
-        told = json.loads(page.get_by_role("region", name="JSON of the episode").inner_text())
-        assert told["row"]["task"] == "t/4" and len(told["turns"]) == 3
+        shown_json = json.loads(page.get_by_role("region", name="JSON of the episode").inner_text())
+        assert shown_json["row"]["task"] == "t/4" and len(shown_json["turns"]) == 3
         page.get_by_role("tab", name="Raw").press("ArrowLeft")
         assert page.get_by_role("tab", name="Turns").get_attribute("aria-selected") == "true"
         assert page.locator(".turn").count() == 4
 
 
 @pytest.mark.slow
-def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None:
+def test_compare_two_episodes_of_a_task(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4") as page:
         page.get_by_role("link", name="Compare with episode 5").click()
         page.wait_for_selector(".pair")
         assert page.locator(".parting").count() == 1
-        unlike = [page.locator(".pairs .pair").nth(n).get_attribute("class") for n in range(4)]
-        assert ["unlike" in name for name in unlike] == [False, True, True, False]
+        classes = [page.locator(".pairs .pair").nth(n).get_attribute("class") for n in range(4)]
+        assert ["different" in name for name in classes] == [False, True, True, False]
         page.keyboard.press("d")
         assert status(page) == "Turn 2 of 3" and page.url.endswith("#/compare/4/5?turn=2")
         page.keyboard.press("End")
@@ -287,41 +287,41 @@ def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None
 
 
 @pytest.mark.slow
-def test_earlier_tries_are_shown(browser: Any, tmp_path: Path) -> None:
+def test_earlier_attempts_are_shown(browser: Any, tmp_path: Path) -> None:
     tried = {"turns": [{"observation": "Begin.", "action": "jump", "reward": 0.0, "info": {}}], "score": 0.0}
     tries = [{**tried, "success": False, "stop_reason": "failure", "lesson": "Do not jump."}]
-    made = scored(record("t/1", "walk", "rest", meta={"tries": tries}), 0.5, 0.5)
-    with serving(save(tmp_path / "a.jsonl", made)) as place, shown(browser, place, "#/episode/0") as page:
+    made = scored(record("t/1", "walk", "rest", meta={"attempts": tries}), 0.5, 0.5)
+    with serving(save(tmp_path / "a.jsonl", made)) as address, shown(browser, address, "#/episode/0") as page:
         assert status(page) == "Turn 1 of 2"
-        page.get_by_role("button", name="Try 1").click()
+        page.get_by_role("button", name="Attempt 1").click()
         assert status(page) == "Turn 1 of 1"
         assert "Do not jump." in page.get_by_role("article", name="End").inner_text()
 
 
 @pytest.mark.slow
-def test_what_is_not_there_is_said(browser: Any, address: str, tmp_path: Path) -> None:
+def test_unknown_pages_and_episodes_are_reported(browser: Any, address: str, tmp_path: Path) -> None:
     with page_of(browser, address + "#/nowhere") as page:
         page.wait_for_selector("text=There is no page “nowhere”.")
     (tmp_path / "broken.jsonl").write_text('{"schema": 1, "turns": 3}\n')
-    with serving(tmp_path) as place, shown(browser, place) as page:
+    with serving(tmp_path) as address, shown(browser, address) as page:
         assert page.locator(".problem").is_visible() or page.locator(".empty").is_visible()
 
 
 @pytest.mark.slow
-def test_a_file_that_grows_is_followed(browser: Any, tmp_path: Path) -> None:
+def test_growing_file_is_followed(browser: Any, tmp_path: Path) -> None:
     path = save(tmp_path / "run.jsonl", *episodes())
-    with serving(path) as place, shown(browser, place) as page:
+    with serving(path) as address, shown(browser, address) as page:
         save(path, record("t/new", "look"))
         until(page, "document.querySelectorAll('.row').length === 10")
         assert page.locator(".live").inner_text() == "Following 10 episodes"
 
 
 @pytest.mark.slow
-def test_ten_thousand_rows_keep_the_page_small(browser: Any, tmp_path: Path) -> None:
+def test_list_of_ten_thousand_rows_is_virtual(browser: Any, tmp_path: Path) -> None:
     line = record("t/1", "look").to_json()
     path = tmp_path / "many.jsonl"
     path.write_text("".join(line.replace('"seed": 0', f'"seed": {n}') + "\n" for n in range(10_000)))
-    with serving(path) as place, shown(browser, place) as page:
+    with serving(path) as address, shown(browser, address) as page:
         most = 0
         for share in (0.13, 0.5, 0.51, 0.9, 1):
             page.evaluate("(share) => scrollTo(0, share * document.body.scrollHeight)", share)
@@ -344,7 +344,7 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["markup", *(pytest.param(one, marks=pytest.mark.rotating) for one in [*HOSTILE][1:])])
 @pytest.mark.parametrize("exported", [False, True], ids=["served", "exported"])
-def test_hostile_text_is_text(browser: Any, tmp_path: Path, kind: str, exported: bool) -> None:
+def test_hostile_text_is_escaped(browser: Any, tmp_path: Path, kind: str, exported: bool) -> None:
     text = HOSTILE[kind]
     made = record("t/1", text, goal=text, meta={"policy": text})
     made = replace(made, turns=(Turn(text, text, 0.0, {"invalid_action": text}),), final_observation=text)
@@ -370,7 +370,7 @@ def test_hostile_text_is_text(browser: Any, tmp_path: Path, kind: str, exported:
 def test_long_observations_are_folded(browser: Any, tmp_path: Path) -> None:
     lines = [f"line {n}" for n in range(100)]
     made = record("t/1", "\n".join(lines), "\n".join(lines[:30]))
-    with serving(save(tmp_path / "a.jsonl", made)) as place, shown(browser, place, "#/episode/0") as page:
+    with serving(save(tmp_path / "a.jsonl", made)) as address, shown(browser, address, "#/episode/0") as page:
         body = page.locator(".act > .body").first
         assert body.inner_text().split("\n")[:24] == lines[:24] and "line 24" not in body.inner_text()
         body.get_by_role("button", name="Show all, 76 more lines").click()
@@ -380,9 +380,9 @@ def test_long_observations_are_folded(browser: Any, tmp_path: Path) -> None:
 
 @contextmanager
 def opened(browser: Any, path: Path, exported: bool, where: str) -> Iterator[Any]:
-    """The episodes of a file, by the server or as one exported file."""
+    """Open the episodes of a file, from the server or as one exported file."""
     if not exported:
-        with serving(path) as place, shown(browser, place, where) as page:
+        with serving(path) as address, shown(browser, address, where) as page:
             yield page
         return
     viewer = Viewer([path])
@@ -423,14 +423,14 @@ def both(browser: Any, folder: Path) -> Iterator[list[Any]]:
     ],
     ids=urlencode,
 )
-def test_an_exported_file_answers_as_the_server(both: list[Any], query: dict[str, str]) -> None:
+def test_exported_file_answers_like_the_server(both: list[Any], query: dict[str, str]) -> None:
     ask = "(query) => Viewer.api('episodes', query).then(({ total, rows }) => [total, rows.map((row) => row.id)])"
     file, served = (page.evaluate(ask, query) for page in both)
     assert file == served
 
 
 @pytest.mark.slow
-def test_an_exported_file_is_the_whole_viewer(browser: Any, folder: Path) -> None:
+def test_exported_file_has_all_pages(browser: Any, folder: Path) -> None:
     with opened(browser, folder, True, "#/") as page:
         assert ids(page) == list(range(9))
         page.select_option("[name=env]", "B-v0")
@@ -447,7 +447,7 @@ PAGES = ["#/", "#/episode/4?turn=2", "#/episode/8", "#/episode/4?tab=raw", "#/co
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
-def test_every_control_has_a_name(browser: Any, address: str, where: str) -> None:
+def test_every_control_has_an_accessible_name(browser: Any, address: str, where: str) -> None:
     with shown(browser, address, where) as page:
         if where == "#/":
             page.click(".toggle")
@@ -459,14 +459,14 @@ def test_every_control_has_a_name(browser: Any, address: str, where: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
-def test_a_phone_shows_it_without_scrolling_sideways(browser: Any, address: str, where: str) -> None:
+def test_no_horizontal_scrolling_on_a_phone(browser: Any, address: str, where: str) -> None:
     with shown(browser, address, where, **PHONE) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_can_be_read(browser: Any, address: str, scheme: str) -> None:
+def test_colour_contrast_is_sufficient(browser: Any, address: str, scheme: str) -> None:
     with shown(browser, address, color_scheme=scheme) as page:
         found = page.evaluate(CONTRAST)
         assert {pair: round(ratio, 1) for pair, ratio in found.items() if ratio < 4.5} == {}
@@ -475,7 +475,7 @@ def test_colours_can_be_read(browser: Any, address: str, scheme: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_colours_can_be_chosen_and_are_kept(browser: Any, address: str) -> None:
+def test_colour_scheme_is_chosen_and_saved(browser: Any, address: str) -> None:
     with shown(browser, address, color_scheme="light") as page:
         page.keyboard.press("t")
         page.keyboard.press("t")
@@ -485,9 +485,9 @@ def test_the_colours_can_be_chosen_and_are_kept(browser: Any, address: str) -> N
 
 
 @pytest.mark.slow
-def test_words_of_earlier_tries_are_found_in_an_exported_file(browser: Any, tmp_path: Path) -> None:
+def test_exported_file_searches_earlier_attempts(browser: Any, tmp_path: Path) -> None:
     turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {}}
-    made = record("t/1", meta={"tries": [{"turns": [turn], "lesson": "Knock twice."}]})
+    made = record("t/1", meta={"attempts": [{"turns": [turn], "lesson": "Knock twice."}]})
     with opened(browser, save(tmp_path / "a.jsonl", made, record("t/2")), True, "#/") as page:
         ask = "(q) => Viewer.api('episodes', {q}).then(({ total }) => total)"
         assert [page.evaluate(ask, q) for q in ("RED DOOR", "twice", "brief", "gone")] == [1, 1, 2, 0]

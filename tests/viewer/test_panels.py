@@ -1,4 +1,4 @@
-"""Panels: which there are, what happens if none can be made, TextCraft's and Search's."""
+"""Panels: all kinds, failures, and those of TextCraft and Search."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(part)
 
 
-def test_every_kind_has_its_script() -> None:
+def test_every_panel_kind_has_its_script() -> None:
     for kind in set(panels._MODULES.values()):
         assert f"Viewer.panels.{kind} = " in (STATIC / f"panels_{kind}.js").read_text(encoding="utf-8")
 
 
-def test_an_environment_without_a_panel_has_none_and_needs_no_word() -> None:
+def test_environment_without_panel_has_no_note() -> None:
     assert panels_of(episode("AgentGym/Other-v0", ["hello", "bye"], ["hi"])) == {
         "kind": None,
         "note": None,
@@ -49,11 +49,11 @@ def test_an_environment_without_a_panel_has_none_and_needs_no_word() -> None:
 
 
 @pytest.mark.parametrize("name", ["TextCraft", "BabyAI", "SciWorld", "Search", "WebArena"])
-@pytest.mark.parametrize("told", ["", "\0\ud800<script>", "Goal: craft x", "OBSERVATION:\n\nURL: ", "Question:"])
-def test_a_record_may_hold_anything(name: str, told: str) -> None:
-    """Also of a suite that is not ours, with info that is not what it should be."""
+@pytest.mark.parametrize("text", ["", "\0\ud800<script>", "Goal: craft x", "OBSERVATION:\n\nURL: ", "Question:"])
+def test_panels_accept_any_record(name: str, text: str) -> None:
+    """Records of other environments and infos of other types raise no error."""
     bad = {"inventory": {"a": "b", "c": 1}, "hits": 3, "score": "x", "screenshot": "data:text/html,x", "query": 5}
-    panel = panels_of(episode(f"AgentGym-RL/{name}", [told, told, told], [told, "go"], [bad, bad]))
+    panel = panels_of(episode(f"AgentGym-RL/{name}", [text, text, text], [text, "go"], [bad, bad]))
     assert panel["kind"] in (None, name.lower())
     assert len(json.dumps(panel)) < 20_000
     assert panel["kind"] is None or len(panel["states"]) == 3
@@ -61,8 +61,8 @@ def test_a_record_may_hold_anything(name: str, told: str) -> None:
 
 @pytest.mark.parametrize("name", ["TextCraft", "BabyAI", "SciWorld", "Search", "WebArena"])
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_long_texts_of_any_form_are_read_in_linear_time(name: str, pattern: str) -> None:
-    """Else this would take minutes: half a million characters, read three times."""
+def test_long_texts_are_read_in_linear_time(name: str, pattern: str) -> None:
+    """With quadratic time, half a million characters read three times would take minutes."""
     text = pattern * (500_000 // len(pattern)) + "x"
     panel = panels_of(
         episode(
@@ -72,7 +72,7 @@ def test_long_texts_of_any_form_are_read_in_linear_time(name: str, pattern: str)
     assert panel["kind"] in (None, name.lower())
 
 
-def test_what_breaks_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panel_exception_becomes_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(observation: str) -> Any:
         raise RuntimeError("no luck")
 
@@ -82,15 +82,15 @@ def test_what_breaks_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> 
     assert "RuntimeError: no luck" in panel["note"]
 
 
-def test_a_panel_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "MOST_CHARS", 100)
+def test_too_large_panel_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "MAX_CHARS", 100)
     panel = panels_of(episode("AgentGym/TextCraft-v0", ["Goal: craft stick.", "y"], ["a"]))
     assert (panel["kind"], panel["states"]) == (None, [])
     assert "too large" in panel["note"]
 
 
-def test_a_replay_uses_no_argument_that_a_stranger_may_not_give() -> None:
-    """A file that somebody sent names no program, path or address."""
+def test_replay_ignores_unsafe_arguments() -> None:
+    """A received file cannot choose a program, path or address."""
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey", actions="primitive")
     sent = replace(trajectory, env_kwargs={**trajectory.env_kwargs, "java_path": "/bin/false", "render_mode": "none"})
     assert panels_of(sent)["note"] is None
@@ -121,19 +121,19 @@ def unknown_option(trajectory: Trajectory) -> Trajectory:
         (changed, "another version"),
         (unknown_task, "Nowhere"),
         (unknown_option, "actions must be one of"),
-        (no_seed, "cannot be played again here"),
+        (no_seed, "cannot be replayed here"),
     ],
 )
-def test_what_cannot_be_played_again_is_shown_from_the_record(spoil: Any, why: str) -> None:
+def test_panel_from_the_record_if_replay_fails(spoil: Any, why: str) -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey")
     panel = panels_of(spoil(trajectory))
     assert panel["kind"] == "babyai"
     assert why in panel["note"]
-    assert panel["note"].endswith("So this shows what the record itself tells.")
-    assert panel["states"][0]["shared"]["own"]
+    assert panel["note"].endswith("The panel shows the information in the record instead.")
+    assert panel["states"][0]["shared"]["egocentric"]
 
 
-def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey")
 
     def missing(_: Trajectory) -> Any:
@@ -143,13 +143,13 @@ def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'agentgym-envs[babyai]'" in panels_of(trajectory)["note"]
 
 
-def test_a_replay_that_takes_long_is_given_up() -> None:
+def test_slow_replay_is_stopped() -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey")
     with pytest.raises(replay.CannotReplay, match="too long"):
         replay.replay(trajectory, lambda env, action: None, seconds=-1)
 
 
-def test_a_machine_that_failed_need_not_fail_again() -> None:
+def test_environment_error_in_record_is_not_replayed() -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey", turns=1, wild=1.0)
     failed = replace(trajectory, stop_reason="env_error", final_observation=ENV_FAILED)
     states, _ = states_of(failed, "babyai")
@@ -161,8 +161,8 @@ def test_a_machine_that_failed_need_not_fail_again() -> None:
 
 @pytest.mark.parametrize("worlds", ["real", "fictional", "invented"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_recipe_tree_follows_the_inventory(worlds: str, seed: int) -> None:
-    """Its laws hold in every state: nothing is shared out twice, and what it says of the goal is true."""
+def test_recipe_tree_follows_the_inventory(worlds: str, seed: int) -> None:
+    """In every state, no item is used twice, and the status of the goal is correct."""
     trajectory, seen = play(
         "AgentGym/TextCraft-v0", lambda env: env.status(), seed=seed, wild=0.3, worlds=worlds, grammar="react"
     )
@@ -183,9 +183,9 @@ def test_the_recipe_tree_follows_the_inventory(worlds: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_ready_can_be_crafted_and_what_is_missing_at_the_end_can_be_taken(seed: int) -> None:
+def test_ready_items_can_be_crafted_and_missing_items_taken(seed: int) -> None:
     def ready(env: Any) -> tuple[dict[str, bool], Counter[str]]:
-        """For each item, whether some recipe for it can be used now, as the environment sees it; how many there are."""
+        """If the environment has a usable recipe for each item, and the inventory."""
         names, book, held = env._names, env.recipe_book, env._inventory
         can = dict[str, bool]()
         for recipe in book.recipes:
@@ -202,14 +202,14 @@ def test_what_is_ready_can_be_crafted_and_what_is_missing_at_the_end_can_be_take
             if node["status"] == "ready":
                 assert can[node["name"]]
             elif node["status"] == "missing":
-                assert bool(node["parts"]) == bool(recipes[node["name"]])  # what no recipe makes can be taken
+                assert bool(node["parts"]) == bool(recipes[node["name"]])  # items without a recipe can be taken
                 assert recipes[node["name"]] != 1 or not can[node["name"]]
     assert found["ready"]
     assert found["missing"]
 
 
-def test_a_record_without_inventories_is_read_by_its_replies() -> None:
-    """As AgentGym's own logs are, which write names in their way."""
+def test_inventory_is_derived_from_replies() -> None:
+    """AgentGym's own logs contain no inventories and format names differently."""
     trajectory, _ = play("AgentGym/TextCraft-v0", nothing, task="textcraft/316", grammar="react")
     log = replace(
         trajectory, env_id="AgentGym-RL/TextCraft", turns=tuple(replace(turn, info={}) for turn in trajectory.turns)
@@ -219,30 +219,30 @@ def test_a_record_without_inventories_is_read_by_its_replies() -> None:
     assert [dict(state["inventory"]) for state in read] == [dict(state["inventory"]) for state in known]
 
 
-def test_names_of_minecraft_are_names_too() -> None:
-    told = ["Crafting commands:\ncraft 4 oak planks using 1 oak logs\n\nGoal: craft oak planks."]
-    told += ["Got 2 minecraft:oak_logs", "Crafted 4 minecraft:oak_planks"]
+def test_minecraft_namespace_is_read() -> None:
+    observations = ["Crafting commands:\ncraft 4 oak planks using 1 oak logs\n\nGoal: craft oak planks."]
+    observations += ["Got 2 minecraft:oak_logs", "Crafted 4 minecraft:oak_planks"]
     actions = ["Thought: a\nAction: get 2 oak logs", "Thought: b\nAction: craft 4 oak planks using 1 oak logs"]
-    states, _ = states_of(episode("AgentGym-RL/TextCraft", told, actions), "textcraft")
+    states, _ = states_of(episode("AgentGym-RL/TextCraft", observations, actions), "textcraft")
     assert [dict(state["inventory"]) for state in states] == [{}, {"oak logs": 2}, {"oak logs": 1, "oak planks": 4}]
 
 
-def test_recipes_that_lead_in_a_circle_or_far_away_end() -> None:
+def test_cyclic_and_deep_recipes_terminate() -> None:
     circle = "craft 1 a using 1 b\ncraft 1 b using 1 a, 1 c\n"
     wide = "".join(
         f"craft 1 n{k} using 1 n{k + 1}, 1 m{k + 1}\ncraft 1 m{k} using 1 n{k + 1}, 1 m{k + 1}\n" for k in range(60)
     )
     for text, goal in ((circle, "a"), (wide, "n0")):
-        told = [f"Crafting commands:\n{text}\nGoal: craft {goal}.", "?"]
-        states, shared = states_of(episode("AgentGym-RL/TextCraft", told, ["x"]), "textcraft")
-        assert 1 < len(list(nodes(shared["trees"][states[0]["tree"]]))) <= textcraft._MOST_NODES
+        observations = [f"Crafting commands:\n{text}\nGoal: craft {goal}.", "?"]
+        states, shared = states_of(episode("AgentGym-RL/TextCraft", observations, ["x"]), "textcraft")
+        assert 1 < len(list(nodes(shared["trees"][states[0]["tree"]]))) <= textcraft._MAX_NODES
 
 
 # Search
 
 
 @pytest.mark.parametrize(("id", "seed"), [("Search", 0), ("Search", 1), ("SearchRetry", 2)])
-def test_searches_are_told_with_their_gold_passages(id: str, seed: int) -> None:
+def test_searches_have_gold_passages(id: str, seed: int) -> None:
     trajectory, _ = play(f"AgentGym/{id}-v0", nothing, seed=seed, turns=8, wild=0.4, split="test")
     states, shared = states_of(trajectory, "search")
     assert [one["id"] for one in shared["gold"]] == trajectory.task.data["passages"]
@@ -255,34 +255,34 @@ def test_searches_are_told_with_their_gold_passages(id: str, seed: int) -> None:
         assert state["right"] is (info["success"] if info["answer"] is not None else None)
     for gold in shared["gold"]:
         if gold["turn"]:
-            place = next(n for n in states[gold["turn"]]["passages"] if shared["passages"][n]["id"] == gold["id"])
-            assert shared["passages"][place]["gold"]
-            assert shared["passages"][place]["title"] == gold["title"]
+            index = next(n for n in states[gold["turn"]]["passages"] if shared["passages"][n]["id"] == gold["id"])
+            assert shared["passages"][index]["gold"]
+            assert shared["passages"][index]["title"] == gold["title"]
 
 
 words = st.text("abc [](): 12", min_size=1, max_size=20).map(str.strip).filter(lambda text: text and text[0] != "[")
 
 
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=4))
-def test_passages_are_read_back_from_every_form(told: list[tuple[str, str]]) -> None:
-    hits = [Hit(Passage(f"p{n}", f'"{title}"\n{text}'), 1.0) for n, (title, text) in enumerate(told)]
+def test_passages_are_parsed_from_every_format(passages: list[tuple[str, str]]) -> None:
+    hits = [Hit(Passage(f"p{n}", f'"{title}"\n{text}'), 1.0) for n, (title, text) in enumerate(passages)]
     ids = [hit.passage.id for hit in hits]
     for name, form in FORMATS.items():
         found = read_passages(form.render(hits, 8_000).text, ids)
         assert [id for id, _, _ in found] == ids, name
-        assert [(title, text) for _, title, text in found] == told, name
+        assert [(title, text) for _, title, text in found] == passages, name
 
 
-def test_a_head_within_a_passage_is_none() -> None:
+def test_heading_inside_a_passage_is_no_heading() -> None:
     text = '<information>Doc 1(Title: "A") see Doc 2\nDoc 7(Title: "B") no\nDoc 2(Title: "C") yes</information>'
     assert [title for _, title, _ in read_passages(text)] == ["A", "C"]
     assert read_passages("<information>Nothing was found.</information>", ["x"]) == []
 
 
-def test_a_log_of_searches_is_read_by_its_tags() -> None:
-    told = ["Question: who?", '<information>Doc 1(Title: "A") b</information>', "That answer is wrong."]
+def test_search_log_is_read_by_its_tags() -> None:
+    observations = ["Question: who?", '<information>Doc 1(Title: "A") b</information>', "That answer is wrong."]
     actions = ["<think>x</think><search> a </search>", "<answer>b</answer>"]
-    panel = panels_of(episode("AgentGym-RL/Search", told, actions))
+    panel = panels_of(episode("AgentGym-RL/Search", observations, actions))
     first, second, third = panel["states"]
     assert panel["note"] == "Which passages hold the answer is not known for this task."
     assert (first["query"], second["query"], second["passages"]) == (None, "a", [0])

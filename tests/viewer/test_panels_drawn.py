@@ -1,4 +1,4 @@
-"""The panels as Chromium draws them, from the scripts and styles that the viewer serves."""
+"""The panels in Chromium, with the viewer's scripts and styles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentgym_envs.viewer.panels import panels_of
 from tests.viewer.panel_episodes import LOOK, episode, nothing, play, web_page
 from tests.viewer.teams import hostile
 
-pytestmark = pytest.mark.slow  # test_pages.py has what daily use sees of the browser
+pytestmark = pytest.mark.slow  # the fast browser tests are in test_pages.py
 
 STATIC = Path(panels.__file__).parents[1] / "static"
 HOSTILE = "<img src=x onerror=\"document.title='bad'\"> \u202egnp.exe \0"
@@ -27,7 +27,7 @@ Draw = Callable[..., Any]
 
 @cache
 def episodes() -> dict[str, Trajectory]:
-    """One for each kind of panel; in those that can hold any text, some of it is hostile."""
+    """One for each kind of panel; free text is hostile in part."""
     crafting = f"Crafting commands:\ncraft 1 stick using 2 {HOSTILE}\n\nGoal: craft stick."
     found = f'<information>Doc 1(Title: "A") {HOSTILE}\nDoc 2(Title: "{HOSTILE}") b</information>'
     search = episode(
@@ -59,7 +59,7 @@ def episodes() -> dict[str, Trajectory]:
 
 @pytest.fixture
 def draw(browser: Any) -> Iterator[Draw]:
-    """Draws a panel at a state; gives the page. What the page complains of fails the test."""
+    """Draw a panel at a state. Returns the page; its errors and warnings fail the test."""
     tab = browser.new_page(viewport={"width": 480, "height": 800})
     complaints: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))
@@ -88,7 +88,7 @@ def draw(browser: Any) -> Iterator[Draw]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["textcraft", "textcraftcoop", "babyai", "sciworld", "search", "webarena"])
-def test_every_state_is_drawn_as_text_and_within_its_width(draw: Draw, kind: str) -> None:
+def test_every_state_fits_its_width_and_escapes_text(draw: Draw, kind: str) -> None:
     for index in range(len(episodes()[kind].turns) + 1):
         tab = draw(kind, index)
         assert tab.evaluate("main.innerText.length + main.querySelectorAll('[aria-label]').length") > 0
@@ -97,7 +97,7 @@ def test_every_state_is_drawn_as_text_and_within_its_width(draw: Draw, kind: str
         assert tab.title() == "test"
 
 
-def test_text_of_others_shows_as_it_is(draw: Draw) -> None:
+def test_hostile_text_is_shown_literally(draw: Draw) -> None:
     for kind, index in (
         ("textcraft", 1),
         ("textcraftcoop", 1),
@@ -111,7 +111,7 @@ def test_text_of_others_shows_as_it_is(draw: Draw) -> None:
         assert tab.locator(".odd").count() >= 1, kind
 
 
-def test_the_recipe_tree_says_what_to_do(draw: Draw) -> None:
+def test_recipe_tree_shows_the_next_steps(draw: Draw) -> None:
     trajectory, _ = play("AgentGym/TextCraft-v0", nothing, task="textcraft/22")  # 6 cobblestone make a wall
     tab = draw("textcraft", 0, trajectory)
     assert tab.inner_text(".p-empty") == "Nothing is carried."
@@ -120,26 +120,26 @@ def test_the_recipe_tree_says_what_to_do(draw: Draw) -> None:
     assert [chip.inner_text() for chip in tab.locator(".tc-tree .chip").all()] == ["craft now"]
     assert "6" in tab.inner_text(".tc-item")
     assert tab.inner_text(".tc-change") == "+6"
-    tab = draw("textcraft", 2)  # what was carried before as well is not marked
+    tab = draw("textcraft", 2)  # items of the previous state are not marked
     assert [mark.inner_text() for mark in tab.locator(".tc-change").all()] == ["+1"]
     tab = draw("textcraft", 2, trajectory)
     assert tab.locator(".tc-node.have").count() == 1
     assert tab.locator(".tc-node.done").count() == 1
 
 
-def test_the_grid_is_told_in_words(draw: Draw) -> None:
+def test_grid_has_a_text_description(draw: Draw) -> None:
     states = panels_of(episodes()["babyai"])["states"]
     tab = draw("babyai", len(states) - 1)
     picture = tab.get_by_role("img")
     x, y, face = states[-1]["agent"]
-    told = picture.get_attribute("aria-label")
-    assert f"column {x}, row {y}, and looks {['right', 'down', 'left', 'up'][face]}" in told
-    assert ("It carries nothing." in told) == (states[-1]["carrying"] is None)
+    label = picture.get_attribute("aria-label")
+    assert f"column {x}, row {y}, and faces {['right', 'down', 'left', 'up'][face]}" in label
+    assert ("It carries nothing." in label) == (states[-1]["carrying"] is None)
     titles = [title.text_content() for title in tab.locator(".ba-map .ba-thing:not(.ba-held) > title").all()]
     assert [title.partition(" with a ")[0] for title in titles] == [thing["name"] for thing in states[-1]["things"]]
 
 
-def test_the_house_shows_where_the_agent_is(draw: Draw) -> None:
+def test_house_shows_the_agents_room(draw: Draw) -> None:
     tab = draw("sciworld", 1)
     assert tab.locator(".sw-room.here text").text_content() == "hallway"
     assert tab.locator(".sw-room.visited text").all_text_contents() == ["kitchen"]
@@ -147,7 +147,7 @@ def test_the_house_shows_where_the_agent_is(draw: Draw) -> None:
     assert label == "The agent is in the hallway. It was in: kitchen. Open doors: hallway and kitchen."
 
 
-def test_searches_mark_what_is_gold(draw: Draw) -> None:
+def test_searches_mark_gold_passages(draw: Draw) -> None:
     tab = draw("search", 1)
     assert tab.locator(".se-passage.gold").count() == 1
     assert [row.inner_text() for row in tab.locator(".se-when").all()] == ["found in turn 1", "never found"]
@@ -158,7 +158,7 @@ def test_searches_mark_what_is_gold(draw: Draw) -> None:
     assert tab.locator(".se-earlier .se-passage").count() == 2
 
 
-def test_the_page_shows_what_is_acted_on_and_what_is_new(draw: Draw) -> None:
+def test_page_marks_target_and_new_lines(draw: Draw) -> None:
     tab = draw("webarena", 1)
     assert "textbox" in tab.inner_text(".wa-line.target")
     assert tab.locator(".wa-line").count() == 3
@@ -168,7 +168,7 @@ def test_the_page_shows_what_is_acted_on_and_what_is_new(draw: Draw) -> None:
     assert tab.locator(".wa-line").count() == 3
 
 
-def test_a_long_page_is_scrolled_to_what_is_acted_on(draw: Draw) -> None:
+def test_long_page_is_scrolled_to_the_target(draw: Draw) -> None:
     tree = "\n".join(f"[{n}] link 'number {n}'" for n in range(1, 600))
     tab = draw("webarena", 0, episode("AgentGym/WebArena-v0", [web_page(tree), "x"], ["click [400]"]))
     box, line = tab.locator(".wa-tree").bounding_box(), tab.locator(".wa-line.target").bounding_box()

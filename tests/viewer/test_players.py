@@ -1,4 +1,4 @@
-"""Who played an episode, and fields that keep what is typed: the viewer's pages in Chromium."""
+"""The policy and agent of an episode, and filter fields that keep their input: the viewer's pages in Chromium."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLANNER = {"policy": "openai:M", "agent": {"name": "plan", "plan": "First north,
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One task: two seeds of a planner, and one of the first seed by another policy in another file."""
+    """Episodes of one task: two seeds of a planner, and the first seed by another policy in another file."""
     path = tmp_path_factory.mktemp("viewer")
     save(path / "one.jsonl", *(record("t/1", "look", seed=seed, meta=PLANNER) for seed in (0, 1)))
     save(path / "two.jsonl", record("t/1", "wait", meta={"policy": "small"}))
@@ -29,7 +29,7 @@ def test_siblings_of_the_same_seed_come_first(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_agent_and_source_stand_by_the_policy(browser: Any, address: str) -> None:
+def test_agent_and_source_are_shown_with_the_policy(browser: Any, address: str) -> None:
     with page_of(browser, address) as page:
         page.wait_for_selector(".row .goal")
         cells = page.locator(".row .policy").all_inner_texts()
@@ -37,13 +37,13 @@ def test_agent_and_source_stand_by_the_policy(browser: Any, address: str) -> Non
         assert ["one" in cell for cell in cells] == [True, True, False]
         page.goto(f"{address}#/episode/0")
         page.wait_for_selector(".siblings")
-        assert "openai:M · plan" in page.locator(".facts").inner_text()
+        assert "openai:M · plan" in page.locator(".summary").inner_text()
         first, second = page.locator(".siblings li").all_inner_texts()
         assert "small" in first and "two" in first and "plan" in second and "one" in second
 
 
 @pytest.mark.slow
-def test_the_plan_is_folded_and_summaries_are_counted(browser: Any, address: str) -> None:
+def test_plan_is_collapsed_and_summaries_are_counted(browser: Any, address: str) -> None:
     with page_of(browser, f"{address}#/episode/0") as page:
         page.get_by_text("Plan at the end").click()
         assert page.get_by_text("First north, then <b>rest</b>.", exact=True).is_visible()
@@ -55,14 +55,14 @@ def test_the_plan_is_folded_and_summaries_are_counted(browser: Any, address: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("pair", "count"), [("0/1", 1), ("0/2", 0)])
-def test_another_seed_is_said(browser: Any, address: str, pair: str, count: int) -> None:
+def test_different_seeds_have_a_note(browser: Any, address: str, pair: str, count: int) -> None:
     with page_of(browser, f"{address}#/compare/{pair}") as page:
         page.wait_for_selector(".pair")
-        assert page.get_by_text("another seed, so perhaps another start").count() == count
+        assert page.get_by_text("Their seeds differ, so their initial states may differ").count() == count
 
 
 @pytest.mark.slow
-def test_cards_are_sorted_by_a_list_of_choices(browser: Any, address: str) -> None:
+def test_cards_are_sorted_by_a_menu(browser: Any, address: str) -> None:
     with page_of(browser, address, viewport={"width": 360, "height": 740}) as page:
         page.wait_for_selector(".row .goal")
         assert not page.locator(".table .head").is_visible()
@@ -74,7 +74,7 @@ def test_cards_are_sorted_by_a_list_of_choices(browser: Any, address: str) -> No
 
 
 @pytest.mark.slow
-def test_fields_keep_the_focus_and_what_is_typed(browser: Any, address: str) -> None:
+def test_filter_fields_keep_focus_and_input(browser: Any, address: str) -> None:
     with page_of(browser, address) as page:
         page.wait_for_selector(".row .goal")
         page.click(".toggle")
@@ -94,10 +94,10 @@ def test_fields_keep_the_focus_and_what_is_typed(browser: Any, address: str) -> 
 
 
 @pytest.mark.slow
-def test_the_panel_has_its_title_before_its_picture(browser: Any, tmp_path: Path) -> None:
+def test_panel_title_is_shown_while_loading(browser: Any, tmp_path: Path) -> None:
     file = save(tmp_path / "a.jsonl", record("t/1", "look", env_id="AgentGym/TextCraft-v0"))
-    with serving(file) as place, page_of(browser, "about:blank") as page:
-        page.route("**/panels", lambda route: None)  # it is never answered
-        page.goto(f"{place}#/episode/0")
-        page.get_by_text("The episode is played again").wait_for()
+    with serving(file) as address, page_of(browser, "about:blank") as page:
+        page.route("**/panels", lambda route: None)  # no response
+        page.goto(f"{address}#/episode/0")
+        page.get_by_text("The episode is being replayed").wait_for()
         assert page.locator(".panel h2").inner_text() == "Inventory and recipes before turn 1"

@@ -1,4 +1,4 @@
-"""Which files hold episodes, and what they are called."""
+"""The search for files with episodes, and the names of sources."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ def touch(path: Path, text: str = "{}\n") -> Path:
     return path
 
 
-def test_a_tree_of_everything(tmp_path: Path) -> None:
+def test_files_of_all_kinds_are_found(tmp_path: Path) -> None:
     save(tmp_path / "single.jsonl", record())
     save(tmp_path / "eval" / "trajectories.jsonl", record())
     touch(tmp_path / "eval" / "eval.json")
@@ -54,7 +54,7 @@ def test_a_tree_of_everything(tmp_path: Path) -> None:
     assert not search.problems
 
 
-def test_names_are_short_and_tell_apart(tmp_path: Path) -> None:
+def test_source_names_are_short_and_distinct(tmp_path: Path) -> None:
     first, second = (save(tmp_path / name / "t.jsonl", record()) for name in ("a", "b"))
     assert list(found(first)) == ["t.jsonl (trajectories)"]
     assert list(found(first, second)) == ["a/t.jsonl (trajectories)", "b/t.jsonl (trajectories)"]
@@ -64,7 +64,7 @@ def test_names_are_short_and_tell_apart(tmp_path: Path) -> None:
     assert list(found(first)) == ["a (run)"]
 
 
-def test_a_part_of_a_run_is_named_for_the_run(tmp_path: Path) -> None:
+def test_file_of_a_run_is_named_after_the_run(tmp_path: Path) -> None:
     log = save_log(tmp_path / "log" / "step1" / "0.json", logged(1, 0.0))
     step = save(tmp_path / "grpo" / "trajectories" / "step-1.jsonl", record())
     touch(tmp_path / "grpo" / "run.json")
@@ -74,7 +74,7 @@ def test_a_part_of_a_run_is_named_for_the_run(tmp_path: Path) -> None:
         assert found(path) == {"grpo (run)": ["step-1.jsonl"]}
 
 
-def test_links_in_a_circle_end_and_nothing_is_found_twice(tmp_path: Path) -> None:
+def test_cyclic_links_end_and_files_are_found_once(tmp_path: Path) -> None:
     path = save(tmp_path / "a" / "t.jsonl", record())
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     (tmp_path / "again").symlink_to(tmp_path / "a")
@@ -84,35 +84,35 @@ def test_links_in_a_circle_end_and_nothing_is_found_twice(tmp_path: Path) -> Non
     assert sum(map(len, found(tmp_path, tmp_path / "a", path).values())) == 1
 
 
-def test_a_linked_folder_is_looked_into(tmp_path: Path) -> None:
+def test_linked_folder_is_searched(tmp_path: Path) -> None:
     save(tmp_path / "disk" / "t.jsonl", record())
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "linked").symlink_to(tmp_path / "disk")
     assert found(tmp_path / "here") == {"linked/t.jsonl (trajectories)": ["t.jsonl"]}
 
 
-def test_what_was_named_and_is_none_is_a_problem(tmp_path: Path) -> None:
+def test_named_path_without_episodes_is_a_problem(tmp_path: Path) -> None:
     other = touch(tmp_path / "data.jsonl", '{"question": "?"}\n')
     search = find_sources([other, tmp_path / "gone"])
     assert not search.files
     assert [text.partition(" ")[0] for text in search.problems] == [str(other), str(tmp_path / "gone")]
 
 
-def test_an_empty_file_is_kept_in_sight(tmp_path: Path) -> None:
+def test_empty_file_is_watched(tmp_path: Path) -> None:
     path = touch(tmp_path / "t.jsonl", "")
     assert is_trajectories(path) is None
     assert [file for file, _ in find_sources([tmp_path]).files] == [path]
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who may not read everything")
-def test_what_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
+def test_unreadable_file_is_a_problem(tmp_path: Path) -> None:
     path = save(tmp_path / "t.jsonl", record())
     path.chmod(0)
     assert [text for text in find_sources([tmp_path]).problems if "Permission denied" in text]
 
 
-def test_a_home_directory_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MOST_ENTRIES", 5)
+def test_number_of_searched_files_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_ENTRIES", 5)
     for number in range(9):
         save(tmp_path / f"{number}.jsonl", record())
     search = find_sources([tmp_path])
@@ -121,8 +121,8 @@ def test_a_home_directory_is_not_read_to_its_end(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
-def test_pipes_are_passed_over(tmp_path: Path) -> None:
-    """To open one would wait for somebody to write."""
+def test_pipes_are_skipped(tmp_path: Path) -> None:
+    """Opening a pipe would block until another process writes to it."""
     save(tmp_path / "t.jsonl", record())
     (tmp_path / "step1").mkdir()
     for name in ("pipe.jsonl", "metrics.jsonl", "t.tokens.jsonl", "step1/0.json"):
@@ -141,10 +141,10 @@ def test_pipes_are_passed_over(tmp_path: Path) -> None:
     assert seen == [1, 1, [], True]
 
 
-def test_a_file_that_becomes_a_pipe_is_gone(tmp_path: Path) -> None:
+def test_file_replaced_by_a_pipe_is_removed(tmp_path: Path) -> None:
     path = save(tmp_path / "t.jsonl", record())
     tail = Tail(path)
     assert tail.look() == "grown"
     path.unlink()
-    path.mkdir()  # as a pipe, no regular file
-    assert (tail.look(), tail.holds()) == ("gone", False)
+    path.mkdir()  # like a pipe, not a regular file
+    assert (tail.look(), tail.is_unchanged()) == ("gone", False)

@@ -1,4 +1,4 @@
-"""The tokens of an episode, from the file beside its trajectories."""
+"""The tokens of an episode, from the file next to its trajectories."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record(path: Path, *episodes: list[TokenTrajectory]) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_each_episode_has_its_own_tokens(tmp_path: Path) -> None:
+def test_tokens_of_each_episode(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     one, two = episode("go"), episode("up", "wait")
     lines = record(path, [one], [two, two])
@@ -38,11 +38,11 @@ def test_each_episode_has_its_own_tokens(tmp_path: Path) -> None:
     json.dumps(shown, allow_nan=False)
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_missing_or_broken_tokens_have_a_note(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     (line, *_) = record(path, [replace(episode("go"), logprobs=None)], [episode("go")], [episode("up")])
     note = tokens_of(path, line)["note"]
-    assert "no log-probabilities" in note and "2 episodes of this file read exactly alike" in note
+    assert "no log-probabilities" in note and "2 episodes of this file are identical" in note
     missing = tokens_of(path, b'{"another": "line"}')
     assert missing["segments"] == [] and "--record-tokens" in missing["note"] and "--tokens" in missing["note"]
     tokens_path(path).write_bytes(tokens_path(path).read_bytes().replace(b'"mask"', b'"musk"'))
@@ -50,19 +50,19 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert broken["segments"] == [] and "do not read" in broken["note"] and str(tmp_path) not in broken["note"]
 
 
-def test_the_viewer_finds_them(tmp_path: Path) -> None:
+def test_viewer_finds_token_files(tmp_path: Path) -> None:
     record(tmp_path / "with" / "t.jsonl", [episode("go")])
     with TrajectoryWriter(tmp_path / "without" / "t.jsonl") as writer:
         writer.write(episode("go").trajectory)
     viewer = Viewer([tmp_path])
-    assert viewer.summary()["count"] == 2, "the tokens are no trajectories"
+    assert viewer.summary()["count"] == 2, "token files are not trajectories"
     found: list[Any] = [viewer.tokens(number)["segments"] for number in (0, 1)]
     assert sorted(map(len, found)) == [0, 1]
     assert has_tokens(tmp_path / "with" / "t.jsonl") and not has_tokens(tmp_path / "without" / "t.jsonl")
 
 
 @pytest.mark.parametrize("logprobs", [None, float("nan")])
-def test_what_is_no_number_reaches_no_browser(logprobs: float | None, tmp_path: Path) -> None:
+def test_non_finite_logprobs_become_null(logprobs: float | None, tmp_path: Path) -> None:
     one = episode("go")
     one = replace(one, logprobs=None if logprobs is None else [logprobs] * len(one.ids))
     (line,) = record(tmp_path / "t.jsonl", [one])

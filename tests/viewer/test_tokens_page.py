@@ -1,4 +1,4 @@
-"""The tokens view in Chromium: what is shown as trained on is what was recorded as such."""
+"""The tokens view in Chromium: its mask equals the recorded one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentgym_envs.trajectory import TrajectoryWriter
 from tests.viewer.showing import chromium, page_of, serving
 from tests.viewer.token_episodes import CODEC, episode
 
-pytestmark = pytest.mark.slow  # test_pages.py has what daily use sees of the browser
+pytestmark = pytest.mark.slow  # the fast browser tests are in test_pages.py
 
 HOSTILE = "<script>document.title='bad'</script>\u202e\u0000\t 👩‍🚀 到<img src=x onerror=alert(1)>"
 SHOWN = """() => [...document.querySelectorAll(".segment")].map((segment) => [...segment.querySelectorAll(".tok")]
@@ -23,7 +23,7 @@ SHOWN = """() => [...document.querySelectorAll(".segment")].map((segment) => [..
 
 
 def texts(page: Any) -> str:
-    """What the tokens say, without the signs that make it visible."""
+    """The text of the tokens, without the visible signs for white space."""
     found: str = page.evaluate("""() => [...document.querySelectorAll(".segment .tok")].map((token) => {
         const copy = token.cloneNode(true);
         copy.querySelectorAll(".sign, .part, .odd").forEach((sign) => sign.remove());
@@ -37,14 +37,14 @@ def without_odd(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def browser(episodes: list[list[TokenTrajectory]]) -> Iterator[Any]:  # played before, as Playwright runs a loop
+def browser(episodes: list[list[TokenTrajectory]]) -> Iterator[Any]:  # played first, as Playwright runs an event loop
     with chromium() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def episodes() -> list[list[TokenTrajectory]]:
-    """By number: with probabilities, hostile and without them, two segments, long, without tokens."""
+    """By number: with log-probabilities, hostile and without them, two segments, long, without tokens."""
     hostile = replace(episode(HOSTILE, "go", seen=HOSTILE), logprobs=None)
     long = episode(*["a door, a key. " * 30] * 24, seen="You see nothing.\n" * 40)
     first = episode("go", "take the key")
@@ -78,7 +78,7 @@ def to_tokens(page: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_the_mask_that_is_shown_is_the_one_recorded(
+def test_shown_mask_equals_the_recorded_mask(
     number: int, open_tokens: Any, episodes: list[list[TokenTrajectory]]
 ) -> None:
     with open_tokens(number) as page:
@@ -100,7 +100,7 @@ def test_the_mask_that_is_shown_is_the_one_recorded(
         assert page.title() != "bad" and page.locator(".tokens script, .tokens img").count() == 0
 
 
-def test_heat_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
+def test_probability_colours_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
     (segment,) = episodes[0]
     known = [p for p, mask in zip(segment.logprobs or [], segment.assistant_mask, strict=True) if mask]
     mean = sum(known) / len(known)
@@ -117,49 +117,47 @@ def test_heat_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTraj
         before = page.evaluate(
             "[...document.querySelectorAll('.segment .flag')].map((f) => f.previousSibling.textContent)"
         )
-        assert before == ["<|im_end|>"] * 2, "a reward lies on the last token of its answer"
+        assert before == ["<|im_end|>"] * 2, "a reward is at the last token of its answer"
         colour = "getComputedStyle(document.querySelector('.segment .tok.heat1')).backgroundColor"
         heated = page.evaluate(colour)
         page.get_by_role("button", name="Heat").click()
         assert page.evaluate(colour) != heated
         page.get_by_role("button", name="Sampled only").click()
-        page.locator(".segment .tok.answer").first.wait_for()  # visible, once the block is laid out
+        page.locator(".segment .tok.answer").first.wait_for()  # visible after the block is laid out
         assert not page.locator(".segment .tok.seen").first.is_visible()
         page.get_by_role("button", name="Mark spaces").click()
-        # A block that is not laid out yet has no inner text.
+        # A block without layout has no inner text.
         assert "take·the·key" in (page.locator(".run.answer").last.text_content() or "")
 
 
-def test_each_token_is_told_by_pointer_and_keys(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
+def test_token_details_by_pointer_and_keys(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
     (segment,) = episodes[0]
     with open_tokens(0) as page:
         to_tokens(page)
         answer = page.locator(".segment .tok.answer")
-        place = segment.assistant_mask.index(1) + 1
+        index = segment.assistant_mask.index(1) + 1
         answer.nth(1).hover()
         line = page.locator(".token-line")
-        told = line.inner_text()
-        logprob = (segment.logprobs or [])[place]
-        assert f"{segment.ids[place]}" in told and "1, sampled" in told and '"o"' in told
-        assert f"−{-logprob:.4f}".rstrip("0") in told and f"{100 * math.exp(logprob):.1f} %" in told
+        text = line.inner_text()
+        logprob = (segment.logprobs or [])[index]
+        assert f"{segment.ids[index]}" in text and "1, sampled" in text and '"o"' in text
+        assert f"−{-logprob:.4f}".rstrip("0") in text and f"{100 * math.exp(logprob):.1f} %" in text
         page.locator(".token-text").focus()
         page.keyboard.press("End")
         assert '"<|im_end|>"' in line.inner_text() and "+0.25" in line.inner_text()
         page.keyboard.press("Home")
         assert "of the prompt" in line.inner_text() and "PROBABILITY" not in line.inner_text().upper()
         page.keyboard.press("ArrowRight")
-        assert page.locator(".segment .tok.chosen").get_attribute("data-place") == "1"
+        assert page.locator(".segment .tok.chosen").get_attribute("data-index") == "1"
         page.get_by_text("The tokens as a table").click()
         rows = page.locator(".token-table tbody tr")
         rows.first.wait_for()
         assert rows.count() == len(segment.prompt_ids) + len(segment.ids)
-        cells = rows.nth(len(segment.prompt_ids) + place).locator("td").all_inner_texts()
-        assert cells[:3] == ['"o"', str(segment.ids[place]), "1"]
+        cells = rows.nth(len(segment.prompt_ids) + index).locator("td").all_inner_texts()
+        assert cells[:3] == ['"o"', str(segment.ids[index]), "1"]
 
 
-def test_a_long_episode_is_drawn_whole_and_only_laid_out_where_it_is_seen(
-    open_tokens: Any, episodes: list[list[TokenTrajectory]]
-) -> None:
+def test_long_episode_is_complete_but_laid_out_lazily(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
     (segment,) = episodes[3]
     total = len(segment.prompt_ids) + len(segment.ids)
     assert total > 8_000
@@ -173,32 +171,32 @@ def test_a_long_episode_is_drawn_whole_and_only_laid_out_where_it_is_seen(
         assert page.evaluate("getComputedStyle(document.querySelector('.block')).contentVisibility") == "auto"
 
 
-def test_a_turn_that_is_chosen_is_brought_into_sight(open_tokens: Any) -> None:
+def test_selected_turn_is_scrolled_into_view(open_tokens: Any) -> None:
     with open_tokens(3) as page:
         page.locator(".run.answer").first.wait_for()
         page.keyboard.press("End")
         page.keyboard.press("ArrowLeft")
-        place = """() => {
+        positions = """() => {
             const last = [...document.querySelectorAll(".run.answer")].pop();
             const { top } = last.getBoundingClientRect();
             return [last.classList.contains("now") && top > 0 && top < innerHeight, top];
         }"""
-        before = page.evaluate(place)
-        for _ in range(300):  # until it is in sight and at rest, as the page scrolls smoothly
+        before = page.evaluate(positions)
+        for _ in range(300):  # until it is in view and the smooth scrolling ends
             page.wait_for_timeout(200)
-            now = page.evaluate(place)
+            now = page.evaluate(positions)
             if now[0] and now == before:
                 break
             before = now
         assert now[0] and page.locator(".run.answer.now").count() == 1
-    with open_tokens(2) as page:  # as many answers as of two episodes: none is known to be a turn's
+    with open_tokens(2) as page:  # the answers may belong to two episodes, so they are not assigned to turns
         page.locator(".run.answer").first.wait_for()
         page.keyboard.press("ArrowRight")
         assert page.locator(".run.answer.now").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone_and_is_legible(scheme: str, open_tokens: Any) -> None:
+def test_tokens_fit_a_phone_with_sufficient_contrast(scheme: str, open_tokens: Any) -> None:
     with open_tokens(0, viewport={"width": 390, "height": 800}, color_scheme=scheme) as page:
         to_tokens(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -210,7 +208,7 @@ def test_it_fits_a_phone_and_is_legible(scheme: str, open_tokens: Any) -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG's contrast of two colours as `rgb(r, g, b)`."""
+    """The WCAG contrast of two colours in the form `rgb(r, g, b)`."""
 
     def light(colour: str) -> float:
         parts = [int(part) / 255 for part in colour[4:-1].split(",")]

@@ -1,4 +1,4 @@
-"""What the training page is told: logs of runs, and what their episodes say where the logs say nothing."""
+"""Data of the training page: logs of runs, completed by their episodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.viewer.records import logged, record, save, save_log
 
 
 def played(*successes: bool, turns: int = 2, limit: int = 5, env: str = "AgentGym/TextCraft-v0") -> list[Trajectory]:
-    """Episodes of as many turns; one that succeeds has the score 1, the others a half."""
+    """Episodes of `turns` turns: successful ones have the score 1, others 0.5."""
     actions = ["go"] * turns
     return [
         record("t/1", *actions, env_id=env, success=one, score=1.0 if one else 0.5, meta={"max_turns": limit})
@@ -37,7 +37,7 @@ def runs(*paths: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_log_is_read_as_it_is_named(tmp_path: Path) -> None:
+def test_metric_names_are_recognized(tmp_path: Path) -> None:
     log(
         tmp_path / "run" / "metrics.jsonl",
         {"step": 1, "loss": 0.5, "rollout/success": 0.25, "rollout/turns": 3, "rollout/max_turns": 10, "epoch": 1},
@@ -65,8 +65,8 @@ def test_a_log_is_read_as_it_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_episodes_tell_what_the_log_does_not(tmp_path: Path) -> None:
-    """An episode that began after N steps is part of step N + 1."""
+def test_episodes_complete_the_log(tmp_path: Path) -> None:
+    """An episode that began after N steps belongs to step N + 1."""
     run = tmp_path / "run"
     log(run / "metrics.jsonl", {"step": 1, "rollout/success": 0.125, "loss": 2.0})
     failed = replace(played(False)[0], stop_reason="env_error", score=0.0)
@@ -83,10 +83,10 @@ def test_episodes_tell_what_the_log_does_not(tmp_path: Path) -> None:
     assert (second["step"], second["episodes"], second["success"]) == (2, 1, 1.0), "neither lost nor set aside"
     listed = Viewer([run])
     listed.index.refresh()
-    assert {entry.facts.step for entry in listed.index.snapshot.entries} == {0, 1}
+    assert {entry.summary.step for entry in listed.index.snapshot.entries} == {0, 1}
 
 
-def test_environments_are_told_apart_where_there_are_several(tmp_path: Path) -> None:
+def test_rows_per_environment_if_there_are_several(tmp_path: Path) -> None:
     path = tmp_path / "run" / "trajectories" / "step-3.jsonl"
     save(path, *played(True, limit=10), *played(False, False, True, True, limit=6, env="AgentGym/BabyAI-v0"))
     (run,) = runs(tmp_path)
@@ -97,13 +97,13 @@ def test_environments_are_told_apart_where_there_are_several(tmp_path: Path) -> 
     ]
 
 
-def test_the_logs_of_agentgym_rl_keep_their_steps(tmp_path: Path) -> None:
+def test_agentgym_rl_logs_keep_their_steps(tmp_path: Path) -> None:
     save_log(tmp_path / "step4" / "0.json", logged(1, 1.0, "Goal: x", "Action: go"), logged(2, 0.0, "Goal: y", "go"))
     (run,) = runs(tmp_path)
     assert [(row["step"], row["episodes"], row["success"], row["turns"]) for row in run["rows"]] == [(4, 4, 0.5, 1)]
 
 
-def test_rounds_count_as_steps_and_names_are_told_apart(tmp_path: Path) -> None:
+def test_rounds_count_as_steps_and_names_are_distinct(tmp_path: Path) -> None:
     for name in ("one", "two"):
         log(tmp_path / name / "metrics.jsonl", {"round": 1, "success": 0.5, "eval/success": 0.75})
     found = runs(tmp_path)
@@ -128,8 +128,8 @@ LINES = st.lists(
 
 
 @given(LINES, st.booleans())
-def test_no_log_is_too_broken(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], torn: bool) -> None:
-    """A log that is being written, or that somebody else wrote."""
+def test_any_log_is_read(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], torn: bool) -> None:
+    """Incomplete logs and logs of other programs are read without an error."""
     path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
     path.write_bytes(b"\n".join(lines) + (b'\n{"step": 3, "lo' if torn else b"\n"))
     assert to_json({"runs": runs(path.parent)})

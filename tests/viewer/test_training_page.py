@@ -1,4 +1,4 @@
-"""The training page in Chromium: lines, the limit as steps, and the way to the episodes of a step."""
+"""The training page in Chromium: curves, the turn limit as steps, and links to the episodes of a step."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from tests.viewer.records import record, save
 from tests.viewer.showing import page_of, serving
 
-pytestmark = pytest.mark.slow  # test_pages.py has what daily use sees of the browser
+pytestmark = pytest.mark.slow  # the fast browser tests are in test_pages.py
 
 LIMITS = {"TextCraft": (10, 20, 30), "BabyAI": (6, 13, 20)}
 STEPS = range(1, 31)
 
 
 def limit(env: str, step: int) -> int:
-    """The limit that began to hold after 10 steps, and after 20."""
+    """The turn limit, which changes after 10 and 20 steps."""
     return LIMITS[env][min(2, (step - 1) // 10)]
 
 
@@ -50,7 +50,7 @@ def open_page(browser: Any, address: str, **options: Any) -> Any:
 
 
 def moves(page: Any, series: str, kind: str) -> list[str]:
-    """The commands of the paths of a plot, without their numbers, by line."""
+    """The commands of the paths of a plot, without their numbers, by curve."""
     page.locator(f'[data-series="{series}"] .plot').wait_for()
     found = page.evaluate(
         "([series, kind]) => [...document.querySelectorAll(`[data-series='${series}'] .curve`)]"
@@ -62,7 +62,7 @@ def moves(page: Any, series: str, kind: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_limit_is_drawn_as_steps(browser: Any, run: Path) -> None:
+def test_turn_limit_is_drawn_as_steps(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         limits = moves(page, "turns", "limit")
         assert limits == ["M" + "HV" * (len(STEPS) - 1)] * 2
@@ -75,23 +75,23 @@ def test_the_limit_is_drawn_as_steps(browser: Any, run: Path) -> None:
         assert page.locator("[data-series=turns] .limit-name").count() == 1
 
 
-def test_environments_apart_and_together(browser: Any, run: Path) -> None:
+def test_environments_separate_or_together(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         assert len(moves(page, "success", "plain")) == 2 and len(moves(page, "success", "eval")) == 1
-        assert page.locator(".legend li").all_inner_texts() == ["BabyAI", "TextCraft", "evaluated", "limit of turns"]
+        assert page.locator(".legend li").all_inner_texts() == ["BabyAI", "TextCraft", "evaluated", "turn limit"]
         dashes = page.evaluate(
             "[...document.querySelectorAll('[data-series=success] .curve:not(.eval) .main')]"
             ".map((line) => line.getAttribute('stroke-dasharray'))"
         )
-        assert len(set(dashes)) == 2, "lines are not told apart by colour alone"
-        assert len(moves(page, "loss", "plain")) == 1, "what is logged for all has one line"
+        assert len(set(dashes)) == 2, "lines differ in more than colour"
+        assert len(moves(page, "loss", "plain")) == 1, "metrics without an environment have one line"
         page.get_by_role("button", name="All together").click()
         assert len(moves(page, "success", "plain")) == 1
 
 
-def test_series_are_chosen_and_smoothed(browser: Any, run: Path) -> None:
+def test_series_are_selected_and_smoothed(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
-        page.get_by_text("What is plotted").click()
+        page.get_by_text("Plotted series").click()
         page.get_by_label("clip_ratio/low_mean").check()
         assert len(moves(page, "clip_ratio/low_mean", "plain")) == 1
         page.get_by_role("checkbox", name="Entropy").uncheck()
@@ -101,7 +101,7 @@ def test_series_are_chosen_and_smoothed(browser: Any, run: Path) -> None:
         assert page.locator("[data-series=loss] .raw").count() == 0
 
 
-def test_values_are_told_and_lead_to_the_episodes(browser: Any, run: Path) -> None:
+def test_values_are_shown_and_link_to_episodes(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         plot = page.get_by_role("slider", name="Success: step")
         plot.focus()
@@ -110,8 +110,8 @@ def test_values_are_told_and_lead_to_the_episodes(browser: Any, run: Path) -> No
         for _ in range(4):
             page.keyboard.press("ArrowRight")
         assert plot.get_attribute("aria-valuenow") == "5"
-        told = plot.get_attribute("aria-valuetext")
-        assert told == f"step 5: BabyAI {500 / 60:.1f} %, TextCraft {500 / 30:.1f} %"
+        text = plot.get_attribute("aria-valuetext")
+        assert text == f"step 5: BabyAI {500 / 60:.1f} %, TextCraft {500 / 30:.1f} %"
         tip = page.locator("[data-series=turns] .tip")
         assert "step 5" in tip.inner_text() and "4.8" in tip.inner_text(), "all plots show the same step"
         page.keyboard.press("Enter")
@@ -119,15 +119,15 @@ def test_values_are_told_and_lead_to_the_episodes(browser: Any, run: Path) -> No
         page.get_by_text("t/1").first.wait_for()
 
 
-def test_a_step_without_episodes_says_so(browser: Any, run: Path) -> None:
+def test_step_without_episodes_has_a_note(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         box = page.locator("[data-series=loss] .plot").bounding_box()
         page.mouse.click(box["x"] + box["width"] - 14, box["y"] + 60)
-        page.get_by_text("No episodes of step 30 are kept.").wait_for()
+        page.get_by_text("There are no recorded episodes of step 30.").wait_for()
         assert page.url.endswith("#/training")
 
 
-def test_a_run_that_is_written_is_followed(browser: Any, run: Path) -> None:
+def test_growing_run_is_followed(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         plot = page.get_by_role("slider", name="Loss: step")
         plot.focus()
@@ -138,7 +138,7 @@ def test_a_run_that_is_written_is_followed(browser: Any, run: Path) -> None:
         assert page.evaluate("document.activeElement.ariaLabel") == "Loss: step", "the focus stays"
 
 
-def test_runs_lie_over_each_other(browser: Any, tmp_path: Path) -> None:
+def test_runs_are_overlaid(browser: Any, tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "one", *map(row, STEPS))
     write_run(tmp_path / "runs" / "two <b>", *(row(step, 0.2) for step in STEPS))
     with serving(tmp_path / "runs") as address, open_page(browser, address) as page:
@@ -152,26 +152,26 @@ def test_runs_lie_over_each_other(browser: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_numbers_are_a_table(browser: Any, run: Path) -> None:
+def test_values_are_available_as_a_table(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         page.get_by_text("The numbers as a table").click()
         head = page.locator(".numbers thead").inner_text().lower()
-        assert all(name in head for name in ("step", "environment", "success", "limit of turns", "loss"))
+        assert all(name in head for name in ("step", "environment", "success", "turn limit", "loss"))
         texts = page.locator(".numbers tbody tr", has_text="TextCraft").first.inner_text().split("\t")
         assert texts[:4] == ["30", "TextCraft", "no", "1"] and "30" in texts[4:]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(scheme: str, browser: Any, run: Path) -> None:
+def test_training_page_fits_a_phone(scheme: str, browser: Any, run: Path) -> None:
     options = {"viewport": {"width": 390, "height": 800}, "color_scheme": scheme}
     with serving(run) as address, open_page(browser, address, **options) as page:
         page.locator("[data-series=success] .plot").wait_for()
-        page.get_by_text("What is plotted").click()
+        page.get_by_text("Plotted series").click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_nothing_to_plot_is_said(browser: Any, tmp_path: Path) -> None:
+def test_page_without_runs_has_a_note(browser: Any, tmp_path: Path) -> None:
     save(tmp_path / "t.jsonl", record("t/1", "go"))
     with serving(tmp_path) as address, open_page(browser, address) as page:
         page.get_by_text("No training run here").wait_for()

@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("AGENTGYM_DEBUG", "")
-    monkeypatch.setattr(serve, "run", lambda *_: pytest.fail("it serves, until somebody stops it"))
+    monkeypatch.setattr(serve, "run", lambda *_: pytest.fail("it serves, until it is stopped"))
 
 
 def run(*words: object) -> int:
@@ -47,13 +47,13 @@ def some(path: Path) -> Path:
         ((), "abcd"),
         (("--limit", 3), "abc"),
         (("--success",), "ad"),
-        (("--failure", "--group", "hard"), "c"),
+        (("--failure", "--groups", "hard"), "c"),
         (("--env", "textcraft"), "b"),
         (("--env", "A-v0", "--env", "textcraft"), "abcd"),
         (("--episode", 3, "--episode", 1), "bd"),
     ],
 )
-def test_export_writes_what_was_chosen(
+def test_export_contains_the_selection(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[object, ...], tasks: str
 ) -> None:
     some(tmp_path / "t.jsonl")
@@ -63,7 +63,7 @@ def test_export_writes_what_was_chosen(
     assert "".join(row["task"] for row in data["rows"]) == tasks
 
 
-def test_a_large_export_is_told(
+def test_large_export_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     some(tmp_path / "t.jsonl")
@@ -76,16 +76,16 @@ def test_a_large_export_is_told(
     ("words", "says"),
     [
         (("gone",), "no file or folder gone"),
-        (("empty.jsonl",), "no episode in empty.jsonl"),
+        (("empty.jsonl",), "no episode in"),
         (("other.jsonl",), "first line"),
         (("t.jsonl", "--limit", "3"), "--export FILE.html"),
         (("t.jsonl", "--export", "folder"), "is a folder"),
-        (("t.jsonl", "--export", "x.html", "--group", "none"), "no episode is left"),
+        (("t.jsonl", "--export", "x.html", "--groups", "none"), "no episode is left"),
         (("t.jsonl", "--export", "x.html", "--episode", "77"), "no episode 77"),
-        (("t.jsonl", "--host", "no such host"), "no address of this machine"),
+        (("t.jsonl", "--host", "no such host"), "is not an address of this machine"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(
+def test_errors_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
 ) -> None:
     some(tmp_path / "t.jsonl")
@@ -98,14 +98,14 @@ def test_what_cannot_be_is_said_in_a_line(
     assert not (tmp_path / "x.html").exists()
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some(tmp_path / "t.jsonl")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run("--port", taken.getsockname()[1], "--no-browser") == 2
     assert "--port 0" in capsys.readouterr().err
 
 
-def test_without_its_packages_the_extra_is_named(
+def test_missing_packages_name_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     some(tmp_path / "t.jsonl")
@@ -115,17 +115,17 @@ def test_without_its_packages_the_extra_is_named(
     assert "pip install 'agentgym-envs[view]'" in capsys.readouterr().err
 
 
-def test_nothing_yet_is_told_with_what_was_looked_for(
+def test_empty_folder_lists_the_searched_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(view, "_serve", lambda *_: None)
     assert run() == 0
-    told = capsys.readouterr().err
-    assert "no episode below this folder yet" in told
-    assert "step{N}/{rank}.json" in told
+    error = capsys.readouterr().err
+    assert "There is no episode in" in error
+    assert "step{N}/{rank}.json" in error
 
 
-def test_the_browser_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_is_opened_if_there_is_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(variable, raising=False)
@@ -136,7 +136,7 @@ def test_the_browser_is_opened_where_there_is_a_screen(monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_stopped(tmp_path: Path, how: signal.Signals) -> None:
+def test_serves_until_interrupted(tmp_path: Path, how: signal.Signals) -> None:
     path = some(tmp_path / "t.jsonl")
     out = tmp_path / "out.txt"
     with out.open("w") as file:

@@ -1,4 +1,4 @@
-"""Episodes with tokens, by a tokenizer of one token a byte."""
+"""Episodes with tokens, from a tokenizer with one token per byte."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
 
 
 def episode(*answers: str, seen: str = "You see a door.", meta: dict[str, object] | None = None) -> TokenTrajectory:
-    """The environment says the same after every answer and pays 0.25; each token has another probability."""
+    """The observation is constant and each reward 0.25; all tokens have different log-probabilities."""
     says = [seen] * len(answers) + ["The end."]
     one = roll(CODEC, [CODEC.encode_answer(answer) for answer in answers], says, rewards=[0.25] * len(answers))
-    logprobs = [-0.013 * place * mask for place, mask in enumerate(one.assistant_mask)]
+    logprobs = [-0.013 * index * mask for index, mask in enumerate(one.assistant_mask)]
     return replace(one, logprobs=logprobs, trajectory=replace(one.trajectory, meta=meta or {}))

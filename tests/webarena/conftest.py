@@ -1,4 +1,4 @@
-"""Sites of two hosts, a trap that nobody may reach, and agents: sessions that a test drives from its own thread."""
+"""Test sites on several hosts, a server that no page may reach, and agents: sessions driven from the test's thread."""
 
 import asyncio
 import re
@@ -14,11 +14,12 @@ import pytest
 from agentgym_envs.webarena.actions import Action, Click, Goto, Hover, Press, Type
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
-from agentgym_envs.webarena.browser.view import View, ViewOptions
+from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 
 _T = TypeVar("_T")
 HOME = "http://a.test/"
@@ -26,7 +27,7 @@ HOME = "http://a.test/"
 
 @dataclass
 class Reply:
-    """What a site answers; `seconds` later, unless whoever asked has gone by then."""
+    """A response of a site, sent after `seconds` unless the client has disconnected."""
 
     body: str | bytes = ""
     status: int = 200
@@ -36,7 +37,7 @@ class Reply:
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     method: str
     host: str
     path: str
@@ -45,7 +46,7 @@ class Asked:
     body: str
 
 
-Answer = str | Reply | Callable[[Asked], str | Reply]
+Answer = str | Reply | Callable[[ReceivedRequest], str | Reply]
 
 
 def html(body: str, *, title: str = "Page", head: str = "") -> str:
@@ -53,33 +54,33 @@ def html(body: str, *, title: str = "Page", head: str = "") -> str:
 
 
 class Site:
-    """An ASGI application with a page for each path; one that has none answers 404."""
+    """An ASGI application with one page per path; other paths answer 404."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Answer] = {}
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
 
     def put(self, path: str, answer: Answer) -> None:
         self.pages[path] = answer
 
     def clear(self) -> None:
-        self.pages, self.asked = {}, []
+        self.pages, self.requests = {}, []
 
     def hits(self, path: str) -> int:
-        return sum(asked.path == path for asked in self.asked)
+        return sum(request.path == path for request in self.requests)
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
         if scope["type"] != "http":
             return
-        asked = await _asked(scope, receive)
-        self.asked.append(asked)
-        answer = self.pages.get(asked.path, Reply("Nothing is here.", 404))
-        told = answer(asked) if callable(answer) else answer
-        reply = told if isinstance(told, Reply) else Reply(told)
+        request = await _read_request(scope, receive)
+        self.requests.append(request)
+        answer = self.pages.get(request.path, Reply("Nothing is here.", 404))
+        result = answer(request) if callable(answer) else answer
+        reply = result if isinstance(result, Reply) else Reply(result)
         if reply.seconds:
             try:
                 await asyncio.wait_for(receive(), reply.seconds)
-                return  # who asked has gone
+                return  # the client has disconnected
             except TimeoutError:
                 pass
         headers = {"content-type": reply.kind, "cache-control": "no-store"} | reply.headers
@@ -89,7 +90,7 @@ class Site:
         await send({"type": "http.response.body", "body": body})
 
 
-async def _asked(scope: Any, receive: Callable[[], Awaitable[Any]]) -> Asked:
+async def _read_request(scope: Any, receive: Callable[[], Awaitable[Any]]) -> ReceivedRequest:
     body, more = b"", True
     while more:
         message = await receive()
@@ -97,11 +98,11 @@ async def _asked(scope: Any, receive: Callable[[], Awaitable[Any]]) -> Asked:
         more = message.get("more_body", False)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = scope["query_string"].decode("latin-1")
-    return Asked(scope["method"], headers["host"], unquote(scope["path"]), query, headers, body.decode())
+    return ReceivedRequest(scope["method"], headers["host"], unquote(scope["path"]), query, headers, body.decode())
 
 
 class Trap:
-    """A server on another port of loopback, which no page may reach: counts whoever comes, by TCP or by UDP."""
+    """A server on another loopback port, which no page may reach. It counts TCP and UDP visits."""
 
     def __init__(self) -> None:
         self.visits = 0
@@ -150,38 +151,38 @@ class Trap:
 
 
 class Agent:
-    """A session, driven from the test's thread."""
+    """A browser session driven from the test's thread."""
 
     def __init__(self, options: SessionOptions, site: Site, backend: str = "js") -> None:
         self.site, self.backend = site, BACKENDS[backend]()
-        self.session = self.run(Session.open(options, self.backend))
+        self.session = self.run(BrowserSession.open(options, self.backend))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return loop.wait_for(work, 60)
+        return loop.run(work, 60)
 
     def close(self) -> None:
         self.run(self.session.close())
 
-    def show(self, body: str, path: str = "/", **parts: str) -> View:
-        """Put a page on the site, visit it and look at it."""
+    def show(self, body: str, path: str = "/", **parts: str) -> PageView:
+        """Put a page on the site, visit it and observe it."""
         self.site.put(path, html(body, **parts))
         self.goto(path)
         return self.see()
 
     def goto(self, path: str) -> None:
-        self.run(self.session.goto(path if "://" in path else HOME.rstrip("/") + path))
+        self.run(goto(self.session, path if "://" in path else HOME.rstrip("/") + path))
 
-    def see(self) -> View:
-        return self.run(self.session.look())
+    def see(self) -> PageView:
+        return self.run(self.session.observe())
 
     def act(self, action: Action) -> str:
-        """Act and look; returns the note."""
-        note = self.run(self.session.act(action))
+        """Act and observe; returns the note."""
+        note = self.run(execute(self.session, action))
         self.see()
         return note
 
     def find(self, role: str, name: str = "") -> int:
-        """The id of an element of the last view, by its role and its whole name; the first one of several."""
+        """The id of the first element with this role and name in the last observation."""
         found = re.search(rf"\[(\d+)\] {role} (['\"]){re.escape(name)}\2", self.tree)
         assert found, f"no {role} {name!r} in\n{self.tree}"
         return int(found[1])
@@ -202,7 +203,7 @@ class Agent:
         return self.act(Goto(url))
 
     def js(self, expression: str) -> Any:
-        """What an expression is worth in the page's own world."""
+        """The value of an expression in the page's own world."""
         return self.run(self.session.evaluate(expression))
 
     @property
@@ -238,7 +239,7 @@ def site(the_site: Site) -> Site:
 
 @pytest.fixture(scope="session")
 def hosts(the_site: Site) -> HostRules:
-    """Everything of the site may be reached but what it has on evil.test."""
+    """Rules that allow all hosts of the site except evil.test."""
     address = local_sites().address
     return HostRules.of(mapped={"a.test": address, "b.test": address, "*.sub.test": address})
 
@@ -264,12 +265,12 @@ def make_agent(site: Site, browser: BrowserOptions) -> Iterator[MakeAgent]:
 
 @pytest.fixture
 def fresh(make_agent: MakeAgent) -> Agent:
-    """An agent of its own."""
+    """An agent that no other test shares."""
     return make_agent()
 
 
 @pytest.fixture(scope="module")
-def _kept() -> Iterator[list[Agent]]:
+def _shared() -> Iterator[list[Agent]]:
     agents: list[Agent] = []
     yield agents
     for agent in agents:
@@ -277,13 +278,13 @@ def _kept() -> Iterator[list[Agent]]:
 
 
 @pytest.fixture
-def agent(site: Site, browser: BrowserOptions, _kept: list[Agent]) -> Agent:
-    """An agent that sees whole pages. The tests of a module share it for as long as it is whole and has one tab."""
-    if _kept and (_kept[0].session._broken.done() or len(_kept[0].session.tabs) != 1):
-        _kept.pop().close()
-    if not _kept:
-        _kept.append(Agent(SessionOptions(browser=browser, view=ViewOptions(viewport=False)), site))
-    return _kept[0]
+def agent(site: Site, browser: BrowserOptions, _shared: list[Agent]) -> Agent:
+    """An agent that observes whole pages. The tests of a module share it until it breaks or has several tabs."""
+    if _shared and (_shared[0].session._broken.done() or len(_shared[0].session.tabs) != 1):
+        _shared.pop().close()
+    if not _shared:
+        _shared.append(Agent(SessionOptions(browser=browser, view=ViewOptions(viewport=False)), site))
+    return _shared[0]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A crawler for the embedded sites: every kind of page, and the forms on it."""
+"""A crawler for the embedded sites: visits pages of every kind and collects the forms on them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentgym_envs.webarena.sites.framework import signing_in
-from agentgym_envs.webarena.sites.framework.site import site
+from agentgym_envs.webarena.sites.framework import login
+from agentgym_envs.webarena.sites.framework.site import load_site
 
 
 @dataclass
 class Form:
-    """A form: the fields that a browser would send, with the values that they have."""
+    """A form: the fields that a browser would send, with their current values."""
 
     page: str
     action: str
@@ -71,14 +71,14 @@ class Page(HTMLParser):
 
 
 class Paths:
-    """Which route of a site a path belongs to."""
+    """Maps paths to the routes of a site."""
 
     def __init__(self, name: str) -> None:
         from starlette.routing import compile_path
 
         self.routes = [
             (route.method, route.path, compile_path(route.path)[0])
-            for route in (*site(name).routes, *signing_in.ROUTES)
+            for route in (*load_site(name).routes, *login.ROUTES)
         ]
 
     def route(self, method: str, url: str) -> str | None:
@@ -90,18 +90,18 @@ class Paths:
         return {name for verb, name, _ in self.routes if verb == method}
 
 
-def crawl(answers: Any, name: str, *, each: int = 4, most: int = 600) -> Iterator[tuple[str, str]]:
-    """(path, HTML) of pages of every kind: at most `each` of a route with the same fields in its query."""
+def crawl(http: Any, name: str, *, each: int = 4, most: int = 600) -> Iterator[tuple[str, str]]:
+    """Yield (path, HTML) of pages of every kind: at most `each` pages per route and set of query fields."""
     paths, seen, kinds = Paths(name), {"/"}, Counter[Any]()
     waiting = ["/"]
     while waiting and most:
         url = waiting.pop(0)
-        answer = answers.get(url)
+        response = http.get(url)
         most -= 1
-        if not answer.headers.get("content-type", "").startswith("text/html"):
+        if not response.headers.get("content-type", "").startswith("text/html"):
             continue
-        yield url, answer.text
-        page = Page(url, answer.text)
+        yield url, response.text
+        page = Page(url, response.text)
         for link in [*page.links, *(filled_in(form) for form in page.forms if form.method == "get")]:
             link = link.partition("#")[0]
             kind = paths.route("GET", link), frozenset(key for key, _ in parse_qsl(urlsplit(link).query))
@@ -112,7 +112,7 @@ def crawl(answers: Any, name: str, *, each: int = 4, most: int = 600) -> Iterato
 
 
 def filled_in(form: Form) -> str:
-    """The address that a form leads to as it stands, with the first of what there is to choose from."""
+    """Return the URL that a form leads to with its current values, and the first option of each selection."""
     values: dict[str, str] = {}
     for kind, name, value in form.fields:
         if kind == "option" and not values.get(name):

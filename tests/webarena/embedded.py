@@ -1,4 +1,4 @@
-"""What the tests of the embedded sites share: sites that answer without a browser, and tasks played with one."""
+"""Helpers for tests of the embedded sites: HTTP clients without a browser, and tasks played in one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task, TaskTable
-from agentgym_envs.webarena.actions import Stop, read
+from agentgym_envs.webarena.actions import StopTask, parse_command
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.evaluators.state import Change, differences
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
-from agentgym_envs.webarena.sites.framework.signing_in import cookie_of
+from agentgym_envs.webarena.sites.framework.login import cookie_name
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, World, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World, world
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import instances_of
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
@@ -33,7 +33,7 @@ _V = TypeVar("_V", bound=_Visits)
 
 
 def client(site: str, seed: int = 1, *, app: Any = None) -> tuple[Any, Episode]:
-    """A client of one site, httpx's of Starlette, which does not follow redirects; and the episode that it is in."""
+    """Return a Starlette test client of one site, which does not follow redirects, and its episode."""
     from starlette.testclient import TestClient
 
     episode = episodes().open(world(seed))
@@ -53,37 +53,37 @@ def _app(site: str) -> Any:
 
 
 class Visitor:
-    """A visitor of one site in an episode of its own."""
+    """An HTTP client of one site, in an episode of its own."""
 
     def __init__(self, site: str) -> None:
-        self.asks, self.episode = client(site, app=_app(site))
+        self.http, self.episode = client(site, app=_app(site))
 
     @property
     def world(self) -> World:
         return self.episode.world
 
     def get(self, path: str, status: int = 200, **how: Any) -> str:
-        """The text of a page."""
-        answer = self.asks.get(path, **how)
+        """Return the text of a page."""
+        answer = self.http.get(path, **how)
         assert answer.status_code == status, (path, answer.status_code, answer.text)
         return unescape(re.sub(r"\s+", " ", answer.text))
 
     def post(self, path: str, status: int = 303, /, **form: Any) -> str:
-        """Where the answer leads, or its text."""
-        answer = self.asks.post(path, data=form)
+        """Return the location of the redirect, or the text of the response."""
+        answer = self.http.post(path, data=form)
         assert answer.status_code == status, (path, answer.status_code, answer.text)
         return str(answer.headers.get("location", answer.text))
 
     def value(self, query: str, *arguments: Any) -> Any:
-        """As it is now."""
+        """Return a value of the current database."""
         row = self.episode.database.execute(query, arguments).fetchone()
         return None if row is None else row[0]
 
     def changes(self) -> list[Change]:
-        return differences(self.world.database, self.episode.database, FREE)
+        return differences(self.world.database, self.episode.database, UNSCORED_TABLES)
 
     def changed(self) -> list[tuple[str, Any, Any]]:
-        """(table, what was before, what is after) in the columns that differ."""
+        """Return (table, before, after) with the columns that differ."""
         return [(c.table, _part(c, c.before), _part(c, c.after)) for c in self.changes()]
 
 
@@ -92,19 +92,19 @@ def _part(change: Change, row: Any) -> Any:
 
 
 def visit(made: _V) -> Iterator[_V]:
-    """What a fixture yields; its episode ends without a failure of the site."""
+    """Yield the client for a fixture, and check that the site did not fail."""
     yield made
     assert made.episode.failures == []
     episodes().close(made.episode)
 
 
 def signed_out(episode: Episode) -> dict[str, str]:
-    """The headers of a browser in which somebody has signed out."""
-    return {"cookie": f"{cookie_of(episode)}=out"}
+    """Return the headers of a browser that is signed out."""
+    return {"cookie": f"{cookie_name(episode)}=out"}
 
 
 def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
-    """Some instances of a template in a world, whatever its splits."""
+    """Return up to `count` tasks of a template in a world, of any split."""
     return [_task(template, seed, n, params) for n, params in enumerate(instances_of(template, world(seed))[:count])]
 
 
@@ -115,7 +115,7 @@ def _task(template: Template, seed: int, number: int, params: Params) -> Task:
 
 
 def bench(tasks: Sequence[Task], **options: Any) -> WebArenaEnv:
-    """The environment with tasks of one's own."""
+    """Return an environment with these tasks."""
 
     class Bench(WebArenaEnv):
         pass
@@ -125,18 +125,18 @@ def bench(tasks: Sequence[Task], **options: Any) -> WebArenaEnv:
 
 
 def follow(env: WebArenaEnv, task: Task, template: Template, params: Params | None = None) -> tuple[float, list[str]]:
-    """Play the oracle's way to `params` (by default the task's own) in a task: the score, and what was done."""
-    return play(env, task, lambda sight: template.oracle(sight, params or task.data["params"]))
+    """Play the oracle's solution for `params` (by default the task's own). Returns the score and the commands."""
+    return play(env, task, lambda page: template.oracle(page, params or task.data["params"]))
 
 
 def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
-    """Play a generator of commands that uses a `PageReader`. Raises AssertionError if an action is refused."""
+    """Play a generator of commands that uses a `PageReader`. Returns the score and the commands."""
     env.reset(seed=0, options={"task": task.id})
-    sight, done = PageReader(), list[str]()
+    page, done = PageReader(), list[str]()
     commands: Iterator[str] | None = None
     while len(done) < MOST_TURNS:
-        sight.look(env.session.view.tree, env.session.view.url)
-        commands = policy(sight) if commands is None else commands
+        page.look(env.session.view.tree, env.session.view.url)
+        commands = policy(page) if commands is None else commands
         try:
             command = next(commands)
         except NoOracle as error:
@@ -146,12 +146,12 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
         assert info["invalid_action"] is None, (task.goal, done, info["invalid_action"])
         assert not truncated, (task.goal, done, info)
         if terminated:
-            assert isinstance(read(command), Stop)
+            assert isinstance(parse_command(command), StopTask)
             return info["score"], done
-    raise AssertionError(f"{task.goal!r} does not come to an end: {done}")
+    raise AssertionError(f"{task.goal!r} does not end: {done}")
 
 
 def sibling(template: Template, task: Task) -> Params | None:
-    """Another instance of the same world."""
+    """Return the parameters of another instance in the same world."""
     others = (p for p in instances_of(template, world(task.data["world"])) if p != task.data["params"])
     return next(others, None)

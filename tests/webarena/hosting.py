@@ -1,4 +1,4 @@
-"""Code hosting in an episode of its own, as tests ask it."""
+"""A client of the code hosting site in a separate episode."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Code(Visitor):
         return Counter(change.table for change in self.changes())
 
     def leave(self, user: str) -> None:
-        """Go on as somebody else."""
+        """Sign in as another user."""
         self.post("/sign-in", user=user, password=PASSWORD)

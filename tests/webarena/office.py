@@ -1,4 +1,4 @@
-"""The administration in an episode, for its tests."""
+"""A client of the administration for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.webarena.embedded import client
 
 HOSTILE = "<script>alert(1)</script>\"'{{ 7*7 }}%_\\;--"
 OPEN = "status = 'pending' AND NOT EXISTS (SELECT 1 FROM shop_invoices WHERE order_id = shop_orders.id)"
-"""A condition on orders with which everything may still be done."""
+"""SQL: an order that allows every action."""
 ADDRESS = {
     "name": "Ada Holm",
     "street": "1 Mill Road",
@@ -24,7 +24,7 @@ ADDRESS = {
 
 
 class Office:
-    """The administration in an episode of its own."""
+    """An HTTP client of the administration, in an episode of its own."""
 
     def __init__(self) -> None:
         self.http, self.episode = client("admin")
@@ -43,24 +43,24 @@ class Office:
         return answer
 
     def changes(self) -> list[Change]:
-        """What is different in the shop's tables."""
+        """Return the changes of the shop's tables."""
         return differences(self.world.database, self.episode.database, self.others)
 
     def changed(self) -> list[tuple[Any, ...]]:
-        """(table, id, columns and what they hold now) of each row that differs."""
+        """Return (table, id, changed columns with their new values) of each row that differs."""
         return [(c.table, c.key, {name: (c.after or {})[name] for name in c.columns}) for c in self.changes()]
 
     def one(self, query: str, *arguments: Any) -> Any:
-        """A row of the world as it was."""
+        """Return a row of the original world."""
         return self.world.rows(query, *arguments)[0]
 
     def value(self, query: str, *arguments: Any) -> Any:
-        """A value as it is now."""
+        """Return a value of the current database."""
         return self.episode.database.execute(query, arguments).fetchone()[0]
 
 
 def cells(page: str) -> list[list[str]]:
-    """What the rows of a page's first table with a body say."""
+    """Return the texts of the first table with a body."""
     body = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
     assert body is not None, page
     rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.DOTALL)
@@ -68,12 +68,12 @@ def cells(page: str) -> list[list[str]]:
 
 
 def plain(text: str) -> str:
-    """The text between tags."""
+    """Return the text without tags."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text)).strip()
 
 
 def found(page: str) -> int:
-    """How many rows a grid says that there are."""
+    """Return the number of records that a grid reports."""
     match = re.search(r"([\d,]+) records? found", page)
     assert match is not None, page
     return int(match[1].replace(",", ""))

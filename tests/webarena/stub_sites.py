@@ -1,6 +1,6 @@
-"""Small sites that answer as WebArena's do in what a few tasks need: a shop, its administration, a forum, a code host.
+"""Stubs of WebArena's sites with what a few tasks need: a shop, its administration, a forum and a code host.
 
-Written from the addresses, forms and selectors that the task files and WebArena's own login and scoring use.
+They have the URLs, forms and selectors that the task files and WebArena's own login and scoring use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def page(title: str, body: str, status: int = 200) -> HTMLResponse:
 
 @dataclass
 class Site:
-    """What the three have in common: who is signed in, by a cookie or a header."""
+    """The common part of the sites: login by a cookie or a header."""
 
     name: str
     cookie: str
@@ -41,9 +41,9 @@ class Site:
     sessions: set[str] = field(default_factory=set)
     logins: int = 0
     broken: int = 0
-    """The status with which the first page answers, if not 0."""
+    """Status of the home page, if not 0."""
     public_url: str = ""
-    """Where the first page sends everybody, if anywhere."""
+    """URL to which the home page redirects, if not empty."""
 
     def signed_in(self, request: Request) -> bool:
         given = request.headers.get(self.header) if self.header else None
@@ -67,16 +67,16 @@ class Site:
         self.logins += 1
         session = f"{self.name}-{self.logins}"
         self.sessions.add(session)
-        answer = RedirectResponse(self.home_path, 302)
-        answer.set_cookie(self.cookie, session)
-        return answer
+        response = RedirectResponse(self.home_path, 302)
+        response.set_cookie(self.cookie, session)
+        return response
 
     async def log_out(self, request: Request) -> Response:
         self.sessions.discard(request.cookies.get(self.cookie, ""))
         return RedirectResponse("/", 302)
 
     def own(self, show: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        """A page for those who have signed in."""
+        """Wrap a page so that it requires login."""
         return lambda request: show(request) if self.signed_in(request) else RedirectResponse(self.login_path, 302)
 
     def home(self, request: Request) -> Response:
@@ -174,12 +174,12 @@ class Shop(Site):
         known = await request.json() == {"username": user, "password": password}
         return JSONResponse(TOKEN) if known else JSONResponse({"message": "no"}, 401)
 
-    def _rest(self, tell: Callable[[Request], Any]) -> Callable[[Request], Response]:
-        def answer(request: Request) -> Response:
+    def _rest(self, data: Callable[[Request], Any]) -> Callable[[Request], Response]:
+        def response(request: Request) -> Response:
             known = request.headers.get("authorization") == f"Bearer {TOKEN}"
-            return JSONResponse(tell(request)) if known else JSONResponse({"message": "no"}, 401)
+            return JSONResponse(data(request)) if known else JSONResponse({"message": "no"}, 401)
 
-        return answer
+        return response
 
 
 class Forum(Site):
@@ -251,7 +251,7 @@ class CodeHost(Site):
 
 
 class Admin(Site):
-    """The shop's administration, whose form comes in the place of any page."""
+    """The shop's administration. Without login, every page shows the login form."""
 
     def __init__(self) -> None:
         super().__init__("shopping_admin", "admin", "/admin/", "login[username]", "login[password]", "", "/admin")
@@ -270,9 +270,9 @@ class Admin(Site):
 
 
 class Stubs:
-    """All of them, each behind a port of its own: on one host, as WebArena's usually are.
+    """All stub sites, on one host with a port each, as WebArena is usually deployed.
 
-    `urls` are those of the shop, the forum and the code host; the administration is extra.
+    `urls` are those of the shop, the forum and the code host; that of the administration is separate.
     """
 
     def __init__(self) -> None:
@@ -282,7 +282,7 @@ class Stubs:
         self.reset()
 
     def reset(self) -> None:
-        """Bring the sites back to their first state."""
+        """Reset the sites to their initial state."""
         self.shop, self.forum, self.code, self.admin = Shop(), Forum(), CodeHost(), Admin()
         sites = (self.shop, self.forum, self.code, self.admin)
         for server, site in zip(self._servers.values(), sites, strict=True):

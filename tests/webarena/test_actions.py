@@ -1,4 +1,4 @@
-"""How commands are read and written."""
+"""Parsing and formatting of commands."""
 
 import time
 from dataclasses import fields
@@ -22,13 +22,13 @@ from agentgym_envs.webarena.actions import (
     NewTab,
     Press,
     Scroll,
-    Stop,
+    StopTask,
     TabFocus,
     Type,
     Wait,
-    read,
-    read_keys,
-    write,
+    format_command,
+    parse_command,
+    parse_keys,
 )
 
 IDS = st.integers(0, 999_999_999)
@@ -55,7 +55,7 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
     st.builds(GoBack),
     st.builds(GoForward),
     st.builds(Wait),
-    st.builds(Stop, TEXTS),
+    st.builds(StopTask, TEXTS),
 )
 BITS = [*FORMS, *SIGNS, "[12]", "12", "+", "-", "press_enter_after=", "Ctrl", ".", "\x00"]
 NEARLY = st.lists(st.sampled_from(BITS) | st.text(st.characters(codec=None), max_size=3), max_size=10).map("".join)
@@ -65,29 +65,29 @@ NEARLY = st.lists(st.sampled_from(BITS) | st.text(st.characters(codec=None), max
 @example(Type(1, "a] [0", True))
 @example(Type(1, "", False))
 @example(Type(1, " [0]", True))
-@example(Stop("]."))
+@example(StopTask("]."))
 @example(Press("]", 3))
 @example(Press("[", 3))
 @example(Press("Control++"))
 @example(Press("="))
-def test_what_is_written_is_read(action: Action) -> None:
-    assert read(write(action)) == action
+def test_parse_command_reverses_format_command(action: Action) -> None:
+    assert parse_command(format_command(action)) == action
 
 
 @given(ACTIONS, st.sampled_from(["{}", " {}\n", "`{}`", "```\n{}\n```"]))
-def test_what_stands_around_a_command_does_not_matter(action: Action, around: str) -> None:
-    assert read(around.format(write(action))) == action
+def test_backticks_and_punctuation_around_a_command_are_ignored(action: Action, around: str) -> None:
+    assert parse_command(around.format(format_command(action))) == action
 
 
 @given(NEARLY)
-def test_a_command_is_read_or_refused_in_a_text_that_helps(command: str) -> None:
+def test_any_text_is_parsed_or_refused_with_a_helpful_message(command: str) -> None:
     try:
-        action = read(command)
+        action = parse_command(command)
     except InvalidAction as error:
         assert 10 < len(str(error)) < 400
         str(error).encode()
     else:
-        assert read(write(action)) == action
+        assert parse_command(format_command(action)) == action
 
 
 @pytest.mark.parametrize(
@@ -133,15 +133,15 @@ def test_a_command_is_read_or_refused_in_a_text_that_helps(command: str) -> None
         ("Go Back.", GoBack()),
         ("go-forward", GoForward()),
         ("noop", Wait()),
-        ("stop", Stop()),
-        ("stop.", Stop()),
-        ("stop 42", Stop("42")),
-        ("stop [N/A]", Stop("N/A")),
-        ("stop [two\nlines [1]]", Stop("two\nlines [1]")),
+        ("stop", StopTask()),
+        ("stop.", StopTask()),
+        ("stop 42", StopTask("42")),
+        ("stop [N/A]", StopTask("N/A")),
+        ("stop [two\nlines [1]]", StopTask("two\nlines [1]")),
     ],
 )
-def test_forms_that_are_forgiven(command: str, action: Action) -> None:
-    assert read(command) == action
+def test_lenient_spellings_are_accepted(command: str, action: Action) -> None:
+    assert parse_command(command) == action
 
 
 @pytest.mark.parametrize(
@@ -189,27 +189,27 @@ def test_forms_that_are_forgiven(command: str, action: Action) -> None:
         ("type [12] [\ud800] [1]", "half of a character"),
     ],
 )
-def test_what_is_no_action_is_told_why(command: str, why: str) -> None:
+def test_invalid_commands_are_refused_with_a_reason(command: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
-        read(command)
+        parse_command(command)
 
 
-def test_actions_that_there_are_not_are_refused() -> None:
+def test_unavailable_commands_are_refused() -> None:
     few = {name: FORMS[name] for name in ("click", "stop")}
-    assert read("click 3", few) == Click(3)
+    assert parse_command("click 3", few) == Click(3)
     with pytest.raises(InvalidAction, match=r"go_back cannot be done here. The actions are: click, stop.$"):
-        read("Go Back.", few)
+        parse_command("Go Back.", few)
     with pytest.raises(InvalidAction, match=r"is not an action. .* The actions are: click, stop.$"):
-        read("fly", few)
+        parse_command("fly", few)
 
 
 @pytest.mark.parametrize("bit", [*SIGNS, "] [", "[1]", "+", "-", "a ", "go ", "Control+", ". "])
 @pytest.mark.parametrize("verb", ["", "type [1] [", "type 1 ", "press ", "goto [", "stop [", "scroll ", "click "])
-def test_hostile_commands_take_no_time(verb: str, bit: str) -> None:
+def test_hostile_commands_take_linear_time(verb: str, bit: str) -> None:
     command = verb + bit * (100_000 // len(bit)) + "x"
     began = time.perf_counter()
     try:
-        read(command)
+        parse_command(command)
     except InvalidAction as error:
         assert len(str(error)) < 400
     assert time.perf_counter() - began < 0.5
@@ -223,7 +223,7 @@ def test_every_action_has_a_name_and_a_form() -> None:
 
 
 @pytest.mark.slow
-def test_playwright_knows_every_key() -> None:
+def test_playwright_accepts_every_key() -> None:
     from playwright.sync_api import sync_playwright
 
     from agentgym_envs.webarena.browser.chromium import find_chromium
@@ -231,6 +231,6 @@ def test_playwright_knows_every_key() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(None, playwright.chromium.executable_path))
         page = browser.new_page()
-        for key in [*NAMED_KEYS, *map(chr, range(33, 127)), read_keys("ctrl+shift+a"), read_keys("ctrl++")]:
+        for key in [*NAMED_KEYS, *map(chr, range(33, 127)), parse_keys("ctrl+shift+a"), parse_keys("ctrl++")]:
             page.keyboard.press(key)
         browser.close()

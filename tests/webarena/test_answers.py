@@ -1,4 +1,4 @@
-"""Answers to the tasks of the embedded sites: right ones in any words, no lists of guesses."""
+"""Evaluators of answers: right answers pass in any wording, lists of guesses fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agentgym_envs.webarena.evaluators.base import Finished
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 
 
@@ -16,7 +16,7 @@ async def _nothing(url: str | None, script: str = "") -> str:
 
 def score(evaluator: object, answer: str, intent: str = "") -> float:
     assert callable(evaluator)
-    return asyncio.run(evaluator(Finished(intent, answer, "", _nothing))).score
+    return asyncio.run(evaluator(FinishedEpisode(intent, answer, "", _nothing))).score
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def score(evaluator: object, answer: str, intent: str = "") -> float:
         ),
     ],
 )
-def test_answers(evaluator: object, right: list[str], wrong: list[str]) -> None:
+def test_right_answers_pass_and_wrong_ones_fail(evaluator: object, right: list[str], wrong: list[str]) -> None:
     assert [score(evaluator, answer) for answer in right] == [1.0] * len(right)
     assert [score(evaluator, answer) for answer in wrong] == [0.0] * len(wrong)
 
 
-def test_what_the_intent_names_is_no_guess() -> None:
+def test_numbers_and_dates_of_the_intent_are_not_guesses() -> None:
     intent = "How many pieces of the Gel Pen Set, 36 Pieces, were sold after Mar 4, 2025?"
     assert score(says(35), "Gel Pen Set, 36 Pieces: 35", intent) == 1.0
     assert score(says(35), "35 after Mar 4, 2025", intent) == 1.0

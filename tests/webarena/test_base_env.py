@@ -1,4 +1,4 @@
-"""The base class, through a small scenario: a counter to bring to a number, by clicks."""
+"""The base class, tested with a small scenario: clicks raise a counter to a number."""
 
 import asyncio
 import contextlib
@@ -14,25 +14,27 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym_envs.core import StopReason
+from agentgym_envs.core import MAX_ACTION_CHARS, StopReason
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.vector.runner import EnvRunner
 from agentgym_envs.vector.vector_env import TextVectorEnv
-from agentgym_envs.webarena.actions import Click, Stop, write
+from agentgym_envs.webarena import base_env
+from agentgym_envs.webarena.actions import FORMS, Click, StopTask, format_command
 from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from tests.waiting import until
@@ -54,28 +56,28 @@ class CounterEnv(WebEnv):
         return BrowserOptions(hosts=HostRules.of(mapped={"count.test": local_sites().address}))
 
     def _session_options(self, task: Task) -> SessionOptions:
-        """Waits longer until a page is at rest, as a busy machine needs."""
-        return replace(super()._session_options(task), patience=Patience(most=15.0))
+        """Wait longer for pages to settle, since the test machine may be busy."""
+        return replace(super()._session_options(task), timeouts=SettleTimeouts(busy=15.0))
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
-        await session.goto("http://count.test/")
-        session.kept["goal"] = task.data["goal"]
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
+        await goto(session, "http://count.test/")
+        session.state["goal"] = task.data["goal"]
         return f"{task.goal} ({rng.integers(1000)})"
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         right = await session.evaluate("out.textContent") == str(task.data["goal"])
         return Verdict(float(right), "" if right else "the number is another")
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         return Verdict(0.0, "too much") if session.view.title == "Counter" and await self._count(session) > 3 else None
 
-    async def _solve(self, session: Session, task: Task) -> str:
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
         if session.view.title != "Counter":
             raise NoOracle("not on the counter")
-        done = await self._count(session) == session.kept["goal"]
-        return write(Stop()) if done else write(Click(find(session.view.tree, "More")))
+        done = await self._count(session) == session.state["goal"]
+        return format_command(StopTask()) if done else format_command(Click(find(session.view.tree, "More")))
 
-    async def _count(self, session: Session) -> int:
+    async def _count(self, session: BrowserSession) -> int:
         return int(await session.evaluate("window.out ? +out.textContent : 0"))
 
 
@@ -102,17 +104,43 @@ def env() -> Iterator[CounterEnv]:
 
 
 def click(env: CounterEnv, name: str) -> str:
-    return write(Click(find(env.session.view.tree, name)))
+    return format_command(Click(find(env.session.view.tree, name)))
 
 
 def start(env: CounterEnv, goal: int = 2, seed: int = 0) -> tuple[str, dict[str, Any]]:
     return env.reset(seed=seed, options={"task": f"counter/{goal}"})
 
 
+def test_a_typed_action_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse_again(*_: object) -> NoReturn:
+        raise AssertionError("the action was parsed from its command text")
+
+    monkeypatch.setattr(base_env, "parse_command", parse_again)
+    env = CounterEnv(grammar="browsergym", call_seconds=5)
+    start(env, goal=1)
+    element = find(env.session.view.tree, "More")
+    observation, *_, info = env.step(f"click('{element}')")
+    assert f"PREVIOUS ACTION: click [{element}]" in observation and info["invalid_action"] is None
+    *_, info = env.step("send_msg_to_user('')")
+    assert info["success"] is True
+    env.close()
+
+
+def test_typed_actions_must_be_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CounterEnv, "forms", {"click": FORMS["click"]})
+    env = CounterEnv(grammar="tool_call", call_seconds=5)
+    start(env)
+    call = '<tool_call>{"name": "go_back", "arguments": {}}</tool_call>'
+    assert env.step(call)[0] == "go_back cannot be done here. The actions are: click."
+    too_long = env.step(call + " " * MAX_ACTION_CHARS)[0]
+    assert too_long == f"The action is too long (at most {MAX_ACTION_CHARS} characters)."
+    env.close()
+
+
 @pytest.mark.slow
 def test_an_episode(env: CounterEnv) -> None:
-    told, info = start(env)
-    first, *tree, url, objective, previous = told.splitlines()
+    observation, info = start(env)
+    first, *tree, url, objective, previous = observation.splitlines()
     assert first == "OBSERVATION:" and tree[0] == "Tab 0 (current): Counter" and tree[2].startswith("[1] RootWebArea")
     assert url == "URL: http://count.test/" and previous == "PREVIOUS ACTION: None"
     assert objective == f"OBJECTIVE: {info['objective']}" and "Bring it to 2" in objective
@@ -124,13 +152,15 @@ def test_an_episode(env: CounterEnv) -> None:
         False,
     )
     more = click(env, "More")
-    told, reward, terminated, truncated, info = env.step(more)
-    assert "StaticText '1'" in told and f"PREVIOUS ACTION: {more}" in told and "NOTE" not in told
+    observation, reward, terminated, truncated, info = env.step(more)
+    assert "StaticText '1'" in observation and f"PREVIOUS ACTION: {more}" in observation and "NOTE" not in observation
     assert (reward, terminated, truncated, info["invalid_action"]) == (0.0, False, False, None)
-    told, *_, info = env.step("click [999]")
-    assert "no element [999]" in told and info["invalid_action"] == told
-    told, *_ = env.step(click(env, "Out"))
-    assert "NOTE: That led to 'http://evil.test/'" in told and "StaticText '1'" not in told  # the page was loaded anew
+    observation, *_, info = env.step("click [999]")
+    assert "no element [999]" in observation and info["invalid_action"] == observation
+    observation, *_ = env.step(click(env, "Out"))
+    assert (
+        "NOTE: That led to 'http://evil.test/'" in observation and "StaticText '1'" not in observation
+    )  # the page was loaded again
     env.step(more)
     env.step(more)
     _, reward, terminated, _, info = env.step("stop []")
@@ -138,14 +168,17 @@ def test_an_episode(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_tabs_are_told(env: CounterEnv) -> None:
+def test_the_observation_lists_tabs(env: CounterEnv) -> None:
     start(env)
-    told, *_, info = env.step(click(env, "Window"))
-    assert told.splitlines()[1] == "Tab 0: Counter | Tab 1 (current): Counter" and (info["tab"], info["tabs"]) == (1, 2)
+    observation, *_, info = env.step(click(env, "Window"))
+    assert observation.splitlines()[1] == "Tab 0: Counter | Tab 1 (current): Counter" and (
+        info["tab"],
+        info["tabs"],
+    ) == (1, 2)
 
 
 @pytest.mark.slow
-def test_ends(env: CounterEnv) -> None:
+def test_ends_of_episodes(env: CounterEnv) -> None:
     start(env)
     *_, info = env.step("stop [2]")
     assert (info["score"], info["stop_reason"], info["reason"]) == (0.0, "failure", "the number is another")
@@ -185,7 +218,7 @@ def test_a_page_that_hangs_is_an_env_error(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_what_fails_leaves_no_page_open(env: CounterEnv) -> None:
+def test_failures_leave_no_page_open(env: CounterEnv) -> None:
     start(env)
     context = env.session.context
     assert context.browser is not None
@@ -197,7 +230,7 @@ def test_what_fails_leaves_no_page_open(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_resets_that_are_given_up_leave_no_page_open() -> None:
+def test_cancelled_resets_leave_no_page_open() -> None:
     env = CounterEnv()
     start(env)
     browser = env.session.context.browser
@@ -215,7 +248,7 @@ def test_resets_that_are_given_up_leave_no_page_open() -> None:
 
 
 @pytest.mark.slow
-def test_a_step_that_is_given_up_ends_the_episode(env: CounterEnv) -> None:
+def test_a_cancelled_step_ends_the_episode(env: CounterEnv) -> None:
     start(env)
 
     async def give_up() -> None:
@@ -231,7 +264,7 @@ def test_a_step_that_is_given_up_ends_the_episode(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_a_copy_with_chromes_own_tree() -> None:
+def test_pickling_with_the_cdp_backend() -> None:
     env = CounterEnv(obs_backend="cdp")
     start(env)
     other = pickle.loads(pickle.dumps(env))
@@ -258,13 +291,13 @@ def test_the_oracle_plays_ahead(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_snapshots_and_copies(env: CounterEnv) -> None:
+def test_snapshots_and_pickling(env: CounterEnv) -> None:
     _, before = start(env, goal=2, seed=5)
     env.step("click [999]")
-    told, *_ = env.step(click(env, "More"))
+    observation, *_ = env.step(click(env, "More"))
     snapshot = env.snapshot()
     other = CounterEnv()
-    assert other.restore(snapshot) == told and other.status() == env.status()
+    assert other.restore(snapshot) == observation and other.status() == env.status()
     for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env), other):
         assert twin.session is not env.session
         twin.step(click(twin, "More"))
@@ -278,7 +311,7 @@ def test_snapshots_and_copies(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_steps_on_another_loop(env: CounterEnv) -> None:
+def test_async_steps_on_another_event_loop(env: CounterEnv) -> None:
     async def play() -> tuple[int, bool]:
         ticks = 0
 
@@ -300,7 +333,7 @@ def test_steps_on_another_loop(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_a_vector(env: CounterEnv) -> None:
+def test_a_vector_environment(env: CounterEnv) -> None:
     envs = TextVectorEnv([EnvRunner(CounterEnv) for _ in range(4)])
     assert not any(slot.runner.inline for slot in envs._slots) and envs._slots[0].runner._mode == "async"
     try:
@@ -322,18 +355,18 @@ def test_a_vector(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_environments_that_nobody_holds_leave_no_page() -> None:
+def test_garbage_collected_environments_leave_no_page() -> None:
     env = CounterEnv()
     start(env)
-    session, gone = env.session, weakref.ref(env)
+    session, reference = env.session, weakref.ref(env)
     del env
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     until(lambda: session._closed)
 
 
 @pytest.mark.slow
-def test_a_reset_and_a_close_free_the_last_page(env: CounterEnv) -> None:
+def test_reset_and_close_free_the_last_page(env: CounterEnv) -> None:
     start(env)
     first = env.session
     start(env)
@@ -345,21 +378,21 @@ def test_a_reset_and_a_close_free_the_last_page(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_threads_that_reset_at_once() -> None:
+def test_concurrent_resets_in_threads() -> None:
     envs = [CounterEnv() for _ in range(4)]
-    told: list[str] = []
-    threads = [threading.Thread(target=lambda e=e: told.append(start(e)[0])) for e in envs]
+    observation: list[str] = []
+    threads = [threading.Thread(target=lambda e=e: observation.append(start(e)[0])) for e in envs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(set(told)) == 1 and len(told) == 4
+    assert len(set(observation)) == 1 and len(observation) == 4
     for env in envs:
         env.close()
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_a_step(env: CounterEnv) -> None:
+def test_ctrl_c_during_a_step(env: CounterEnv) -> None:
     start(env)
     hang = click(env, "Hang")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -378,7 +411,7 @@ def test_ctrl_c_in_a_step(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_pictures_and_random_commands(env: CounterEnv) -> None:
+def test_screenshots_and_random_commands(env: CounterEnv) -> None:
     with pytest.raises(UsageError, match="before the first reset"):
         env.screenshot()
     start(env)
@@ -391,19 +424,19 @@ def test_pictures_and_random_commands(env: CounterEnv) -> None:
 @pytest.mark.parametrize(
     "options", [{"max_chars": 0}, {"max_chars": True}, {"obs_backend": "x"}, {"call_seconds": 0}, {"call_seconds": "1"}]
 )
-def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
+def test_invalid_arguments(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         CounterEnv(**options)
 
 
-def test_nothing_is_started_before_the_first_reset() -> None:
+def test_no_browser_starts_before_the_first_reset() -> None:
     env = CounterEnv(chromium="/none")
     assert isinstance(env, gym.Env) and not env._open_sessions
     env.close()
 
 
 @pytest.mark.slow
-def test_no_chromium_is_the_callers_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_chromium_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CHROMIUM_PATH", str(tmp_path / "none"))
     monkeypatch.setattr(
         CounterEnv,
@@ -419,7 +452,7 @@ def test_no_chromium_is_the_callers_fault(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.slow
-def test_preparing_starts_the_browser(env: CounterEnv) -> None:
+def test_prepare_starts_the_browser(env: CounterEnv) -> None:
     env.prepare()
     begun = time.monotonic()
     start(env)

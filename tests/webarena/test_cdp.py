@@ -1,4 +1,4 @@
-"""Chrome's own tree, and how far ours agrees with it."""
+"""Chrome's own tree, and its agreement with ours."""
 
 import difflib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.webarena.conftest import Agent, Site, html
 
 PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
 LEAST_AGREEMENT = 0.98
-"""Of the lines, by role and name. What differs: hands as cursors of inline texts, and closed shadow roots."""
+"""The share of equal lines by role and name. Pointer cursors of inline texts and closed shadow roots differ."""
 CALL = "(e, more) => e.textContent + more"
 
 
@@ -29,7 +29,7 @@ def cdp(chrome: Agent, site: Site) -> Agent:
     return chrome
 
 
-def said(agent: Agent) -> list[str]:
+def lines_without_ids(agent: Agent) -> list[str]:
     return [f"{e.role} {e.name!r}" for e in elements(agent.see().tree)]
 
 
@@ -42,7 +42,7 @@ def names(agent: Agent, role: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_our_tree_agrees_with_chromes(agent: Agent, cdp: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_backends_agree(agent: Agent, cdp: Agent, capsys: pytest.CaptureFixture[str]) -> None:
     same = every = 0
     differences: list[str] = []
     for page in PAGES:
@@ -50,7 +50,7 @@ def test_our_tree_agrees_with_chromes(agent: Agent, cdp: Agent, capsys: pytest.C
         agent.site.put("/other", html("<button>Foreign</button>"))
         agent.goto("/")
         cdp.goto("/")
-        ours, chromes = said(agent), said(cdp)
+        ours, chromes = lines_without_ids(agent), lines_without_ids(cdp)
         matching = difflib.SequenceMatcher(None, ours, chromes, autojunk=False).get_matching_blocks()
         same += sum(block.size for block in matching)
         every += max(len(ours), len(chromes))
@@ -66,7 +66,7 @@ def test_our_tree_agrees_with_chromes(agent: Agent, cdp: Agent, capsys: pytest.C
 
 
 @pytest.mark.slow
-def test_only_what_is_in_the_window(browser: BrowserOptions, site: Site) -> None:
+def test_viewport_shows_only_the_window(browser: BrowserOptions, site: Site) -> None:
     cdp = Agent(SessionOptions(browser=browser), site, "cdp")
     tall = "<div style='height: 3000px'>top</div>"
     frame = f'<iframe width=300 height=200 srcdoc="<button>c</button>{tall}<button>d</button>"></iframe>'
@@ -81,7 +81,7 @@ def test_only_what_is_in_the_window(browser: BrowserOptions, site: Site) -> None
     cdp.close()
 
 
-def test_elements_are_those_of_the_last_view(cdp: Agent) -> None:
+def test_ids_refer_to_the_last_observation(cdp: Agent) -> None:
     cdp.show("<button>a</button><iframe srcdoc='<button>b</button>'></iframe>")
     first, second = (e.id or 0 for e in elements(cdp.tree) if e.role == "button")
     assert (call(cdp, first), call(cdp, second), call(cdp, 99_999)) == ("a!", "b!", None)
@@ -95,7 +95,7 @@ def test_elements_are_those_of_the_last_view(cdp: Agent) -> None:
     assert names(cdp, "button") == ["c", "d"]
 
 
-def test_ids_stay_with_their_elements(cdp: Agent) -> None:
+def test_elements_keep_their_ids(cdp: Agent) -> None:
     cdp.show("<button>a</button><button>b</button>")
     before = {e.name: e.id for e in elements(cdp.tree)}
     cdp.js("document.body.insertAdjacentHTML('afterbegin', '<button>c</button>')")
@@ -103,7 +103,7 @@ def test_ids_stay_with_their_elements(cdp: Agent) -> None:
     assert before.items() < after.items()
 
 
-def test_what_is_clicked_without_a_role(cdp: Agent) -> None:
+def test_clickable_elements_without_a_role(cdp: Agent) -> None:
     cdp.show("<div id=x>heard</div><p style='cursor: pointer'>hand</p><p>plain</p>")
     cdp.js("document.getElementById('x').addEventListener('click', () => 0)")
     cdp.see()
@@ -111,7 +111,7 @@ def test_what_is_clicked_without_a_role(cdp: Agent) -> None:
     assert clickable == ["heard", "hand"]
 
 
-def test_state(cdp: Agent) -> None:
+def test_states_of_elements(cdp: Agent) -> None:
     fields = "<input aria-label=a value=x required disabled><input type=checkbox checked aria-label=b>"
     cdp.show(f"{fields}<input type=password aria-label=c value=abc><div contenteditable aria-label=d>text</div>")
     read = {e.name: (e.role, e.properties) for e in elements(cdp.tree)}
@@ -121,19 +121,19 @@ def test_state(cdp: Agent) -> None:
     assert read["d"] == ("textbox", {}) and read["text"][0] == "StaticText"
 
 
-def test_hidden_by_wish_and_cut(browser: BrowserOptions, site: Site) -> None:
-    view = ViewOptions(viewport=False, hidden=("#score",), max_chars=1000)
-    cdp = Agent(SessionOptions(browser=browser, view=view), site, "cdp")
+def test_hidden_elements_and_truncation(browser: BrowserOptions, site: Site) -> None:
+    options = ViewOptions(viewport=False, hidden=("#score",), max_chars=1000)
+    cdp = Agent(SessionOptions(browser=browser, view=options), site, "cdp")
     buttons = "".join(f"<button>number {i}</button>" for i in range(100))
-    seen = cdp.show(f"<p id=score>10 <button>a</button></p>{buttons}")
-    *whole, note = seen.tree.split("\n")
+    view = cdp.show(f"<p id=score>10 <button>a</button></p>{buttons}")
+    *whole, note = view.tree.split("\n")
     assert names(cdp, "button")[0] == "number 0" and "10" not in names(cdp, "StaticText")
-    assert seen.cut and len(seen.tree) <= 1000 and seen.count == len(whole)
+    assert view.truncated and len(view.tree) <= 1000 and view.count == len(whole)
     assert note == f"... {101 - len(whole)} more lines left out: the page is too long"
     cdp.close()
 
 
-def test_long_lists_are_told_in_part(cdp: Agent) -> None:
+def test_long_lists_are_truncated(cdp: Agent) -> None:
     options = "".join(f"<option{' selected' if i == 250 else ''}>o{i}" for i in range(300))
     cdp.show(f"<select aria-label=s>{options}</select>")
     assert names(cdp, "option")[-1] == "o250" and len(names(cdp, "option")) == 51

@@ -25,25 +25,25 @@ from agentgym_envs.webarena.tasks.template import GROUPS
 
 
 def a_task(kind: str, site: str = "shop") -> Task:
-    """The first of a kind on a site; of those that change something, one that can be done."""
+    """Return the first task of a kind on a site; a change must be possible."""
     tasks = (t for t in load() if t.data["kind"] == kind and t.data["sites"] == [site])
-    return next(task for task in tasks if kind != "change" or _can_be_done(task))
+    return next(task for task in tasks if kind != "change" or _is_achievable(task))
 
 
-def _can_be_done(task: Task) -> bool:
+def _is_achievable(task: Task) -> bool:
     return any(isinstance(one, OnlyChanged) and one.expected for one in evaluators_for(task))
 
 
 @pytest.fixture
 def env() -> Iterator[WebArenaEnv]:
-    made = WebArenaEnv(split=None)
-    yield made
-    made.close()
+    env = WebArenaEnv(split=None)
+    yield env
+    env.close()
 
 
-def until_written(env: WebArenaEnv, plan: list[str]) -> list[str]:
-    """Step until something was written; what is left of the plan."""
-    while not env.session.kept["episode"].database.total_changes:
+def step_until_change(env: WebArenaEnv, plan: list[str]) -> list[str]:
+    """Step until the database has changed, and return the rest of the plan."""
+    while not env.session.state["episode"].database.total_changes:
         env.step(plan.pop(0))
     return plan
 
@@ -62,7 +62,7 @@ def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
     assert f"URL: {task.data['start']}" in observation
     assert f"OBJECTIVE: {task.goal}" in observation
     assert info["url"].startswith(f"{ORIGINS[site]}/") and not info["cut"]
-    assert env.session.kept["episode"].failures == []
+    assert env.session.state["episode"].failures == []
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_only_the_five_sites_can_be_visited(env: WebArenaEnv) -> None:
 
 
 @pytest.mark.slow
-def test_episodes_end_with_their_environments(env: WebArenaEnv) -> None:
+def test_closing_an_environment_ends_its_episode(env: WebArenaEnv) -> None:
     before = len(episodes())
     env.reset(seed=0)
     env.reset(seed=1)
@@ -84,12 +84,12 @@ def test_episodes_end_with_their_environments(env: WebArenaEnv) -> None:
     for _ in range(200):
         if len(episodes()) == before:
             break
-        loop.wait_for(asyncio.sleep(0.01))
+        loop.run(asyncio.sleep(0.01))
     assert len(episodes()) == before
 
 
 @pytest.mark.slow
-def test_the_oracle_finds_back_from_anywhere(env: WebArenaEnv) -> None:
+def test_the_oracle_solves_the_task_from_any_page(env: WebArenaEnv) -> None:
     task = a_task("information")
     env.reset(options={"task": task.id})
     env.step(f"goto [{ORIGINS['forum']}/]")
@@ -100,10 +100,10 @@ def test_the_oracle_finds_back_from_anywhere(env: WebArenaEnv) -> None:
 
 
 @pytest.mark.slow
-def test_once_something_was_written_the_oracle_says_so(env: WebArenaEnv) -> None:
+def test_the_oracle_raises_after_a_change_of_the_sites(env: WebArenaEnv) -> None:
     task = a_task("change")
     env.reset(options={"task": task.id})
-    rest = until_written(env, list(env.oracle()))
+    rest = step_until_change(env, list(env.oracle()))
     with pytest.raises(NoOracle, match="have changed since"):
         env.oracle()
     for command in rest:
@@ -112,11 +112,11 @@ def test_once_something_was_written_the_oracle_says_so(env: WebArenaEnv) -> None
 
 
 @pytest.mark.slow
-def test_another_reset_brings_the_world_back(env: WebArenaEnv) -> None:
+def test_a_reset_restores_the_world(env: WebArenaEnv) -> None:
     task = a_task("change")
     first, _ = env.reset(options={"task": task.id})
     plan = list(env.oracle())
-    until_written(env, [*plan])
+    step_until_change(env, [*plan])
     assert env.reset(options={"task": task.id})[0] == first
     for command in plan:
         *_, info = env.step(command)
@@ -125,7 +125,7 @@ def test_another_reset_brings_the_world_back(env: WebArenaEnv) -> None:
 
 def test_a_site_that_fails_ends_the_episode_without_a_reward(env: WebArenaEnv) -> None:
     env.reset(options={"task": a_task("information").id})
-    episode = env.session.kept["episode"]
+    episode = env.session.state["episode"]
     with episode.lock:
         for (table,) in episode.database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'forum_%'").fetchall():
             episode.database.execute(f"DROP TABLE IF EXISTS {table}")
@@ -135,10 +135,10 @@ def test_a_site_that_fails_ends_the_episode_without_a_reward(env: WebArenaEnv) -
 
 
 @pytest.mark.slow
-def test_a_written_world_survives_pickling(env: WebArenaEnv) -> None:
+def test_changes_of_the_sites_survive_pickling(env: WebArenaEnv) -> None:
     task = a_task("change")
     env.reset(options={"task": task.id})
-    rest = until_written(env, list(env.oracle()))
+    rest = step_until_change(env, list(env.oracle()))
     copy = pickle.loads(pickle.dumps(env))
     for command in rest:
         *_, info = copy.step(command)
@@ -147,7 +147,7 @@ def test_a_written_world_survives_pickling(env: WebArenaEnv) -> None:
 
 
 @pytest.mark.slow
-def test_reasons_say_what_was_missing(env: WebArenaEnv) -> None:
+def test_the_reason_names_the_missing_part(env: WebArenaEnv) -> None:
     env.reset(options={"task": a_task("information").id})
     *_, info = env.step("stop [no idea]")
     assert "no idea" in info["reason"] and info["score"] == 0.0
@@ -160,24 +160,24 @@ HOSTILE = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</scr
 
 
 @pytest.mark.slow
-def test_what_an_agent_writes_runs_nowhere(env: WebArenaEnv) -> None:
-    """A post is read by everybody: in its board, on its page, in a profile, in what was found."""
+def test_scripts_in_an_agents_texts_never_run(env: WebArenaEnv) -> None:
+    """A post appears on its own page, in lists and in search results."""
     env.reset(options={"task": next(t for t in load() if t.data["sites"] == ["forum"]).id})
-    sight = PageReader()
+    page = PageReader()
 
     def do(command: str) -> None:
         assert env.step(command)[4]["invalid_action"] is None
-        sight.look(env.session.view.tree, env.session.view.url)
+        page.look(env.session.view.tree, env.session.view.url)
 
     do(f"goto [{ORIGINS['forum']}/submit]")
-    do(sight.choose("Board", sight.names("option")[1]))
-    do(sight.type("Title", HOSTILE))
-    do(sight.type("Text", HOSTILE))
-    do(sight.click("button", "Post"))
-    assert HOSTILE in sight.names("heading")
+    do(page.choose("Board", page.names("option")[1]))
+    do(page.type("Title", HOSTILE))
+    do(page.type("Text", HOSTILE))
+    do(page.click("button", "Post"))
+    assert HOSTILE in page.names("heading")
     for path in ("/all/new", "/search?q=onerror"):
         do(f"goto [{ORIGINS['forum']}{path}]")
-        assert HOSTILE in sight.texts()
-        assert loop.wait_for(env.session.evaluate("'hacked' in window")) is False
+        assert HOSTILE in page.texts()
+        assert loop.run(env.session.evaluate("'hacked' in window")) is False
     planted = "(s => { s.textContent = 'window.hacked = 1'; document.head.append(s); return 'hacked' in window; })"
-    assert loop.wait_for(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False
+    assert loop.run(env.session.evaluate(f"{planted}(document.createElement('script'))")) is False

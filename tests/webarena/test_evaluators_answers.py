@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict, score_all
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, Verdict, score_all
 from agentgym_envs.webarena.evaluators.strings import AnswerIncludes, ExactAnswer, includes
-from agentgym_envs.webarena.evaluators.urls import EndsOn, parse
+from agentgym_envs.webarena.evaluators.urls import EndsOn, parse_url
 from agentgym_envs.webarena.evaluators.values import clean, read_date, read_quantity, same_value
 
 
@@ -17,11 +17,11 @@ async def no_pages(url: str | None, script: str = "") -> str:
     raise AssertionError("no page is to be read")
 
 
-def finished(answer: str = "", url: str = "about:blank") -> Finished:
-    return Finished("Do it", answer, url, no_pages)
+def finished(answer: str = "", url: str = "about:blank") -> FinishedEpisode:
+    return FinishedEpisode("Do it", answer, url, no_pages)
 
 
-def score(evaluator: Evaluator, episode: Finished) -> Verdict:
+def score(evaluator: Evaluator, episode: FinishedEpisode) -> Verdict:
     return asyncio.run(score_all([evaluator], episode))
 
 
@@ -44,7 +44,7 @@ def score(evaluator: Evaluator, episode: Finished) -> Verdict:
         ("Thursday, January 5, 2023", "2023/01/05"),
     ],
 )
-def test_the_same_value_written_otherwise(one: str, other: str) -> None:
+def test_equal_values_in_other_notations(one: str, other: str) -> None:
     assert same_value(one, other)
     assert score(ExactAnswer(one), finished(other)) == Verdict(1.0)
 
@@ -52,21 +52,21 @@ def test_the_same_value_written_otherwise(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("06516", "6516"),  # a postal code is no number
+        ("06516", "6516"),  # a postal code is not a number
         ("5 min", "5"),
         ("-5", "5"),
         ("1.2.3", "1.2.30"),
         ("5 min", "5 km"),
         ("$5", "€5"),
         ("Jan 5, 2023", "May 1, 2023"),
-        ("13/1/2023", "2023-01-13"),  # no month 13: what the writer meant is not known
+        ("13/1/2023", "2023-01-13"),  # ambiguous, as there is no month 13
         ("1,200", "1.200"),
         ("yes", "yes, no"),
         ("", "."),
         ("3 5", "8"),
     ],
 )
-def test_another_value(one: str, other: str) -> None:
+def test_different_values(one: str, other: str) -> None:
     assert not same_value(one, other)
     assert score(ExactAnswer(one), finished(other)).score == 0.0
 
@@ -119,7 +119,7 @@ def test_an_answer_that_does_not_include_a_reference(answer: str, reference: str
     assert not includes(answer, reference)
 
 
-def test_all_references_are_wanted_and_the_reason_says_which_is_missing() -> None:
+def test_every_reference_is_required_and_the_reason_names_the_missing_one() -> None:
     verdict = score(AnswerIncludes(["Goldfish", "Roxanne"]), finished("Goldfish and Rachel"))
     assert verdict == Verdict(0.0, "the answer 'Goldfish and Rachel' does not include 'Roxanne'")
 
@@ -130,13 +130,13 @@ def test_cleaning_twice_changes_nothing(text: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_the_same_value_is_symmetric_and_reflexive(one: str, other: str) -> None:
+def test_same_value_is_symmetric_and_reflexive(one: str, other: str) -> None:
     assert same_value(one, one)
     assert same_value(one, other) == same_value(other, one)
 
 
 @given(st.decimals(0, 10**9, places=2))
-def test_a_number_may_be_written_in_many_ways(number: Decimal) -> None:
+def test_numbers_match_in_many_notations(number: Decimal) -> None:
     written = [f"{number}", f"{number:,}", f"${number:,}", f" '{number:f}' ", f"{number.normalize():f}", f"{number}00"]
     assert all(same_value(written[0], other) for other in written)
     assert includes(f"It costs {number:,} in all", written[0])
@@ -144,7 +144,7 @@ def test_a_number_may_be_written_in_many_ways(number: Decimal) -> None:
 
 
 @given(st.dates(datetime.date(1000, 1, 1)))
-def test_a_date_may_be_written_in_many_ways(date: datetime.date) -> None:
+def test_dates_match_in_many_notations(date: datetime.date) -> None:
     for pattern in ("%B %d, {year}", "%b %d {year}", "%d %B {year}", "{year}-%m-%d", "%m/%d/{year}"):
         text = date.strftime(pattern).format(year=date.year)
         assert read_date(clean(text)) == date, text
@@ -164,7 +164,7 @@ def test_a_text_includes_each_of_its_words(word: str, before: str, after: str) -
 
 
 @given(st.text())
-def test_any_text_can_be_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     read_quantity(clean(text))
     read_date(clean(text))
     includes(text, text)
@@ -184,7 +184,7 @@ BOOKS = "http://forum.test/f/books"
         ("http://shop.test/find?q=%20case", "http://shop.test/find?q=Case&p=2"),
     ],
 )
-def test_the_page_of_a_reference(reference: str, url: str) -> None:
+def test_urls_that_match_a_reference(reference: str, url: str) -> None:
     assert score(EndsOn(reference), finished(url=url)) == Verdict(1.0)
     assert score(EndsOn(reference, below=True), finished(url=url)) == Verdict(1.0)
 
@@ -205,28 +205,28 @@ def test_the_page_of_a_reference(reference: str, url: str) -> None:
         (BOOKS, "chrome-error://chromewebdata/"),
     ],
 )
-def test_another_page(reference: str, url: str) -> None:
+def test_urls_that_do_not_match_a_reference(reference: str, url: str) -> None:
     assert score(EndsOn(reference), finished(url=url)).score == 0.0
     assert score(EndsOn(reference, below=True), finished(url=url)).score == 0.0
 
 
-def test_a_page_below_the_reference_counts_if_it_may() -> None:
+def test_a_page_below_the_reference_matches_only_with_below() -> None:
     episode = finished(url=f"{BOOKS}/130/my-post")
     assert score(EndsOn(BOOKS, below=True), episode) == Verdict(1.0)
     assert score(EndsOn(BOOKS), episode).reason == f"the last page is '{BOOKS}/130/my-post', not '{BOOKS}'"
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=3), st.text(st.characters(codec="utf-8")))
-def test_an_address_is_the_same_encoded_or_not(segments: list[str], value: str) -> None:
+def test_urls_are_compared_decoded(segments: list[str], value: str) -> None:
     from urllib.parse import quote
 
     one = "http://a.test/" + "/".join(quote(segment, safe="") for segment in segments) + f"?x={quote(value, safe='')}"
     other = (
         "HTTP://A.test:80//" + "/".join(quote(segment, safe="'()*!") for segment in segments) + f"/?x={quote(value)}"
     )
-    assert parse(one) == parse(other)
+    assert parse_url(one) == parse_url(other)
 
 
-def test_what_is_no_url_is_said() -> None:
+def test_a_malformed_url_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="is no URL"):
-        parse("http://a.test:port/")
+        parse_url("http://a.test:port/")

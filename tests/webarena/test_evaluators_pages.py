@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
-from agentgym_envs.webarena.evaluators.dom import Call, Helper, PageHolds, read_call
-from agentgym_envs.webarena.evaluators.network import Request, Requested, look_up
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
+from agentgym_envs.webarena.evaluators.dom import Helper, HelperCall, PageHolds, parse_helper_call
+from agentgym_envs.webarena.evaluators.network import RecordedRequest, Requested, look_up
 from tests.webarena.conftest import HOME, Agent, MakeAgent, Site, html
 from tests.webarena.verified_tasks import entry
 
@@ -17,21 +17,21 @@ HTML = "<p>Price: <b id=price>$27.0000</b> for Tom &amp; Jerry&#39;s lamp</p><in
 
 
 class Pages:
-    """Pages whose expressions are worth what the table says: the reader of the engine has tests of its own."""
+    """Pages whose expressions have the values in a table; the engine's own reader has separate tests."""
 
-    def __init__(self, worth: Mapping[tuple[str | None, str], str]) -> None:
-        self.worth, self.asked = worth, list[tuple[str | None, str]]()
+    def __init__(self, values: Mapping[tuple[str | None, str], str]) -> None:
+        self.values, self.reads = values, list[tuple[str | None, str]]()
 
     async def __call__(self, url: str | None, script: str = "") -> str:
-        self.asked.append((url, script))
-        return self.worth.get((url, script), "")
+        self.reads.append((url, script))
+        return self.values.get((url, script), "")
 
 
 def verdict(check: PageHolds, pages: Pages) -> Verdict:
-    return asyncio.run(_ask(check, Finished("Do it", "", LAST, pages)))
+    return asyncio.run(_ask(check, FinishedEpisode("Do it", "", LAST, pages)))
 
 
-async def _ask(evaluator: Any, episode: Finished) -> Verdict:
+async def _ask(evaluator: Any, episode: FinishedEpisode) -> Verdict:
     found: Verdict = await evaluator(episode)
     return found
 
@@ -40,22 +40,22 @@ def check(required: dict[str, Any], url: str = PAGE, locator: str = "", **more: 
     return PageHolds.from_check({"url": url, "locator": locator, "required_contents": required, **more}, HELPERS)
 
 
-async def latest_order(episode: Finished) -> str:
+async def latest_order(episode: FinishedEpisode) -> str:
     return f"{episode.urls.get('shopping', 'http://shop.test')}/order/9"
 
 
-async def post_of(episode: Finished, url: str) -> str:
+async def post_of(episode: FinishedEpisode, url: str) -> str:
     return url.rpartition("/")[0]
 
 
-async def role_of(episode: Finished, page: str | None, name: str) -> str:
+async def role_of(episode: FinishedEpisode, page: str | None, name: str) -> str:
     return await episode.read(page, f"role({name})")
 
 
 HELPERS: dict[str, Helper] = {"latest_order": latest_order, "post_of": post_of, "role_of": role_of}
 
 
-def test_the_whole_of_a_page() -> None:
+def test_the_html_of_a_page() -> None:
     pages = Pages({(PAGE, ""): HTML})
     assert verdict(check({"must_include": ["27", "tom & jerry's", "$30 |OR| $27.00"]}), pages) == Verdict(1.0)
     found = verdict(check({"must_include": ["$27.00", "Desk"]}), pages)
@@ -69,16 +69,16 @@ def test_an_expression_on_the_last_page() -> None:
     assert verdict(check({"exact_match": "order 8"}, "last", "document.title"), pages) == Verdict(
         0.0, "'document.title' on the last page is 'Order 7 ', not 'order 8'"
     )
-    assert pages.asked == [(None, "document.title")] * 2
+    assert pages.reads == [(None, "document.title")] * 2
 
 
-def test_what_is_done_before_stands_in_the_same_expression() -> None:
+def test_preparations_are_part_of_the_expression() -> None:
     pages = Pages({})
     verdict(check({"exact_match": "x"}, "last", "a.value", prep_actions=["b.click()", "c.click()"]), pages)
-    assert pages.asked == [(None, "(() => { try { b.click(); c.click() } catch {} return a.value; })()")]
+    assert pages.reads == [(None, "(() => { try { b.click(); c.click() } catch {} return a.value; })()")]
 
 
-def test_helpers_say_which_page_and_what_is_on_it() -> None:
+def test_helpers_return_the_page_and_its_content() -> None:
     pages = Pages(
         {("http://shop.test/order/9", "x"): "1", ("http://shop.test/order", "x"): "2", (PAGE, "role(a)"): "3"}
     )
@@ -88,27 +88,27 @@ def test_helpers_say_which_page_and_what_is_on_it() -> None:
     assert verdict(check({"exact_match": "3"}, "last", "func:role_of(__page__, 'a')"), pages).score == 0.0
 
 
-def test_calls_are_read_and_never_run() -> None:
-    assert read_call("func:role_of(__page__, 'it\\'s')") == Call("role_of", (None, "it's"))
-    assert read_call("func:latest_order()") == Call("latest_order", ())
+def test_helper_calls_are_parsed_but_not_run() -> None:
+    assert parse_helper_call("func:role_of(__page__, 'it\\'s')") == HelperCall("role_of", (None, "it's"))
+    assert parse_helper_call("func:latest_order()") == HelperCall("latest_order", ())
 
 
 @pytest.mark.parametrize(
     "text",
     ["func:__import__('os').system('x')", "func:f(g())", "func:f(1)", "func:f(x='a')", "func:f", "func:f('a", "func:"],
 )
-def test_what_is_no_call_of_a_helper_is_refused(text: str) -> None:
+def test_a_malformed_helper_call_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no call of a helper|must be texts or __page__"):
-        read_call(text)
+        parse_helper_call(text)
 
 
 @pytest.mark.parametrize("required", [{}, {"fuzzy_match": ["x"]}, {"exact_match": "x", "must_include": ["x"]}, None])
-def test_what_is_required_must_be_known(required: Any) -> None:
+def test_unknown_requirements_are_refused(required: Any) -> None:
     with pytest.raises(UsageError, match="holds exact_match or must_include"):
         check(required)
 
 
-def test_a_helper_that_does_not_exist_is_said_before_anything_runs() -> None:
+def test_an_unknown_helper_is_reported_before_scoring() -> None:
     with pytest.raises(UsageError, match="no helper is called 'f'; there are: latest_order, post_of, role_of"):
         check({"exact_match": "x"}, "func:f('x')")
 
@@ -135,7 +135,7 @@ def requested(evaluator: Requested) -> Verdict:
     async def no_pages(url: str | None, script: str = "") -> str:
         raise AssertionError
 
-    return asyncio.run(_ask(evaluator, Finished("", "", "", no_pages, ENTRIES)))
+    return asyncio.run(_ask(evaluator, FinishedEpisode("", "", "", no_pages, ENTRIES)))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def requested(evaluator: Requested) -> Verdict:
         Requested("http://shop.test/new", "POST", posted={"title": "other"}, never=True),
     ],
 )
-def test_a_request_that_was_made(evaluator: Requested) -> None:
+def test_matching_requests(evaluator: Requested) -> None:
     assert requested(evaluator) == Verdict(1.0)
 
 
@@ -179,20 +179,20 @@ def test_a_request_that_was_made(evaluator: Requested) -> None:
         (Requested("http://shop.test/new", "POST", 302, never=True), "POST http://shop.test/new was requested"),
     ],
 )
-def test_a_request_that_was_not_made(evaluator: Requested, reason: str) -> None:
+def test_the_reason_when_no_request_matches(evaluator: Requested, reason: str) -> None:
     assert requested(evaluator) == Verdict(0.0, reason)
 
 
-def test_what_requests_carry() -> None:
-    posted = [Request(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
+def test_posted_data_in_every_format() -> None:
+    posted = [RecordedRequest(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
     assert posted[0] == {"title": "My post", "body": "Hi\nthere", "n": "30"}
     assert posted[1] == {"title": 'My "post"\r\né', "f": "file"}
     assert posted[2]["a"] == {"b": [{"c": 1}, {"c": 2}]}
     for nothing in ({}, {"mimeType": "application/json", "text": "["}, {"mimeType": "application/json", "text": "[1]"}):
-        assert Request(entry("POST", PAGE, post=nothing)).posted == {}
+        assert RecordedRequest(entry("POST", PAGE, post=nothing)).posted == {}
 
 
-def test_paths_into_what_is_not_there_lead_nowhere() -> None:
+def test_paths_to_missing_values_find_nothing() -> None:
     data = {"a": [1, {"b": None}], "c": "no json"}
     assert look_up(data, "$.a[1].b") == [None]
     for path in ("x", "$.x", "$.a[2]", "$.a.b", "$.a[x]", "$.c.d", "$.a[0].b", "$.a[*].b.c"):
@@ -205,7 +205,7 @@ HIDDEN = "<button onclick=\"document.body.append('Opened')\">Open</button><p id=
 def after(agent: Agent, evaluator: Any) -> Verdict:
     async def judge() -> Verdict:
         session = agent.session
-        return await _ask(evaluator, Finished("Do it", "", session.url, session.read, await session.har()))
+        return await _ask(evaluator, FinishedEpisode("Do it", "", session.url, session.read, await session.har()))
 
     return agent.run(judge())
 

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Verdict, score_all
-from agentgym_envs.webarena.evaluators.state import Added, OnlyChanged, Removed, Rows, Updated, differences, pair_off
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, Verdict, score_all
+from agentgym_envs.webarena.evaluators.state import (
+    Added,
+    OnlyChanged,
+    QueryReturns,
+    Removed,
+    Updated,
+    differences,
+    match_pairs,
+)
 from tests.webarena.test_evaluators_answers import no_pages
 
 SCHEMA = """
@@ -37,7 +45,7 @@ def before() -> Iterator[sqlite3.Connection]:
 def after(before: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
     connection.deserialize(before.serialize())
-    connection.row_factory = sqlite3.Row  # as sites like it
+    connection.row_factory = sqlite3.Row  # as the sites use it
     yield connection
     connection.close()
 
@@ -45,38 +53,38 @@ def after(before: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 @pytest.fixture
 def verdict(before: sqlite3.Connection, after: sqlite3.Connection) -> Callable[[Evaluator], Verdict]:
     async def ask(evaluator: Evaluator) -> Verdict:
-        return await evaluator(Finished("", "", "", no_pages, database=after, before=before))
+        return await evaluator(FinishedEpisode("", "", "", no_pages, database=after, before=before))
 
     return lambda evaluator: asyncio.run(ask(evaluator))
 
 
-def test_rows_of_a_query(verdict: Callable[[Evaluator], Verdict]) -> None:
+def test_query_results_are_compared(verdict: Callable[[Evaluator], Verdict]) -> None:
     query = "SELECT name, price FROM products WHERE price > ? ORDER BY price"
     rows = [("Rug", 40), ("Desk", 99.0)]
-    assert verdict(Rows(query, rows, [20], ordered=True)) == Verdict(1.0)
-    assert verdict(Rows(query, rows[::-1], [20])) == Verdict(1.0)
-    assert verdict(Rows(query, rows[::-1], [20], ordered=True)).score == 0.0
-    assert verdict(Rows(query, rows[:1], [20])).score == 0.0
-    assert verdict(Rows(query, [*rows, rows[0]], [20])).score == 0.0
-    assert verdict(Rows(query, [], [200])) == Verdict(1.0)
-    assert verdict(Rows("SELECT name FROM products WHERE id = 1", [("Lamb",)])) == Verdict(
+    assert verdict(QueryReturns(query, rows, [20], ordered=True)) == Verdict(1.0)
+    assert verdict(QueryReturns(query, rows[::-1], [20])) == Verdict(1.0)
+    assert verdict(QueryReturns(query, rows[::-1], [20], ordered=True)).score == 0.0
+    assert verdict(QueryReturns(query, rows[:1], [20])).score == 0.0
+    assert verdict(QueryReturns(query, [*rows, rows[0]], [20])).score == 0.0
+    assert verdict(QueryReturns(query, [], [200])) == Verdict(1.0)
+    assert verdict(QueryReturns("SELECT name FROM products WHERE id = 1", [("Lamb",)])) == Verdict(
         0.0, "SELECT name FROM products WHERE id = 1 gives ('Lamp'), not ('Lamb')"
     )
 
 
-def test_expected_values_may_be_patterns_sets_and_loosely_written(
+def test_expected_values_may_be_patterns_sets_or_approximate(
     verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
 ) -> None:
     after.execute("UPDATE products SET name = ' Big \n lamp ', price = 0.1 + 0.2 WHERE id = 1")
     query = "SELECT name, price FROM products WHERE id = 1"
-    assert verdict(Rows(query, [("Big lamp", 0.3)])) == Verdict(1.0)
-    assert verdict(Rows(query, [(re.compile(r"(?i)big\s+LAMP"), {0.3, 0.4})])) == Verdict(1.0)
-    assert verdict(Rows(query, [(re.compile("lamp"), 0.3)])).score == 0.0
-    assert verdict(Rows("SELECT 1700000001", [(1700000000,)])).score == 0.0
-    assert verdict(Rows("SELECT '5'", [(5,)])).score == 0.0
+    assert verdict(QueryReturns(query, [("Big lamp", 0.3)])) == Verdict(1.0)
+    assert verdict(QueryReturns(query, [(re.compile(r"(?i)big\s+LAMP"), {0.3, 0.4})])) == Verdict(1.0)
+    assert verdict(QueryReturns(query, [(re.compile("lamp"), 0.3)])).score == 0.0
+    assert verdict(QueryReturns("SELECT 1700000001", [(1700000000,)])).score == 0.0
+    assert verdict(QueryReturns("SELECT '5'", [(5,)])).score == 0.0
 
 
-def test_nothing_changed(verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection) -> None:
+def test_unchanged_databases(verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection) -> None:
     assert verdict(OnlyChanged()) == Verdict(1.0)
     after.execute("UPDATE products SET views = 1 WHERE id = 2")
     assert verdict(OnlyChanged()) == Verdict(0.0, "not asked for: products 2 changed views from 0 to 1")
@@ -94,7 +102,7 @@ CHANGES: list[tuple[str, Added | Updated | Removed]] = [
 
 
 @pytest.mark.parametrize(("sql", "change"), CHANGES)
-def test_a_change_that_was_asked_for(
+def test_expected_changes(
     sql: str, change: Any, verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
 ) -> None:
     assert verdict(OnlyChanged([change])).reason.startswith("missing: ")
@@ -105,7 +113,7 @@ def test_a_change_that_was_asked_for(
     assert verdict(OnlyChanged([change])).reason == "not asked for: products 2 changed price from 99.0 to 0.0"
 
 
-def test_an_update_of_more_than_was_asked_for(
+def test_an_update_of_more_columns_than_expected(
     verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
 ) -> None:
     after.execute("UPDATE products SET stock = 9, price = 1 WHERE id = 1")
@@ -129,7 +137,7 @@ def test_changes_are_counted(verdict: Callable[[Evaluator], Verdict], after: sql
     assert verdict(twice).reason == "not asked for: log got a row with text = 'hello'"
 
 
-def test_what_fits_anything_does_not_take_the_place_of_what_fits_one(
+def test_a_general_expectation_does_not_block_a_specific_one(
     verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
 ) -> None:
     after.execute("INSERT INTO log VALUES ('a'), ('b')")
@@ -138,17 +146,17 @@ def test_what_fits_anything_does_not_take_the_place_of_what_fits_one(
     assert verdict(OnlyChanged([Added("log", {"text": "a"}), Added("log", {"text": "a"})])).score == 0.0
 
 
-def test_an_index_for_full_text_is_no_state(
+def test_full_text_indices_are_ignored(
     before: sqlite3.Connection, after: sqlite3.Connection, verdict: Callable[[Evaluator], Verdict]
 ) -> None:
     after.execute("INSERT INTO found VALUES ('Rug')")
     assert differences(before, after) == []
-    after.execute("CREATE TABLE found_words (word TEXT)")  # ours, whatever it is called
+    after.execute("CREATE TABLE found_words (word TEXT)")  # an ordinary table, despite its name
     after.execute("INSERT INTO found_words VALUES ('Rug')")
     assert verdict(OnlyChanged()).reason == "not asked for: found_words got a row with word = 'Rug'"
 
 
-def test_a_table_that_is_gone_lost_its_rows(after: sqlite3.Connection, verdict: Callable[[Evaluator], Verdict]) -> None:
+def test_a_dropped_table_lost_its_rows(after: sqlite3.Connection, verdict: Callable[[Evaluator], Verdict]) -> None:
     after.execute("DROP TABLE log")
     assert verdict(OnlyChanged()).reason == "not asked for: log lost the row with text = 'begun'"
 
@@ -161,23 +169,23 @@ def test_a_table_that_is_gone_lost_its_rows(after: sqlite3.Connection, verdict: 
         OnlyChanged([Updated("products", {"nr": 1}, {"stock": 1})]),
         OnlyChanged(free=["views"]),
         OnlyChanged(free=["products.seen"]),
-        Rows("SELECT nr FROM products", []),
+        QueryReturns("SELECT nr FROM products", []),
     ],
 )
-def test_a_name_misspelt_is_said(evaluator: Evaluator, verdict: Callable[[Evaluator], Verdict]) -> None:
+def test_misspelt_names_are_usage_errors(evaluator: Evaluator, verdict: Callable[[Evaluator], Verdict]) -> None:
     with pytest.raises(UsageError, match=r"has no|failed: no such column"):
         verdict(evaluator)
 
 
-def test_an_episode_without_a_database_is_said() -> None:
-    for evaluator in (Rows("SELECT 1", [(1,)]), OnlyChanged()):
+def test_a_missing_database_is_a_usage_error() -> None:
+    for evaluator in (QueryReturns("SELECT 1", [(1,)]), OnlyChanged()):
         with pytest.raises(UsageError, match="database, which the episode does not have"):
-            asyncio.run(score_all([evaluator], Finished("", "", "", no_pages)))
+            asyncio.run(score_all([evaluator], FinishedEpisode("", "", "", no_pages)))
 
 
 @given(st.lists(st.sets(st.integers(0, 5)), max_size=6), st.permutations(range(6)))
-def test_pairs_are_as_many_as_can_be(fitting: list[set[int]], others: list[int]) -> None:
-    pairs = pair_off(fitting, others, lambda one, other: other in one)
+def test_match_pairs_finds_a_maximum_matching(fitting: list[set[int]], others: list[int]) -> None:
+    pairs = match_pairs(fitting, others, lambda one, other: other in one)
     assert len(set(pairs.values())) == len(pairs)
     assert all(others[other] in fitting[one] for one, other in pairs.items())
     assert len(pairs) == _most(fitting, frozenset())
@@ -191,7 +199,7 @@ def _most(fitting: list[set[int]], used: frozenset[int]) -> int:
 
 
 @given(st.dictionaries(st.integers(0, 9), st.integers(0, 3)), st.dictionaries(st.integers(0, 9), st.integers(0, 3)))
-def test_differences_lead_from_one_state_to_the_other(old: dict[int, int], new: dict[int, int]) -> None:
+def test_differences_turn_the_old_state_into_the_new_one(old: dict[int, int], new: dict[int, int]) -> None:
     with_old, with_new = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
     for connection, rows in ((with_old, old), (with_new, new)):
         connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER)")

@@ -10,8 +10,8 @@ import pytest
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.evaluators import verified
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
-from agentgym_envs.webarena.evaluators.verified import NEVER_RIGHT, Verified, complete, find_python
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
+from agentgym_envs.webarena.evaluators.verified import UNSOLVABLE, Verified, complete, find_python
 from tests.webarena.test_evaluators_answers import no_pages
 from tests.webarena.verified_tasks import URLS, entry, expected_answer, expected_requests
 
@@ -22,7 +22,7 @@ installed = pytest.mark.skipif(
 
 
 async def score(task: int, answer: str, requests: list[dict[str, Any]], urls: dict[str, str] = URLS) -> Verdict:
-    return await Verified(task)(Finished("", answer, "", no_pages, requests, urls=urls))
+    return await Verified(task)(FinishedEpisode("", answer, "", no_pages, requests, urls=urls))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def tasks() -> list[dict[str, Any]]:
 
 @installed
 @pytest.mark.slow
-def test_what_a_task_asks_for_is_right_and_anything_else_is_wrong(tasks: list[dict[str, Any]]) -> None:
+def test_expected_answers_score_1_and_others_0(tasks: list[dict[str, Any]]) -> None:
     async def check() -> None:
         assert len(tasks) == 812
         right, failed = set(), set()
@@ -51,14 +51,14 @@ def test_what_a_task_asks_for_is_right_and_anything_else_is_wrong(tasks: list[di
             assert (await score(task["task_id"], _wrong(answer), requests)).score == 0.0, task["task_id"]
             if len(requests) > 1:
                 assert (await score(task["task_id"], answer, requests[:1])).score == 0.0, task["task_id"]
-        assert {task["task_id"] for task in tasks} - right == NEVER_RIGHT
+        assert {task["task_id"] for task in tasks} - right == UNSOLVABLE
         assert failed == {699, 700, 811}
 
     asyncio.run(check())
 
 
 def _wrong(answer: str) -> str:
-    """The response with another value, or of another kind where it has none."""
+    """The response with another value, or with another task type if it has no value."""
     response = json.loads(answer)
     if not response["retrieved_data"]:
         return json.dumps({**response, "status": "UNKNOWN_ERROR"})
@@ -70,7 +70,7 @@ def _wrong(answer: str) -> str:
 
 @installed
 @pytest.mark.slow
-def test_answers_that_are_no_response_are_wrong_and_never_an_error(tasks: list[dict[str, Any]]) -> None:
+def test_malformed_answers_score_0_without_an_error(tasks: list[dict[str, Any]]) -> None:
     answers = [
         "",
         "5",
@@ -91,7 +91,7 @@ def test_answers_that_are_no_response_are_wrong_and_never_an_error(tasks: list[d
 
 @installed
 @pytest.mark.slow
-def test_requests_that_are_not_of_sites_do_not_disturb(tasks: list[dict[str, Any]]) -> None:
+def test_requests_to_other_hosts_are_ignored(tasks: list[dict[str, Any]]) -> None:
     task = tasks[44]
     others = [
         entry("GET", "data:text/plain,x"),
@@ -105,7 +105,7 @@ def test_requests_that_are_not_of_sites_do_not_disturb(tasks: list[dict[str, Any
 
 @installed
 @pytest.mark.slow
-def test_a_worker_that_dies_is_an_error_once_and_is_replaced(tasks: list[dict[str, Any]]) -> None:
+def test_a_crashed_worker_is_replaced_after_one_error(tasks: list[dict[str, Any]]) -> None:
     right = expected_answer(tasks[0])
 
     async def check() -> None:
@@ -123,12 +123,12 @@ def test_a_worker_that_dies_is_an_error_once_and_is_replaced(tasks: list[dict[st
 
 @installed
 @pytest.mark.slow
-def test_a_site_without_an_address_is_said() -> None:
+def test_a_missing_site_address_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="task 0 needs the address of: shopping_admin"):
         asyncio.run(score(0, "{}", [], {"shopping": "http://shop.test"}))
 
 
-def test_a_python_without_the_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_the_package_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verified, "find_python", lambda python: sys.executable)
     with pytest.raises(
         UsageError, match="cannot score tasks of WebArena Verified: No module named 'webarena_verified'"
@@ -136,7 +136,7 @@ def test_a_python_without_the_package_is_said(monkeypatch: pytest.MonkeyPatch) -
         asyncio.run(score(0, "{}", []))
 
 
-def test_which_python_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_of_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTGYM_WEBARENA_VERIFIED_PYTHON", raising=False)
     assert find_python(sys.executable) == sys.executable
     with pytest.raises(UsageError, match="there is no Python at '/no/python'"):

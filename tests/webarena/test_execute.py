@@ -1,4 +1,4 @@
-"""Actions on real pages: what a user's mouse and keyboard would have done has been done."""
+"""Actions on real pages have the effects of a user's mouse and keyboard."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ OUT = "<p id=out></p>"
 HEARD = f"{SAY}'clicked'"
 FIELD = "aria-label=Field"
 LISTEN = (
-    "<script>window.heard = []; for (const type of ['keydown', 'keyup', 'beforeinput', 'input', 'change', 'focus'])"
-    "document.addEventListener(type, e => heard.push(type + (e.key ?? '')), true)</script>"
+    "<script>window.events = []; for (const type of ['keydown', 'keyup', 'beforeinput', 'input', 'change', 'focus'])"
+    "document.addEventListener(type, e => events.push(type + (e.key ?? '')), true)</script>"
 )
 REACT = """<script>
 // As React does: what the field holds is what the state holds, and a change is one that its tracker did not see.
@@ -50,7 +50,7 @@ def value(agent: Agent, selector: str = "input") -> Any:
     return agent.js(f"document.querySelector('{selector}').value")
 
 
-def heard(agent: Agent) -> bool:
+def was_clicked(agent: Agent) -> bool:
     return "StaticText 'clicked'" in agent.tree
 
 
@@ -79,16 +79,16 @@ def heard(agent: Agent) -> bool:
         ("<button onclick={c} style='height: 0; width: 0; padding: 0; border: 0'><b>Go</b></button>", "button"),
     ],
 )
-def test_what_is_clicked_notices(agent: Agent, body: str, role: str) -> None:
+def test_clicked_elements_receive_the_click(agent: Agent, body: str, role: str) -> None:
     agent.show(OUT + body.replace("{c}", f'"{HEARD}"'))
     agent.click(role, "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
 
 
 @pytest.mark.parametrize(
     "style", ["display: none", "position: absolute; opacity: 0", "position: absolute; left: -9999px"]
 )
-def test_a_checkbox_that_its_label_stands_for(agent: Agent, style: str) -> None:
+def test_a_hidden_checkbox_is_clicked_by_its_label(agent: Agent, style: str) -> None:
     agent.show(f"<label><input type=checkbox style='{style}'> Agree</label>")
     visible = "LabelText" if style == "display: none" else "checkbox"
     agent.click(visible, "Agree")
@@ -104,7 +104,7 @@ def test_radio_buttons(agent: Agent) -> None:
     assert agent.js("[...document.querySelectorAll('input')].map(e => e.checked)") == [False, True]
 
 
-def test_what_is_covered_cannot_be_clicked(agent: Agent) -> None:
+def test_a_covered_element_cannot_be_clicked(agent: Agent) -> None:
     cover = (
         "<div id=cover style='position: fixed; inset: 0' onclick='this.remove()' role=button aria-label=Cover></div>"
     )
@@ -113,31 +113,31 @@ def test_what_is_covered_cannot_be_clicked(agent: Agent) -> None:
     assert "covered" in refused(agent, Hover(agent.find("button", "Go")))
     agent.click("button", "Cover")
     agent.click("button", "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
 
 
-def test_what_is_half_covered_is_clicked_where_it_is_not(agent: Agent) -> None:
+def test_a_partly_covered_element_is_clicked_on_its_visible_part(agent: Agent) -> None:
     cover = "<div style='position: fixed; inset: 0 auto 0 0; width: 200px'></div>"
     agent.show(OUT + f'<button style="width: 300px" onclick="{HEARD}">Go</button>' + cover)
     agent.click("button", "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
 
 
-def test_a_sticky_header_covers_nothing_for_long(agent: Agent) -> None:
+def test_an_element_below_a_sticky_header_is_scrolled_out(agent: Agent) -> None:
     header = "<div style='position: sticky; top: 0; height: 100px; background: red'>Header</div>"
     body = f'{OUT}{header}<button style="margin-top: -90px" onclick="{HEARD}">Go</button>'
     agent.show(f"<div style='height: 900px'></div>{body}<div style='height: 2000px'></div>")
     agent.js("scrollTo(0, 930)")
     agent.see()
     agent.click("button", "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
 
 
-def test_what_is_in_a_part_that_scrolls(agent: Agent) -> None:
+def test_an_element_in_a_scrollable_part_is_clicked(agent: Agent) -> None:
     inner = f'<div style="height: 900px"></div><button onclick="{HEARD}">Go</button>'
     agent.show(f"{OUT}<div style='height: 100px; overflow: auto'>{inner}</div>")
     agent.click("button", "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
 
 
 def frame(body: str) -> str:
@@ -145,13 +145,13 @@ def frame(body: str) -> str:
     return f"{OUT}<div style='height: 900px'></div><iframe srcdoc='{body}' title=Frame style='{style}'></iframe>"
 
 
-def test_what_is_in_a_frame(agent: Agent) -> None:
+def test_elements_in_a_frame(agent: Agent) -> None:
     inner = '<div style="height: 500px"></div><button onclick="parent.out.textContent = `clicked`">Go</button>'
     inner += "<input aria-label=Field value=old><select aria-label=Choice><option>A<option>B</select>"
     inner += "<div contenteditable role=textbox aria-label=Text>old</div>"
     agent.show(frame(inner))
     agent.click("button", "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
     agent.type("textbox", "Field", "new")
     agent.type("textbox", "Text", "newer")
     agent.click("option", "B")
@@ -163,13 +163,13 @@ def test_what_is_in_a_frame(agent: Agent) -> None:
     ]
 
 
-def test_what_is_in_a_frame_that_is_covered(agent: Agent) -> None:
+def test_an_element_in_a_covered_frame_cannot_be_clicked(agent: Agent) -> None:
     cover = "<div style='position: fixed; inset: 0'>Cover</div>"
     agent.show(frame('<button onclick="parent.out.textContent = `clicked`">Go</button>') + cover)
     assert "covered" in refused(agent, Click(agent.find("button", "Go")))
 
 
-def test_what_is_in_a_shadow_root(agent: Agent) -> None:
+def test_elements_in_a_shadow_root(agent: Agent) -> None:
     script = "document.querySelector('section').attachShadow({mode: 'open'}).innerHTML = '<div></div>';"
     script += (
         "document.querySelector('section').shadowRoot.querySelector('div').attachShadow({mode: 'open'}).innerHTML = "
@@ -177,12 +177,12 @@ def test_what_is_in_a_shadow_root(agent: Agent) -> None:
     script += "`<button onclick='out.textContent = \\`clicked\\`'>Go</button><input aria-label=Field value=old>`"
     agent.show(f"{OUT}<section></section><script>{script}</script>")
     agent.click("button", "Go")
-    assert heard(agent)
+    assert was_clicked(agent)
     agent.type("textbox", "Field", "new")
     assert "textbox 'Field' focused: True value: 'new'" in agent.tree
 
 
-def test_options(agent: Agent) -> None:
+def test_options_of_a_drop_down_list(agent: Agent) -> None:
     options = "<option>A<option>B<option disabled>C<optgroup disabled label=G><option>D</optgroup>"
     agent.show(f"<select {FIELD} onchange=\"out.textContent = 'now ' + this.value\">{options}</select>{OUT}")
     agent.click("option", "B")
@@ -192,7 +192,7 @@ def test_options(agent: Agent) -> None:
     assert value(agent, "select") == "B"
 
 
-def test_options_of_which_several_may_be_chosen(agent: Agent) -> None:
+def test_options_of_a_multiple_choice_list(agent: Agent) -> None:
     agent.show("<select multiple><option>A<option>B<option>C</select>")
     for name in "ABA":
         agent.click("option", name)
@@ -201,7 +201,7 @@ def test_options_of_which_several_may_be_chosen(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("around", ["<fieldset disabled>{}</fieldset>", "{}"])
-def test_what_is_disabled(agent: Agent, around: str) -> None:
+def test_disabled_fields_and_options_are_refused(agent: Agent, around: str) -> None:
     off = "disabled" if around == "{}" else ""
     fields = (
         f"<input {FIELD} {off}><textarea aria-label=Text {off}></textarea><select {off}><option>A<option>B</select>"
@@ -216,27 +216,27 @@ def test_what_is_disabled(agent: Agent, around: str) -> None:
 def test_a_disabled_button_is_refused(agent: Agent) -> None:
     agent.show(f'{OUT}<button disabled onclick="{HEARD}">Go</button>')
     assert "it is disabled" in refused(agent, Click(agent.find("button", "Go")))
-    assert not heard(agent)
+    assert not was_clicked(agent)
 
 
-def test_who_covers_an_element_is_named(agent: Agent) -> None:
+def test_the_refusal_names_the_covering_element(agent: Agent) -> None:
     agent.show('<button>Go</button><div style="position:fixed;inset:0" role=dialog aria-label=Wait></div>')
     cover = agent.find("dialog", "Wait")
     assert f"covered by element [{cover}]" in refused(agent, Click(agent.find("button", "Go")))
 
 
-def test_what_a_page_makes_of_a_text_is_told(agent: Agent) -> None:
+def test_a_note_reports_a_changed_text(agent: Agent) -> None:
     agent.show("<label>Count <input oninput=\"this.value = this.value.replace(/[^0-9]/g, '')\"></label>")
     assert agent.act(Type(agent.find("textbox", "Count"), "a1b2", False)) == "The field now holds '12'."
     assert agent.act(Type(agent.find("textbox", "Count"), "34", False)) == ""
 
 
-def test_options_are_listed_for_who_named_another(agent: Agent) -> None:
+def test_an_unknown_option_is_refused_with_the_list_of_options(agent: Agent) -> None:
     agent.show("<label>Size <select><option>S<option>M</select></label>")
     assert "There are: S, M." in refused(agent, Type(agent.find("combobox", "Size"), "XL", False))
 
 
-def test_a_letter_with_shift_is_a_capital(agent: Agent) -> None:
+def test_shift_and_a_letter_type_a_capital(agent: Agent) -> None:
     agent.show("<input aria-label=Name autofocus>")
     agent.click("textbox", "Name")
     agent.act(Press("Shift+y"))
@@ -257,38 +257,38 @@ def test_a_letter_with_shift_is_a_capital(agent: Agent) -> None:
     ],
 )
 @pytest.mark.parametrize("text", ["new", "", 'It\'s [1] "é" – 日本 🙂', "x" * 250])
-def test_a_text_replaces_what_was_there(agent: Agent, field: str, text: str) -> None:
+def test_typing_replaces_the_text(agent: Agent, field: str, text: str) -> None:
     agent.show(field)
     agent.type("searchbox" if "search" in field else "textbox", "Field", text)
     assert agent.js("document.querySelector('[aria-label]').value") == text
 
 
-def test_a_page_that_listens_to_keys_notices(agent: Agent) -> None:
+def test_typing_fires_key_events(agent: Agent) -> None:
     agent.show(f"<input {FIELD} value=old>{LISTEN}")
     agent.type("textbox", "Field", "ab")
-    assert agent.js("heard") == [
+    assert agent.js("events") == [
         "focus",
         *(event for key in "ab" for event in (f"keydown{key}", "beforeinput", "input", f"keyup{key}")),
     ]
     agent.press("Enter")
-    assert agent.js("heard.slice(9)") == ["keydownEnter", "beforeinput", "change", "keyupEnter"]
+    assert agent.js("events.slice(9)") == ["keydownEnter", "beforeinput", "change", "keyupEnter"]
 
 
-def test_emptying_a_field_is_noticed(agent: Agent) -> None:
+def test_emptying_a_field_fires_an_input_event(agent: Agent) -> None:
     agent.show(f"<input {FIELD} value=old oninput=\"out.textContent = 'now ' + this.value.length\">{OUT}")
     agent.type("textbox", "Field", "")
     assert "StaticText 'now 0'" in agent.tree
 
 
-def test_enter_is_pressed_only_if_it_is_asked_for(agent: Agent) -> None:
+def test_enter_is_pressed_only_with_the_flag(agent: Agent) -> None:
     agent.show(f"<input {FIELD}>{LISTEN}")
     agent.type("textbox", "Field", "a", enter=False)
-    assert "keydownEnter" not in agent.js("heard")
+    assert "keydownEnter" not in agent.js("events")
     agent.type("textbox", "Field", "a", enter=True)
-    assert agent.js("heard").count("keydownEnter") == 1
+    assert agent.js("events").count("keydownEnter") == 1
 
 
-def test_lines(agent: Agent) -> None:
+def test_text_of_several_lines(agent: Agent) -> None:
     rich = "<div contenteditable role=textbox aria-label=Rich>old</div>"
     agent.show(f"<textarea aria-label=Area>old</textarea><input {FIELD}>{rich}")
     agent.type("textbox", "Area", "one\n\ntwo")
@@ -301,7 +301,7 @@ def test_lines(agent: Agent) -> None:
     assert agent.js("document.querySelector('div').innerText").strip() == ""
 
 
-def test_enter_in_a_field_of_several_lines_is_one_more(agent: Agent) -> None:
+def test_enter_in_a_text_area_adds_a_line(agent: Agent) -> None:
     agent.show("<textarea aria-label=Area>old</textarea>")
     agent.type("textbox", "Area", "one", enter=True)
     assert value(agent, "textarea") == "one\n"
@@ -320,7 +320,7 @@ def test_enter_in_a_field_of_several_lines_is_one_more(agent: Agent) -> None:
         ("range", "slider", "70", None),
     ],
 )
-def test_fields_of_a_kind(agent: Agent, kind: str, role: str, good: str, bad: str | None) -> None:
+def test_fields_with_a_format(agent: Agent, kind: str, role: str, good: str, bad: str | None) -> None:
     agent.show(f"<input type={kind} step=any {FIELD} oninput=\"out.textContent = 'now ' + this.value\">{OUT}")
     agent.type(role, "Field", good)
     assert (value(agent), f"StaticText 'now {good}'" in agent.tree) == (good, True)
@@ -350,25 +350,25 @@ def test_a_drop_down_list_takes_the_text_of_an_option(agent: Agent) -> None:
         ("<form aria-label=Form><input><input></form>", "form", "Form", "is no field"),
     ],
 )
-def test_what_cannot_be_typed_into(agent: Agent, body: str, role: str, name: str, why: str) -> None:
+def test_typing_into_other_elements_is_refused(agent: Agent, body: str, role: str, name: str, why: str) -> None:
     agent.show(body)
     assert why in refused(agent, Type(agent.find(role, name), "x", False))
 
 
-def test_what_holds_one_field_or_is_its_label(agent: Agent) -> None:
+def test_typing_into_a_label_or_a_container_of_one_field(agent: Agent) -> None:
     agent.show("<div role=combobox aria-label=Box><input id=f></div>")
     agent.type("combobox", "Box", "tea")
     assert value(agent) == "tea"
 
 
-def test_no_more_than_a_field_takes(agent: Agent) -> None:
+def test_maxlength_is_respected(agent: Agent) -> None:
     agent.show(f"<input maxlength=3 {FIELD}>")
     agent.type("textbox", "Field", "abcdef")
     assert value(agent) == "abc"
 
 
 @pytest.mark.parametrize("kind", ["text", "date"])
-def test_a_field_that_a_framework_controls(agent: Agent, kind: str) -> None:
+def test_a_field_controlled_by_a_framework(agent: Agent, kind: str) -> None:
     agent.show(f"<input type={kind} {FIELD}>{OUT}{REACT}")
     text = "2024-05-31" if kind == "date" else "tea"
     agent.type("Date" if kind == "date" else "textbox", "Field", text)
@@ -385,10 +385,10 @@ def test_a_menu_opens_under_the_mouse(agent: Agent) -> None:
     assert "Item" not in agent.tree
     agent.hover("link", "Menu")
     agent.click("link", "Item")
-    assert heard(agent)
+    assert was_clicked(agent)
 
 
-def test_what_has_no_place_cannot_be_hovered(agent: Agent) -> None:
+def test_an_element_without_a_box_cannot_be_hovered(agent: Agent) -> None:
     agent.show("<select><option>A</select>")
     assert "no place" in refused(agent, Hover(agent.find("option", "A")))
 
@@ -405,7 +405,7 @@ def test_keys(agent: Agent) -> None:
     assert agent.js("document.querySelectorAll('input')[1].value") == "xY"
 
 
-def test_a_key_that_leads_elsewhere(agent: Agent) -> None:
+def test_a_key_that_opens_another_page(agent: Agent) -> None:
     agent.site.put("/next", html("", title="Next"))
     agent.show("<a href=/next>Next</a>")
     agent.press("Enter", agent.find("link", "Next"))
@@ -426,13 +426,13 @@ def test_scrolling(agent: Agent) -> None:
     assert top(agent) < 720
 
 
-def test_scrolling_the_part_that_scrolls(agent: Agent) -> None:
+def test_scrolling_the_largest_scrollable_part(agent: Agent) -> None:
     small = "<div style='height: 50px; overflow: auto'><p style='height: 900px'></p></div>"
     agent.show(f"{small}<main style='height: 300px; overflow: auto'><p style='height: 900px'></p></main>")
     assert agent.act(Scroll("down")) == "" and top(agent, "document.querySelector('main').scrollTop") == 300
 
 
-def test_a_page_that_does_not_scroll(agent: Agent) -> None:
+def test_a_page_that_cannot_be_scrolled(agent: Agent) -> None:
     agent.show("<p>Short</p>")
     assert "further down" in agent.act(Scroll("down"))
 
@@ -441,27 +441,27 @@ def test_a_page_that_does_not_scroll(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("action", [Click, Hover, lambda id: Type(id, "x"), lambda id: Press("a", id)])
-def test_ids_that_are_not_there(agent: Agent, action: Any) -> None:
+def test_unknown_ids_are_refused(agent: Agent, action: Any) -> None:
     agent.show("<button>Go</button>")
     assert "no element [999]" in refused(agent, action(999))
 
 
-def test_an_id_of_what_is_gone(agent: Agent) -> None:
+def test_an_id_of_a_removed_element_is_refused(agent: Agent) -> None:
     agent.show("<button onclick='this.remove()'>Go</button><button>Stay</button>")
-    gone, stay = agent.find("button", "Go"), agent.find("button", "Stay")
+    removed, stay = agent.find("button", "Go"), agent.find("button", "Stay")
     agent.click("button", "Go")
-    assert f"no element [{gone}]" in refused(agent, Click(gone))
+    assert f"no element [{removed}]" in refused(agent, Click(removed))
     assert agent.find("button", "Stay") == stay
 
 
-def test_an_id_of_an_earlier_page(agent: Agent) -> None:
+def test_an_id_of_an_earlier_page_is_refused(agent: Agent) -> None:
     agent.show("<p>" + "<button>x</button>" * 20)
     last = agent.session.view.count
     agent.show("<button>Go</button>", "/2")
     assert "no element" in refused(agent, Click(last))
 
 
-def test_an_id_of_a_page_that_went_by_itself(agent: Agent) -> None:
+def test_an_id_of_a_page_that_navigated_by_itself_is_refused(agent: Agent) -> None:
     agent.show("<button>Go</button>")
     button = agent.find("button", "Go")
     agent.site.put("/next", html("<button>Other</button>"))

@@ -1,4 +1,4 @@
-"""What breaks ends its own episode, and nothing else."""
+"""A failure ends its own episode and no other."""
 
 import asyncio
 import contextlib
@@ -13,9 +13,10 @@ import pytest
 from agentgym_envs.errors import EnvError
 from agentgym_envs.webarena.actions import Click, Wait
 from agentgym_envs.webarena.browser import loop
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from tests.waiting import until
 from tests.webarena.conftest import Agent, MakeAgent, Reply, Site, html
 
@@ -24,9 +25,9 @@ BUTTON = '<button onclick="{}">Go</button>'
 
 
 async def crash(agent: Agent) -> None:
-    asked = asyncio.ensure_future(agent.session.tab.send("Page.crash"))  # never answered
+    command = asyncio.ensure_future(agent.session.tab.send("Page.crash"))  # never answered
     await asyncio.wait({agent.session._broken}, timeout=10)
-    asked.cancel()
+    command.cancel()
 
 
 def break_by(script: str) -> Callable[[Agent], None]:
@@ -51,13 +52,13 @@ WAYS: dict[str, Callable[[Agent], None]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
+def test_a_broken_page_ends_only_its_own_episode(make_agent: MakeAgent, way: str) -> None:
     neighbour, agent = make_agent(), make_agent(call_seconds=20 if way == "memory" else 1.5)
     neighbour.show("<button>Neighbour</button>", "/neighbour")
     agent.show("<p>Home</p>", "/home")
     with pytest.raises(EnvError, match=r"crash|did not answer|closed"):
         WAYS[way](agent)
-    with pytest.raises(EnvError):  # it stays broken
+    with pytest.raises(EnvError):  # the session stays broken
         agent.act(Wait())
     with pytest.raises(EnvError):
         agent.see()
@@ -70,26 +71,26 @@ def test_a_page_that_breaks(make_agent: MakeAgent, way: str) -> None:
 
 
 def process_of(name: str) -> list[psutil.Process]:
-    """The processes of this one that run a program of such a name."""
+    """The descendant processes whose program has this name."""
     return [p for p in psutil.Process().children(recursive=True) if _runs(p, name)]
 
 
 def _runs(process: psutil.Process, name: str) -> bool:
     try:
         return name in process.name() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it has ended since it was listed
+    except psutil.NoSuchProcess:  # it has ended since
         return False
 
 
 def kill(name: str) -> None:
-    """End them; one may have ended with another."""
+    """Kill the processes; one may have ended with another."""
     for process in process_of(name):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
 
 @pytest.mark.parametrize("name", ["chrom", "node"])
-def test_a_process_that_is_killed(make_agent: MakeAgent, hosts: HostRules, name: str) -> None:
+def test_a_killed_process_is_replaced(make_agent: MakeAgent, hosts: HostRules, name: str) -> None:
     agents = [make_agent(), make_agent()]
     for agent in agents:
         agent.show("<button>Go</button>")
@@ -106,7 +107,7 @@ def test_a_process_that_is_killed(make_agent: MakeAgent, hosts: HostRules, name:
     assert len(drivers) == 1 and all(p in drivers[0].children(recursive=True) for p in process_of("chrom"))
 
 
-def test_a_browser_that_dies_while_nobody_calls(make_agent: MakeAgent) -> None:
+def test_a_browser_crash_between_calls(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.show("<p>Home</p>")
     kill("chrom")
@@ -134,7 +135,7 @@ def test_a_site_that_is_down(make_agent: MakeAgent, hosts: HostRules) -> None:
 
 @pytest.mark.parametrize("how", ["goto", "click"])
 def test_a_site_that_hangs(make_agent: MakeAgent, how: str) -> None:
-    agent = make_agent(patience=Patience(load=0.5), call_seconds=2)
+    agent = make_agent(timeouts=SettleTimeouts(load=0.5), call_seconds=2)
     agent.site.put("/hangs", Reply("", seconds=30))
     agent.show("<a href=/hangs>Go</a>")
     with pytest.raises(EnvError, match="did not answer"):
@@ -145,20 +146,20 @@ def test_a_site_that_talks_nonsense(make_agent: MakeAgent) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         rules = HostRules.of(mapped={"odd.test": f"127.0.0.1:{server.getsockname()[1]}"})
         agent = make_agent(browser=BrowserOptions(hosts=rules))
-        going = asyncio.run_coroutine_threadsafe(agent.session.goto("http://odd.test/"), loop.loop())
+        going = asyncio.run_coroutine_threadsafe(goto(agent.session, "http://odd.test/"), loop.loop())
         server.settimeout(20)
         visitor, _ = server.accept()
         visitor.recv(1000)
         visitor.close()
         with contextlib.suppress(OSError):
-            for _ in range(3):  # it tries again
+            for _ in range(3):  # Chromium retries
                 server.settimeout(1)
                 server.accept()[0].close()
         with pytest.raises(EnvError, match=r"odd.test/ did not answer"):
             going.result(30)
 
 
-def test_answers_of_error_are_pages(make_agent: MakeAgent, site: Site) -> None:
+def test_http_errors_are_pages(make_agent: MakeAgent, site: Site) -> None:
     agent = make_agent()
     for status in (404, 500, 503):
         site.put("/bad", Reply(html(f"<h1>Sorry {status}</h1>"), status))
@@ -166,19 +167,18 @@ def test_answers_of_error_are_pages(make_agent: MakeAgent, site: Site) -> None:
         assert f"Sorry {status}" in agent.see().tree
 
 
-def test_two_at_once_in_one_browser(make_agent: MakeAgent) -> None:
-    """One that hangs does not keep another from acting."""
+def test_a_hanging_page_does_not_block_other_episodes(make_agent: MakeAgent) -> None:
     stuck, agent = make_agent(call_seconds=3), make_agent()
     stuck.show(BUTTON.format("for (;;);"), "/stuck")
     agent.show("<button onclick=\"this.textContent = 'Done'\">Go</button>", "/free")
-    hangs = asyncio.run_coroutine_threadsafe(stuck.session.act(Click(stuck.find("button", "Go"))), loop.loop())
+    hangs = asyncio.run_coroutine_threadsafe(execute(stuck.session, Click(stuck.find("button", "Go"))), loop.loop())
     agent.click("button", "Go")
     assert "button 'Done'" in agent.tree and not hangs.done()
     with pytest.raises(EnvError):
         hangs.result(30)
 
 
-def test_a_stopped_browser_is_given_up(make_agent: MakeAgent) -> None:
+def test_a_stopped_browser_times_out(make_agent: MakeAgent) -> None:
     agent = make_agent(call_seconds=1.5)
     agent.show("<p>Home</p>")
     stopped = process_of("chrom")

@@ -1,4 +1,4 @@
-"""The forms in which a model may write actions."""
+"""The action formats that a model may use."""
 
 import json
 import time
@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import Parsed, make_grammar
-from agentgym_envs.webarena.actions import FORMS, Action, Form, Press, Stop, Type, write
-from agentgym_envs.webarena.browsergym_actions import CALLS
-from agentgym_envs.webarena.grammars import rules_for, tools, web_grammars
+from agentgym_envs.webarena.actions import FORMS, Action, CommandForm, Press, StopTask, Type, format_command
+from agentgym_envs.webarena.browsergym_actions import FUNCTIONS
+from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, tools, web_grammars
 from tests.trying import examples
 
 from .test_actions import ACTIONS, NEARLY
 
 WEB_GRAMMARS = web_grammars()
 NAMES = sorted(WEB_GRAMMARS)
-FEW = {"click": FORMS["click"], "press": FORMS["press"], "stop": Form("stop", "give up.")}
+FEW = {"click": FORMS["click"], "press": FORMS["press"], "stop": CommandForm("stop", "give up.")}
 LISTING = ["browsergym", "tool_call"]
 CANNOT_CARRY = {"react": "action", "tag": "action>", "fenced": "```"}
 SIGNS = ["```", "\n", "(", ",", "'", '"', "\\", "[", "<tool_call>", '{"name":', "click("]
@@ -39,15 +39,30 @@ def called(call: Any) -> str:
 @examples(50)
 @given(action=ACTIONS)
 @example(action=Type(1, "``` </tool_call> <tool_call> \\x41 \\", True))
-@example(action=Stop("'''\"\"\"\n\t\\n"))
+@example(action=StopTask("'''\"\"\"\n\t\\n"))
 @example(action=Press("Control+`", 3))
 def test_a_command_survives_format_and_parse(name: str, action: Action) -> None:
-    grammar, command = make_grammar(name, WEB_GRAMMARS), write(action)
+    grammar, command = make_grammar(name, WEB_GRAMMARS), format_command(action)
     if name in CANNOT_CARRY and CANNOT_CARRY[name] in command.lower():
         return
     assert grammar.parse(grammar.format(command)) == Parsed("", command)
-    said = grammar.format(command, "so it goes")
-    assert grammar.parse(said) == Parsed("" if name == "bare" else "so it goes", command)
+    message = grammar.format(command, "so it goes")
+    assert grammar.parse(message) == Parsed("" if name == "bare" else "so it goes", command)
+
+
+@pytest.mark.parametrize("name", LISTING)
+@examples(50)
+@given(action=ACTIONS)
+def test_typed_grammars_return_the_action_itself(name: str, action: Action) -> None:
+    grammar = make_grammar(name, WEB_GRAMMARS)
+    assert isinstance(grammar, TypedGrammar)
+    assert grammar.parse_action(grammar.format(format_command(action), "so it goes")) == ("so it goes", action)
+
+
+@pytest.mark.parametrize("keys", ["Enter] [a", "12] [Enter"])
+def test_brackets_in_keys_are_no_further_arguments(keys: str) -> None:
+    with pytest.raises(InvalidAction, match="There is no key"):
+        parse("browsergym", f"keyboard_press({keys!r})")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,7 +81,7 @@ def test_anything_can_be_formatted_and_is_parsed_or_refused(name: str, junk: str
 
 
 @pytest.mark.parametrize("name", LISTING)
-def test_what_is_no_action_stays_none(name: str) -> None:
+def test_a_formatted_text_that_is_not_an_action_is_refused(name: str) -> None:
     grammar = make_grammar(name, WEB_GRAMMARS)
     with pytest.raises(InvalidAction):
         grammar.parse(grammar.format("look around"))
@@ -129,7 +144,7 @@ def test_without_a_fence_there_is_no_action(message: str) -> None:
         ("I think.<action>click('12')</action>", "click [12]"),
     ],
 )
-def test_browsergyms_functions_are_actions(call: str, command: str) -> None:
+def test_browsergym_functions_are_parsed_as_actions(call: str, command: str) -> None:
     assert parse("browsergym", call) == command
 
 
@@ -171,7 +186,7 @@ def test_browsergyms_functions_are_actions(call: str, command: str) -> None:
         ("fill('12', '\\ud800')", "half of a character"),
     ],
 )
-def test_what_browsergym_cannot_do_here_is_told(call: str, why: str) -> None:
+def test_unsupported_browsergym_calls_are_refused_with_a_reason(call: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         parse("browsergym", call)
 
@@ -194,7 +209,7 @@ def test_what_browsergym_cannot_do_here_is_told(call: str, why: str) -> None:
         ({"name": "click", "parameters": {"id": 12}}, "click [12]"),
     ],
 )
-def test_each_action_is_a_tool(call: Any, command: str) -> None:
+def test_tool_calls_are_parsed_as_actions(call: Any, command: str) -> None:
     assert parse("tool_call", f"Hm. {called(call)}") == command
 
 
@@ -219,46 +234,49 @@ def test_each_action_is_a_tool(call: Any, command: str) -> None:
         ({"name": "press", "arguments": {"keys": "nonsense"}}, "no key 'nonsense'. A text is written with type.$"),
     ],
 )
-def test_what_is_no_call_of_a_tool_is_told_why(call: Any, why: str) -> None:
+def test_malformed_tool_calls_are_refused_with_a_reason(call: Any, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         parse("tool_call", called(call))
 
 
-def test_the_schemas_say_what_the_tools_take() -> None:
+def test_tools_accept_the_arguments_in_their_schemas() -> None:
     functions = {tool["function"]["name"]: tool["function"]["parameters"] for tool in json.loads(json.dumps(tools()))}
     assert list(functions) == list(FORMS)
     assert functions["type"]["required"] == ["id", "text"]
     assert functions["press"]["required"] == ["keys"]
     samples = {"integer": 3, "boolean": True, "string": "Enter"}
     for name, schema in functions.items():
-        told = {
+        arguments = {
             key: value.get("enum", [samples[value["type"]]])[0]
             for key, value in schema["properties"].items()
             if key in schema["required"]
         }
-        assert parse("tool_call", called({"name": name, "arguments": told})).split()[0] == name
+        assert parse("tool_call", called({"name": name, "arguments": arguments})).split()[0] == name
 
 
-def test_a_model_is_told_of_each_action_once() -> None:
-    forms = {"browsergym": [f"{call.form}: " for call in CALLS.values()], "tool_call": [f"{name}(" for name in FORMS]}
+def test_the_instructions_list_each_action_once() -> None:
+    forms = {
+        "browsergym": [f"{call.form}: " for call in FUNCTIONS.values()],
+        "tool_call": [f"{name}(" for name in FORMS],
+    }
     for name in NAMES:
         grammar = make_grammar(name, WEB_GRAMMARS)
-        told = f"{rules_for(grammar)}\n{grammar.instructions}"
+        instructions = f"{rules_for(grammar)}\n{grammar.instructions}"
         for form in forms.get(name, [f"{form.form}: " for form in FORMS.values()]):
-            assert told.count(f"\n{form}") == 1, (name, form)
-        assert ("The actions are:" in told) == (name not in LISTING)
+            assert instructions.count(f"\n{form}") == 1, (name, form)
+        assert ("The actions are:" in instructions) == (name not in LISTING)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_model_is_told_only_of_what_there_is(name: str) -> None:
+def test_the_instructions_list_only_available_actions(name: str) -> None:
     grammar = make_grammar(name, web_grammars(FEW))
-    told = f"{rules_for(grammar, FEW)}\n{grammar.instructions}"
-    assert "give up." in told and "N/A" not in told
+    instructions = f"{rules_for(grammar, FEW)}\n{grammar.instructions}"
+    assert "give up." in instructions and "N/A" not in instructions
     for absent in ("goto", "tab_focus", "go_back", "scroll(", "noop", "fill(", "new_tab"):
-        assert absent not in told
+        assert absent not in instructions
 
 
-def test_the_tools_are_those_that_there_are() -> None:
+def test_tools_are_only_the_available_actions() -> None:
     functions = {tool["function"]["name"]: tool["function"] for tool in tools(FEW)}
     assert list(functions) == list(FEW)
     assert (functions["stop"]["description"], functions["stop"]["parameters"]["properties"]) == ("Give up.", {})
@@ -271,7 +289,7 @@ def test_the_tools_are_those_that_there_are() -> None:
         ("browsergym", "noop()", "noop cannot be called. The functions are: click, press, keyboard_press, send_msg_to"),
     ],
 )
-def test_what_there_is_not_is_refused(name: str, message: str, why: str) -> None:
+def test_unavailable_actions_are_refused(name: str, message: str, why: str) -> None:
     with pytest.raises(InvalidAction, match=why):
         make_grammar(name, web_grammars(FEW)).parse(message)
 
@@ -279,9 +297,9 @@ def test_what_there_is_not_is_refused(name: str, message: str, why: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("bit", [*SIGNS, "`", " ", "1", "a", "fill('1', '"])
 @pytest.mark.parametrize("name", [*LISTING, "fenced"])
-def test_hostile_messages_take_no_time(name: str, bit: str) -> None:
+def test_hostile_messages_take_linear_time(name: str, bit: str) -> None:
     began = time.perf_counter()
     for text in (bit * (50_000 // len(bit)), f"<tool_call>{bit * 10_000}</tool_call>", f"fill('1', {bit * 10_000}"):
         with pytest.raises(InvalidAction):
             parse(name, text)
-    assert time.perf_counter() - began < 10.0  # what is quadratic takes minutes
+    assert time.perf_counter() - began < 10.0  # quadratic time would be minutes

@@ -1,4 +1,4 @@
-"""Which addresses may be visited: what is allowed is what Chromium takes it to be."""
+"""The URLs that may be visited, and Chromium's agreement on their hosts."""
 
 import json
 from urllib.parse import urlsplit
@@ -77,7 +77,7 @@ REFUSED = [
     "http://localhost/",
     "http://shop.test./",
     "//shop.test/",
-    # addresses in all spellings
+    # IP addresses in all notations
     "http://127.0.0.1:9/",
     "http://2130706433/",
     "http://0x7f000001/",
@@ -91,7 +91,7 @@ REFUSED = [
     "http://[::1%25lo]:3000/",
     "http://0/",
     "http://127.0.0.1.nip.io/",
-    # who is asked is not who it seems
+    # the host is not the apparent one
     "http://shop.test@evil.test/",
     "http://shop.test:80@evil.test/",
     "http://evil.test@shop.test/",
@@ -119,7 +119,7 @@ REFUSED = [
     "http://evil.test％2f.wiki.test:8080/",
     "http://.wiki.test:8080/",
     "http://*.wiki.test:8080/",
-    # none at all
+    # not URLs
     "",
     "http://",
     "http://[",
@@ -133,37 +133,37 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("url", ALLOWED)
-def test_what_may_be_visited(url: str) -> None:
+def test_allowed_urls(url: str) -> None:
     assert RULES.check(url).lower() == url.strip().lower().replace("?@evil", "?@evil") and RULES.allows(url)
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_what_may_not_be_visited(url: str) -> None:
+def test_refused_urls(url: str) -> None:
     with pytest.raises(InvalidAction):
         RULES.check(url)
     assert not RULES.allows(url)
 
 
-def test_an_address_without_a_scheme() -> None:
+def test_http_is_the_default_scheme() -> None:
     assert RULES.check("shop.test/a//b") == "http://shop.test/a//b"
     assert RULES.check("shop.test:80") == "http://shop.test:80"
     assert RULES.check("localhost:9999/x") == "http://localhost:9999/x"
 
 
-def test_what_a_model_is_told() -> None:
-    told = {}
+def test_the_messages_for_the_model() -> None:
+    messages = {}
     for url in ("file:///etc/passwd", "http://evil.test/x", "http://u@shop.test/", "http://["):
         with pytest.raises(InvalidAction) as error:
             RULES.check(url)
-        told[url] = str(error.value)
+        messages[url] = str(error.value)
     assert (
-        "http:// or https://" in told["file:///etc/passwd"]
-        and "'evil.test' cannot be visited" in told["http://evil.test/x"]
+        "http:// or https://" in messages["file:///etc/passwd"]
+        and "'evil.test' cannot be visited" in messages["http://evil.test/x"]
     )
-    assert "user name" in told["http://u@shop.test/"] and "not an address" in told["http://["]
+    assert "user name" in messages["http://u@shop.test/"] and "not an address" in messages["http://["]
 
 
-def test_rules_for_the_resolver() -> None:
+def test_resolver_rules() -> None:
     assert RULES.resolver_rules.split(", ") == [
         "MAP *.wiki.test:8080 127.0.0.1:9",
         "MAP shop.test:80 127.0.0.1:9",
@@ -179,7 +179,7 @@ def test_rules_for_the_resolver() -> None:
 @pytest.mark.parametrize(
     "name", ["", "shop.test/", "shop test", "a,b", "MAP * 127.0.0.1", "shop.test:0", "shop.test:70000", "*", "a.*"]
 )
-def test_a_place_that_is_none(name: str) -> None:
+def test_invalid_host_names(name: str) -> None:
     with pytest.raises(UsageError, match="a host is written as"):
         HostRules.of(mapped={name: "127.0.0.1:9"})
 
@@ -188,7 +188,7 @@ def test_a_place_that_is_none(name: str) -> None:
     "url",
     ["", "shop.test", "ftp://shop.test", "http://", "http://a,b/", "http://*.test/", "http://a b/", "http://a:0/"],
 )
-def test_a_site_without_an_address(url: str) -> None:
+def test_invalid_site_urls(url: str) -> None:
     with pytest.raises(UsageError, match="the address of a site"):
         HostRules.of(urls=[url])
 
@@ -244,14 +244,14 @@ TRICKS = st.one_of(
 @pytest.mark.slow
 @examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(urls=st.lists(TRICKS, min_size=100, max_size=100))
-def test_chromium_sees_the_same_host(agent: Agent, urls: list[str]) -> None:
+def test_chromium_and_the_rules_agree_on_hosts(agent: Agent, urls: list[str]) -> None:
     allowed = [RULES.check(url) for url in urls if RULES.allows(url)]
     parts_of = "const p = new URL(u); return [p.protocol, p.hostname, p.port, p.username + p.password]"
     parse = f"u => {{ try {{ {parts_of} }} catch {{ return null }} }}"
-    seen = agent.js(f"{json.dumps(allowed)}.map({parse})")
-    for url, parts in zip(allowed, seen, strict=True):
+    parsed = agent.js(f"{json.dumps(allowed)}.map({parse})")
+    for url, parts in zip(allowed, parsed, strict=True):
         if parts is None or url == "about:blank":
-            continue  # such as it is, Chromium visits nothing
+            continue  # Chromium rejects the URL
         scheme, host, port, user = parts
         assert user == "" and RULES.allows(f"{scheme}//{host}:{port}/"), (url, parts)
         assert host.endswith(".wiki.test") or host == urlsplit(url).hostname, (url, parts)

@@ -11,7 +11,7 @@ from agentgym_envs.errors import NoOracle
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.session import SessionOptions
-from agentgym_envs.webarena.browser.tab import Patience
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.miniwob.env import MiniWoBEnv
 from agentgym_envs.webarena.miniwob.oracle.solvers import PEEKS
@@ -19,15 +19,15 @@ from agentgym_envs.webarena.miniwob.pages import PAGES
 from tests.plugins.rotation import part
 
 CARDS = "[...document.querySelectorAll('.card-value')].map(card => Number(card.textContent))"
-TOLD = ("reward", "Last 10 average", "Time left", "Episodes done", "START")
-"""What MiniWoB writes beside a task."""
+DISPLAYS = ("reward", "Last 10 average", "Time left", "Episodes done", "START")
+"""Texts of MiniWoB's own displays around a task."""
 
 
 class PatientEnv(MiniWoBEnv):
-    """Waits longer until a page is at rest: on a busy machine a click may take a second to show."""
+    """Waits longer until a page has settled: on a busy machine the effect of a click may take a second."""
 
     def _session_options(self, task: Task) -> SessionOptions:
-        return replace(super()._session_options(task), patience=Patience(most=15.0))
+        return replace(super()._session_options(task), timeouts=SettleTimeouts(busy=15.0))
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +43,17 @@ def begin(env: MiniWoBEnv, page: str, seed: int = 1) -> tuple[str, dict[str, Any
 
 
 def find(env: MiniWoBEnv, role: str, name: str = "") -> int:
-    """The id of the first element of that role whose name begins so."""
+    """Return the id of the first element with this role whose name begins with `name`."""
     seen = elements(env.session.view.tree)
     return next(e.id for e in seen if e.role == role and e.name.startswith(name) and e.id is not None)
 
 
 def js(env: MiniWoBEnv, expression: str) -> Any:
-    return loop.wait_for(env.session.evaluate(expression), 30)
+    return loop.run(env.session.evaluate(expression), 30)
 
 
 def solve(env: MiniWoBEnv, page: str, seed: int) -> dict[str, Any]:
-    """The last info of an episode that follows the oracle's plan."""
+    """Play the oracle's plan and return the last info."""
     _, info = begin(env, page, seed)
     for command in env.oracle():
         *_, info = env.step(command)
@@ -62,17 +62,17 @@ def solve(env: MiniWoBEnv, page: str, seed: int) -> dict[str, Any]:
 
 
 async def play(env: MiniWoBEnv, pages: Iterator[tuple[str, int]]) -> list[str]:
-    """What went wrong on the pages that are left."""
-    return [f"{page}/{seed}: {wrong}" for page, seed in pages if (wrong := await trouble(env, page, seed))]
+    """Play the remaining pages and return the failures."""
+    return [f"{page}/{seed}: {error}" for page, seed in pages if (error := await failure(env, page, seed))]
 
 
-async def trouble(env: MiniWoBEnv, page: str, seed: int) -> str | None:
+async def failure(env: MiniWoBEnv, page: str, seed: int) -> str | None:
     observation, info = await env.areset(options={"task": f"miniwob/{page}/{seed}"})
     if len([element for element in elements(env.session.view.tree) if element.id is not None]) < 2:
         return f"there is nothing to act on: {observation}"
     async for command in commands(env, page):
         observation, _, terminated, _, info = await env.astep(command)
-        if info["invalid_action"] or any(words in observation for words in TOLD):
+        if info["invalid_action"] or any(words in observation for words in DISPLAYS):
             return f"{command}: {observation}"
         if terminated:
             break
@@ -80,13 +80,13 @@ async def trouble(env: MiniWoBEnv, page: str, seed: int) -> str | None:
 
 
 async def commands(env: MiniWoBEnv, page: str) -> AsyncIterator[str]:
-    """The oracle is asked before each action, as an agent is; where it peeks at the page, only for a plan."""
+    """Ask the oracle before each action, or for a whole plan if it peeks at the page."""
     if page in PEEKS:
-        for command in await loop.awaited(env._play_ahead()):
+        for command in await loop.run_async(env._play_ahead()):
             yield command
     assert env.task is not None
     while page not in PEEKS:
-        yield await loop.awaited(env._solve(env.session, env.task))
+        yield await loop.run_async(env._oracle_command(env.session, env.task))
 
 
 def test_an_oracle_solves_a_page(env: MiniWoBEnv) -> None:
@@ -95,22 +95,22 @@ def test_an_oracle_solves_a_page(env: MiniWoBEnv) -> None:
 
 
 @pytest.mark.slow
-def test_the_oracle_of_every_page_solves_it() -> None:
-    """The seeds differ from page to page, in all three splits; four agents play at once, each run some of the pages."""
-    every = [(page, (0, 10_000, 20_000)[place % 3] + place) for place, page in enumerate(PAGES)]
+def test_every_oracle_solves_its_page() -> None:
+    """Pages have seeds of all three splits. Four agents play at once; each run covers some of the pages."""
+    every = [(page, (0, 10_000, 20_000)[index % 3] + index) for index, page in enumerate(PAGES)]
     pages = iter(part(every, "pages of MiniWoB"))
     envs = [PatientEnv(max_chars=60_000) for _ in range(4)]
 
-    async def all_of_them() -> list[list[str]]:
+    async def play_all() -> list[list[str]]:
         return await asyncio.gather(*(play(env, pages) for env in envs))
 
-    wrong = [line for lines in asyncio.run(all_of_them()) for line in lines]
+    failures = [line for lines in asyncio.run(play_all()) for line in lines]
     for env in envs:
         env.close()
-    assert not wrong, "\n".join(wrong)
+    assert not failures, "\n".join(failures)
 
 
-def test_the_objective_is_what_the_page_asks_for(env: MiniWoBEnv) -> None:
+def test_the_objective_is_the_text_of_the_page(env: MiniWoBEnv) -> None:
     observation, info = begin(env, "click-button-sequence")
     assert info["objective"] == "Click button ONE, then click button TWO."
     assert f"OBJECTIVE: {info['objective']}\n" in observation and "[2] button 'ONE'" in observation
@@ -118,8 +118,8 @@ def test_the_objective_is_what_the_page_asks_for(env: MiniWoBEnv) -> None:
 
 
 @pytest.mark.slow
-def test_pictures_are_told_in_words(env: MiniWoBEnv) -> None:
-    """Also where the page asks for one: there it says nothing but "the item with the icon"."""
+def test_images_are_described_in_words(env: MiniWoBEnv) -> None:
+    """Also in the objective: the page itself only says "the item with the icon"."""
     goals = (begin(env, "click-menu-2", seed)[1]["objective"] for seed in range(20))
     assert next(goal for goal in goals if "with the" in goal).endswith(" icon.")
     observation, _ = begin(env, "email-inbox-important")
@@ -127,7 +127,7 @@ def test_pictures_are_told_in_words(env: MiniWoBEnv) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_task_is_the_same_text_and_another_seed_another(env: MiniWoBEnv) -> None:
+def test_the_same_task_gives_the_same_text_and_another_seed_another_text(env: MiniWoBEnv) -> None:
     first, other, again = (begin(env, "order-food", seed) for seed in (7, 8, 7))
     assert first[0] == again[0] != other[0]
     assert first[1]["state_key"] == again[1]["state_key"] != other[1]["state_key"]
@@ -135,18 +135,18 @@ def test_the_same_task_is_the_same_text_and_another_seed_another(env: MiniWoBEnv
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["terminal", "choose-date", "click-pie", "login-user-popup"])
-def test_the_same_actions_lead_to_the_same_text(env: MiniWoBEnv, page: str) -> None:
-    """On pages that know of time: a blinking cursor, calendars that open today, delays, animations."""
+def test_the_same_actions_give_the_same_text(env: MiniWoBEnv, page: str) -> None:
+    """On pages that depend on time: a blinking cursor, calendars that open today, delays, animations."""
     played: list[list[str]] = []
     for _ in range(2):
         played.append([begin(env, page, 11)[0]])
         while env.status()["stop_reason"] is None:
-            command = loop.wait_for(env._solve(env.session, env.tasks.get(f"miniwob/{page}/11")), 30)
+            command = loop.run(env._oracle_command(env.session, env.tasks.get(f"miniwob/{page}/11")), 30)
             played[-1] += [command, env.step(command)[0]]
     assert played[0] == played[1] and len(played[0]) > 3
 
 
-def test_a_model_is_told_only_of_what_can_be_done() -> None:
+def test_the_instructions_list_only_available_commands() -> None:
     for grammar in MiniWoBEnv.grammars:
         with closing(MiniWoBEnv(grammar=grammar)) as env:
             assert "give up: the task counts as failed." in env.instructions and "N/A" not in env.instructions
@@ -154,7 +154,7 @@ def test_a_model_is_told_only_of_what_can_be_done() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_to_be_copied_is_told_with_the_spaces_around_it(env: MiniWoBEnv) -> None:
+def test_a_text_to_copy_keeps_its_spaces_in_the_observation(env: MiniWoBEnv) -> None:
     observation, _ = begin(env, "copy-paste", 1)
     text = js(env, "document.querySelector('#area textarea').value")
     assert text.endswith(" ") and f"textbox '' value: '{text}'" in observation
@@ -164,7 +164,7 @@ def test_what_is_to_be_copied_is_told_with_the_spaces_around_it(env: MiniWoBEnv)
 
 
 @pytest.mark.slow
-def test_what_only_places_and_pictures_show_is_told(env: MiniWoBEnv) -> None:
+def test_positions_and_images_appear_in_the_observation(env: MiniWoBEnv) -> None:
     observation, _ = begin(env, "tic-tac-toe")
     assert "button 'row 1 column 1: empty'" in observation and "button 'row 3 column 2: empty'" in observation
     observation, *_ = env.step(f"click [{find(env, 'button', 'row 2 column 3')}]")
@@ -175,30 +175,30 @@ def test_what_only_places_and_pictures_show_is_told(env: MiniWoBEnv) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["click-menu-2", "use-autocomplete"])
-def test_what_holds_the_items_of_a_menu_is_no_target(env: MiniWoBEnv, page: str) -> None:
+def test_the_container_of_menu_items_is_not_clickable(env: MiniWoBEnv, page: str) -> None:
     begin(env, page)
     env.step(next(env.oracle()))
     items = [e for e in elements(env.session.view.tree) if e.role == "menuitem"]
     assert items and not any("clickable" in e.properties for e in elements(env.session.view.tree))
 
 
-def test_a_wrong_click_is_worth_nothing(env: MiniWoBEnv) -> None:
+def test_a_wrong_click_scores_zero(env: MiniWoBEnv) -> None:
     begin(env, "click-test-2")
     _, reward, terminated, _, info = env.step(f"click [{find(env, 'button', 'TWO')}]")
     assert (reward, terminated, info["score"], info["raw_reward"]) == (0.0, True, 0.0, -1.0)
     assert (info["stop_reason"], info["reason"]) == ("failure", "MiniWoB's reward is -1")
 
 
-def test_to_stop_is_to_give_up(env: MiniWoBEnv) -> None:
+def test_stop_fails_the_task(env: MiniWoBEnv) -> None:
     begin(env, "click-test")
     _, reward, terminated, _, info = env.step("stop [done]")
     assert (reward, terminated, info["stop_reason"], info["raw_reward"]) == (0.0, True, "failure", None)
 
 
 @pytest.mark.slow
-def test_parts_are_paid_for(env: MiniWoBEnv) -> None:
+def test_some_pages_give_partial_rewards(env: MiniWoBEnv) -> None:
     begin(env, "find-greatest")
-    right = max((value, place) for place, value in enumerate(js(env, CARDS)))[1]
+    right = max((value, index) for index, value in enumerate(js(env, CARDS)))[1]
     cards = [e.id for e in elements(env.session.view.tree) if e.name == "hidden card"]
     env.step(f"click [{cards[right - 1]}]")
     _, reward, terminated, _, info = env.step(f"click [{find(env, 'button', 'Submit')}]")
@@ -216,7 +216,7 @@ def test_parts_are_paid_for(env: MiniWoBEnv) -> None:
         "close_tab",
     ],
 )
-def test_there_is_nowhere_else_to_go(env: MiniWoBEnv, command: str) -> None:
+def test_commands_for_other_pages_and_tabs_are_invalid(env: MiniWoBEnv, command: str) -> None:
     if env.task is None or env.status()["stop_reason"] is not None:
         begin(env, "focus-text")
     *_, info = env.step(command)
@@ -226,9 +226,9 @@ def test_there_is_nowhere_else_to_go(env: MiniWoBEnv, command: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layer", ["page", "site"])
-def test_what_is_typed_runs_no_script(env: MiniWoBEnv, layer: str) -> None:
+def test_typed_text_runs_no_script(env: MiniWoBEnv, layer: str) -> None:
     begin(env, "terminal", 5)
-    if layer == "site":  # as a page would that is less careful than the terminal is made here
+    if layer == "site":  # an unsafe page, without the fix for the terminal
         js(env, "generateTerminalLine = text => $('#terminal-contents, body').first().prepend(`<b>${text}</b>`)")
     attack = "<img src=x onerror='core.endEpisode(1)'>"
     *_, info = env.step(f"type [{find(env, 'textbox')}] [{attack}]")
@@ -236,7 +236,7 @@ def test_what_is_typed_runs_no_script(env: MiniWoBEnv, layer: str) -> None:
 
 
 @pytest.mark.slow
-def test_keys_do_not_load_the_page_anew(env: MiniWoBEnv) -> None:
+def test_keys_do_not_reload_the_page(env: MiniWoBEnv) -> None:
     begin(env, "enter-text")
     for keys in ("F5", "Control+r", "Control+Shift+r", "Alt+ArrowLeft", "Alt+Home", "Escape"):
         *_, info = env.step(f"press [{keys}]")
@@ -248,13 +248,13 @@ def test_the_cover_of_a_finished_task_does_nothing(env: MiniWoBEnv) -> None:
     observation, *_ = env.step(f"click [{find(env, 'button')}]")
     assert js(env, "getComputedStyle(core.cover_div).display") == "block"
     assert js(env, "document.getElementById('reward-last').textContent") == "1.00"
-    assert not any(words in observation for words in TOLD)
+    assert not any(words in observation for words in DISPLAYS)
     js(env, "core.cover_div.click()")
     assert js(env, "[WOB_DONE_GLOBAL, WOB_EPISODE_ID]") == [True, 1]
 
 
 @pytest.mark.slow
-def test_who_leaves_the_page_has_failed(env: MiniWoBEnv) -> None:
+def test_leaving_the_page_fails_the_task(env: MiniWoBEnv) -> None:
     begin(env, "click-test")
     js(env, "location.reload()")
     _, reward, terminated, _, info = env.step("wait")
@@ -262,7 +262,7 @@ def test_who_leaves_the_page_has_failed(env: MiniWoBEnv) -> None:
 
 
 @pytest.mark.slow
-def test_time_neither_ends_an_episode_nor_costs_anything(env: MiniWoBEnv) -> None:
+def test_time_neither_ends_an_episode_nor_reduces_its_reward(env: MiniWoBEnv) -> None:
     begin(env, "click-button")
     assert js(env, "core.EPISODE_MAX_TIME") > 20 * 86_400_000
     assert js(env, "new Date().getFullYear()") == 2020
@@ -280,15 +280,17 @@ def test_time_neither_ends_an_episode_nor_costs_anything(env: MiniWoBEnv) -> Non
         ("order-food", 4, "button", "+"),
     ],
 )
-def test_an_oracle_goes_on_from_where_an_agent_is(env: MiniWoBEnv, page: str, seed: int, role: str, name: str) -> None:
-    """The first of its kind was the wrong one."""
+def test_an_oracle_continues_after_an_agents_mistake(
+    env: MiniWoBEnv, page: str, seed: int, role: str, name: str
+) -> None:
+    """The agent clicked the first element of its kind, which was wrong."""
     begin(env, page, seed)
     env.step(f"click [{find(env, role, name)}]")
     assert [env.step(command)[4]["success"] for command in env.oracle()][-1]
 
 
 @pytest.mark.slow
-def test_an_oracle_says_so_where_nothing_helps_any_more(env: MiniWoBEnv) -> None:
+def test_an_oracle_raises_if_the_task_can_no_longer_be_solved(env: MiniWoBEnv) -> None:
     begin(env, "click-button-sequence")
     env.step(f"click [{find(env, 'button', 'TWO')}]")
     with pytest.raises(NoOracle, match="TWO was clicked first"):
@@ -300,7 +302,7 @@ def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
     begin(env, "tic-tac-toe", 2)
     js(env, "gameState.fill(-1)")
     with pytest.raises(NoOracle):
-        loop.wait_for(env._solve(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
+        loop.run(env._oracle_command(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
 
 
 @pytest.mark.slow
@@ -318,8 +320,8 @@ def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> Non
 
 
 @pytest.mark.slow
-def test_to_submit_at_once_is_worth_nothing(env: MiniWoBEnv) -> None:
-    """But on pages where nothing to do may be right, or that pay for parts."""
+def test_submitting_at_once_scores_zero(env: MiniWoBEnv) -> None:
+    """Except on pages where doing nothing may be right, or with partial rewards."""
     for page in ("click-option", "use-slider-2", "order-food", "copy-paste"):
         begin(env, page, 5)
         *_, terminated, _, info = env.step(

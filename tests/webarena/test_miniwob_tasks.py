@@ -19,7 +19,7 @@ def tasks() -> MiniWoBTasks:
 
 
 def test_the_digest_is_frozen(tasks: MiniWoBTasks) -> None:
-    """If this fails, tasks have changed: raise their version, put the new digest here, and say so in CHANGELOG.md."""
+    """If this fails, the tasks have changed: raise their version, update the digest, and add a line to CHANGELOG.md."""
     assert tasks.digest == DIGEST
 
 
@@ -32,7 +32,7 @@ def test_every_page_of_the_package_is_in_a_group_or_left_out_for_a_reason() -> N
 
 def test_every_page_has_an_oracle() -> None:
     assert set(SOLVERS) == set(PAGES) and set(PEEKS) <= set(PAGES)
-    assert len(set(PAGES) - set(PEEKS)) >= 60  # text alone leads so many
+    assert len(set(PAGES) - set(PEEKS)) >= 60  # these oracles need no more than the text
 
 
 def test_a_task_is_found_by_its_id(tasks: MiniWoBTasks) -> None:
@@ -54,21 +54,21 @@ def test_an_unknown_task_is_refused(tasks: MiniWoBTasks, task_id: str) -> None:
         tasks.get(task_id)
 
 
-def test_it_is_said_why_a_page_is_left_out(tasks: MiniWoBTasks) -> None:
+def test_the_error_for_a_left_out_page_gives_the_reason(tasks: MiniWoBTasks) -> None:
     with pytest.raises(UnknownTask, match="'drag-box' is left out, since it needs dragging"):
         tasks.get("miniwob/drag-box/0")
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_drawing_keeps_to_split_and_groups_and_uses_every_page(tasks: MiniWoBTasks, split: str) -> None:
-    drawn = [tasks.draw(ticket, split=split, groups=("email", "play")) for ticket in range(400)]
+def test_draw_respects_split_and_groups_and_covers_every_page(tasks: MiniWoBTasks, split: str) -> None:
+    drawn = [tasks.draw(key, split=split, groups=("email", "play")) for key in range(400)]
     assert {task.split for task in drawn} == {split}
     assert {task.data["page"] for task in drawn} == {*GROUP_PAGES["email"], *GROUP_PAGES["play"]}
-    assert drawn == [tasks.draw(ticket, split=split, groups=("email", "play")) for ticket in range(400)]
+    assert drawn == [tasks.draw(key, split=split, groups=("email", "play")) for key in range(400)]
     assert all(tasks.get(task.id) == task for task in drawn)
 
 
-def test_taking_spreads_over_the_pages(tasks: MiniWoBTasks) -> None:
+def test_sample_spreads_over_the_pages(tasks: MiniWoBTasks) -> None:
     taken = tasks.sample(2 * len(PAGES), split="test", seed=3)
     assert set(Counter(task.data["page"] for task in taken).values()) == {2}
     assert len({task.data["seed"] for task in taken}) == len(taken)
@@ -77,7 +77,7 @@ def test_taking_spreads_over_the_pages(tasks: MiniWoBTasks) -> None:
 
 
 @pytest.mark.parametrize("count", [None, -1, 10_001])
-def test_taking_too_many_is_refused(tasks: MiniWoBTasks, count: int | None) -> None:
+def test_sample_rejects_too_large_counts(tasks: MiniWoBTasks, count: int | None) -> None:
     with pytest.raises(UsageError, match="gives a count of at most 10000"):
         tasks.sample(count, split="test")
 

@@ -13,7 +13,7 @@ PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
 GOLDEN = Path(__file__).parents[1] / "golden" / "webarena_trees.json"
 
 
-def told(agent: Agent, body: str, **parts: str) -> list[str]:
+def lines_of(agent: Agent, body: str, **parts: str) -> list[str]:
     """The lines under the root, without ids."""
     return lines(agent.show(body, **parts).tree)
 
@@ -34,8 +34,8 @@ def observe(agent: Agent, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_trees_are_as_they_were(agent: Agent, page: Path) -> None:
-    """After a change that is meant, `WRITE_GOLDEN=1 pytest tests/webarena/test_observe.py` writes the trees anew."""
+def test_golden_trees(agent: Agent, page: Path) -> None:
+    """After an intended change, `WRITE_GOLDEN=1 pytest tests/webarena/test_observe.py` writes the trees again."""
     agent.site.put("/", page.read_text())
     agent.site.put("/other", html("<button>Foreign</button>"))
     agent.goto("/")
@@ -50,7 +50,7 @@ def test_trees_are_as_they_were(agent: Agent, page: Path) -> None:
 # Ids
 
 
-def test_ids_stay_with_their_elements(agent: Agent) -> None:
+def test_elements_keep_their_ids(agent: Agent) -> None:
     agent.show("<button>a</button><button>b</button>")
     assert [e.id for e in elements(agent.tree)] == [1, 2, 3]
     agent.js("document.body.insertAdjacentHTML('afterbegin', '<button>c</button>')")
@@ -61,7 +61,7 @@ def test_ids_stay_with_their_elements(agent: Agent) -> None:
     assert [e.id for e in elements(agent.tree)] == [1, 2]
 
 
-def test_elements_are_those_of_the_last_view(agent: Agent) -> None:
+def test_ids_refer_to_the_last_observation(agent: Agent) -> None:
     agent.show("<button>a</button><button>b</button>")
     call = agent.backend.call
     text = "(e, more) => e.tagName + more"
@@ -81,7 +81,7 @@ def test_elements_are_those_of_the_last_view(agent: Agent) -> None:
 TALL = "<div style='height: 3000px'>top</div>"
 
 
-def test_only_what_is_in_the_window(make_agent: MakeAgent) -> None:
+def test_viewport_shows_only_the_window(make_agent: MakeAgent) -> None:
     agent = make_agent(view=ViewOptions(viewport=True))
     agent.show(f"<button>a</button>{TALL}<button>b</button>")
     assert [e.name for e in found(agent, "button")] == ["a"]
@@ -93,31 +93,31 @@ def test_only_what_is_in_the_window(make_agent: MakeAgent) -> None:
     assert [e.name for e in found(agent, "button")] == ["c"]
     agent.js("document.querySelector('iframe').contentWindow.scrollTo(0, 5000)")
     agent.see()
-    assert found(agent, "button") == []  # its lower end is below the window
+    assert found(agent, "button") == []  # most of it is below the window
     agent.js("scrollTo(0, 5000)")
     agent.see()
     assert [e.name for e in found(agent, "button")] == ["d"]
 
 
-def test_hidden_by_wish(make_agent: MakeAgent) -> None:
+def test_hidden_elements_are_left_out(make_agent: MakeAgent) -> None:
     agent = make_agent(view=ViewOptions(viewport=False, hidden=("#score", ".secret")))
     body = "<p id=score>10 <button>a</button></p><button>b<i class=secret>c</i></button>"
-    assert told(agent, body) == ["button 'b'"]
-    assert told(agent, body.replace("score", "else")) == ["StaticText '10'", "button 'a'", "button 'b'"]
+    assert lines_of(agent, body) == ["button 'b'"]
+    assert lines_of(agent, body.replace("score", "else")) == ["StaticText '10'", "button 'a'", "button 'b'"]
 
 
 @pytest.mark.parametrize(
     "style", ["height: 0; overflow: hidden", "display: none", "visibility: hidden", "content-visibility: hidden"]
 )
-def test_what_cannot_be_seen(agent: Agent, style: str) -> None:
+def test_invisible_elements_are_left_out(agent: Agent, style: str) -> None:
     closed = "<details>text <button>a</button><summary>s</summary></details>"
     body = f"<div style='{style}'>text <button>a</button></div>{closed}<button>b</button>"
-    assert told(agent, body)[1:] == ["DisclosureTriangle 's' expanded: False", "button 'b'"]
+    assert lines_of(agent, body)[1:] == ["DisclosureTriangle 's' expanded: False", "button 'b'"]
 
 
-def test_the_front_dialog_is_all_there_is(agent: Agent) -> None:
+def test_only_the_front_modal_dialog_is_shown(agent: Agent) -> None:
     body = "<button>a</button><dialog id=x><button>b</button></dialog><dialog id=y><button>c</button></dialog>"
-    assert told(agent, body) == ["button 'a'"]
+    assert lines_of(agent, body) == ["button 'a'"]
     for front, name in (("y", "c"), ("x", "b")):
         agent.js(f"document.getElementById('{front}').showModal()")
         agent.see()
@@ -129,26 +129,26 @@ def test_the_front_dialog_is_all_there_is(agent: Agent) -> None:
 # What is clicked without a role
 
 
-def test_clickable_things(agent: Agent) -> None:
+def test_clickable_elements(agent: Agent) -> None:
     hand = "style='cursor: pointer'"
-    assert told(agent, f"<div {hand}>a <b>b</b> <i {hand}>c</i></div>") == ["generic 'a b c' clickable: True"]
-    assert told(agent, f"<a href=# {hand}><span {hand}>d</span></a>") == ["link 'd'"]
-    assert told(agent, f"<div {hand}>{'long ' * 30}</div>")[0] == "generic '' clickable: True"
-    assert told(agent, f"<ul><li {hand}>e<li>f</ul>") == ["listitem 'e' clickable: True", "StaticText 'f'"]
-    assert told(agent, f"<img src='data:,' width=9 height=9 {hand}>") == ["img '' clickable: True"]
+    assert lines_of(agent, f"<div {hand}>a <b>b</b> <i {hand}>c</i></div>") == ["generic 'a b c' clickable: True"]
+    assert lines_of(agent, f"<a href=# {hand}><span {hand}>d</span></a>") == ["link 'd'"]
+    assert lines_of(agent, f"<div {hand}>{'long ' * 30}</div>")[0] == "generic '' clickable: True"
+    assert lines_of(agent, f"<ul><li {hand}>e<li>f</ul>") == ["listitem 'e' clickable: True", "StaticText 'f'"]
+    assert lines_of(agent, f"<img src='data:,' width=9 height=9 {hand}>") == ["img '' clickable: True"]
 
 
-def test_labels_of_what_cannot_be_seen(agent: Agent) -> None:
+def test_labels_of_invisible_controls(agent: Agent) -> None:
     box = "<input type=checkbox id=c {}><label for=c>Agree</label>"
-    assert told(agent, box.format("")) == ["checkbox 'Agree' checked: false"]
-    assert told(agent, box.format("style='display: none'")) == ["LabelText 'Agree' clickable: True"]
-    assert told(agent, box.format("style='opacity: 0'"))[-1] == "LabelText 'Agree' clickable: True"
+    assert lines_of(agent, box.format("")) == ["checkbox 'Agree' checked: false"]
+    assert lines_of(agent, box.format("style='display: none'")) == ["LabelText 'Agree' clickable: True"]
+    assert lines_of(agent, box.format("style='opacity: 0'"))[-1] == "LabelText 'Agree' clickable: True"
 
 
 # State
 
 
-def test_state_follows_the_page(agent: Agent) -> None:
+def test_states_follow_the_page(agent: Agent) -> None:
     agent.show("<input aria-label=a><input type=checkbox aria-label=b><select aria-label=c><option>x<option>y</select>")
     agent.js("document.querySelector('input').focus()")
     agent.js("document.querySelector('input').value = 'it\\'s'")
@@ -173,7 +173,7 @@ def test_focus_in_shadow_roots_and_frames(agent: Agent) -> None:
     assert [e.properties for e in found(agent, "textbox")] == [{}, {"focused": "True"}]
 
 
-def test_invalid_fields_are_told_once_tried(agent: Agent) -> None:
+def test_fields_are_invalid_only_after_an_attempt(agent: Agent) -> None:
     agent.show("<form onsubmit='return false'><input aria-label=a required><button>Go</button></form>")
     assert found(agent, "textbox")[0].properties == {"required": "True"}
     agent.click("button", "Go")
@@ -183,31 +183,33 @@ def test_invalid_fields_are_told_once_tried(agent: Agent) -> None:
 # Length
 
 
-def test_a_cut_falls_between_lines_and_is_told(agent: Agent) -> None:
+def test_long_trees_are_truncated_after_a_line(agent: Agent) -> None:
     agent.show("".join(f"<button>number {i}</button>" for i in range(100)))
     for most in (1000, 1001, 1010, 2000):
-        seen = observe(agent, viewport=False, maxChars=most)
-        *whole, note = seen["tree"].split("\n")
-        assert seen["cut"] and len(seen["tree"]) <= most
+        result = observe(agent, viewport=False, maxChars=most)
+        *whole, note = result["tree"].split("\n")
+        assert result["truncated"] and len(result["tree"]) <= most
         assert whole == agent.tree.split("\n")[: len(whole)]
         assert note == f"... {101 - len(whole)} more lines left out: the page is too long"
-        assert seen["count"] == len(whole)
-    assert not observe(agent, viewport=False)["cut"]
+        assert result["count"] == len(whole)
+    assert not observe(agent, viewport=False)["truncated"]
 
 
-def test_long_lists_are_told_in_part(agent: Agent) -> None:
+def test_long_lists_are_truncated(agent: Agent) -> None:
     options = "".join(f"<option{' selected' if i == 250 else ''}>o{i}" for i in range(300))
-    told_lines = told(agent, f"<select aria-label=s>{options}</select>")
-    assert told_lines[-2:] == [
+    select_lines = lines_of(agent, f"<select aria-label=s>{options}</select>")
+    assert select_lines[-2:] == [
         "option 'o250' selected: True",
         "\t... 249 more options; type the text of one to choose it",
     ]
-    assert len(told_lines) == 53
+    assert len(select_lines) == 53
 
 
 def test_long_words_end_in_an_ellipsis(agent: Agent) -> None:
     long = "word " * 5000
-    heading, text, field = told(agent, f"<h2>{long}</h2><p>{long}</p><input value='{long}'>")[:1] + found_lines(agent)
+    heading, text, field = lines_of(agent, f"<h2>{long}</h2><p>{long}</p><input value='{long}'>")[:1] + found_lines(
+        agent
+    )
     assert heading.endswith("word…'") and len(heading) < 220
     assert text.endswith("…'") and 9_990 < len(text) < 10_030
     assert field.endswith("…'") and len(field) < 1_030
@@ -233,7 +235,7 @@ CLOBBER = """<form aria-label=trap>
 <button>End</button>"""
 
 
-def test_names_that_hide_properties(agent: Agent) -> None:
+def test_element_names_that_hide_dom_properties(agent: Agent) -> None:
     agent.show(CLOBBER, title="Mine")
     assert elements(agent.tree)[0].name == "Mine"
     assert len(found(agent, "textbox")) == 19 and found(agent, "button")[0].name == "End"
@@ -247,15 +249,15 @@ def test_the_page_cannot_change_the_script(agent: Agent) -> None:
     script = (
         "Element.prototype.getAttribute = () => 'evil'; Map.prototype.set = () => { throw 1 }; globalThis.agentgym = {}"
     )
-    assert told(agent, f"<script>{script}</script><button aria-label=a>a</button>") == ["button 'a'"]
+    assert lines_of(agent, f"<script>{script}</script><button aria-label=a>a</button>") == ["button 'a'"]
 
 
 def build(agent: Agent, script: str) -> tuple[dict[str, Any], float]:
     agent.show("<button>First</button>")
     agent.js(script)
     start = time.monotonic()
-    seen = observe(agent, viewport=False)
-    return seen, time.monotonic() - start
+    result = observe(agent, viewport=False)
+    return result, time.monotonic() - start
 
 
 # Chromium itself cannot lay out 3,000 levels.
@@ -281,13 +283,13 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_pages_take_bounded_time(agent: Agent, script: str) -> None:
-    seen, seconds = build(agent, f"(() => {{ {script} }})()")
-    assert seen["tree"].split("\n")[1] == "\t[2] button 'First'"
-    assert len(seen["tree"]) <= 60_000
-    assert seconds < 30  # on a starved machine; a tenth of a second to one as a rule
+    result, seconds = build(agent, f"(() => {{ {script} }})()")
+    assert result["tree"].split("\n")[1] == "\t[2] button 'First'"
+    assert len(result["tree"]) <= 60_000
+    assert seconds < 30  # usually 0.1 to 1 s; this allows for a busy machine
 
 
-def test_frames_without_end(agent: Agent) -> None:
+def test_endlessly_nested_frames(agent: Agent) -> None:
     body = "<button>In</button><script>if (parent.depth === undefined || parent.depth < 12) {"
     body += " window.depth = (parent.depth ?? 0) + 1;"
     body += " document.body.append(Object.assign(document.createElement('iframe'), {src: '/?' + depth})) }</script>"
@@ -296,12 +298,15 @@ def test_frames_without_end(agent: Agent) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_too_large_to_be_read_says_so(agent: Agent) -> None:
-    seen, _ = build(agent, HOSTILE["wide"])
-    assert seen["cut"] and seen["tree"].split("\n")[-1] == "... the rest of the page left out: the page is too long"
+def test_a_page_with_too_many_nodes_is_truncated(agent: Agent) -> None:
+    result, _ = build(agent, HOSTILE["wide"])
+    assert (
+        result["truncated"]
+        and result["tree"].split("\n")[-1] == "... the rest of the page left out: the page is too long"
+    )
 
 
-def test_reading_a_page_changes_nothing(agent: Agent) -> None:
+def test_observing_a_page_changes_nothing(agent: Agent) -> None:
     html_of = "document.documentElement.outerHTML"
     agent.site.put("/", next(p for p in PAGES if p.stem == "widgets").read_text())
     agent.goto("/")

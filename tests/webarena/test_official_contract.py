@@ -21,8 +21,8 @@ def sites() -> Iterator[Stubs]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def less_to_do() -> Iterator[None]:
-    """An action takes a tenth of a second, since sites over a network are waited for; these are next door."""
+def short_settle_time() -> Iterator[None]:
+    """Settle sooner: the default waits a tenth of a second for remote sites, and these are local."""
     settings.register_profile("few", settings.get_profile("suite"), max_examples=20)
     settings.load_profile("few")
     with pytest.MonkeyPatch.context() as patch:

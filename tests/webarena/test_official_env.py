@@ -25,14 +25,14 @@ Make = Callable[..., WebArenaOfficialEnv]
 
 
 class Agent:
-    """Plays a task by what it sees."""
+    """Plays a task by its observations."""
 
     def __init__(self, env: WebArenaOfficialEnv, number: int) -> None:
         self.env = env
-        self.told, self.info = env.reset(seed=0, options={"task": f"webarena/{number}"})
+        self.observation, self.info = env.reset(seed=0, options={"task": f"webarena/{number}"})
 
     def act(self, command: str) -> dict[str, Any]:
-        self.told, self.reward, self.terminated, self.truncated, self.info = self.env.step(command)
+        self.observation, self.reward, self.terminated, self.truncated, self.info = self.env.step(command)
         return self.info
 
     def click(self, role: str, name: str) -> None:
@@ -50,20 +50,20 @@ class Agent:
         return float(self.reward)
 
     def _find(self, role: str, name: str) -> int:
-        found = re.search(rf"\[(\d+)\] {role} '{re.escape(name)}'", self.told)
-        assert found, f"no {role} {name!r} in:\n{self.told}"
+        found = re.search(rf"\[(\d+)\] {role} '{re.escape(name)}'", self.observation)
+        assert found, f"no {role} {name!r} in:\n{self.observation}"
         return int(found[1])
 
 
 class Reader:
-    """A judge that knows what it was asked."""
+    """A judge that records its questions."""
 
     def __init__(self, verdict: bool) -> None:
         self.verdict = verdict
-        self.asked: list[tuple[str, str, str]] = []
+        self.questions: list[tuple[str, str, str]] = []
 
     async def same_meaning(self, question: str, reference: str, answer: str) -> bool:
-        self.asked.append((question, reference, answer))
+        self.questions.append((question, reference, answer))
         return self.verdict
 
     same_reason = same_meaning
@@ -78,7 +78,7 @@ def all_sites() -> Stubs:
 def sites(all_sites: Stubs, monkeypatch: pytest.MonkeyPatch) -> Stubs:
     monkeypatch.delenv(BASE_URL, raising=False)
     monkeypatch.delenv("AGENTGYM_JUDGE_MODEL", raising=False)
-    monkeypatch.setattr(official, "_QUIET", 0.03)  # they are on this machine
+    monkeypatch.setattr(official, "_QUIET", 0.03)  # these sites are local
     all_sites.reset()
     return all_sites
 
@@ -96,11 +96,14 @@ def make(sites: Stubs) -> Iterator[Make]:
         env.close()
 
 
-def test_an_answer(make: Make) -> None:
+def test_exact_answers(make: Make) -> None:
     env = make()
     agent = Agent(env, 0)
-    assert agent.told.startswith("OBSERVATION:\nTab 0 (current): Energy Drink\n") and "'$12.50'" in agent.told
-    assert "OBJECTIVE: Tell me what the energy drink costs." in agent.told
+    assert (
+        agent.observation.startswith("OBSERVATION:\nTab 0 (current): Energy Drink\n")
+        and "'$12.50'" in agent.observation
+    )
+    assert "OBJECTIVE: Tell me what the energy drink costs." in agent.observation
     assert agent.stop("$12.50") == 1.0 and agent.info["reason"] == ""
     assert Agent(env, 0).stop("$13.50") == 0.0
     with pytest.raises(NoOracle):
@@ -109,7 +112,7 @@ def test_an_answer(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_an_address(make: Make) -> None:
+def test_expected_addresses(make: Make) -> None:
     env = make()
     agent = Agent(env, 2)
     agent.click("link", "My Orders")
@@ -121,14 +124,14 @@ def test_an_address(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_that_includes_all(make: Make) -> None:
+def test_answers_that_include_all_references(make: Make) -> None:
     env = make()
     assert Agent(env, 1).stop("Order 180 is complete") == 1.0
     assert Agent(env, 1).stop("Order 1801 is complete") == 0.0
 
 
 @pytest.mark.slow
-def test_a_page_that_a_helper_names(make: Make, sites: Stubs) -> None:
+def test_pages_found_by_a_helper(make: Make, sites: Stubs) -> None:
     env = make()
     agent = Agent(env, 3)
     agent.click("link", "Energy Drink")
@@ -141,7 +144,7 @@ def test_a_page_that_a_helper_names(make: Make, sites: Stubs) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stars", "score"), [("Emma", "4", 1.0), ("Emma", "5", 0.0), ("Eve", "4", 0.0)])
-def test_a_value_that_a_helper_tells(make: Make, name: str, stars: str, score: float) -> None:
+def test_values_returned_by_a_helper(make: Make, name: str, stars: str, score: float) -> None:
     agent = Agent(make(), 4)
     agent.type("Nickname", name)
     agent.type("Stars", stars)
@@ -156,7 +159,7 @@ def test_a_post_by_its_address_and_its_title(make: Make, title: str, score: floa
     agent.click("link", "Submit")
     agent.type("Title", title)
     agent.click("button", "Create submission")
-    agent.click("link", "a comment")  # the helper finds the post that it belongs to
+    agent.click("link", "a comment")  # the helper finds its post
     assert agent.info["url"].endswith("/f/books/1/-/comment/7")
     assert agent.stop() == score
 
@@ -173,7 +176,7 @@ def test_a_post_that_the_agent_has_left(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_row_of_a_table(make: Make) -> None:
+def test_a_value_in_a_table_row(make: Make) -> None:
     env = make()
     for role, score in (("Guest", 0.0), ("Developer", 1.0)):
         agent = Agent(env, 6)
@@ -188,12 +191,12 @@ def test_a_row_of_a_table(make: Make) -> None:
 @pytest.mark.slow
 def test_a_task_on_two_sites(make: Make, sites: Stubs) -> None:
     env = make()
-    for said, score in (("dotfiles", 0.0), (f"{sites.urls['gitlab']}/byteblaze/dotfiles", 1.0)):
+    for text, score in (("dotfiles", 0.0), (f"{sites.urls['gitlab']}/byteblaze/dotfiles", 1.0)):
         agent = Agent(env, 7)
         agent.goto(f"{sites.urls['gitlab']}/byteblaze/dotfiles")
-        assert "3 stars" in agent.told
+        assert "3 stars" in agent.observation
         agent.goto(f"{sites.urls['reddit']}/submit/books")
-        agent.type("Body", f"See {said}")
+        agent.type("Body", f"See {text}")
         agent.click("button", "Create submission")
         assert agent.stop() == score
     assert (sites.code.logins, sites.forum.logins) == (1, 1)
@@ -203,14 +206,14 @@ def test_a_task_on_two_sites(make: Make, sites: Stubs) -> None:
 @pytest.mark.slow
 def test_a_task_that_begins_on_two_pages(make: Make) -> None:
     agent = Agent(make(), 10)
-    assert "Tab 0 (current): Energy Drink | Tab 1: Tea" in agent.told and agent.info["tabs"] == 2
+    assert "Tab 0 (current): Energy Drink | Tab 1: Tea" in agent.observation and agent.info["tabs"] == 2
     agent.act("tab_focus [1]")
-    assert "heading 'Tea'" in agent.told
+    assert "heading 'Tea'" in agent.observation
     assert agent.stop("the Energy Drink") == 1.0
 
 
 @pytest.mark.slow
-def test_an_answer_and_an_address(make: Make) -> None:
+def test_answer_and_address_are_both_required(make: Make) -> None:
     env = make()
     assert Agent(env, 13).stop("3") == 0.0
     agent = Agent(env, 13)
@@ -219,7 +222,7 @@ def test_an_answer_and_an_address(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_answers_that_are_judged(make: Make) -> None:
+def test_answers_scored_by_the_judge(make: Make) -> None:
     judge = Reader(True)
     env = make(judge=judge)
     assert Agent(env, 8).stop("There are no reviews") == 1.0
@@ -227,15 +230,17 @@ def test_answers_that_are_judged(make: Make) -> None:
     assert Agent(env, 9).stop("N/A") == 1.0
     judge.verdict = False
     assert Agent(env, 9).stop("Order 180") == 0.0
-    assert judge.asked[0] == (
+    assert judge.questions[0] == (
         "What do people think of the energy drink?",
         "Nobody has said anything about it",
         "There are no reviews",
     )
-    assert [reference for _, reference, _ in judge.asked[1:]] == ["None of the orders came from Mars"] * 2
+    assert [reference for _, reference, _ in judge.questions[1:]] == ["None of the orders came from Mars"] * 2
 
 
-def test_what_cannot_be_played_is_not_drawn_and_says_what_to_set(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unplayable_tasks_are_not_sampled_and_their_errors_say_what_to_set(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = make(split=None)
     drawn = {env.tasks.draw(key, split=None).id for key in range(100)}
     assert {"webarena/0", "webarena/13"} <= drawn
@@ -255,7 +260,7 @@ def test_what_cannot_be_played_is_not_drawn_and_says_what_to_set(make: Make, mon
     assert make().judge is not None
 
 
-def test_arguments_that_cannot_be(make: Make) -> None:
+def test_invalid_arguments(make: Make) -> None:
     with pytest.raises(UsageError, match=r"set WA_SHOPPING, .*or pass sites="):
         make(sites={})
     with pytest.raises(UsageError, match="login is 'form', 'header', 'none' or a folder"):
@@ -269,7 +274,7 @@ def test_arguments_that_cannot_be(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_but_the_sites_can_be_visited(make: Make) -> None:
+def test_only_the_sites_can_be_visited(make: Make) -> None:
     other = LocalSites()
     agent = Agent(make(), 0)
     assert agent.act(f"goto [http://{other.address}/]")["invalid_action"]
@@ -278,29 +283,29 @@ def test_nothing_but_the_sites_can_be_visited(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_login_is_kept_until_it_is_worth_nothing(make: Make, sites: Stubs) -> None:
+def test_a_login_is_reused_until_it_is_invalid(make: Make, sites: Stubs) -> None:
     env, other = make(), make()
-    assert "Welcome, Emma Lopez!" in Agent(env, 2).told
-    assert "Welcome, Emma Lopez!" in Agent(env, 2).told and sites.shop.logins == 1
+    assert "Welcome, Emma Lopez!" in Agent(env, 2).observation
+    assert "Welcome, Emma Lopez!" in Agent(env, 2).observation and sites.shop.logins == 1
     agent = Agent(other, 2)
-    assert sites.shop.logins == 2  # its own
+    assert sites.shop.logins == 2  # each environment has its own
     agent.goto(f"{sites.urls['shopping']}/logout")
-    assert "Please sign in" in agent.told
-    assert "Welcome, Emma Lopez!" in Agent(other, 2).told and sites.shop.logins == 3
+    assert "Please sign in" in agent.observation
+    assert "Welcome, Emma Lopez!" in Agent(other, 2).observation and sites.shop.logins == 3
     agent = Agent(env, 2)
     agent.click("link", "My Orders")
-    assert "View Order 180" in agent.told and sites.shop.logins == 3
+    assert "View Order 180" in agent.observation and sites.shop.logins == 3
 
 
 @pytest.mark.slow
-def test_a_site_whose_form_comes_in_the_place_of_any_page(make: Make, sites: Stubs) -> None:
+def test_a_site_that_shows_its_form_instead_of_any_page(make: Make, sites: Stubs) -> None:
     env = make(sites={"shopping_admin": sites.admin_url}, groups=["cms"])
     agent = Agent(env, 14)
     agent.click("button", "Settings")
     assert agent.stop() == 1.0
     assert Agent(env, 15).stop("1") == 1.0 and sites.admin.logins == 1
     sites.admin.sessions.clear()
-    assert "Tab 0 (current): Dashboard" in Agent(env, 15).told and sites.admin.logins == 2
+    assert "Tab 0 (current): Dashboard" in Agent(env, 15).observation and sites.admin.logins == 2
 
 
 @pytest.mark.slow
@@ -314,12 +319,12 @@ def test_a_login_that_is_refused(make: Make, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 def test_a_login_by_header(make: Make, sites: Stubs) -> None:
     env = make(login="header")
-    assert "Welcome, Emma Lopez!" in Agent(env, 2).told
+    assert "Welcome, Emma Lopez!" in Agent(env, 2).observation
     agent = Agent(env, 7)
     agent.goto(f"{sites.urls['reddit']}/submit/books")
-    assert "textbox 'Title'" in agent.told
+    assert "textbox 'Title'" in agent.observation
     agent.goto(f"{sites.urls['gitlab']}/byteblaze/dotfiles")
-    assert "3 stars" in agent.told
+    assert "3 stars" in agent.observation
     assert (sites.shop.logins, sites.forum.logins, sites.code.logins) == (0, 0, 1)
 
 
@@ -337,34 +342,34 @@ def test_a_login_by_files(make: Make, sites: Stubs, tmp_path: Path) -> None:
     assert "do not sign in to shopping (any more)" in Agent(env, 2).info["error"]
     sites.shop.sessions.add("new")
     write("shopping", PHPSESSID="new")
-    assert "Welcome, Emma Lopez!" in Agent(env, 2).told
+    assert "Welcome, Emma Lopez!" in Agent(env, 2).observation
     sites.code.sessions.add("c")
     sites.forum.sessions.add("f")
     write("gitlab.reddit", PHPSESSID="f", _gitlab_session="c")
     assert Agent(env, 7).info["stop_reason"] is None
     (tmp_path / "shopping_state.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UsageError, match="no storage state"):
+    with pytest.raises(UsageError, match="not a storage state"):
         env.reset(options={"task": "webarena/2"})
 
 
 @pytest.mark.slow
 def test_without_a_login(make: Make, sites: Stubs) -> None:
-    assert "Please sign in" in Agent(make(login="none"), 2).told and sites.shop.logins == 0
+    assert "Please sign in" in Agent(make(login="none"), 2).observation and sites.shop.logins == 0
 
 
 @pytest.mark.slow
-def test_a_site_that_does_not_show_its_page_is_no_fault_of_the_agent(make: Make, sites: Stubs) -> None:
+def test_a_missing_start_page_is_an_env_error(make: Make, sites: Stubs) -> None:
     env = make(login="none")
     sites.shop.broken = 503
     assert "answers with status 503" in Agent(env, 2).info["error"]
     sites.shop.broken, sites.shop.public_url = 0, "http://shop.example.com/"
     assert "led to http://shop.example.com/" in Agent(env, 2).info["error"]
     sites.shop.tea_away = True
-    assert "/tea.html led to http://tea.example.com/" in Agent(env, 10).info["error"]  # of two tabs the second
+    assert "/tea.html led to http://tea.example.com/" in Agent(env, 10).info["error"]  # the second of two tabs
 
 
 @pytest.mark.slow
-def test_a_score_that_a_site_does_not_help_to_is_none(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_that_fails_during_scoring_is_an_env_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WA_SHOPPING_SITE_ADMIN_PASSWORD", "wrong")
     agent = Agent(make(), 3)
     assert agent.act("stop []")["stop_reason"] == "env_error" and "REST interface failed" in agent.info["error"]
@@ -387,10 +392,10 @@ def test_sites_are_reset_before_every_episode(make: Make, sites: Stubs) -> None:
 
 
 @pytest.mark.slow
-def test_a_reset_takes_no_episode_away(make: Make, sites: Stubs) -> None:
+def test_a_reset_during_another_episode_is_refused(make: Make, sites: Stubs) -> None:
     env, other = make(), make(reset=sites.reset)
     agent = Agent(env, 2)
-    with pytest.raises(UsageError, match="another environment is in the middle of an episode"):
+    with pytest.raises(UsageError, match="another environment is playing an episode"):
         other.reset(options={"task": "webarena/2"})
     assert other.status()["stop_reason"] == "closed" and sites.shop.logins == 1
     agent.stop()
@@ -406,7 +411,7 @@ def test_a_reset_that_fails(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_several_at_once(make: Make, sites: Stubs) -> None:
+def test_concurrent_episodes(make: Make, sites: Stubs) -> None:
     async def play(env: WebArenaOfficialEnv, answer: str) -> float:
         await env.areset(seed=1, options={"task": "webarena/1"})
         return (await env.astep(f"stop [{answer}]"))[1]
@@ -440,7 +445,7 @@ def test_tasks_of_webarena_verified(make: Make, sites: Stubs, tmp_path: Path) ->
     rows = json.loads((DATA / "official_verified.json").read_text(encoding="utf-8"))
     (tmp_path / "tasks.json").write_text(json.dumps([*rows, {**rows[0], "task_id": 319}]), encoding="utf-8")
     env = make(tasks=tmp_path / "tasks.json")
-    assert "webarena/319" not in {task.id for task in env.tasks.sample(split=None)}  # nobody can do it right
+    assert "webarena/319" not in {task.id for task in env.tasks.sample(split=None)}  # always scores 0
     assert '"retrieved_data"' in env.instructions
     shown = '{"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": null}'
     agent = Agent(env, 300)

@@ -18,7 +18,7 @@ FAILED = {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
 
 
 class Client:
-    """One environment, asked as AgentGym's client asks: what the model wrote is sent whole."""
+    """One environment, used like AgentGym's client: it sends the model's whole message."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http = http
@@ -55,9 +55,9 @@ def http() -> Iterator[httpx.Client]:
             yield client
 
 
-def element(role: str, name: str, told: str) -> str:
-    found = re.search(rf"\[(\d+)\] {role} '{re.escape(name)}'", told)
-    assert found, told
+def element(role: str, name: str, observation: str) -> str:
+    found = re.search(rf"\[(\d+)\] {role} '{re.escape(name)}'", observation)
+    assert found, observation
     return found[1]
 
 
@@ -65,11 +65,11 @@ def element(role: str, name: str, told: str) -> str:
 def test_an_episode_from_creation_to_close(http: httpx.Client) -> None:
     client = Client(http)
     begun = client.reset(2)
-    told = begun["observation"]
+    observation = begun["observation"]
     assert (begun["sites"], begun["object"]) == (["shopping"], "Show me my order number 180.")
-    assert told.startswith("OBSERVATION:\nTab 0 (current): One Stop Market\n")
-    assert told.endswith("OBJECTIVE: Show me my order number 180.\nPREVIOUS ACTION: None")
-    orders = element("link", "My Orders", told)
+    assert observation.startswith("OBSERVATION:\nTab 0 (current): One Stop Market\n")
+    assert observation.endswith("OBJECTIVE: Show me my order number 180.\nPREVIOUS ACTION: None")
+    orders = element("link", "My Orders", observation)
     unread = client.step(f"click [{orders}]")
     assert "between triple backticks" in unread["observation"] and unread["reward"] == 0.0
     phrase = "In summary, the next action I will perform is"
@@ -86,7 +86,7 @@ def test_an_episode_from_creation_to_close(http: httpx.Client) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_played_is_a_time_out_whose_cause_is_logged(
+def test_an_unplayable_task_times_out_and_the_cause_is_logged(
     http: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = Client(http)

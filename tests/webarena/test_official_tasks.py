@@ -15,15 +15,15 @@ from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL
 from agentgym_envs.webarena.official import tasks as official
 from agentgym_envs.webarena.official.readiness import check
 from agentgym_envs.webarena.official.scoring import evaluators_of
-from agentgym_envs.webarena.official.sites import SITES, Sites, variables
+from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import (
     GROUPS,
     VARIABLE,
     WebArenaTasks,
     find_tasks,
+    is_unsolvable,
     needed_sites,
     needs_judge,
-    never_right,
     open_tasks,
     read_tasks,
     split_of,
@@ -55,7 +55,7 @@ def written(path: Path, *rows: Any) -> Path:
     return path
 
 
-def test_a_task_of_the_original_form(table: TaskTable) -> None:
+def test_a_task_in_the_original_format(table: TaskTable) -> None:
     task = table.get("webarena/7")
     assert (table.name, task.group, task.split) == ("webarena", "gitlab-reddit", "train")
     assert task.goal == "Post the address of the project dotfiles in the forum for books."
@@ -65,7 +65,7 @@ def test_a_task_of_the_original_form(table: TaskTable) -> None:
     assert both == ["__SHOPPING__/energy-drink.html", "__SHOPPING__/tea.html"]
 
 
-def test_both_forms_have_the_same_ids_groups_and_splits(table: TaskTable) -> None:
+def test_both_formats_have_the_same_ids_groups_and_splits(table: TaskTable) -> None:
     verified = read_tasks(VERIFIED)
     assert verified.name == "webarena-verified" and verified.digest != table.digest
     for number in (0, 12):
@@ -81,10 +81,10 @@ def test_the_first_page_decides_the_group(table: TaskTable) -> None:
 def test_tasks_of_one_template_share_a_split() -> None:
     counts = Counter(split_of(template) for template in range(10_000))
     assert counts["train"] == pytest.approx(6000, rel=0.05) and counts["test"] == pytest.approx(3000, rel=0.05)
-    assert [split_of(template) for template in (1, 4, 10)] == ["train", "test", "validation"]  # for ever
+    assert [split_of(template) for template in (1, 4, 10)] == ["train", "test", "validation"]  # these must never change
 
 
-def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) -> None:
+def test_only_playable_tasks_are_sampled_and_counted(table: TaskTable) -> None:
     def only(*numbers: int) -> WebArenaTasks:
         played = {f"webarena/{number}" for number in numbers}
         return WebArenaTasks(table, {task.id: "needs a map" for task in table if task.id not in played})
@@ -115,19 +115,19 @@ def test_only_what_can_be_played_is_drawn_taken_and_counted(table: TaskTable) ->
         ({"sites": None}, "TypeError"),
     ],
 )
-def test_what_is_no_task_is_named_with_its_place(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
+def test_a_malformed_task_is_reported_with_its_number(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
     with pytest.raises(TaskTableError, match=f"task 1 .*{what}"):
         read_tasks(written(tmp_path / "tasks.json", row(), row(**changes)))
 
 
-def test_what_is_no_file_of_tasks(tmp_path: Path) -> None:
+def test_malformed_task_files(tmp_path: Path) -> None:
     (tmp_path / "not.json").write_text("{", encoding="utf-8")
     with pytest.raises(TaskTableError, match="is not JSON"):
         open_tasks(tmp_path / "not.json")
     (tmp_path / "object.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(TaskTableError, match="no list"):
+    with pytest.raises(TaskTableError, match="not a list"):
         open_tasks(tmp_path / "object.json")
-    with pytest.raises(TaskTableError, match=r"empty\.json holds no tasks .* is empty"):
+    with pytest.raises(TaskTableError, match=r"empty\.json contains no playable tasks: .* is empty"):
         open_tasks(written(tmp_path / "empty.json"))
     with pytest.raises(TaskTableError, match=r"twice\.json .* uses an id more than once"):
         open_tasks(written(tmp_path / "twice.json", row(), row()))
@@ -161,21 +161,21 @@ def test_addresses_come_from_either_variable(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SHOPPING", "http://old.test:1/")
     monkeypatch.setenv("WA_SHOPPING", "http://new.test:2/")
     monkeypatch.setenv("GITLAB", "https://gitlab.test")
-    sites = Sites.of()
+    sites = SiteAddresses.of()
     assert sites.urls == {"shopping": "http://new.test:2", "gitlab": "https://gitlab.test"}
-    assert Sites.of({"map": "http://map.test"}).urls == {"map": "http://map.test"}
+    assert SiteAddresses.of({"map": "http://map.test"}).urls == {"map": "http://map.test"}
     assert sites.missing(["gitlab", "map", "reddit"]) == ("map", "reddit")
     monkeypatch.setenv("MAP", "yes")
     with pytest.raises(UsageError, match=r"MAP must be an address.*'yes'"):
-        Sites.of()
+        SiteAddresses.of()
     more = ("http://u:p@x.test", "http://x.test/?a=b", "http://x.test/#c")
     for wrong in ({"shop": "http://x.test"}, {"shopping": "x.test"}, "http://x.test", *({"map": url} for url in more)):
         with pytest.raises(UsageError):
-            Sites.of(wrong)  # type: ignore[arg-type]
+            SiteAddresses.of(wrong)  # type: ignore[arg-type]
 
 
-def test_placeholders_are_filled_wherever_they_stand() -> None:
-    sites = Sites.of({"shopping": "http://shop.test", "shopping_admin": "http://shop.test/admin/"})
+def test_placeholders_are_filled_at_any_depth() -> None:
+    sites = SiteAddresses.of({"shopping": "http://shop.test", "shopping_admin": "http://shop.test/admin/"})
     given = {"a": ["__SHOPPING_ADMIN__/x", 3, None], "b": "__SHOPPING__/y |OR| __GITLAB__ __page__"}
     assert sites.fill(given) == {
         "a": ["http://shop.test/admin/x", 3, None],
@@ -183,7 +183,7 @@ def test_placeholders_are_filled_wherever_they_stand() -> None:
     }
 
 
-def test_what_a_task_needs(table: TaskTable) -> None:
+def test_the_needs_of_tasks(table: TaskTable) -> None:
     assert needed_sites(table.get("webarena/12")) == ["map", "wikipedia"]
     assert needed_sites(table.get("webarena/7")) == ["gitlab", "reddit"]
     assert [task.id for task in table if needs_judge(task)] == ["webarena/8", "webarena/9"]
@@ -191,7 +191,7 @@ def test_what_a_task_needs(table: TaskTable) -> None:
 
 
 def test_every_task_gets_its_evaluators(table: TaskTable) -> None:
-    sites = Sites.of({"gitlab": "http://gitlab.test"})
+    sites = SiteAddresses.of({"gitlab": "http://gitlab.test"})
     kinds = {task.id[9:]: [type(e).__name__ for e in evaluators_of(task, sites)] for task in table}
     assert kinds["0"] == ["ExactAnswer"] and kinds["1"] == ["AnswerIncludes"] and kinds["2"] == ["EndsOn"]
     assert kinds["3"] == ["PageHolds", "PageHolds"] and kinds["5"] == ["EndsOn", "PageHolds"]
@@ -219,17 +219,19 @@ def test_every_task_gets_its_evaluators(table: TaskTable) -> None:
         },
     ],
 )
-def test_what_cannot_be_scored_is_found_before_it_is_played(tmp_path: Path, config: dict[str, Any]) -> None:
+def test_unknown_scoring_rules_are_found_before_an_episode(tmp_path: Path, config: dict[str, Any]) -> None:
     [task] = read_tasks(written(tmp_path / "tasks.json", row(eval=config))).tasks
     with pytest.raises(TaskTableError, match="'webarena/0' cannot be scored"):
-        evaluators_of(task, Sites())
+        evaluators_of(task, SiteAddresses())
 
 
-def test_readiness_counts_the_tasks_that_wait(table: TaskTable) -> None:
+def test_readiness_counts_the_tasks_without_a_site(table: TaskTable) -> None:
     stubs = Stubs()
     stubs.forum.broken = 503
-    nobody = LocalSites()
-    sites = Sites.of({**stubs.urls, "shopping_admin": f"http://{nobody.address}", "wikipedia": "http://127.0.0.1:1"})
+    empty = LocalSites()
+    sites = SiteAddresses.of(
+        {**stubs.urls, "shopping_admin": f"http://{empty.address}", "wikipedia": "http://127.0.0.1:1"}
+    )
     found = check(table, sites, judge=True)
     states = {state.site: (state.problem, state.tasks) for state in found.sites}
     assert states == {
@@ -240,7 +242,7 @@ def test_readiness_counts_the_tasks_that_wait(table: TaskTable) -> None:
         "map": ("set WA_MAP or MAP", 2),
         "wikipedia": ("does not answer (ConnectError)", 1),
     }
-    groups = {group.group: (group.ready, group.tasks, group.waiting_for) for group in found.groups}
+    groups = {group.group: (group.ready, group.tasks, group.missing) for group in found.groups}
     assert groups == {
         "shopping": (8, 8, ()),
         "cms": (0, 2, ("shopping_admin",)),
@@ -255,38 +257,38 @@ def test_readiness_counts_the_tasks_that_wait(table: TaskTable) -> None:
     assert "maps           0      2   map, wikipedia" in lines
 
 
-def test_tasks_that_wait_for_a_judge_are_not_ready(table: TaskTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_without_a_judge_are_not_ready(table: TaskTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BASE_URL, raising=False)
     monkeypatch.delenv(MODEL, raising=False)
     shopping = [task for task in table if task.data["needs"] == ["shopping"]]
-    sites = Sites.of({"shopping": Stubs().urls["shopping"]})
+    sites = SiteAddresses.of({"shopping": Stubs().urls["shopping"]})
     found = check(shopping, sites)
     assert found.groups == (("shopping", len(shopping) - 2, len(shopping), ("a judge",)),) and not found.ready
-    assert str(found).endswith(f"No judge is set; 2 of the tasks wait for one: set {BASE_URL} and {MODEL}.")
+    assert str(found).endswith(f"No judge is set; 2 of the tasks need one: set {BASE_URL} and {MODEL}.")
     monkeypatch.setenv(BASE_URL, "http://127.0.0.1:1/v1")
     monkeypatch.setenv(MODEL, "m")
     assert check(shopping, sites).ready
 
 
-def test_what_nobody_can_do_right_is_counted_apart(tmp_path: Path, table: TaskTable) -> None:
+def test_unsolvable_tasks_are_counted_separately(tmp_path: Path, table: TaskTable) -> None:
     rows = json.loads(VERIFIED.read_text(encoding="utf-8"))
     verified = read_tasks(written(tmp_path / "tasks.json", *({**rows[0], "task_id": number} for number in (1, 319))))
-    assert [task.id for task in verified if never_right(task)] == ["webarena/319"]
-    found = check(verified, Sites.of({"shopping": Stubs().urls["shopping"]}))
+    assert [task.id for task in verified if is_unsolvable(task)] == ["webarena/319"]
+    found = check(verified, SiteAddresses.of({"shopping": Stubs().urls["shopping"]}))
     assert found.groups == (("shopping", 1, 1, ()),) and found.ready and found.sites[0].tasks == 1
-    assert str(found).endswith("Tasks that can never be scored as right, and are not drawn: 1.")
-    assert not any(map(never_right, table))
+    assert str(found).endswith("Tasks that always score 0, and are not sampled: 1.")
+    assert not any(map(is_unsolvable, table))
 
 
-def test_a_site_that_was_told_another_address_is_found(table: TaskTable) -> None:
+def test_a_site_with_another_public_address_is_reported(table: TaskTable) -> None:
     stubs = Stubs()
     stubs.shop.public_url = "http://shop.example.com/"
-    shop = check(table, Sites.of(stubs.urls)).sites[0]
-    assert shop.problem.startswith("leads to http://shop.example.com/, which is none of the sites")
+    shop = check(table, SiteAddresses.of(stubs.urls)).sites[0]
+    assert shop.problem.startswith("redirects to http://shop.example.com/, which is not one of the sites")
 
 
 def real_file(source: str) -> Path:
-    """WebArena's own file, where its package is installed or the environment variable names it."""
+    """WebArena's own file, if its package is installed or the environment variable names it."""
     named = os.environ.get(VARIABLE, "")
     path = Path(named).with_name(Path(official.SOURCES[source][0][1]).name) if named else None
     try:
@@ -301,7 +303,7 @@ def test_all_812_original_tasks_can_be_read_and_scored(monkeypatch: pytest.Monke
     counts = {group: sum(of.values()) for group, of in table.counts().items()}
     assert counts == {"shopping": 192, "cms": 182, "maps": 128, "gitlab-reddit": 310}
     assert Counter(task.split for task in table) == {"train": 482, "validation": 104, "test": 226}
-    sites = Sites.of({site: f"http://{site.replace('_', '-')}.test" for site in SITES})
+    sites = SiteAddresses.of({site: f"http://{site.replace('_', '-')}.test" for site in SITES})
     found = Counter(type(e).__name__ for task in table for e in evaluators_of(task, sites))
     assert found == {
         "PageHolds": 651,
@@ -315,7 +317,7 @@ def test_all_812_original_tasks_can_be_read_and_scored(monkeypatch: pytest.Monke
     assert all("__" not in repr(sites.fill(task.data["start_urls"])) for task in table)
 
 
-def test_both_published_files_divide_the_tasks_alike() -> None:
+def test_both_published_files_have_the_same_splits() -> None:
     original, verified = read_tasks(real_file("original")), read_tasks(real_file("verified"))
     assert len(verified) == 812
     for one, other in zip(original, verified, strict=True):

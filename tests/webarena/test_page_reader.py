@@ -1,4 +1,4 @@
-"""What the oracles of the embedded sites go by."""
+"""`PageReader`, with which the oracles of the embedded sites read pages."""
 
 from __future__ import annotations
 
@@ -38,51 +38,51 @@ TREE = """\
 
 
 @pytest.fixture
-def sight() -> PageReader:
-    made = PageReader()
-    made.look(TREE, "http://shop.test/orders")
-    return made
+def page() -> PageReader:
+    reader = PageReader()
+    reader.look(TREE, "http://shop.test/orders")
+    return reader
 
 
-def test_commands(sight: PageReader) -> None:
-    assert sight.click("link", "Next") == "click [4]"
-    assert sight.click("link", "Next", nth=1) == "click [21]"
-    assert sight.click("link", "Next", after="Shipping") == "click [21]"
-    assert sight.click("link", re.compile("H.*")) == "click [3]"
-    assert sight.click_in("2", "link", "View") == "click [20]"
-    assert sight.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
-    assert sight.choose("Sort by", "Oldest") == "click [8]"
-    assert (list(sight.unfold("Account")), list(sight.unfold("Menu"))) == (["click [22]"], [])
-    assert sight.goto("http://shop.test/") == "goto [http://shop.test/]"
-    assert (sight.stop(3), sight.not_achievable()) == ("stop [3]", "stop [N/A]")
+def test_it_writes_commands_for_elements_by_name(page: PageReader) -> None:
+    assert page.click("link", "Next") == "click [4]"
+    assert page.click("link", "Next", nth=1) == "click [21]"
+    assert page.click("link", "Next", after="Shipping") == "click [21]"
+    assert page.click("link", re.compile("H.*")) == "click [3]"
+    assert page.click_in("2", "link", "View") == "click [20]"
+    assert page.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
+    assert page.choose("Sort by", "Oldest") == "click [8]"
+    assert (list(page.expand("Account")), list(page.expand("Menu"))) == (["click [22]"], [])
+    assert page.goto("http://shop.test/") == "goto [http://shop.test/]"
+    assert (page.stop(3), page.not_achievable()) == ("stop [3]", "stop [N/A]")
 
 
-def test_reading(sight: PageReader) -> None:
-    assert sight.value("Shipping") == "$5.00"
-    assert sight.search(r"\$(\d+)\.50") == ("3",)
-    assert sight.names("link", after="Shipping") == ["Next"]
-    assert sight.table() == [{"Number": "1", "Total": "$2.00"}, {"Number": "2", "Total": "$3.50"}]
-    assert texts_of(sight.line("$2.00")) == ["1", "$2.00", "View"]
-    assert [len(line) for line in sight.lines()] == [3, 4, 4]
-    assert sight.has("option", "Oldest") and not sight.has("option", "old")
-    assert sight.says("Shipping") and not sight.says("Ship")
-    assert sight.texts(after="Shipping") == ["$5.00", "Next"]
+def test_it_reads_texts_lines_and_tables(page: PageReader) -> None:
+    assert page.value("Shipping") == "$5.00"
+    assert page.search(r"\$(\d+)\.50") == ("3",)
+    assert page.names("link", after="Shipping") == ["Next"]
+    assert page.table() == [{"Number": "1", "Total": "$2.00"}, {"Number": "2", "Total": "$3.50"}]
+    assert texts_of(page.line("$2.00")) == ["1", "$2.00", "View"]
+    assert [len(line) for line in page.lines()] == [3, 4, 4]
+    assert page.has("option", "Oldest") and not page.has("option", "old")
+    assert page.says("Shipping") and not page.says("Ship")
+    assert page.texts(after="Shipping") == ["$5.00", "Next"]
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "look_up",
     [
-        lambda sight: sight.click("link", "Nowhere"),
-        lambda sight: sight.click("link", "Next", nth=2),
-        lambda sight: sight.type("Name", "x"),
-        lambda sight: sight.choose("Sort by", "Dearest"),
-        lambda sight: sight.line("Home"),
-        lambda sight: sight.table(nth=1),
-        lambda sight: sight.value("Tax"),
-        lambda sight: sight.search("nothing"),
+        lambda page: page.click("link", "Nowhere"),
+        lambda page: page.click("link", "Next", nth=2),
+        lambda page: page.type("Name", "x"),
+        lambda page: page.choose("Sort by", "Dearest"),
+        lambda page: page.line("Home"),
+        lambda page: page.table(nth=1),
+        lambda page: page.value("Tax"),
+        lambda page: page.search("nothing"),
     ],
 )
-def test_what_is_not_there(sight: PageReader, ask: object) -> None:
-    assert callable(ask)
+def test_a_lookup_without_a_match_raises_no_oracle(page: PageReader, look_up: object) -> None:
+    assert callable(look_up)
     with pytest.raises(NoOracle):
-        ask(sight)
+        look_up(page)

@@ -1,4 +1,4 @@
-"""Browsers begin when they are needed, are shared, recycled and ended, and leave nothing behind."""
+"""Browsers start on demand, are shared, replaced and closed, and leave no processes behind."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def run() -> Iterator[list[subprocess.Popen[str]]]:
 def begin(program: str, run: list[subprocess.Popen[str]]) -> subprocess.Popen[str]:
     code = BEGIN + textwrap.dedent(program)
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    # SIGINT may be ignored here, and a child would inherit that.
+    # SIGINT may be ignored in this process, and a child would inherit that.
     run.append(
         subprocess.Popen(
             [sys.executable, "-c", code],
@@ -70,7 +70,7 @@ def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def gone(processes: list[psutil.Process]) -> bool:
+def ended(processes: list[psutil.Process]) -> bool:
     return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
 
 
@@ -85,7 +85,7 @@ def test_no_process_is_left_behind(run: list[subprocess.Popen[str]], end: str) -
         process.wait(30)
         assert process.stdout.readline() == "open\n"
         left = [p for p in psutil.process_iter() if _session(p) == process.pid]
-        until(lambda: gone(left))
+        until(lambda: ended(left))
         return
     assert process.stdout.readline() == "open\n"
     children = family(process)
@@ -95,7 +95,7 @@ def test_no_process_is_left_behind(run: list[subprocess.Popen[str]], end: str) -
     else:
         process.send_signal(getattr(signal, end))
     process.wait(30)
-    until(lambda: gone(children))
+    until(lambda: ended(children))
 
 
 def _session(process: psutil.Process) -> int:
@@ -105,7 +105,7 @@ def _session(process: psutil.Process) -> int:
         return 0
 
 
-def test_a_fork_has_a_browser_of_its_own(run: list[subprocess.Popen[str]]) -> None:
+def test_a_fork_has_its_own_browser(run: list[subprocess.Popen[str]]) -> None:
     process = begin(
         """
         agent = open_one()
@@ -126,7 +126,7 @@ def test_a_fork_has_a_browser_of_its_own(run: list[subprocess.Popen[str]]) -> No
     assert process.communicate(timeout=60)[0] == "well\n"
 
 
-def test_threads_that_begin_at_once_share_one_browser(run: list[subprocess.Popen[str]]) -> None:
+def test_concurrent_threads_share_one_browser(run: list[subprocess.Popen[str]]) -> None:
     process = begin(
         """
         sys.setswitchinterval(1e-6)
@@ -147,8 +147,8 @@ def test_threads_that_begin_at_once_share_one_browser(run: list[subprocess.Popen
     assert process.communicate(timeout=60)[0] == "well\n"
 
 
-def test_after_ctrl_c_all_goes_on(run: list[subprocess.Popen[str]]) -> None:
-    """The whole group of processes gets the signal, as it does in a terminal."""
+def test_the_browser_survives_ctrl_c(run: list[subprocess.Popen[str]]) -> None:
+    """The whole process group receives the signal, as in a terminal."""
     process = begin(
         """
         open_one().close()
@@ -171,7 +171,7 @@ def test_after_ctrl_c_all_goes_on(run: list[subprocess.Popen[str]]) -> None:
     assert process.communicate(timeout=60)[0] == "interrupted\nwell\n"
 
 
-def test_a_browser_is_recycled(make_agent: MakeAgent, hosts: HostRules) -> None:
+def test_a_browser_is_replaced_after_enough_episodes(make_agent: MakeAgent, hosts: HostRules) -> None:
     options = BrowserOptions(hosts=hosts, recycle_after=2, idle_seconds=99)
     first, second, third = (make_agent(browser=options) for _ in range(3))
     old, new = first.session._chromium, third.session._chromium
@@ -188,12 +188,12 @@ def test_a_browser_is_recycled(make_agent: MakeAgent, hosts: HostRules) -> None:
     assert not new.browser.is_connected()
 
 
-def test_an_idle_browser_is_ended(make_agent: MakeAgent, hosts: HostRules) -> None:
+def test_an_idle_browser_is_closed(make_agent: MakeAgent, hosts: HostRules) -> None:
     options = BrowserOptions(hosts=hosts, idle_seconds=0.2)
     agent = make_agent(browser=options)
     chromium = agent.session._chromium
     time.sleep(0.4)
-    assert chromium.browser.is_connected()  # an episode runs in it
+    assert chromium.browser.is_connected()  # it has an episode
     agent.close()
     agent = make_agent(browser=options)
     assert agent.session._chromium is chromium
@@ -204,7 +204,7 @@ def test_an_idle_browser_is_ended(make_agent: MakeAgent, hosts: HostRules) -> No
     assert again.session._chromium is not chromium and "Again" in again.tree
 
 
-def test_a_program_that_is_no_browser(make_agent: MakeAgent, tmp_path: Path, hosts: HostRules) -> None:
+def test_a_program_that_is_not_a_browser(make_agent: MakeAgent, tmp_path: Path, hosts: HostRules) -> None:
     script = tmp_path / "chromium"
     script.write_text("#!/bin/sh\necho I am none >&2\nexit 3\n")
     script.chmod(0o755)
@@ -215,14 +215,14 @@ def test_a_program_that_is_no_browser(make_agent: MakeAgent, tmp_path: Path, hos
     make_agent().show("<p>Others work</p>")
 
 
-def test_warming(hosts: HostRules, make_agent: MakeAgent) -> None:
+def test_warm_starts_the_browser(hosts: HostRules, make_agent: MakeAgent) -> None:
     options = BrowserOptions(hosts=hosts, idle_seconds=98)
 
     async def warm() -> object:
         await pool_for(options).warm()
         return pool_for(options)._running
 
-    assert loop.wait_for(warm(), 60) is make_agent(browser=options).session._chromium
+    assert loop.run(warm(), 60) is make_agent(browser=options).session._chromium
 
 
 def test_contexts_share_nothing(make_agent: MakeAgent) -> None:

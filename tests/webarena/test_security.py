@@ -1,4 +1,4 @@
-"""What hostile pages and careless agents try: afterwards the agent is on a page of the task, and nobody was reached."""
+"""Attacks by hostile pages and careless agents: the agent stays on the task's pages, and no other host is reached."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from agentgym_envs.errors import EnvError, InvalidAction, UsageError
 from agentgym_envs.webarena.actions import CloseTab, Goto, TabFocus, Wait
-from agentgym_envs.webarena.browser.chromium import _say_that_we_are_root, find_chromium, launch_options
+from agentgym_envs.webarena.browser.chromium import _warn_about_sandbox, find_chromium, launch_options
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.sites import local_sites
@@ -68,17 +68,17 @@ def outside(trap: Trap, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def home(agent: Agent, trap: Trap) -> Iterator[Agent]:
-    """An agent on a page. After the test it is on a page of the site, nobody has been elsewhere, and all goes on."""
+    """An agent on a page. After the test it is on a page of the site, no other host was visited, and it can act."""
     yield agent
     assert agent.url == "about:blank" or agent.url.startswith(HOME), agent.url
     assert agent.see().title not in ("Evil", "Data", "Trapped") and "root:" not in agent.tree
-    assert trap.visits == 0 and not any(asked.host != "a.test" for asked in agent.site.asked)
+    assert trap.visits == 0 and not any(request.host != "a.test" for request in agent.site.requests)
     agent.site.put("/well", html("", title="Well"))
     assert (agent.visit("a.test/well"), agent.session.view.title) == ("", "Well")
 
 
 @slow
-def test_an_agent_that_visits(home: Agent, trap: Trap) -> None:
+def test_goto_cannot_leave_the_sites(home: Agent, trap: Trap) -> None:
     home.show("<p>Home</p>")
     for url in OUTSIDE:
         with pytest.raises(InvalidAction, match="visited"):
@@ -99,7 +99,7 @@ def test_an_agent_that_visits(home: Agent, trap: Trap) -> None:
     ],
     ids=["link", "window", "redirect", "script", "script window", "form"],
 )
-def test_a_page_that_leads_out(home: Agent, trap: Trap, page: str) -> None:
+def test_pages_cannot_lead_out_of_the_sites(home: Agent, trap: Trap, page: str) -> None:
     for url in LEADING:
         there = filled(url, trap)
         home.site.put("/hop", Reply(status=302, headers={"location": there}))
@@ -125,7 +125,7 @@ def test_scripts_in_links_stay_on_their_page(home: Agent, to: str) -> None:
 @slow
 @pytest.mark.parametrize("outside", ["http://evil.test/x?a=*&b={1}", "file:///etc/passwd"], indirect=True)
 @pytest.mark.parametrize("path", ["/?q={a,b}*[c]&d=%2A", "/#part", "/"])
-def test_being_brought_back_to_any_address(home: Agent, outside: str, path: str) -> None:
+def test_the_agent_returns_to_any_allowed_url(home: Agent, outside: str, path: str) -> None:
     home.show(f'<script>history.replaceState(0, "", "{path}")</script><a href="/out">Go</a>')
     home.site.put("/out", html(f"<script>location = '{outside}'</script>"))
     before = home.url
@@ -137,7 +137,7 @@ def test_being_brought_back_to_any_address(home: Agent, outside: str, path: str)
 @pytest.mark.parametrize(
     "outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "file:///etc/passwd"], indirect=True
 )
-def test_a_start_page_that_leads_out_is_no_start(make_agent: MakeAgent, site: Site, outside: str) -> None:
+def test_a_start_page_that_leads_out_is_an_env_error(make_agent: MakeAgent, site: Site, outside: str) -> None:
     site.put("/start", Reply(status=302, headers={"location": outside}))
     with pytest.raises(EnvError, match="cannot be shown"):
         make_agent().goto("/start")
@@ -147,7 +147,7 @@ def test_a_start_page_that_leads_out_is_no_start(make_agent: MakeAgent, site: Si
 @pytest.mark.parametrize(
     "outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "http://[::1]:{port}/"], indirect=True
 )
-def test_refreshing_elsewhere(home: Agent, outside: str) -> None:
+def test_a_refresh_cannot_lead_out(home: Agent, outside: str) -> None:
     home.site.put("/hop", html("", head=f'<meta http-equiv=refresh content="0; url={outside}">', title="Hop"))
     home.show("<a href=/hop>Go</a>")
     home.click("link", "Go")
@@ -202,7 +202,7 @@ NAMES = [
 
 
 def reach(agent: Agent, url: str, home: str = HOME) -> None:
-    """Try all ways at once from a page, and give them time."""
+    """Attempt every kind of request from a page, and give each time."""
     ways = ", ".join(f"[{how!r}, u => {{ {script} }}]" for how, script in REACH.items())
     script = f"for (const [how, go] of [{ways}]) try {{ go('{url}' + how) }} catch (e) {{ console.log(e) }}"
     agent.site.put("/all.js", Reply(f"{CALL} function go() {{ {script} }}", kind="text/javascript"))
@@ -215,7 +215,7 @@ def reach(agent: Agent, url: str, home: str = HOME) -> None:
 
 @pytest.fixture
 def secure(make_agent: MakeAgent, site: Site) -> Agent:
-    """An agent on a site that Chromium takes for secure, so that pages can do all that they ever can."""
+    """An agent on a site that Chromium considers secure, so that pages have every capability."""
     own = local_sites().address
     local_sites().mount("127.0.0.1", site)
     agent = make_agent(browser=BrowserOptions(hosts=HostRules.of(urls=[f"http://{own}"], mapped={"a.test": own})))
@@ -239,8 +239,8 @@ def test_nothing_on_a_secure_page_reaches_another_port(secure: Agent, trap: Trap
 
 
 @slow
-def test_the_trap_would_notice(make_agent: MakeAgent, trap: Trap, hosts: HostRules) -> None:
-    """If the rules allowed it, they would come."""
+def test_the_trap_detects_a_visit_if_the_rules_allow_it(make_agent: MakeAgent, trap: Trap, hosts: HostRules) -> None:
+    """The requests arrive if the rules allow them."""
     rules = HostRules(hosts.mapped, (f"127.0.0.1:{trap.port}",))
     agent = make_agent(browser=BrowserOptions(hosts=rules))
     reach(agent, trap.url)
@@ -264,7 +264,7 @@ def test_the_trap_would_notice(make_agent: MakeAgent, trap: Trap, hosts: HostRul
 @pytest.mark.parametrize(
     "source", ["file:///etc/passwd", "http://evil.test/", "chrome://version/", "http://127.0.0.1:{own}/"]
 )
-def test_frames_of_what_may_not_be_seen(home: Agent, source: str) -> None:
+def test_frames_with_refused_urls_stay_empty(home: Agent, source: str) -> None:
     own = local_sites().address.partition(":")[2]
     home.site.put("/evil", html("<h1>Evil inside</h1>"))
     home.show(f'<iframe src="{source.replace("{own}", own)}" title=Frame></iframe><p>Home</p>')
@@ -272,7 +272,7 @@ def test_frames_of_what_may_not_be_seen(home: Agent, source: str) -> None:
 
 
 @slow
-def test_no_service_worker(secure: Agent) -> None:
+def test_service_workers_are_blocked(secure: Agent) -> None:
     code = "self.addEventListener('fetch', e => e.respondWith(new Response('Hijacked')))"
     secure.site.put("/sw.js", Reply(code, kind="text/javascript"))
     register = "navigator.serviceWorker.register('/sw.js')"
@@ -284,18 +284,18 @@ def test_no_service_worker(secure: Agent) -> None:
 
 @slow
 @pytest.mark.parametrize(
-    "way", ["<a href=/file>Get</a>", "<a href=/file target=_blank>Get</a>", "<a href=/page download>Get</a>"]
+    "link", ["<a href=/file>Get</a>", "<a href=/file target=_blank>Get</a>", "<a href=/page download>Get</a>"]
 )
-def test_downloads_are_refused(home: Agent, way: str) -> None:
+def test_downloads_are_refused(home: Agent, link: str) -> None:
     home.site.put("/file", Reply("x" * 1000, headers={"content-disposition": "attachment; filename=x.txt"}))
     home.site.put("/page", "Page")
-    home.show(way)
+    home.show(link)
     note = home.click("link", "Get")
     assert "download was refused" in note and home.path == "/"
 
 
 @slow
-def test_an_agent_that_visits_a_download(home: Agent) -> None:
+def test_goto_to_a_download_is_refused(home: Agent) -> None:
     home.site.put("/file", Reply("x", headers={"content-disposition": "attachment; filename=x.txt"}))
     home.show("<p>Home</p>")
     assert "download was refused" in home.visit(HOME + "file") and home.path == "/"
@@ -303,7 +303,7 @@ def test_an_agent_that_visits_a_download(home: Agent) -> None:
 
 @slow
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "texts"),
     [
         ("alert('Hello')", ["'Hello' and was acknowledged"]),
         ("out.textContent = confirm('Sure?')", ["'Sure?' and was declined", "StaticText 'false'"]),
@@ -314,14 +314,14 @@ def test_an_agent_that_visits_a_download(home: Agent) -> None:
         ("location.reload()", []),
     ],
 )
-def test_dialogs(home: Agent, script: str, told: list[str]) -> None:
+def test_dialogs_are_answered_and_noted(home: Agent, script: str, texts: list[str]) -> None:
     home.show(f'<p id=out></p><button onclick="{script}">Go</button>')
     note = home.click("button", "Go")
-    assert all(text in note + home.tree for text in told) and len(note) < 1000
+    assert all(text in note + home.tree for text in texts) and len(note) < 1000
 
 
 @slow
-def test_a_page_that_asks_to_stay(home: Agent) -> None:
+def test_a_leave_confirmation_is_accepted(home: Agent) -> None:
     home.site.put("/next", html("", title="Next"))
     home.show(
         "<input aria-label=Field><a href=/next>Next</a><script>onbeforeunload = e => { e.preventDefault() }</script>"
@@ -344,7 +344,7 @@ def test_a_page_that_asks_to_stay(home: Agent) -> None:
         "file.showPicker(); say('no')",
     ],
 )
-def test_permissions(secure: Agent, script: str) -> None:
+def test_permissions_are_denied(secure: Agent, script: str) -> None:
     tail = "<p id=out></p><input type=file id=file><script>function say(t) { out.textContent = 'Said ' + t }</script>"
     secure.site.put("/ask", html(f'<button onclick="{script}">Go</button>{tail}'))
     secure.goto(f"http://{local_sites().address}/ask")
@@ -371,11 +371,11 @@ def test_a_site_that_asks_for_a_password(home: Agent) -> None:
         "<div id=agentgym></div><iframe name=navigation></iframe>",
         "<script>for (const n of ['setTimeout', 'Promise', 'Map', 'Event', 'JSON']) window[n] = null</script>",
         "<script>for (const n of ['addEventListener', 'dispatchEvent']) EventTarget.prototype[n] = null</script>",
-        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:answered'))</script>",
+        "<script>for (let i = 0; i < 99; i++) document.dispatchEvent(new Event('agentgym:response'))</script>",
         "<script>document.open(); document.write('Written')</script>",
     ],
 )
-def test_pages_that_get_in_the_way_of_scripts(home: Agent, body: str) -> None:
+def test_pages_cannot_disturb_the_observation_scripts(home: Agent, body: str) -> None:
     home.show(body + "<button>Go</button>")
     home.click("button", "Go")
     assert "button 'Go'" in home.tree and home.session.settled
@@ -390,7 +390,7 @@ def test_a_page_cannot_see_the_isolated_world(home: Agent) -> None:
 
 @slow
 def test_a_proxy_of_the_environment_is_not_used(trap: Trap) -> None:
-    """Neither for the sites of the task nor for others."""
+    """The proxy is used neither for the sites of the task nor for others."""
     program = """
         from tests.webarena.conftest import *
         site = Site()
@@ -411,7 +411,7 @@ def test_the_sandbox_is_off_for_root_only(
     user: int, sandboxed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
-    _say_that_we_are_root.cache_clear()  # it is said once a process
+    _warn_about_sandbox.cache_clear()  # logged once per process
     with caplog.at_level(logging.WARNING):
         options = launch_options("/usr/bin/chromium", HostRules())
     assert options["chromium_sandbox"] is sandboxed and "--no-sandbox" not in options["args"]
@@ -419,7 +419,7 @@ def test_the_sandbox_is_off_for_root_only(
     assert "--host-resolver-rules=MAP * ~NOTFOUND" in options["args"] and "--no-proxy-server" in options["args"]
 
 
-def test_which_chromium(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_of_the_chromium(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     def program(name: str) -> str:
         path = tmp_path / name
         path.write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""One episode in the browser, as the rest of the scenario sees it."""
+"""The interface of a browser session."""
 
 import pytest
 
@@ -12,9 +12,9 @@ slow = pytest.mark.slow
 
 
 def test_an_episode(fresh: Agent) -> None:
-    """The one test of the engine that every run makes: a form, a link, a refusal, a page and its end."""
+    """A short episode for every test run: a form, a link, a refusal, reading a page and closing."""
     fresh.site.put(
-        "/find", lambda asked: html(f"<h1>{asked.query}</h1><a href=http://evil.test/>Out</a>", title="Found")
+        "/find", lambda request: html(f"<h1>{request.query}</h1><a href=http://evil.test/>Out</a>", title="Found")
     )
     fresh.show("<form action=/find><input name=q aria-label=Query></form>")
     fresh.type("textbox", "Query", "tea", enter=True)
@@ -30,7 +30,7 @@ def test_an_episode(fresh: Agent) -> None:
 
 
 @slow
-def test_reading_other_pages_leaves_the_agents_own(fresh: Agent) -> None:
+def test_reading_a_page_does_not_affect_the_agents_tabs(fresh: Agent) -> None:
     fresh.site.put(
         "/other",
         html("<p id=p>Other</p><script>fetch('/data').then(r => r.text()).then(t => { p.textContent = t })</script>"),
@@ -49,7 +49,7 @@ def test_reading_other_pages_leaves_the_agents_own(fresh: Agent) -> None:
 
 
 @slow
-def test_what_goes_with_every_request(make_agent: MakeAgent) -> None:
+def test_headers_and_storage_state_are_sent(make_agent: MakeAgent) -> None:
     cookie = {"name": "who", "value": "emma", "domain": "a.test", "path": "/", "expires": -1}
     state = {"cookies": [cookie | {"httpOnly": True, "secure": False, "sameSite": "Lax"}], "origins": []}
     agent = make_agent(headers={"X-Episode": "7"}, storage_state=state, size=(800, 600))
@@ -59,8 +59,11 @@ def test_what_goes_with_every_request(make_agent: MakeAgent) -> None:
     body = "<iframe src=/frame></iframe><form method=post action=/save target=_blank><button>Save</button></form>"
     agent.show(body + "<script>fetch('/data')</script>")
     agent.click("button", "Save")
-    asked = {asked.path: (asked.headers.get("x-episode"), asked.headers.get("cookie")) for asked in agent.site.asked}
-    assert {"/", "/save", "/saved", "/data", "/frame"} <= set(asked) and set(asked.values()) == {("7", "who=emma")}
+    sent = {
+        request.path: (request.headers.get("x-episode"), request.headers.get("cookie"))
+        for request in agent.site.requests
+    }
+    assert {"/", "/save", "/saved", "/data", "/frame"} <= set(sent) and set(sent.values()) == {("7", "who=emma")}
     assert agent.js("[innerWidth, innerHeight, navigator.language, new Date().getTimezoneOffset()]") == [
         800,
         600,
@@ -86,16 +89,16 @@ def test_requests_are_recorded(make_agent: MakeAgent) -> None:
 
 
 @slow
-def test_nothing_is_recorded_unless_it_is_asked_for(fresh: Agent) -> None:
+def test_requests_are_not_recorded_by_default(fresh: Agent) -> None:
     fresh.show("<p>Home</p>")
     assert fresh.run(fresh.session.har()) == [] and fresh.session.requests is None
 
 
 @slow
-def test_what_is_hidden_and_what_is_too_long(make_agent: MakeAgent) -> None:
+def test_hidden_elements_and_truncation(make_agent: MakeAgent) -> None:
     agent = make_agent(view=ViewOptions(max_chars=500, hidden=("#secret",)))
     agent.show("<p id=secret>Reward 1</p>" + "".join(f"<button>B{n}</button>" for n in range(99)))
-    assert "Reward" not in agent.tree and agent.session.view.cut and len(agent.tree) <= 500
+    assert "Reward" not in agent.tree and agent.session.view.truncated and len(agent.tree) <= 500
 
 
 @slow
@@ -107,11 +110,11 @@ def test_an_action_after_a_mistake(fresh: Agent) -> None:
 
 
 @pytest.mark.slow
-def test_notes_have_an_end(fresh: Agent) -> None:
+def test_the_number_of_notes_is_limited(fresh: Agent) -> None:
     fresh.show('<button onclick="for (let i = 0; i < 30; i++) alert(i)">Go</button>')
     note = fresh.click("button", "Go")
     assert note.count("A dialog said") == 5 and note.endswith("And 25 more such notes.")
 
 
-def test_options_are_equal_if_they_say_the_same() -> None:
+def test_equal_options_compare_equal() -> None:
     assert SessionOptions() == SessionOptions()

@@ -1,16 +1,17 @@
-"""After each act the page has come to rest: what is seen is the last state, without a sleep of fixed length."""
+"""After each action the page has settled: the observation shows its final state, without fixed sleeps."""
 
 import time
 
 import pytest
 
 from agentgym_envs.webarena.actions import Click, GoBack, Wait
-from agentgym_envs.webarena.browser.tab import Patience
-from tests.webarena.conftest import Agent, Asked, MakeAgent, Reply, html
+from agentgym_envs.webarena.browser.execute import execute
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
+from tests.webarena.conftest import Agent, MakeAgent, ReceivedRequest, Reply, html
 
 pytestmark = pytest.mark.slow
 SLOW = 0.3
-"""Seconds that a slow server takes: far more than a page must be quiet for."""
+"""The response time of a slow server in seconds, far longer than the quiet time of a settled page."""
 COUNT = "let n = 0; const f = () => { out.textContent = ++n; if (n < 20) setTimeout(f, 10) }; f()"
 
 
@@ -37,7 +38,7 @@ def button(script: str) -> str:
         "fetch('/data').then(() => { location = '/next' })",
     ],
 )
-def test_scripts_that_go_elsewhere(agent: Agent, script: str, seconds: float) -> None:
+def test_navigation_by_scripts_is_awaited(agent: Agent, script: str, seconds: float) -> None:
     agent.site.put("/data", "data")
     agent.site.put("/next", arrived(seconds=seconds))
     agent.show(button(script) + "<form action=/next></form>")
@@ -46,7 +47,7 @@ def test_scripts_that_go_elsewhere(agent: Agent, script: str, seconds: float) ->
 
 
 @pytest.mark.parametrize("seconds", [0.0, SLOW])
-def test_a_link(agent: Agent, seconds: float) -> None:
+def test_navigation_by_a_link_is_awaited(agent: Agent, seconds: float) -> None:
     agent.site.put("/next", arrived(seconds=seconds))
     agent.show("<a href=/next>Next</a>")
     agent.click("link", "Next")
@@ -54,24 +55,24 @@ def test_a_link(agent: Agent, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-def test_a_form_whose_answer_leads_elsewhere(agent: Agent, status: int) -> None:
+def test_a_form_with_a_redirect(agent: Agent, status: int) -> None:
     agent.site.put("/save", Reply(status=status, headers={"location": "/saved"}, seconds=0.1))
     agent.site.put("/saved", arrived("Saved", seconds=0.1))
     agent.show("<form action=/save method=post><input name=q aria-label=Query><button>Save</button></form>")
     agent.type("textbox", "Query", "tea")
     agent.click("button", "Save")
     assert (agent.path, agent.session.view.title) == ("/saved", "Saved")
-    assert next(asked for asked in agent.site.asked if asked.path == "/save").body == "q=tea"
+    assert next(request for request in agent.site.requests if request.path == "/save").body == "q=tea"
 
 
-def test_enter_submits_a_form_and_the_answer_is_seen(agent: Agent) -> None:
-    agent.site.put("/find", lambda asked: Reply(html(f"<h1>{asked.query}</h1>", title="Found"), seconds=SLOW))
+def test_submitting_a_form_with_enter(agent: Agent) -> None:
+    agent.site.put("/find", lambda request: Reply(html(f"<h1>{request.query}</h1>", title="Found"), seconds=SLOW))
     agent.show("<form action=/find><input name=q aria-label=Query></form>")
     agent.type("textbox", "Query", "tea", enter=True)
     assert "heading 'q=tea'" in agent.tree and agent.session.view.title == "Found"
 
 
-def test_pages_that_follow_one_another(agent: Agent) -> None:
+def test_a_chain_of_redirecting_pages(agent: Agent) -> None:
     agent.site.put("/1", html("", head='<meta http-equiv=refresh content="0; url=/2">'))
     agent.site.put("/2", Reply(html("<script>location = '/3'</script>"), seconds=0.1))
     agent.site.put("/3", html("<script>addEventListener('load', () => location.replace('/4'))</script>"))
@@ -81,19 +82,19 @@ def test_pages_that_follow_one_another(agent: Agent) -> None:
     assert (agent.path, agent.session.view.title) == ("/4", "Arrived")
 
 
-def test_a_visit_follows_them_too(agent: Agent) -> None:
+def test_goto_follows_a_chain_of_pages(agent: Agent) -> None:
     agent.site.put("/1", html("", head='<meta http-equiv=refresh content="0; url=/2">'))
     agent.site.put("/2", arrived(seconds=SLOW))
     agent.goto("/1")
     assert (agent.path, agent.see().title) == ("/2", "Arrived")
 
 
-def test_pages_that_follow_one_another_for_ever(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(most=0.3, load=3))
+def test_an_endless_chain_of_pages(make_agent: MakeAgent) -> None:
+    agent = make_agent(timeouts=SettleTimeouts(busy=0.3, load=3))
     agent.site.put("/1", html("One<script>location = '/2'</script>"))
     agent.site.put("/2", html("Two<script>location = '/1'</script>"))
     agent.show("<a href=/1>Next</a>")
-    agent.run(agent.session.act(Click(agent.find("link", "Next"))))
+    agent.run(execute(agent.session, Click(agent.find("link", "Next"))))
     assert not agent.session.settled
     agent.site.put("/2", arrived())
     agent.act(Wait())
@@ -103,7 +104,7 @@ def test_pages_that_follow_one_another_for_ever(make_agent: MakeAgent) -> None:
 @pytest.mark.parametrize(
     ("link", "path"), [("<a href=#part>Go</a>", "/#part"), ("<a href='#'>Go</a>", "/#"), ("<a href=''>Go</a>", "/")]
 )
-def test_links_into_the_page(agent: Agent, link: str, path: str) -> None:
+def test_links_within_the_page(agent: Agent, link: str, path: str) -> None:
     agent.show(link + "<h2 id=part>Part</h2>")
     start = time.monotonic()
     agent.click("link", "Go")
@@ -123,7 +124,7 @@ def test_links_into_the_page(agent: Agent, link: str, path: str) -> None:
         "about:srcdoc",
     ],
 )
-def test_links_to_nowhere_take_no_time(agent: Agent, href: str) -> None:
+def test_links_without_navigation_take_no_time(agent: Agent, href: str) -> None:
     agent.show(f'<a href="{href}">Go</a>')
     start = time.monotonic()
     agent.click("link", "Go")
@@ -136,7 +137,7 @@ def test_a_link_whose_script_prevents_it(agent: Agent) -> None:
     assert agent.path == "/" and "Stayed" in agent.tree and agent.session.settled
 
 
-def test_a_navigation_that_the_page_intercepts(agent: Agent) -> None:
+def test_an_intercepted_navigation(agent: Agent) -> None:
     script = "navigation.addEventListener('navigate', e => e.intercept({handler: async () => "
     script += "{ const text = await (await fetch('/data')).text(); document.body.append(text); }}))"
     agent.site.put("/data", Reply("Got it", seconds=SLOW))
@@ -157,7 +158,7 @@ def test_a_navigation_that_the_page_intercepts(agent: Agent) -> None:
         "const s = document.createElement('script'); s.src = '/data.js'; document.body.append(s)",
     ],
 )
-def test_answers_that_change_the_page(agent: Agent, script: str, seconds: float) -> None:
+def test_responses_that_change_the_page_are_awaited(agent: Agent, script: str, seconds: float) -> None:
     agent.site.put("/data", Reply("Some data", seconds=seconds))
     agent.site.put("/data.js", Reply("out.textContent = 'Some data'", kind="text/javascript", seconds=seconds))
     agent.show(button(script))
@@ -165,7 +166,7 @@ def test_answers_that_change_the_page(agent: Agent, script: str, seconds: float)
     assert "StaticText 'Some data'" in agent.tree and agent.session.settled
 
 
-def test_the_body_of_an_answer_is_waited_for(agent: Agent) -> None:
+def test_the_body_of_a_response_is_awaited(agent: Agent) -> None:
     agent.show(
         button(
             "const r = new Response(new ReadableStream({ start: c => setTimeout(() => c.close(), 300) }));"
@@ -176,7 +177,7 @@ def test_the_body_of_an_answer_is_waited_for(agent: Agent) -> None:
     assert "StaticText 'read'" in agent.tree
 
 
-def test_waiting_waits_for_what_a_timer_does(agent: Agent) -> None:
+def test_wait_awaits_a_change_by_a_timer(agent: Agent) -> None:
     agent.show(button("setTimeout(() => { out.textContent = 'late' }, 400)"))
     agent.click("button", "Go")
     assert "late" not in agent.tree
@@ -184,7 +185,7 @@ def test_waiting_waits_for_what_a_timer_does(agent: Agent) -> None:
     assert "StaticText 'late'" in agent.tree
 
 
-def test_a_page_that_writes_to_the_console_is_not_listened_to(agent: Agent) -> None:
+def test_console_output_is_disabled(agent: Agent) -> None:
     agent.show(button("for (let i = 0; i < 3000; i++) console.log(i, 'x'.repeat(1000)); out.textContent = 'done'"))
     written: list[object] = []
 
@@ -196,13 +197,13 @@ def test_a_page_that_writes_to_the_console_is_not_listened_to(agent: Agent) -> N
     assert "StaticText 'done'" in agent.tree and not written
 
 
-def test_a_failing_request_is_over_too(agent: Agent) -> None:
+def test_a_failed_request_has_ended(agent: Agent) -> None:
     agent.show(button("fetch('http://nowhere.test/').catch(() => out.append('Failed'))"))
     agent.click("button", "Go")
     assert "StaticText 'Failed'" in agent.tree and agent.session.settled
 
 
-def test_an_aborted_request_is_over_too(agent: Agent) -> None:
+def test_an_aborted_request_has_ended(agent: Agent) -> None:
     agent.site.put("/data", Reply("", seconds=20))
     agent.show(
         button("const x = new XMLHttpRequest(); x.open('GET', '/data'); x.send(); setTimeout(() => x.abort(), 50)")
@@ -212,15 +213,15 @@ def test_an_aborted_request_is_over_too(agent: Agent) -> None:
     assert agent.session.settled and time.monotonic() - start < 1.0
 
 
-def test_changes_soon_after_one_another(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(quiet=0.3, most=5))
+def test_frequent_changes(make_agent: MakeAgent) -> None:
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
     agent.show(button(COUNT))
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree and agent.session.settled
 
 
-def test_a_page_that_never_rests_is_taken_as_it_is(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(quiet=0.2, most=0.4))
+def test_a_page_that_never_settles_is_observed_as_it_is(make_agent: MakeAgent) -> None:
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.2, busy=0.4))
     agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Math.random() }, 5)</script>")
     start = time.monotonic()
     agent.act(Wait())
@@ -229,30 +230,30 @@ def test_a_page_that_never_rests_is_taken_as_it_is(make_agent: MakeAgent) -> Non
     assert agent.session.settled
 
 
-def test_an_animation_in_css_is_no_change(agent: Agent) -> None:
+def test_css_animations_are_not_changes(agent: Agent) -> None:
     agent.show("<style>@keyframes k { to { opacity: 0 } } p { animation: k 1s infinite }</style><p>Blink</p>")
     assert agent.session.settled
 
 
-def test_a_request_without_end_is_waited_for_no_longer_than_most(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(most=0.3))
+def test_an_endless_request_is_awaited_for_the_longest_time_only(make_agent: MakeAgent) -> None:
+    agent = make_agent(timeouts=SettleTimeouts(busy=0.3))
     agent.site.put("/data", Reply("", seconds=20))
     agent.show(button("fetch('/data')"))
     agent.click("button", "Go")
     assert not agent.session.settled and "button 'Go'" in agent.tree
 
 
-def test_a_picture_without_end_does_not_hold_the_page_up(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(most=0.3))
+def test_an_endless_picture_does_not_block_the_page(make_agent: MakeAgent) -> None:
+    agent = make_agent(timeouts=SettleTimeouts(busy=0.3))
     agent.site.put("/picture", Reply("", seconds=20))
     agent.site.put("/next", arrived(seconds=0.8))
     agent.show("<img src=/picture><a href=/next>Next</a>")
     assert "link 'Next'" in agent.tree
-    agent.click("link", "Next")  # while it loads
+    agent.click("link", "Next")  # while the picture loads
     assert (agent.path, agent.session.view.title, agent.session.settled) == ("/next", "Arrived", True)
 
 
-def test_a_slow_script_and_a_slow_style_belong_to_loading(agent: Agent) -> None:
+def test_slow_scripts_and_styles_are_awaited(agent: Agent) -> None:
     agent.site.put("/s.js", Reply("document.write('<p>Written</p>')", kind="text/javascript", seconds=SLOW))
     agent.site.put("/s.css", Reply("b { display: none }", kind="text/css", seconds=SLOW))
     agent.site.put("/next", html("<b>Hidden</b><script src=/s.js></script>", head="<link rel=stylesheet href=/s.css>"))
@@ -261,8 +262,8 @@ def test_a_slow_script_and_a_slow_style_belong_to_loading(agent: Agent) -> None:
     assert "Written" in agent.tree and "Hidden" not in agent.tree and agent.session.settled
 
 
-def test_a_page_that_comes_in_parts(agent: Agent) -> None:
-    def load(asked: Asked) -> str:
+def test_a_page_sent_in_parts(agent: Agent) -> None:
+    def load(request: ReceivedRequest) -> str:
         return html(
             "<div id=out></div><script>addEventListener('load', () => fetch('/data')"
             ".then(r => r.text()).then(t => { out.innerHTML = t }))</script>"
@@ -274,7 +275,7 @@ def test_a_page_that_comes_in_parts(agent: Agent) -> None:
     assert "heading 'Loaded'" in agent.see().tree
 
 
-def test_an_answer_without_a_page(agent: Agent) -> None:
+def test_a_response_without_a_page(agent: Agent) -> None:
     agent.site.put("/nothing", Reply(status=204, seconds=0.1))
     agent.show("<a href=/nothing>Go</a>")
     start = time.monotonic()
@@ -284,7 +285,7 @@ def test_an_answer_without_a_page(agent: Agent) -> None:
     assert agent.path == "/" and agent.site.hits("/nothing") == 2
 
 
-def test_after_an_answer_without_a_page_the_next_link_works(agent: Agent) -> None:
+def test_the_next_link_works_after_a_response_without_a_page(agent: Agent) -> None:
     agent.site.put("/nothing", Reply(status=204))
     agent.site.put("/next", arrived(seconds=SLOW))
     agent.show("<a href=/nothing>Nothing</a><a href=/next>Next</a>")
@@ -301,7 +302,7 @@ def test_a_link_in_a_frame(agent: Agent) -> None:
     assert "heading 'Second'" in agent.tree and agent.path == "/" and agent.session.settled
 
 
-def test_answers_and_changes_in_a_frame(agent: Agent) -> None:
+def test_responses_and_changes_in_a_frame(agent: Agent) -> None:
     agent.site.put("/inner", html(button("fetch('/data').then(r => r.text()).then(t => out.append(t))")))
     agent.site.put("/data", Reply("Some data", seconds=SLOW))
     agent.show("<iframe src=/inner title=Frame></iframe>")
@@ -317,7 +318,7 @@ def test_a_frame_that_loads_slowly(agent: Agent) -> None:
 
 
 def test_changes_in_a_shadow_root(make_agent: MakeAgent) -> None:
-    agent = make_agent(patience=Patience(quiet=0.3, most=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
     script = (
         f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
     )
@@ -342,7 +343,7 @@ def test_going_back_within_a_page(agent: Agent) -> None:
     assert agent.path == "/" and "StaticText 'Back'" in agent.tree
 
 
-def test_a_quiet_step_takes_no_longer_than_it_must(agent: Agent) -> None:
+def test_an_action_on_a_quiet_page_is_fast(agent: Agent) -> None:
     agent.show("<button>Go</button>")
     times = []
     for _ in range(5):

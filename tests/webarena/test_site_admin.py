@@ -1,4 +1,4 @@
-"""The administration: what its pages tell is what the tables hold; orders go their way by the rules."""
+"""The administration: pages show the content of the tables, and orders follow the rules."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentgym_envs.webarena.sites.admin.days import day_after, first_of_month, parse_day, told
+from agentgym_envs.webarena.sites.admin.days import day_after, first_of_month, interval_label, parse_day
 from agentgym_envs.webarena.sites.admin.forms import dollars, slug_of
-from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
+from agentgym_envs.webarena.sites.admin.menu import MENU, menu_path_of
 from agentgym_envs.webarena.sites.clock import day, minute
 from agentgym_envs.webarena.sites.framework.rendering import money
 from tests.webarena.embedded import signed_out, visit
@@ -43,15 +43,15 @@ def office() -> Iterator[Office]:
 
 
 @pytest.mark.parametrize("path", ["/", *MENU_PATHS])
-def test_pages_of_the_menu_answer_and_need_an_account(office: Office, path: str) -> None:
+def test_pages_of_the_menu_require_login(office: Office, path: str) -> None:
     page = office.get(path)
     assert page.count("<h1>") == 1 and "Traceback" not in page
-    answer = office.http.get(path, headers=signed_out(office.episode))
-    assert answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?after=")
+    response = office.http.get(path, headers=signed_out(office.episode))
+    assert response.status_code == 303 and response.headers["location"].startswith("/sign-in?after=")
     assert office.changes() == []
 
 
-def test_signing_in(office: Office) -> None:
+def test_sign_in(office: Office) -> None:
     assert office.http.get("/sign-in", headers=signed_out(office.episode)).status_code == 200
     office.post("/sign-in", 401, user="anika", password="opensesame")
     office.post("/sign-in", user="Admin", password="opensesame")
@@ -62,21 +62,23 @@ def test_signing_in(office: Office) -> None:
 
 
 @pytest.mark.parametrize("path", NOWHERE)
-def test_what_does_not_exist_is_a_404(office: Office, path: str) -> None:
+def test_missing_pages_are_404(office: Office, path: str) -> None:
     assert "Page not found" in office.get(path, 404)
 
 
 # Grids
 
 
-def test_the_orders_grid_is_what_the_table_holds(office: Office) -> None:
+def test_the_orders_grid_shows_the_table(office: Office) -> None:
     query = """SELECT o.number, o.moment, c.first || ' ' || c.last, o.total, o.status FROM shop_orders o
         JOIN shop_customers c ON c.id = o.customer ORDER BY o.moment DESC, o.id DESC"""
     rows = [(r[0], minute(r[1]), r[2], money(r[3]), r[4].capitalize()) for r in office.world.rows(query)]
     page = office.get("/orders")
     assert found(page) == len(rows) == 600
-    told = [tuple(row[place] for place in (0, 1, 2, 4, 5)) for row in cells(page) + cells(office.get("/orders?page=2"))]
-    assert told == rows[:30]
+    shown = [
+        tuple(row[column] for column in (0, 1, 2, 4, 5)) for row in cells(page) + cells(office.get("/orders?page=2"))
+    ]
+    assert shown == rows[:30]
     last = [row[0] for row in cells(office.get("/orders?page=40"))]
     assert last == [row[0] for row in rows[-15:]]
     assert cells(office.get("/orders?page=999")) == cells(office.get("/orders?page=40"))
@@ -94,13 +96,13 @@ def test_the_orders_grid_is_what_the_table_holds(office: Office) -> None:
         ("status=complete&total_from=300", "status = 'complete' AND total >= 30000"),
     ],
 )
-def test_filters_of_orders_find_what_sql_finds(office: Office, query: str, where: str) -> None:
+def test_filters_of_orders_match_sql(office: Office, query: str, where: str) -> None:
     assert found(office.get(f"/orders?{query}")) == office.world.value(
         f"SELECT COUNT(*) FROM shop_orders WHERE {where}"
     )
 
 
-def test_filters_are_told_kept_and_taken_away(office: Office) -> None:
+def test_active_filters_are_shown_kept_and_removed(office: Office) -> None:
     page = office.get("/orders?status=complete&customer=an&sort=total&dir=desc&moment_from=soon&page=2")
     assert "“soon” is not a day" in page
     assert re.findall(r'class="chip">(.*?) <a', page) == ["Customer: an", "Status: Complete"]
@@ -122,15 +124,15 @@ def test_filters_are_told_kept_and_taken_away(office: Office) -> None:
         ("/subscribers", "email", "SELECT id FROM shop_subscribers"),
     ],
 )
-def test_grids_sort_both_ways(office: Office, path: str, keys: str, query: str) -> None:
-    place = 1 if path in ("/products", "/reviews", "/subscribers") else 0
+def test_grids_sort_in_both_directions(office: Office, path: str, keys: str, query: str) -> None:
+    column = 1 if path in ("/products", "/reviews", "/subscribers") else 0
     for direction in ("asc", "desc"):
         rows = office.world.rows(f"{query} ORDER BY {keys} {direction}, id {direction} LIMIT 10")
         shown = cells(office.get(f"{path}?sort={keys}&dir={direction}"))
-        assert [row[place] for row in shown[:10]] == [str(row[0]) for row in rows]
+        assert [row[column] for row in shown[:10]] == [str(row[0]) for row in rows]
 
 
-def test_filters_of_other_grids_find_what_sql_finds(office: Office) -> None:
+def test_filters_of_other_grids_match_sql(office: Office) -> None:
     kettles = office.one("SELECT id, name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
     for path, table, where in (
         (f"/products?category={kettles['id']}", "shop_products", f"category = {kettles['id']}"),
@@ -161,7 +163,7 @@ def test_the_search_in_the_header_finds_orders_customers_and_products(office: Of
 # Orders
 
 
-def test_an_order_page_tells_the_order(office: Office) -> None:
+def test_an_order_page_shows_the_order(office: Office) -> None:
     order = office.one("SELECT * FROM shop_orders WHERE status = 'complete' AND discount > 0 AND shipping > 0")
     page = office.get(f"/orders/{order['id']}")
     pairs = {plain(a): plain(b) for a, b in re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', page)}
@@ -176,7 +178,7 @@ def test_an_order_page_tells_the_order(office: Office) -> None:
         assert f"{track['carrier']} {track['number']}" in page
 
 
-def test_a_pending_order_is_canceled_once_and_its_goods_are_back(office: Office) -> None:
+def test_canceling_a_pending_order_restocks_it_once(office: Office) -> None:
     order = office.one(f"SELECT * FROM shop_orders WHERE {OPEN}")["id"]
     goods = office.world.rows(
         "SELECT l.product, p.stock + SUM(l.quantity) AS stock FROM shop_order_lines l JOIN shop_products p "
@@ -211,14 +213,14 @@ def test_an_order_is_invoiced_shipped_and_refunded(office: Office) -> None:
     assert int(after["shop_invoices"]["number"]) == int(numbers[0][0]) + 1
 
 
-def test_a_refund_may_put_the_goods_back(office: Office) -> None:
+def test_a_refund_can_restock_the_items(office: Office) -> None:
     order = office.one("SELECT * FROM shop_orders WHERE status = 'complete'")
     office.post(f"/orders/{order['id']}/refund", shipping=dollars(order["shipping"]), fee="0", restock="1")
     lines = office.world.rows("SELECT DISTINCT product FROM shop_order_lines WHERE order_id = ?", order["id"])
     assert {c.key for c in office.changes() if c.table == "shop_products"} == {line[0] for line in lines}
 
 
-def test_what_a_status_does_not_allow_changes_nothing(office: Office) -> None:
+def test_actions_that_the_status_forbids_change_nothing(office: Office) -> None:
     complete, canceled, held, closed = (
         office.world.value("SELECT id FROM shop_orders WHERE status = ?", status)
         for status in ("complete", "canceled", "on hold", "closed")
@@ -245,7 +247,7 @@ def test_hold_and_unhold(office: Office) -> None:
     assert [c.table for c in office.changes()] == ["shop_order_comments"]
 
 
-def test_a_comment_is_added_with_what_was_ticked(office: Office) -> None:
+def test_a_comment_is_added_with_its_checkboxes(office: Office) -> None:
     order = office.one("SELECT id FROM shop_orders WHERE status = 'complete'")["id"]
     office.post(f"/orders/{order}/comments", status="complete", comment=HOSTILE, visible="1")
     (change,) = office.changes()
@@ -260,7 +262,7 @@ def test_a_comment_is_added_with_what_was_ticked(office: Office) -> None:
 
 
 @pytest.mark.parametrize("kind", ["shipping", "billing"])
-def test_an_address_of_an_order_is_edited(office: Office, kind: str) -> None:
+def test_editing_an_address_of_an_order(office: Office, kind: str) -> None:
     page = office.get("/orders/5")
     assert f'href="/orders/5/{kind}-address"' in page
     refused = office.post(f"/orders/5/{kind}-address", 422, **{**ADDRESS, "zip": " "})
@@ -284,22 +286,22 @@ def test_tracking_numbers_are_added_and_deleted(office: Office) -> None:
 # Reports and the dashboard
 
 
-def test_the_dashboard_adds_up(office: Office) -> None:
+def test_the_dashboard_totals_are_correct(office: Office) -> None:
     page = office.get("/?range=1m&chart=amounts")
     life = office.one("SELECT SUM(total) AS total, COUNT(*) AS n FROM shop_orders WHERE status <> 'canceled'")
     assert money(life["total"]) in page and money(life["total"] // life["n"]) in page
     month = office.one(
         "SELECT SUM(total), COUNT(*) FROM shop_orders WHERE status <> 'canceled' AND moment >= '2026-03-01'"
     )
-    told = dict(re.findall(r"<dt>(\w+)</dt><dd>(.*?)</dd>", page))
-    assert (told["Revenue"], told["Orders"]) == (money(month[0]), str(month[1]))
+    interval_label = dict(re.findall(r"<dt>(\w+)</dt><dd>(.*?)</dd>", page))
+    assert (interval_label["Revenue"], interval_label["Orders"]) == (money(month[0]), str(month[1]))
     for period, bars in (("24h", 24), ("7d", 7), ("1m", 16), ("1y", 12), ("nonsense", 12)):
         assert office.get(f"/?range={period}").count("<rect") == bars
     newest = office.world.value("SELECT first || ' ' || last FROM shop_customers ORDER BY joined DESC")
     assert newest in page
 
 
-def test_the_orders_report_adds_up(office: Office) -> None:
+def test_the_orders_report_totals_are_correct(office: Office) -> None:
     page = office.get("/reports/orders?period=month&from=2025-06-01&to=2025-08-31&status=any")
     rows = office.world.rows(
         "SELECT strftime('%m', moment), COUNT(*), SUM(total), SUM(tax), SUM(shipping), SUM(discount) FROM shop_orders "
@@ -314,15 +316,15 @@ def test_the_orders_report_adds_up(office: Office) -> None:
     assert "isn't" not in page and "is not a day" in office.get("/reports/orders?from=never")
 
 
-def test_a_report_has_one_address_however_its_days_are_typed(office: Office) -> None:
+def test_a_report_has_one_url_for_all_day_formats(office: Office) -> None:
     office.get("/reports/orders?from=2025-05-30&to=never&status=any")
-    answer = office.http.get("/reports/orders?from=05/30/2025&to=Aug+2,+2025&status=any")
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/reports/orders?status=any&from=2025-05-30&to=2025-08-02"
-    office.get(answer.headers["location"])
+    response = office.http.get("/reports/orders?from=05/30/2025&to=Aug+2,+2025&status=any")
+    assert response.status_code == 303
+    assert response.headers["location"] == "/reports/orders?status=any&from=2025-05-30&to=2025-08-02"
+    office.get(response.headers["location"])
 
 
-def test_the_bestsellers_report_is_what_sql_finds(office: Office) -> None:
+def test_the_bestsellers_report_matches_sql(office: Office) -> None:
     shown = cells(office.get("/reports/bestsellers?period=year&from=2025-01-01&to=2025-12-31"))
     best = office.world.rows(
         "SELECT p.name, SUM(l.quantity) AS n FROM shop_order_lines l JOIN shop_orders o ON o.id = l.order_id "
@@ -332,7 +334,7 @@ def test_the_bestsellers_report_is_what_sql_finds(office: Office) -> None:
     assert [(row[0], row[1], row[3]) for row in shown] == [("2025", row[0], str(row[1])) for row in best]
 
 
-def test_other_reports_add_up(office: Office) -> None:
+def test_totals_of_other_reports_are_correct(office: Office) -> None:
     every = "from=&to=&status=any"
     uses = re.findall(r"<tfoot>.*?</tfoot>", office.get(f"/reports/coupons?period=year&{every}"), re.DOTALL)[0]
     used = office.world.value("SELECT COUNT(*) FROM shop_orders WHERE coupon <> ''")
@@ -350,7 +352,7 @@ def test_other_reports_add_up(office: Office) -> None:
 @pytest.mark.parametrize(
     ("report", "leads"), [("customers", "customers"), ("products", "products"), ("bestsellers", "products")]
 )
-def test_names_in_reports_lead_to_what_they_name(office: Office, report: str, leads: str) -> None:
+def test_names_in_reports_link_to_their_pages(office: Office, report: str, leads: str) -> None:
     rows = re.findall(rf'<a href="(/{leads}/\d+)">(.*?)</a></td>', office.get(f"/reports/{report}"))
     for path, name in rows[:2]:
         assert f"<h1>{name}</h1>" in office.get(path)
@@ -360,17 +362,21 @@ def test_names_in_reports_lead_to_what_they_name(office: Office, report: str, le
 # Parts
 
 
-def test_days_are_read_as_people_type_them() -> None:
+def test_days_are_parsed_in_several_formats() -> None:
     for text in ("2026-03-09", "2026-3-9", "3/9/2026", "03/09/2026", "Mar 9, 2026", "March 9, 2026"):
         assert parse_day(text) == datetime.date(2026, 3, 9)
     for text in ("", "2026-02-30", "9.3.2026", "Foo 9, 2026", "0026-01-01", "2026-03-09 ", "９/9/2026"):
         assert parse_day(text) is None
     assert day_after(datetime.date(2025, 12, 31)) == "2026-01-01"
-    assert (told("2026-03-05"), told("2026-03"), told("2026")) == (day("2026-03-05"), "Mar 2026", "2026")
+    assert (interval_label("2026-03-05"), interval_label("2026-03"), interval_label("2026")) == (
+        day("2026-03-05"),
+        "Mar 2026",
+        "2026",
+    )
     assert first_of_month(3).isoformat() == "2025-12-01"
 
 
-def test_small_parts() -> None:
+def test_helper_functions() -> None:
     assert (dollars(None), dollars(1250), slug_of("Café & Bar!")) == ("", "12.50", "cafe-bar")
-    assert place_of("/reviews/pending") == "/reviews/pending" and place_of("/reviews/12") == "/reviews"
-    assert place_of("/") == "" and place_of("/ordersx") == ""
+    assert menu_path_of("/reviews/pending") == "/reviews/pending" and menu_path_of("/reviews/12") == "/reviews"
+    assert menu_path_of("/") == "" and menu_path_of("/ordersx") == ""

@@ -1,4 +1,4 @@
-"""The administration's forms for the catalogue, customers, marketing and settings change just what they say."""
+"""The administration: forms for products, customers, marketing and settings change only what they should."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def office() -> Iterator[Office]:
 
 
 def product_form(office: Office, id: int, **changed: str) -> dict[str, str]:
-    """What a browser would send of a product's page."""
+    """Return the fields that a browser would send from a product's page."""
     page = office.get(f"/products/{id}").split('id="product"')[1].split("</form>")[0]
     fields = dict(re.findall(r'<input id="\w+" name="(\w+)" value="([^"]*)"', page))
     fields |= dict(re.findall(r'<textarea id="\w+" name="(\w+)"[^>]*>(.*?)</textarea>', page, re.DOTALL))
@@ -33,13 +33,13 @@ def product_form(office: Office, id: int, **changed: str) -> dict[str, str]:
     return {**fields, **changed}
 
 
-def test_a_product_saved_as_it_is_does_not_change(office: Office) -> None:
+def test_saving_an_unchanged_product_changes_nothing(office: Office) -> None:
     for id in (1, 2, 3, 250):
         office.post(f"/products/{id}", **product_form(office, id))
     assert office.changes() == []
 
 
-def test_a_product_changes_as_its_form_says(office: Office) -> None:
+def test_a_product_is_saved_from_its_form(office: Office) -> None:
     attribute, id = office.one(
         "SELECT a.id, p.id FROM shop_attributes a JOIN shop_products p ON p.id = a.product "
         "WHERE p.enabled AND p.stock > 3 ORDER BY a.id"
@@ -65,7 +65,7 @@ def test_a_product_changes_as_its_form_says(office: Office) -> None:
         ({"sku": "taken"}, "The SKU is taken"),
     ],
 )
-def test_a_product_that_makes_no_sense_is_refused(office: Office, changed: dict[str, str], why: str) -> None:
+def test_an_invalid_product_is_refused(office: Office, changed: dict[str, str], why: str) -> None:
     if changed.get("sku"):
         changed = {"sku": office.world.value("SELECT sku FROM shop_products WHERE id = 5")}
     refused = html.unescape(office.post("/products/2", 422, **product_form(office, 2, **changed)).text)
@@ -90,8 +90,8 @@ def test_a_product_is_added(office: Office) -> None:
 def test_mass_actions_on_products(office: Office) -> None:
     ids = [row[0] for row in office.world.rows("SELECT id FROM shop_products WHERE enabled ORDER BY id LIMIT 3")]
     back = {"referer": "http://admin.test/products?page=2"}
-    answer = office.post("/products/mass", headers=back, action="disable", id=ids)
-    assert answer.headers["location"] == "/products?page=2"
+    response = office.post("/products/mass", headers=back, action="disable", id=ids)
+    assert response.headers["location"] == "/products?page=2"
     assert "A total of 3 records have been updated." in office.get("/products")
     assert office.changed() == [("shop_products", id, {"enabled": 0}) for id in ids]
     office.post("/products/mass", action="", id=ids)
@@ -149,7 +149,7 @@ def test_an_address_of_a_customer_is_edited(office: Office) -> None:
     assert change.key == address and dict(change.after or {})["street"] == "1 Mill Road"
 
 
-def test_a_customer_reads_the_newsletter_or_not(office: Office) -> None:
+def test_a_customer_is_subscribed_and_unsubscribed(office: Office) -> None:
     reader = office.one("SELECT * FROM shop_subscribers WHERE customer IS NOT NULL AND status = 'subscribed'")
     office.post(f"/customers/{reader['customer']}/newsletter", status="unsubscribed")
     assert office.changed() == [("shop_subscribers", reader["id"], {"status": "unsubscribed"})]
@@ -212,14 +212,14 @@ def test_a_rule_is_added_and_deleted(office: Office) -> None:
 
 
 @pytest.mark.parametrize("typed", ["5", "5%", "5 %", "5.0", "5.00%"])
-def test_a_whole_percentage_is_one_however_it_is_typed(office: Office, typed: str) -> None:
+def test_a_percentage_is_accepted_in_several_formats(office: Office, typed: str) -> None:
     office.post("/rules/new", **RULE, kind="percent", amount=typed)
     (change,) = office.changes()
     assert dict(change.after or {})["amount"] == 5
 
 
 @pytest.mark.parametrize("path", ["/rules/new", "/orders", "/reports/orders"])
-def test_fields_of_days_say_how_a_day_is_typed(office: Office, path: str) -> None:
+def test_day_fields_show_the_format(office: Office, path: str) -> None:
     assert office.get(path).count('<small class="hint">YYYY-MM-DD</small>') == 2
 
 
@@ -237,12 +237,12 @@ def test_fields_of_days_say_how_a_day_is_typed(office: Office, path: str) -> Non
         ({"minimum": "much"}, "Minimum Subtotal must be an amount"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_refused(office: Office, changed: dict[str, str], why: str) -> None:
+def test_an_invalid_rule_is_refused(office: Office, changed: dict[str, str], why: str) -> None:
     refused = office.post("/rules/new", 422, **{**RULE, "kind": "percent", "amount": "10", **changed})
     assert why in html.unescape(refused.text) and office.changes() == []
 
 
-def test_every_rule_saved_as_it_is_does_not_change(office: Office) -> None:
+def test_saving_an_unchanged_rule_changes_nothing(office: Office) -> None:
     for row in office.world.rows("SELECT * FROM shop_rules"):
         fields = {name: "" if row[name] is None else row[name] for name in (*RULE, "ends", "kind")}
         fields["amount"] = dollars(row["amount"]) if row["kind"] == "fixed" else row["amount"]
@@ -269,7 +269,7 @@ def test_pages_are_added_edited_and_deleted(office: Office) -> None:
     assert office.changes() == []
 
 
-def test_settings_are_saved_and_refused(office: Office) -> None:
+def test_valid_settings_are_saved_and_invalid_ones_refused(office: Office) -> None:
     page = office.get("/settings")
     fields = dict(re.findall(r'<input id="setting-\w+" name="(\w+)" value="([^"]*)"', page))
     assert set(fields) == {row[0] for row in office.world.rows("SELECT name FROM shop_settings")}

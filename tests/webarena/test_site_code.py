@@ -1,4 +1,4 @@
-"""Code hosting: its pages answer, and what is done with issues and merge requests changes what it should."""
+"""Code hosting: pages, and the effects of actions on issues and merge requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_main_pages(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_what_marks_a_project_is_no_part_of_its_heading(code: Code) -> None:
+def test_badges_are_not_part_of_a_project_heading(code: Code) -> None:
     for path, mark in (("/", "Owner"), ("/explore", "Archived"), ("/groups", "Public")):
         page = code.get(path)
         headings = re.findall(r"<h3>(.*?)</h3>", page, re.DOTALL)
@@ -62,7 +62,7 @@ def test_what_marks_a_project_is_no_part_of_its_heading(code: Code) -> None:
         assert f">{mark}</span> " in page and "</span><span" not in page, path
 
 
-def test_what_is_not_there(code: Code) -> None:
+def test_missing_pages_are_404(code: Code) -> None:
     url = code.mine()["url"]
     for path in (
         "/nobody-at-all",
@@ -82,7 +82,7 @@ def test_what_is_not_there(code: Code) -> None:
     code.post(f"{url}/-/nothing/1/comments", 404, text="x")
 
 
-def test_a_private_project_is_there_for_members_only(code: Code) -> None:
+def test_a_private_project_is_visible_to_members_only(code: Code) -> None:
     private = code.project("n.account = 1 AND p.visibility = 'private'")
     assert private["name"] in code.get("/")
     outsider = code.value(
@@ -97,7 +97,7 @@ def test_a_private_project_is_there_for_members_only(code: Code) -> None:
     assert private["url"] not in code.get(f"/explore?name={quote(private['slug'])}")
 
 
-def test_nobody_does_anything_without_signing_in(code: Code) -> None:
+def test_actions_require_login(code: Code) -> None:
     url = code.mine()["url"]
     code.post("/sign-out")
     assert "Sign in" in code.get(url)
@@ -110,7 +110,7 @@ def test_nobody_does_anything_without_signing_in(code: Code) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["Guest", "Reporter", "Developer", "Maintainer"])
-def test_what_a_role_may_not_do(code: Code, role: str) -> None:
+def test_actions_above_a_role_are_forbidden(code: Code, role: str) -> None:
     project = code.as_role(role)
     url, branch = project["url"], project["default_branch"]
     other = code.value("SELECT number FROM code_issues WHERE project = ? AND author <> 1", project["id"])
@@ -136,7 +136,7 @@ def test_what_a_role_may_not_do(code: Code, role: str) -> None:
     assert code.changes() == []
 
 
-def test_an_issue(code: Code) -> None:
+def test_issue_lifecycle(code: Code) -> None:
     project = code.mine()
     label = code.row("SELECT * FROM code_labels WHERE project = ?", project["id"])
     milestone = code.value("SELECT id FROM code_milestones WHERE project = ? AND state = 'open'", project["id"])
@@ -171,7 +171,7 @@ def test_an_issue(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_what_is_wrong_with_an_issue(code: Code) -> None:
+def test_invalid_issues_are_refused(code: Code) -> None:
     url = code.mine()["url"]
     assert "A title is needed" in code.post(f"{url}/-/issues", 422, title=" ")
     assert "due date" in code.post(f"{url}/-/issues", 422, title="x", due="2026-02-31")
@@ -182,7 +182,7 @@ def test_what_is_wrong_with_an_issue(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_strangers_to_a_project_open_issues_but_do_not_plan(code: Code) -> None:
+def test_non_members_create_issues_without_attributes(code: Code) -> None:
     project = code.project(
         """p.visibility = 'public' AND p.forked_from IS NULL
         AND NOT EXISTS (SELECT 1 FROM code_members WHERE project = p.id AND account = 1)
@@ -199,7 +199,7 @@ def test_strangers_to_a_project_open_issues_but_do_not_plan(code: Code) -> None:
     code.get(f"{project['url']}/edit", 403)
 
 
-def test_comments_belong_to_who_wrote_them(code: Code) -> None:
+def test_comments_are_edited_by_their_authors_only(code: Code) -> None:
     project = code.mine()
     find = """SELECT c.id FROM code_comments c JOIN code_issues i ON i.id = c.issue
     WHERE i.project = ? AND c.author {} 1 LIMIT 1"""
@@ -214,7 +214,7 @@ def test_comments_belong_to_who_wrote_them(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_lists_are_filtered_and_ordered(code: Code) -> None:
+def test_lists_are_filtered_and_sorted(code: Code) -> None:
     project = code.mine()
     label = code.row(
         """SELECT l.name, COUNT(*) AS many FROM code_labels l JOIN code_issue_labels x ON x.label = l.id
@@ -231,8 +231,8 @@ def test_lists_are_filtered_and_ordered(code: Code) -> None:
         row[0]
         for row in code.episode.database.execute("SELECT title FROM code_issues WHERE project = ?", (project["id"],))
     ]
-    found = re.findall(r'/-/issues/\d+">([^<]+)</a>', code.get(f"{project['url']}/-/issues?state=all&sort=title_asc"))
-    assert found == sorted(titles)[:15]
+    shown = re.findall(r'/-/issues/\d+">([^<]+)</a>', code.get(f"{project['url']}/-/issues?state=all&sort=title_asc"))
+    assert shown == sorted(titles)[:15]
     assert code.get(f"{project['url']}/-/issues?state=&label=&search=", 303) is not None
     seen = re.findall(
         r'/-/issues/(\d+)">', "".join(code.get(f"{project['url']}/-/issues?state=all&page={n}") for n in (1, 2, 3, 4))
@@ -240,7 +240,7 @@ def test_lists_are_filtered_and_ordered(code: Code) -> None:
     assert len(set(seen)) == len(titles) or len(titles) > 60
 
 
-def test_long_files_are_not_compared_line_by_line(code: Code) -> None:
+def test_long_files_have_no_exact_diff(code: Code) -> None:
     project = code.mine()
     where = f"{project['url']}/-/edit/{project['default_branch']}/README.md"
     numbers = [str(number * number % 99) for number in range(4000)]
@@ -285,7 +285,7 @@ def test_a_merge_request_from_branch_to_merge(code: Code) -> None:
     code.post(f"{where}/state", 403, to="closed")
 
 
-def test_a_merge_takes_only_what_a_branch_changed(code: Code) -> None:
+def test_a_merge_takes_only_the_changes_of_the_branch(code: Code) -> None:
     project = code.mine()
     url, main = project["url"], project["default_branch"]
     for name in ("one", "two", "three"):
@@ -306,7 +306,7 @@ def test_a_merge_takes_only_what_a_branch_changed(code: Code) -> None:
     assert "nothing to merge" in code.post(f"{url}/-/merge_requests", 422, source="one", target=main, title="again")
 
 
-def test_every_open_merge_request_can_be_seen_and_merged(code: Code) -> None:
+def test_every_open_merge_request_can_be_viewed_and_merged(code: Code) -> None:
     project = code.mine()
     requests = code.episode.database.execute(
         "SELECT number, author FROM code_merge_requests WHERE project = ? AND state = 'open'", (project["id"],)
@@ -349,7 +349,7 @@ def test_labels_and_milestones(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_confidential_issues_are_not_for_all(code: Code) -> None:
+def test_confidential_issues_are_hidden_from_others(code: Code) -> None:
     issue = code.row(
         """SELECT i.*, '/' || n.path || '/' || p.slug AS url FROM code_issues i JOIN code_projects p ON p.id = i.project
         JOIN code_namespaces n ON n.id = p.namespace WHERE i.confidential AND p.visibility = 'public'"""
@@ -366,7 +366,7 @@ def test_confidential_issues_are_not_for_all(code: Code) -> None:
     ).replace(f'value="{issue["title"]}"', "")
 
 
-def test_hostile_text_is_shown_as_it_is(code: Code) -> None:
+def test_hostile_text_is_escaped(code: Code) -> None:
     url, main = code.mine()["url"], code.mine()["default_branch"]
     where = code.post(f"{url}/-/issues", title=HOSTILE, body=HOSTILE)
     code.post(f"{where}/comments", text=HOSTILE)
@@ -377,7 +377,7 @@ def test_hostile_text_is_shown_as_it_is(code: Code) -> None:
     branch = f"{url}/-/blob/{main}/README.md"
     lists = [f"{url}/-/{name}" for name in ("issues", "labels", "milestones", f"commits/{main}")]
     for path in (where, url, branch, *lists, f"/{code.me}", "/search?search=%3Cscript%3E&scope=issues"):
-        raw = code.asks.get(path).text
+        raw = code.http.get(path).text
         assert "<script>alert" not in raw and "<img src=x" not in raw, path
         assert "{{ 7*7 }}" in raw or "/search" in path or path.endswith(code.me), path
 

@@ -1,4 +1,4 @@
-"""Code hosting: projects as a whole, with their members, groups and releases, and accounts."""
+"""Code hosting: projects with their members and releases, groups, and accounts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_members(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_a_project_from_beginning_to_end(code: Code) -> None:
+def test_project_lifecycle(code: Code) -> None:
     where = code.post("/projects", name="Sea Shanty", space=1, visibility="public", description="Songs", readme="1")
     assert where == f"/{code.me}/sea-shanty"
     new = ("projects", "members", "branches", "files", "blobs", "commits")
@@ -144,7 +144,7 @@ def test_stars_and_following(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_the_account(code: Code) -> None:
+def test_account_settings(code: Code) -> None:
     code.post("/-/status", status="At sea", busy="1")
     assert "At sea (busy)" in code.get(f"/{code.me}")
     code.post("/-/status", clear="1", status="x")

@@ -1,4 +1,4 @@
-"""Worlds of the code hosting: the same everywhere, sound, and different from one another."""
+"""Worlds of the code hosting site are reproducible, consistent and different from each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from agentgym_envs.webarena.sites.code import seed_data
 from agentgym_envs.webarena.sites.country import make_country
 from agentgym_envs.webarena.sites.people import make_people
-from agentgym_envs.webarena.sites.world import Seeds, connect
+from agentgym_envs.webarena.sites.world import SeedInputs, connect
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ from agentgym_envs.webarena.sites.code import seed_data
 database = world.connect()
 database.executescript(files(code).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.SeedInputs(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 
@@ -40,7 +40,7 @@ def made(seed: str) -> Any:
     folder = files("agentgym_envs.webarena.sites.code")
     database.executescript(folder.joinpath("schema.sql").read_text(encoding="utf-8"))
     country = make_country(random.Random(seed))
-    seed_data.fill(database, Seeds(country, make_people(random.Random(seed), country), random.Random(seed)))
+    seed_data.fill(database, SeedInputs(country, make_people(random.Random(seed), country), random.Random(seed)))
     return database
 
 
@@ -48,7 +48,7 @@ def count(database: Any, query: str) -> int:
     return int(database.execute(query).fetchone()[0])
 
 
-def test_a_world_is_the_same_everywhere() -> None:
+def test_worlds_are_reproducible() -> None:
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", DIGEST],
@@ -63,7 +63,7 @@ def test_a_world_is_the_same_everywhere() -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_a_world_is_sound(seed: str) -> None:
+def test_worlds_are_consistent(seed: str) -> None:
     database = made(seed)
     never = [
         "SELECT COUNT(*) FROM code_issues WHERE (state = 'closed') <> (closed IS NOT NULL) OR closed < created",
@@ -82,13 +82,13 @@ def test_a_world_is_sound(seed: str) -> None:
     assert [count(database, query) for query in never] == [0] * len(never)
     assert database.execute("PRAGMA foreign_key_check").fetchall() == []
     for additions, deletions, changes in database.execute("SELECT additions, deletions, changes FROM code_commits"):
-        told = json.loads(changes)
-        assert (sum(c[1] for c in told), sum(c[2] for c in told)) == (additions, deletions)
-        assert all(c[1] >= 0 and c[2] >= 0 for c in told)
+        changed_files = json.loads(changes)
+        assert (sum(c[1] for c in changed_files), sum(c[2] for c in changed_files)) == (additions, deletions)
+        assert all(c[1] >= 0 and c[2] >= 0 for c in changed_files)
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_somebody_wrote_more_of_each_project_than_anybody_else(seed: str) -> None:
+def test_each_project_has_one_top_contributor(seed: str) -> None:
     rows = made(seed).execute(
         """SELECT b.project, c.author, COUNT(*) AS many FROM code_commits c JOIN code_branches b ON b.id = c.branch
         WHERE b.protected GROUP BY b.project, c.author ORDER BY b.project, many DESC"""
@@ -99,7 +99,7 @@ def test_somebody_wrote_more_of_each_project_than_anybody_else(seed: str) -> Non
     assert all(len(many) < 2 or many[0] > many[1] for many in by_project.values())
 
 
-def test_worlds_differ_and_have_much_in_them() -> None:
+def test_worlds_differ_and_are_large() -> None:
     names = [{row[0] for row in made(seed).execute("SELECT slug FROM code_projects")} for seed in ("1", "2")]
     assert len(names[0] & names[1]) < 15
     for seed in ("1", "2"):

@@ -1,4 +1,4 @@
-"""The forum: its pages answer, its forms change what they should and nothing else, its worlds are sound."""
+"""The forum: pages, the effects of forms, and the consistency of worlds."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 
 from agentgym_envs.webarena.sites.country import make_country
 from agentgym_envs.webarena.sites.forum import seed_data
-from agentgym_envs.webarena.sites.forum.listing import SHOWN
+from agentgym_envs.webarena.sites.forum.listing import LISTED
 from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
-from agentgym_envs.webarena.sites.world import Seeds, World, connect
+from agentgym_envs.webarena.sites.world import SeedInputs, World, connect
 from tests.webarena.embedded import Visitor, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
@@ -34,7 +34,7 @@ from agentgym_envs.webarena.sites.forum import seed_data
 database = world.connect()
 database.executescript(files(forum).joinpath("schema.sql").read_text())
 where = country.make_country(random.Random("a"))
-seed_data.fill(database, world.Seeds(where, people.make_people(random.Random("b"), where), random.Random("c")))
+seed_data.fill(database, world.SeedInputs(where, people.make_people(random.Random("b"), where), random.Random("c")))
 print(hashlib.sha256("".join(database.iterdump()).encode()).hexdigest())
 """
 PAGES = """
@@ -48,7 +48,7 @@ PAGES = """
 
 class Forum(Visitor):
     def value(self, query: str, *arguments: Any) -> Any:
-        """As it was in the beginning."""
+        """Return a value from the initial state."""
         return self.world.value(query, *arguments)
 
 
@@ -58,7 +58,7 @@ def forum() -> Iterator[Forum]:
 
 
 def a_post(forum: Forum, where: str = "1") -> tuple[int, str]:
-    """A post and its path."""
+    """Return the id and the path of a post."""
     row = forum.world.rows(
         "SELECT p.id, '/b/' || b.name || '/' || p.id FROM forum_posts p JOIN forum_boards b ON b.id = p.board "
         f"WHERE {where} ORDER BY p.id LIMIT 1"
@@ -70,7 +70,7 @@ def my_board(forum: Forum) -> tuple[int, str]:
     return tuple(forum.world.rows(f"SELECT id, '/b/' || name FROM forum_boards WHERE id IN ({MINE})")[0])
 
 
-def test_pages_answer(forum: Forum) -> None:
+def test_pages_respond(forum: Forum) -> None:
     for path in PAGES.split():
         page = forum.get(path)
         assert "<h1>" in page and "Parley" in page
@@ -79,11 +79,11 @@ def test_pages_answer(forum: Forum) -> None:
 @pytest.mark.parametrize(
     "path", ["/b/nope", "/b/news/new2", "/u/nope", "/messages/999", "/all/nope", "/domain/no.test", "/b/nope/1"]
 )
-def test_what_is_not_there_is_said_so(forum: Forum, path: str) -> None:
+def test_missing_pages_are_404(forum: Forum, path: str) -> None:
     assert "Page not found" in forum.get(path, 404)
 
 
-def test_a_boards_pages_answer(forum: Forum) -> None:
+def test_pages_of_a_board_respond(forum: Forum) -> None:
     _, path = my_board(forum)
     for tail in (
         "",
@@ -100,13 +100,13 @@ def test_a_boards_pages_answer(forum: Forum) -> None:
         assert "<h1>" in forum.get(path + tail)
 
 
-def test_lists_are_sorted_and_leave_out_what_is_hidden(forum: Forum) -> None:
+def test_lists_are_sorted_and_omit_hidden_posts(forum: Forum) -> None:
     for sort, order in (("new", "created DESC, id DESC"), ("top", "score DESC, id DESC")):
         titles: list[str] = []
         for page in (1, 2, 3):
             shown = forum.get(f"/all/{sort}?page={page}")
             titles += re.findall(r"<h2><a href=\"/b/\w+/\d+\">(.*?)</a>", shown)
-        query = f"SELECT title FROM forum_posts p WHERE {SHOWN} ORDER BY {order} LIMIT 36"
+        query = f"SELECT title FROM forum_posts p WHERE {LISTED} ORDER BY {order} LIMIT 36"
         assert titles == [row[0] for row in forum.world.rows(query, 1)]
 
 
@@ -115,11 +115,11 @@ def test_all_comments_of_a_thread_are_on_its_pages(forum: Forum) -> None:
     post, path = a_post(forum, busiest)
     seen: list[str] = []
     for page in range(1, 12):
-        found = re.findall(r'id="comment-(\d+)"', forum.get(f"{path}?page={page}"))
-        if found[0] in seen:
+        comments = re.findall(r'id="comment-(\d+)"', forum.get(f"{path}?page={page}"))
+        if comments[0] in seen:
             break
-        assert len(found) <= 14
-        seen += found
+        assert len(comments) <= 14
+        seen += comments
     ids = [str(row[0]) for row in forum.world.rows("SELECT id FROM forum_comments WHERE post = ?", post)]
     assert sorted(seen) == sorted(ids)
 
@@ -135,8 +135,8 @@ def test_votes_count_once(forum: Forum) -> None:
     assert (table, none) == ("forum_votes", None) and vote["value"] == 1 and vote["post"] == post
     forum.post(f"/vote/post/{post}", value=1)
     assert len(forum.changes()) == 2
-    answer = forum.asks.post(f"/vote/post/{post}", data={"value": -1, "quiet": 1})
-    assert answer.json() == {"score": score - 1, "value": -1}
+    response = forum.http.post(f"/vote/post/{post}", data={"value": -1, "quiet": 1})
+    assert response.json() == {"score": score - 1, "value": -1}
     forum.post(f"/vote/post/{post}", value=0)
     assert forum.changes() == []
     forum.post("/vote/board/1", 404, value=1)
@@ -153,7 +153,7 @@ def test_votes_count_once(forum: Forum) -> None:
         ("/hide/3", "forum_hidden"),
     ],
 )
-def test_what_is_switched_on_is_switched_off_again(forum: Forum, path: str, table: str) -> None:
+def test_toggles_switch_on_and_off(forum: Forum, path: str, table: str) -> None:
     forum.post(path)
     assert [change.table for change in forum.changes()] == [table]
     forum.post(path)
@@ -199,7 +199,7 @@ def test_a_post_is_written_changed_and_deleted(forum: Forum) -> None:
         {"title": "x", "body": "x" * 8_001},
     ],
 )
-def test_a_post_that_cannot_be_is_refused(forum: Forum, form: dict[str, str]) -> None:
+def test_an_invalid_post_is_refused(forum: Forum, form: dict[str, str]) -> None:
     _, path = my_board(forum)
     assert 'role="alert"' in forum.post(f"{path}/submit", 422, **form)
     assert 'role="alert"' in forum.post("/submit", 422, title="x", board="nothing of the kind")
@@ -213,7 +213,7 @@ def test_a_link_has_its_domain(forum: Forum) -> None:
     assert "A link" in forum.get("/domain/tea.test")
 
 
-def test_comments_are_told_to_who_is_answered(forum: Forum) -> None:
+def test_authors_are_notified_of_replies(forum: Forum) -> None:
     wants = "u.notify_replies AND p.locked = 0 AND p.author <> 1"
     post, path = a_post(forum, f"EXISTS (SELECT 1 FROM forum_users u WHERE u.id = p.author AND {wants})")
     where = forum.post(f"{path}/comment", body="Well said.")
@@ -232,7 +232,7 @@ def test_comments_are_told_to_who_is_answered(forum: Forum) -> None:
     forum.post(f"{path}/comment", 404, body="x", parent=999_999)
 
 
-def test_nobody_comments_on_what_is_locked_or_where_they_are_banned(forum: Forum) -> None:
+def test_locked_posts_and_bans_prevent_comments(forum: Forum) -> None:
     _, path = a_post(forum, f"p.locked AND p.board NOT IN ({MINE})")
     assert "locked" in forum.get(path)
     forum.post(f"{path}/comment", 403, body="But!")
@@ -247,7 +247,7 @@ def test_nobody_comments_on_what_is_locked_or_where_they_are_banned(forum: Forum
     assert "banned" in forum.get(other)
 
 
-def test_others_things_cannot_be_touched(forum: Forum) -> None:
+def test_items_of_other_users_cannot_be_changed(forum: Forum) -> None:
     post, path = a_post(forum, f"p.author <> 1 AND p.board NOT IN ({MINE})")
     comment = forum.world.rows(
         "SELECT '/b/' || b.name || '/' || p.id || '/comment/' || c.id FROM forum_comments c "
@@ -277,11 +277,11 @@ def test_others_things_cannot_be_touched(forum: Forum) -> None:
     assert [change.table for change in forum.changes()] == ["forum_conversations"]
 
 
-def test_a_stranger_is_asked_to_sign_in(forum: Forum) -> None:
+def test_pages_for_accounts_require_login(forum: Forum) -> None:
     forum.post("/sign-out")
     assert "Sign in" in forum.get("/")
     for path in ("/settings", "/messages", "/submit", "/saved"):
-        assert forum.asks.get(path).headers["location"].startswith("/sign-in")
+        assert forum.http.get(path).headers["location"].startswith("/sign-in")
     assert forum.post("/vote/post/1", value=1).startswith("/sign-in")
     assert forum.changes() == []
     second = forum.world.rows("SELECT id, name FROM forum_users WHERE id > 1 LIMIT 1")[0]
@@ -327,7 +327,7 @@ def test_settings(forum: Forum) -> None:
     assert "All boards" in forum.get("/")
 
 
-def test_opening_a_board(forum: Forum) -> None:
+def test_creating_a_board(forum: Forum) -> None:
     for wrong in ({"name": "t"}, {"name": "NEWS"}, {"title": ""}, {"description": ""}, {"name": "a b c"}):
         forum.post("/boards/new", 422, **{"name": "tea", "title": "Tea", "description": "Leaves.", **wrong})
     assert forum.post("/boards/new", name="tea", title="Tea", description="Leaves.", sidebar="") == "/b/tea"
@@ -337,7 +337,7 @@ def test_opening_a_board(forum: Forum) -> None:
 
 
 @pytest.mark.slow
-def test_moderators_work(forum: Forum) -> None:
+def test_moderation(forum: Forum) -> None:
     board, _ = my_board(forum)
     post, where = a_post(forum, f"p.board = {board} AND p.locked = 0 AND p.pinned = 0 AND p.author <> 1")
     for flag in ("locked", "pinned", "removed"):
@@ -383,22 +383,22 @@ def test_moderators_settle_reports_and_ban(forum: Forum) -> None:
     assert len(forum.changes()) == before + 6
 
 
-def test_hostile_text_is_only_text(forum: Forum) -> None:
+def test_hostile_text_is_escaped(forum: Forum) -> None:
     _, path = my_board(forum)
     page = forum.post(f"{path}/submit", title=HOSTILE[:140], body=HOSTILE, url="")
     comment = forum.post(f"{page}/comment", body=HOSTILE)
     forum.post("/settings", bio=HOSTILE, location="<b>", website="https://x.test/&", email="a@b.test", avatar="teal")
     me = forum.value("SELECT name FROM forum_users WHERE id = 1")
     for shown in (page, comment, f"{path}/new", f"/u/{me}", "/settings", f"/u/{me}/comments", "/search?q=<script>"):
-        text = forum.asks.get(shown).text
+        text = forum.http.get(shown).text
         assert "<script>alert" not in text and "<img src=x" not in text and "onerror=alert(1)>" not in text
     assert "{{ 7*7 }}" in forum.get(page)
     for form in ({"q": HOSTILE, "in": HOSTILE, "sort": HOSTILE, "page": HOSTILE, "board": HOSTILE}, {"q": "a " * 500}):
-        assert forum.asks.get("/search", params=form).status_code == 200
+        assert forum.http.get("/search", params=form).status_code == 200
 
 
 @pytest.mark.slow
-def test_worlds_are_the_same_everywhere() -> None:
+def test_worlds_are_reproducible() -> None:
     digests = set()
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
@@ -408,19 +408,19 @@ def test_worlds_are_the_same_everywhere() -> None:
 
 
 def forum_of(seed: int) -> sqlite3.Connection:
-    """The forum of a world of its own."""
+    """Return the database of a new forum."""
     database = connect()
     database.executescript(files(seed_data.__package__ or "").joinpath("schema.sql").read_text())
     country = make_country(random.Random(seed))
     people = make_people(random.Random(seed), country)
-    seed_data.fill(database, Seeds(country, people, random.Random(seed)))
+    seed_data.fill(database, SeedInputs(country, people, random.Random(seed)))
     return database
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_worlds_are_sound(seed: int) -> None:
-    place = World(seed, b"", forum_of(seed))
+def test_worlds_are_consistent(seed: int) -> None:
+    initial = World(seed, b"", forum_of(seed))
     for query in (
         "SELECT * FROM forum_comments c JOIN forum_posts p ON p.id = c.post WHERE c.created < p.created",
         "SELECT * FROM forum_comments c JOIN forum_comments d ON d.id = c.parent WHERE c.post <> d.post OR c.id < d.id",
@@ -435,10 +435,10 @@ def test_worlds_are_sound(seed: int) -> None:
         "SELECT * FROM forum_votes v JOIN forum_posts p ON p.id = v.post WHERE p.author = 1",
         "SELECT * FROM forum_messages WHERE created >= '2026-03-16 10:30:00'",
     ):
-        assert place.rows(query) == [], query
-    assert place.value("SELECT COUNT(*) FROM forum_posts WHERE author = 1") >= 12
-    assert place.value("SELECT COUNT(*) FROM forum_comments") > 2_000
-    assert place.value("SELECT COUNT(DISTINCT body) * 1.0 / COUNT(*) FROM forum_comments") > 0.6
+        assert initial.rows(query) == [], query
+    assert initial.value("SELECT COUNT(*) FROM forum_posts WHERE author = 1") >= 12
+    assert initial.value("SELECT COUNT(*) FROM forum_comments") > 2_000
+    assert initial.value("SELECT COUNT(DISTINCT body) * 1.0 / COUNT(*) FROM forum_comments") > 0.6
 
 
 @pytest.mark.slow

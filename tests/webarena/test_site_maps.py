@@ -1,4 +1,4 @@
-"""The map: its pages answer, its forms change what they should and nothing else, its routes are the shortest."""
+"""The map: pages, the effects of forms, and routing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRANGER = "SELECT id FROM map_lists WHERE account != 1 LIMIT 1"
 
 class Map(Visitor):
     def get(self, path: str, status: int = 200, **how: Any) -> str:
-        """The text of a page, following redirects."""
+        """Return the text of a page, following redirects."""
         return super().get(path, status, follow_redirects=True, **how)
 
 
@@ -48,20 +48,20 @@ from agentgym_envs.webarena.sites.maps.seed_data import fill
 database = world.connect()
 database.executescript(files("agentgym_envs.webarena.sites.maps").joinpath("schema.sql").read_text())
 land = country.make_country(random.Random("country/5"))
-fill(database, world.Seeds(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
+fill(database, world.SeedInputs(land, people.make_people(random.Random("people/5"), land), random.Random("maps/5")))
 print(hashlib.sha256("\\n".join(database.iterdump()).encode()).hexdigest())
 """
 
 
 @pytest.mark.slow
-def test_a_world_is_the_same_in_every_process() -> None:
+def test_worlds_are_reproducible() -> None:
     environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
     runs = [subprocess.Popen([sys.executable, "-c", _DIGEST], env=one, stdout=subprocess.PIPE) for one in environments]
     assert len({run.communicate()[0] for run in runs}) == 1
     assert all(run.returncode == 0 for run in runs)
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_foreign_key_is_valid() -> None:
     database = world(1).database
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'map!_%' ESCAPE '!'"
     tables = [row[0] for row in database.execute(query)]
@@ -69,7 +69,7 @@ def test_every_reference_leads_somewhere() -> None:
         assert database.execute(f"PRAGMA foreign_key_check({table})").fetchall() == [], table
 
 
-def test_places_are_varied_and_their_names_apart() -> None:
+def test_places_are_varied_and_have_unique_names() -> None:
     rows = world(1).rows("SELECT name, category, town, road, house FROM map_places")
     assert len(rows) > 1_200
     assert len({row["category"] for row in rows}) > 40
@@ -81,22 +81,22 @@ def test_places_are_varied_and_their_names_apart() -> None:
     assert max(sizes.values()) > 2.5 * min(sizes.values()) and len(sizes) == 30
 
 
-def test_what_is_told_has_an_order_in_time() -> None:
-    place = world(1)
+def test_times_of_notes_and_edits_are_in_order() -> None:
+    initial = world(1)
     earlier = (
         "SELECT COUNT(*) FROM map_note_comments a JOIN map_note_comments b ON a.note = b.note AND a.id < b.id "
         "WHERE a.moment > b.moment"
     )
-    assert place.value(earlier) == 0
-    assert place.value("SELECT COUNT(*) FROM map_notes WHERE (status = 'resolved') != (closed IS NOT NULL)") == 0
-    assert place.value("SELECT COUNT(*) FROM map_notes WHERE closed < opened") == 0
+    assert initial.value(earlier) == 0
+    assert initial.value("SELECT COUNT(*) FROM map_notes WHERE (status = 'resolved') != (closed IS NOT NULL)") == 0
+    assert initial.value("SELECT COUNT(*) FROM map_notes WHERE closed < opened") == 0
     latest = (
         "SELECT max(m) FROM (SELECT max(moment) AS m FROM map_changes UNION SELECT max(moment) FROM map_note_comments)"
     )
-    assert place.value(latest) <= "2026-03-16 10:30:00"
+    assert initial.value(latest) <= "2026-03-16 10:30:00"
     edits = "(SELECT COUNT(*) FROM map_changes c WHERE c.place = p.id)"
     versions = f"SELECT COUNT(*) FROM map_places p WHERE version != 1 + {edits}"
-    assert place.value(versions) == 0
+    assert initial.value(versions) == 0
 
 
 def test_worlds_differ() -> None:
@@ -104,9 +104,9 @@ def test_worlds_differ() -> None:
     assert len(names[0] & names[1]) < len(names[0]) / 3
 
 
-def test_opening_hours_are_of_one_form() -> None:
-    told = [row["hours"] for row in world(1).rows("SELECT DISTINCT hours FROM map_places WHERE hours IS NOT NULL")]
-    assert all(map(is_valid, told)) and len(told) > 40
+def test_opening_hours_have_one_format() -> None:
+    all_hours = [row["hours"] for row in world(1).rows("SELECT DISTINCT hours FROM map_places WHERE hours IS NOT NULL")]
+    assert all(map(is_valid, all_hours)) and len(all_hours) > 40
     assert dict(days("Mo-Fr 08:00-12:30; Mo,Tu 14:00-18:00; Fr-Sa 07:00-24:00")) == {
         "Monday": "08:00–12:30, 14:00–18:00",
         "Tuesday": "08:00–12:30, 14:00–18:00",
@@ -124,7 +124,7 @@ def test_opening_hours_are_of_one_form() -> None:
 
 
 def _slowly(net: Network, mode: str, start: tuple[float, float], end: tuple[float, float]) -> float:
-    """The cost of the best way in milliseconds, by relaxing every edge until nothing changes."""
+    """Return the cost of the fastest route in milliseconds, by relaxing every edge until nothing changes."""
     (first, begin), (last, stop) = net.snap(start, mode), net.snap(end, mode)
     costs = {number: float("inf") for number in net.points}
     piece, whole = net.segments[first], net.cost(first, mode)
@@ -143,7 +143,7 @@ def _slowly(net: Network, mode: str, start: tuple[float, float], end: tuple[floa
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_route_is_the_fastest(mode: str) -> None:
+def test_find_route_returns_the_fastest_route(mode: str) -> None:
     net, rng = network(world(1).database), random.Random(mode)
     places = world(1).rows("SELECT x, y FROM map_places ORDER BY id")
     for _ in range(4):
@@ -153,7 +153,7 @@ def test_a_route_is_the_fastest(mode: str) -> None:
         assert sum(step.metres for step in route.steps) == pytest.approx(route.metres, abs=len(route.steps))
 
 
-def test_a_route_may_lie_on_one_street_or_nowhere() -> None:
+def test_a_route_may_be_on_one_street_or_have_no_length() -> None:
     net = network(world(1).database)
     segment = next(number for number, one in net.segments.items() if one.length > 200 and net.roads[one.road].town)
     (x, y), (a, b) = net.ends(segment)
@@ -163,7 +163,7 @@ def test_a_route_may_lie_on_one_street_or_nowhere() -> None:
     assert find_route(net, "car", inner[0], inner[0]).metres == 0
 
 
-def test_routes_are_found_in_no_time() -> None:
+def test_routing_is_fast() -> None:
     net, rng = network(world(1).database), random.Random(3)
     places = world(1).rows("SELECT x, y FROM map_places ORDER BY id")
     pairs = [[(row["x"], row["y"]) for row in rng.sample(places, 2)] for _ in range(40)]
@@ -173,7 +173,7 @@ def test_routes_are_found_in_no_time() -> None:
     assert (time.process_time() - begin) / len(pairs) < 0.02
 
 
-def test_pedestrians_and_cyclists_are_kept_off_motorways() -> None:
+def test_pedestrians_and_cyclists_avoid_motorways() -> None:
     net = network(world(1).database)
     for mode in ("bicycle", "foot"):
         kinds = {net.roads[net.segments[way.segment].road].kind for ways in net.ways[mode].values() for way in ways}
@@ -182,11 +182,11 @@ def test_pedestrians_and_cyclists_are_kept_off_motorways() -> None:
     assert not streets & {"pedestrian", "path"}
 
 
-def test_positions_survive_being_told_in_degrees() -> None:
+def test_positions_round_trip_through_degrees() -> None:
     rng = random.Random(1)
     for _ in range(200):
-        told = degrees((rng.uniform(0, 420), rng.uniform(0, 300)))
-        assert degrees(position(*told)) == told
+        coordinates = degrees((rng.uniform(0, 420), rng.uniform(0, 300)))
+        assert degrees(position(*coordinates)) == coordinates
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
@@ -202,18 +202,18 @@ PATHS = """
 
 
 @pytest.mark.parametrize("path", PATHS.split())
-def test_pages_answer_with_whatever_query(maps: Map, path: str) -> None:
+def test_pages_respond_to_any_query(maps: Map, path: str) -> None:
     maps.get(path)
 
 
 @pytest.mark.parametrize(
     "path", ["/place/999999", "/town/0", "/region/77", "/road/9999", "/note/0", "/list/999", "/trace/0"]
 )
-def test_what_is_not_there_is_missing(maps: Map, path: str) -> None:
+def test_missing_pages_are_404(maps: Map, path: str) -> None:
     maps.get(path, 404)
 
 
-def test_pages_for_members_ask_strangers_to_sign_in(maps: Map) -> None:
+def test_pages_for_accounts_require_login(maps: Map) -> None:
     maps.post("/sign-out")
     for path in (
         "/lists",
@@ -224,14 +224,14 @@ def test_pages_for_members_ask_strangers_to_sign_in(maps: Map) -> None:
         "/notes?whose=opened",
         "/traces?whose=me",
     ):
-        assert maps.asks.get(path).headers["location"].startswith("/sign-in?")
+        assert maps.http.get(path).headers["location"].startswith("/sign-in?")
     assert "Your lists" not in maps.get("/place/1") and "Home:" not in maps.get("/")
     other = maps.value("SELECT user FROM map_accounts WHERE id = 2")
     assert maps.post("/sign-in", user=other.upper(), password=PASSWORD, after="/settings") == "/settings"
     assert other in maps.get("/settings")
 
 
-def test_search_understands_kinds_and_where(maps: Map) -> None:
+def test_search_understands_categories_and_locations(maps: Map) -> None:
     town = maps.value("SELECT name FROM map_towns WHERE id = 1")
     count = maps.value("SELECT COUNT(*) FROM map_places WHERE town = 1 AND category = 'museum'")
     for words in (f"museums in {town}", f"Museum in {town}", f"museums {town}", f"museum, {town}"):
@@ -248,7 +248,7 @@ def _street(maps: Map) -> str:
     return str(maps.value("SELECT name FROM map_roads WHERE town = 1 AND kind = 'residential'"))
 
 
-def test_filters_agree_with_the_database(maps: Map) -> None:
+def test_filters_match_the_database(maps: Map) -> None:
     where = "category = 'restaurant' AND wheelchair = 'yes' AND outdoor = 1 AND cuisine = 'italian'"
     count = maps.value(f"SELECT COUNT(*) FROM map_places WHERE {where}")
     page = maps.get("/places?category=restaurant&wheelchair=yes&outdoor=1&cuisine=italian")
@@ -270,25 +270,25 @@ def test_nearby_is_sorted_by_distance_over_all_pages(maps: Map) -> None:
     assert "There is none that near" in maps.get("/nearby?near=point-48.5,-33.3&category=airport&within=1")
 
 
-def test_directions_have_one_address_however_they_are_asked_for(maps: Map) -> None:
+def test_directions_have_one_url_for_all_inputs(maps: Map) -> None:
     query = "SELECT p.id, p.name, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town"
     first, second = maps.world.rows(f"{query} WHERE category = 'hotel' ORDER BY p.id LIMIT 2")
     expected = f"/directions?from=place-{first['id']}&to=place-{second['id']}&mode=car"
     for start in (first["name"], first["name"].upper(), f"{first['name']}, {first['town']}", f"place-{first['id']}"):
-        answer = maps.asks.get("/directions", params={"from": start, "to": second["name"], "mode": "car"})
-        assert answer.headers["location"] == expected
+        response = maps.http.get("/directions", params={"from": start, "to": second["name"], "mode": "car"})
+        assert response.headers["location"] == expected
     page = maps.get(expected)
     assert "Distance:" in page and f"Arrive at {second['name']}" in page
     assert "Which one do you mean?" in maps.get("/directions?from=Park&to=Home&mode=foot")
     assert "Nothing on the map is called “Atlantis”" in maps.get("/directions?from=Atlantis&to=Home")
 
 
-def test_units_are_ones_own(maps: Map) -> None:
+def test_units_follow_the_account_settings(maps: Map) -> None:
     way = "/directions?from=town-1&to=town-2&mode=car"
     assert re.search(r"Distance: <strong>[\d.]+ km", maps.get(way))
     maps.post("/settings", about="", units="miles", mode="bicycle")
     assert re.search(r"Distance: <strong>[\d.]+ mi", maps.get(way))
-    assert "mode=bicycle" in maps.asks.get("/directions?from=town-1&to=town-2").headers["location"]
+    assert "mode=bicycle" in maps.http.get("/directions?from=town-1&to=town-2").headers["location"]
 
 
 # --- changes ---------------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_an_edit_changes_a_place_and_is_logged(maps: Map) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("name", ""), ("hours", "nine to five"), ("website", "javascript:alert(1)"), ("comment", "")]
 )
-def test_a_bad_edit_is_shown_again(maps: Map, field: str, value: str) -> None:
+def test_an_invalid_edit_is_shown_again(maps: Map, field: str, value: str) -> None:
     form: dict[str, Any] = {
         "name": "Kept as typed",
         "hours": "24/7",
@@ -325,7 +325,7 @@ def test_a_bad_edit_is_shown_again(maps: Map, field: str, value: str) -> None:
     assert maps.changed() == []
 
 
-def test_a_place_may_be_added_at_an_address(maps: Map) -> None:
+def test_a_place_can_be_added_at_an_address(maps: Map) -> None:
     town, street = maps.value("SELECT name FROM map_towns WHERE id = 1"), _street(maps)
     form: dict[str, Any] = {
         "name": "The Test Tube",
@@ -335,10 +335,10 @@ def test_a_place_may_be_added_at_an_address(maps: Map) -> None:
     }
     assert "Please give one address" in maps.post("/places/new", 422, where="Atlantis", **form)
     assert "what kind of place" in maps.post("/places/new", 422, where="x", **{**form, "category": "volcano"})
-    place = maps.post("/places/new", where=f"12 {street}, {town}", **form)
+    path = maps.post("/places/new", where=f"12 {street}, {town}", **form)
     added = {table: after for table, before, after in maps.changed() if before is None}
     assert set(added) == {"map_places", "map_changes"} and added["map_places"]["house"] == 12
-    assert f"12 {street}" in maps.get(place) and "The Test Tube" in maps.get("/search?q=test tube")
+    assert f"12 {street}" in maps.get(path) and "The Test Tube" in maps.get("/search?q=test tube")
 
 
 def test_notes_are_opened_commented_on_resolved_and_reopened(maps: Map) -> None:
@@ -359,7 +359,7 @@ def test_notes_are_opened_commented_on_resolved_and_reopened(maps: Map) -> None:
     assert "write something" in maps.post(note, 422, action="commented", text="")
 
 
-def test_lists_are_kept(maps: Map) -> None:
+def test_list_lifecycle(maps: Map) -> None:
     made = maps.post("/lists/new", name="Rainy days", about="Indoors", visibility="public")
     number = int(made.rpartition("/")[2])
     assert "already" in maps.post("/lists/new", 422, name="rainy DAYS")
@@ -377,7 +377,7 @@ def test_lists_are_kept(maps: Map) -> None:
     assert maps.changed() == []
 
 
-def test_what_is_somebody_elses_stays_as_it_is(maps: Map) -> None:
+def test_items_of_other_users_cannot_be_changed(maps: Map) -> None:
     other = maps.value(STRANGER)
     saved = maps.value("SELECT id FROM map_saved WHERE list = ?", other)
     trace = maps.value("SELECT id FROM map_traces WHERE account != 1 AND visibility = 'private'")
@@ -404,7 +404,7 @@ def test_traces_are_edited_with_their_tags_and_deleted(maps: Map) -> None:
     assert maps.value("SELECT COUNT(*) FROM map_traces WHERE id = ?", trace) == 0
 
 
-def test_addresses_are_settings(maps: Map) -> None:
+def test_addresses_are_saved_in_the_settings(maps: Map) -> None:
     town = maps.value("SELECT name FROM map_towns WHERE id = 2")
     street = maps.value("SELECT name FROM map_roads WHERE town = 2 AND kind = 'residential'")
     assert "one address" in maps.post("/settings/addresses", 422, home="Atlantis", work="")
@@ -418,7 +418,7 @@ def test_addresses_are_settings(maps: Map) -> None:
     assert maps.value("SELECT COUNT(*) FROM map_addresses WHERE account = 1") == 1
 
 
-def test_hostile_text_stays_text(maps: Map) -> None:
+def test_hostile_text_is_escaped(maps: Map) -> None:
     note = maps.post("/notes/new", where="Home", text=HOSTILE)
     made = maps.post("/lists/new", name=HOSTILE[:60], about=HOSTILE)
     form: dict[str, Any] = {"name": HOSTILE[:80], "comment": HOSTILE, "phone": "<b>1</b>"}
@@ -427,8 +427,8 @@ def test_hostile_text_stays_text(maps: Map) -> None:
     paths = [note, made, "/place/3", "/place/3/history", "/?at=place-3&zoom=9", "/notes", "/lists", "/history"]
     paths += [f"/user/{maps.value('SELECT user FROM map_accounts WHERE id = 1')}", "/place/3/edit", "/directions"]
     for path in paths:
-        page = maps.asks.get(path).text
+        page = maps.http.get(path).text
         assert "<script>alert" not in page and "<img src=x" not in page and "<b>1</b>" not in page, path
         assert "49 {% raw" not in page
-    answer = maps.asks.get("/search", params={"q": HOSTILE}).text
-    assert "<script>alert" not in answer
+    response = maps.http.get("/search", params={"q": HOSTILE}).text
+    assert "<script>alert" not in response

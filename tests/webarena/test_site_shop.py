@@ -1,4 +1,4 @@
-"""The shop: pages that tell a world as it is, and forms that change just what they say."""
+"""The shop: pages show the content of the tables, and forms change only what they should."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ PAGES = (
 
 
 class Shop:
-    """The shop in an episode of its own."""
+    """A client of the shop in a separate episode."""
 
     def __init__(self) -> None:
         self.http, self.episode = client("shop")
         self.world: World = self.episode.world
 
     def get(self, path: str, **options: Any) -> str:
-        answer = self.http.get(path, **options)
-        assert answer.status_code == 200, (path, answer.status_code, self.episode.failures)
-        return html.unescape(answer.text)
+        response = self.http.get(path, **options)
+        assert response.status_code == 200, (path, response.status_code, self.episode.failures)
+        return html.unescape(response.text)
 
     def post(self, path: str, status: Any = 303, headers: Any = None, **fields: Any) -> Any:
-        answer = self.http.post(path, data=fields, headers=headers)
-        assert answer.status_code == status, (path, answer.status_code, self.episode.failures)
-        return answer
+        response = self.http.post(path, data=fields, headers=headers)
+        assert response.status_code == status, (path, response.status_code, self.episode.failures)
+        return response
 
-    def told(self, path: str = "/contact") -> str:
-        """What the shop says on the next page."""
+    def messages(self, path: str = "/contact") -> str:
+        """Return the messages on the next page."""
         return " ".join(re.findall(r'class="message \w+">([^<]*)<', self.get(path)))
 
     def changes(self) -> list[Change]:
@@ -75,17 +75,17 @@ class Shop:
         return row[0] if row else None
 
     def emptied(self) -> list[tuple[str, str]]:
-        """What changes when the cart becomes empty that the owner begins with."""
+        """Return the changes when the initial cart is emptied."""
         return [("shop_cart_lines", "removed") for _ in self.world.rows("SELECT 1 FROM shop_cart_lines")]
 
     def coupons(self, holds: str) -> list[str]:
-        """The coupons for everybody that hold today by their dates, and for which more is true."""
+        """Return the currently valid coupons for all customers that satisfy a condition."""
         dates = "starts <= '2026-03-16' AND COALESCE(ends, '9') >= '2026-03-16' AND coupon <> ''"
         query = f"SELECT coupon FROM shop_rules WHERE {dates} AND customer_group = '' AND {holds} ORDER BY id"
         return [row[0] for row in self.world.rows(query)]
 
     def plain(self, more: str = "", nth: int = 0) -> Any:
-        """A product without options that is in stock."""
+        """Return a product in stock without options."""
         query = (
             "SELECT * FROM shop_products p WHERE enabled = 1 AND stock > 5 "
             f"AND id NOT IN (SELECT product FROM shop_options) {more} ORDER BY id LIMIT 1 OFFSET ?"
@@ -99,7 +99,7 @@ def shop() -> Iterator[Shop]:
 
 
 def only(changes: list[Change], *expected: tuple[str, str]) -> None:
-    """The changes are these: tables with "added", "removed" or the names of changed columns."""
+    """Assert that these are all changes: tables with "added", "removed" or the names of changed columns."""
 
     def kind(change: Change) -> str:
         if change.before is None:
@@ -113,14 +113,14 @@ def only(changes: list[Change], *expected: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_answer(shop: Shop, path: str) -> None:
+def test_pages_respond(shop: Shop, path: str) -> None:
     text = shop.get(path)
     assert text.count("<h1") == 1 and "<title>" in text
     if shop.http.get(path, headers=signed_out(shop.episode)).status_code == 303:
         assert path.startswith(("/cart", "/checkout", "/account", "/wishlist", "/compare"))
 
 
-def test_what_is_not_there(shop: Shop) -> None:
+def test_missing_pages_are_404(shop: Shop) -> None:
     other = shop.value("SELECT number FROM shop_orders WHERE customer <> 1")
     hidden = shop.value("SELECT slug FROM shop_products WHERE enabled = 0")
     for path in (
@@ -136,7 +136,7 @@ def test_what_is_not_there(shop: Shop) -> None:
         assert shop.http.get(path).status_code == 404, path
 
 
-def test_pages_are_listed_by_their_titles_while_they_are_shown(shop: Shop) -> None:
+def test_enabled_text_pages_are_listed_by_title(shop: Shop) -> None:
     shop.episode.database.execute("UPDATE shop_pages SET title = ? WHERE url_key = 'privacy'", (HOSTILE,))
     shop.episode.database.execute("UPDATE shop_pages SET enabled = 0 WHERE url_key IN ('shipping', 'warranty')")
     text = shop.get("/page/payment")
@@ -161,7 +161,7 @@ def names_on(text: str) -> list[str]:
         ("newest", "p.created DESC"),
     ],
 )
-def test_lists_are_sorted_and_come_page_by_page(shop: Shop, sort: str, order: str) -> None:
+def test_lists_are_sorted_and_paginated(shop: Shop, sort: str, order: str) -> None:
     rows = shop.world.rows(
         "SELECT p.name FROM shop_products p JOIN shop_categories c ON c.id = p.category WHERE p.enabled = 1 AND "
         f"c.parent = (SELECT id FROM shop_categories WHERE slug = 'furniture') ORDER BY {order}, p.id"
@@ -172,7 +172,7 @@ def test_lists_are_sorted_and_come_page_by_page(shop: Shop, sort: str, order: st
     assert seen == [row[0] for row in rows]
 
 
-def test_lists_are_narrowed_down(shop: Shop) -> None:
+def test_lists_are_filtered(shop: Shop) -> None:
     boots = "p.category = (SELECT id FROM shop_categories WHERE slug = 'boots') AND enabled = 1"
     black = (
         f"SELECT COUNT(*) FROM shop_products p JOIN shop_options o ON o.product = p.id AND o.value = ? WHERE {boots}"
@@ -187,20 +187,20 @@ def test_lists_are_narrowed_down(shop: Shop) -> None:
     assert f"of {count}" in shop.get("/sale?price=10-25")
 
 
-def test_search_finds_every_word(shop: Shop) -> None:
+def test_search_requires_every_word(shop: Shop) -> None:
     name = shop.plain()["name"]
     assert name in names_on(shop.get("/search?q=" + " ".join(reversed(name.replace(",", "").split()))))
     assert name in names_on(shop.get("/search?q=" + shop.plain()["sku"]))
     assert "Your search returned no results" in shop.get("/search?q=zzz")
     assert "Your search returned no results" in shop.get("/search?q=%25")
-    found = names_on(shop.get("/advanced-search/results?name=chair&price_from=100&price_to=200.50"))
+    names = names_on(shop.get("/advanced-search/results?name=chair&price_from=100&price_to=200.50"))
     wanted = "instr(lower(name), 'chair') AND COALESCE(special_price, price) BETWEEN 10000 AND 20050"
-    assert len(found) == shop.value(f"SELECT COUNT(*) FROM shop_products WHERE {wanted} AND enabled = 1")
+    assert len(names) == shop.value(f"SELECT COUNT(*) FROM shop_products WHERE {wanted} AND enabled = 1")
     assert shop.http.get("/advanced-search/results?price_from=cheap").status_code == 422
     assert shop.http.get("/advanced-search/results").status_code == 422
 
 
-def test_reviews_are_told_by_stars_and_page_by_page(shop: Shop) -> None:
+def test_reviews_are_filtered_by_rating_and_paginated(shop: Shop) -> None:
     number, count = shop.world.rows(
         "SELECT product, COUNT(*) FROM shop_reviews r JOIN shop_products p ON p.id = r.product "
         "WHERE status = 'approved' AND enabled = 1 GROUP BY product ORDER BY 2 DESC"
@@ -216,11 +216,11 @@ def test_reviews_are_told_by_stars_and_page_by_page(shop: Shop) -> None:
 # forms
 
 
-def test_into_the_cart_and_out_of_it(shop: Shop) -> None:
+def test_adding_to_the_cart_and_removing(shop: Shop) -> None:
     product = shop.plain()
     shop.post("/cart/add", product=product["id"], quantity="3")
     only(shop.changes(), ("shop_cart_lines", "added"))
-    assert product["name"] in shop.told("/cart")
+    assert product["name"] in shop.messages("/cart")
     shop.post("/cart/add", product=product["id"])
     line = shop.value("SELECT id FROM shop_cart_lines WHERE product = ? AND quantity = 4", product["id"])
     shop.post("/cart/update", **{f"quantity {line}": "2"})
@@ -234,7 +234,7 @@ def test_into_the_cart_and_out_of_it(shop: Shop) -> None:
     only(shop.changes(), *shop.emptied())
 
 
-def test_options_have_to_be_chosen(shop: Shop) -> None:
+def test_options_must_be_chosen(shop: Shop) -> None:
     row = shop.world.rows(
         "SELECT p.id, p.slug FROM shop_products p JOIN shop_options o ON o.product = p.id WHERE p.stock > 5 "
         "AND p.enabled = 1 AND p.id NOT IN (SELECT product FROM shop_cart_lines) GROUP BY p.id HAVING MAX(extra) > 0"
@@ -244,7 +244,7 @@ def test_options_have_to_be_chosen(shop: Shop) -> None:
     assert "Choose an Option..." in shop.get(f"/product/{row['slug']}")
     shop.post("/cart/add", product=row["id"])
     shop.post("/cart/add", product=row["id"], **dict.fromkeys(chosen, "none"))
-    assert shop.changes() == [] and "Please choose an option" in shop.told()
+    assert shop.changes() == [] and "Please choose an option" in shop.messages()
     shop.post("/cart/add", product=row["id"], **chosen)
     (change,) = shop.changes()
     for option, value in chosen.items():
@@ -254,7 +254,7 @@ def test_options_have_to_be_chosen(shop: Shop) -> None:
     assert f"${(price + extra) / 100:,.2f}" in shop.get("/cart")
 
 
-def test_what_is_not_in_stock_cannot_be_bought(shop: Shop) -> None:
+def test_products_out_of_stock_cannot_be_ordered(shop: Shop) -> None:
     out = shop.world.rows("SELECT * FROM shop_products WHERE stock = 0 AND enabled = 1")[0]
     few = shop.plain("AND stock < 50")
     for product, quantity in ((out["id"], 1), (few["id"], few["stock"] + 1), (few["id"], 0), (few["id"], "x")):
@@ -264,7 +264,7 @@ def test_what_is_not_in_stock_cannot_be_bought(shop: Shop) -> None:
     assert "Out of stock" in shop.get(f"/product/{out['slug']}")
 
 
-def test_a_coupon(shop: Shop) -> None:
+def test_coupons(shop: Shop) -> None:
     good, *others = shop.coupons("active AND minimum <= 8000")
     assert len(others) == 4, "the owner's cart reaches these"
     over = shop.value("SELECT coupon FROM shop_rules WHERE active AND ends < '2026-03-16'")
@@ -272,9 +272,9 @@ def test_a_coupon(shop: Shop) -> None:
     dealers = shop.value("SELECT coupon FROM shop_rules WHERE active AND customer_group <> ''")
     for code in ("NONE", "%", over, early, dealers, *shop.coupons("NOT active")):
         shop.post("/cart/coupon", coupon=code)
-        assert "is not valid" in shop.told("/cart")
+        assert "is not valid" in shop.messages("/cart")
     shop.post("/cart/coupon", coupon=shop.coupons("active AND minimum > 8000")[0])
-    assert "does not apply to this cart" in shop.told("/cart") and not shop.changes()
+    assert "does not apply to this cart" in shop.messages("/cart") and not shop.changes()
     shop.post("/cart/coupon", coupon=good.lower())
     assert shop.value("SELECT coupon FROM shop_carts WHERE customer = 1") == good
     assert "Discount</th>" in shop.get("/cart")
@@ -282,7 +282,7 @@ def test_a_coupon(shop: Shop) -> None:
     assert "Discount</th>" not in shop.get("/cart")
 
 
-def test_an_order_changes_what_it_should(shop: Shop) -> None:
+def test_an_order_writes_all_its_tables(shop: Shop) -> None:
     shop.post("/cart/clear")
     product = shop.plain("AND price > 8000")
     coupon = shop.coupons("active AND minimum <= 8000")[0]
@@ -293,8 +293,8 @@ def test_an_order_changes_what_it_should(shop: Shop) -> None:
     chosen = {"address": address, "shipping": "Express Shipping"}
     assert shop.http.get("/checkout/payment", params={**chosen, "address": 99}).status_code == 303
     text = shop.get("/checkout/payment", params=chosen)
-    answer = shop.post("/checkout/place", **chosen, payment="Bank Transfer")
-    number = answer.headers["location"].rpartition("/")[2]
+    response = shop.post("/checkout/place", **chosen, payment="Bank Transfer")
+    number = response.headers["location"].rpartition("/")[2]
     order = shop.episode.database.execute("SELECT * FROM shop_orders WHERE number = ?", (number,)).fetchone()
     assert order["discount"] > 0 and order["coupon"] == coupon and order["status"] == "pending"
     assert order["total"] == order["subtotal"] - order["discount"] + order["shipping"] + order["tax"]
@@ -318,7 +318,7 @@ def test_an_order_changes_what_it_should(shop: Shop) -> None:
     assert shop.value("SELECT stock FROM shop_products WHERE id = ?", product["id"]) == product["stock"]
 
 
-def test_an_order_needs_all_it_needs(shop: Shop) -> None:
+def test_an_incomplete_order_is_refused(shop: Shop) -> None:
     good = {"address": 1, "shipping": "Store Pickup", "payment": "Bank Transfer"}
     foreign = shop.value("SELECT MAX(id) FROM shop_addresses")
     for wrong in ({"address": foreign}, {"shipping": "Rocket"}, {"payment": "Beads"}):
@@ -328,10 +328,10 @@ def test_an_order_needs_all_it_needs(shop: Shop) -> None:
     before = shop.value("SELECT COUNT(*) FROM shop_orders")
     shop.post("/checkout/place", **good)
     assert shop.value("SELECT COUNT(*) FROM shop_orders") == before
-    assert "out of stock" in shop.told("/cart")
+    assert "out of stock" in shop.messages("/cart")
 
 
-def test_orders_can_be_canceled_while_pending_and_made_again(shop: Shop) -> None:
+def test_pending_orders_can_be_canceled_and_any_reordered(shop: Shop) -> None:
     pending = shop.value("SELECT number FROM shop_orders WHERE customer = 1 AND status = 'pending'")
     done = shop.value("SELECT number FROM shop_orders WHERE customer = 1 AND status = 'complete' ORDER BY id DESC")
     foreign = shop.value("SELECT number FROM shop_orders WHERE customer <> 1 AND status = 'pending'")
@@ -348,7 +348,7 @@ def test_orders_can_be_canceled_while_pending_and_made_again(shop: Shop) -> None
     assert shop.get("/cart").count('name="quantity ') >= 2
 
 
-def test_a_review_waits_to_be_approved(shop: Shop) -> None:
+def test_a_new_review_is_pending(shop: Shop) -> None:
     product = shop.plain()
     path = f"/product/{product['slug']}/write-review"
     fields = {"nickname": "Ann", "rating": "4", "title": HOSTILE, "text": HOSTILE}
@@ -383,7 +383,7 @@ def test_addresses(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_particulars_and_newsletter(shop: Shop) -> None:
+def test_account_information_and_newsletter(shop: Shop) -> None:
     taken = shop.value("SELECT email FROM shop_customers WHERE id = 2")
     for email in ("nobody", taken.upper(), ""):
         shop.post("/account/edit", 422, first="Ann", last="Lee", email=email)
@@ -401,7 +401,7 @@ def test_particulars_and_newsletter(shop: Shop) -> None:
     assert "Welcome, Ann Lee!" in shop.get("/")
 
 
-def test_wishes_and_comparison(shop: Shop) -> None:
+def test_wish_list_and_comparison(shop: Shop) -> None:
     products = [shop.plain("AND id NOT IN (SELECT product FROM shop_wishes)", nth) for nth in range(4)]
     shop.post("/wishlist/add", product=products[0]["id"])
     shop.post("/wishlist/add", product=products[0]["id"])
@@ -425,7 +425,7 @@ def test_wishes_and_comparison(shop: Shop) -> None:
     assert "You have no items to compare" in shop.get("/compare")
 
 
-def test_a_question(shop: Shop) -> None:
+def test_contact_form(shop: Shop) -> None:
     fields = {"name": "Ann", "email": "ann@mail.test", "subject": "Complaint", "text": HOSTILE, "order_number": "7"}
     for missing in ("name", "email", "subject", "text"):
         shop.post("/contact", 422, **{**fields, missing: ""})
@@ -433,10 +433,10 @@ def test_a_question(shop: Shop) -> None:
     only(shop.changes(), ("shop_enquiries", "added"))
 
 
-def test_who_is_signed_out_has_to_sign_in(shop: Shop) -> None:
+def test_account_pages_require_login(shop: Shop) -> None:
     for path in ("/cart/add", "/wishlist/add", "/compare/add", "/cart/coupon", "/account/edit", "/checkout/place"):
-        answer = shop.post(path, headers=signed_out(shop.episode), product=1)
-        assert answer.headers["location"].startswith("/sign-in")
+        response = shop.post(path, headers=signed_out(shop.episode), product=1)
+        assert response.headers["location"].startswith("/sign-in")
     assert shop.changes() == []
     user = shop.value("SELECT email FROM shop_customers WHERE id = 2").partition("@")[0]
     shop.post("/sign-in", user=user.upper(), password="opensesame")
@@ -444,7 +444,7 @@ def test_who_is_signed_out_has_to_sign_in(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_no_form_can_be_made_to_fail(shop: Shop) -> None:
+def test_no_form_fails_on_hostile_input(shop: Shop) -> None:
     forms = [
         (
             route.path.replace("{slug}", shop.plain()["slug"]).replace("{number:int}", "1").replace("{number}", "1"),

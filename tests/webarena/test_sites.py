@@ -13,23 +13,23 @@ def get(host: str, path: str = "/") -> httpx.Response:
 
 
 @pytest.mark.parametrize("host", ["a.test", "a.test:80"])
-def test_sites_are_told_apart_by_their_hosts(site: Site, host: str) -> None:
-    site.put("/x", lambda asked: f"{asked.method} {asked.host}")
+def test_sites_are_selected_by_host(site: Site, host: str) -> None:
+    site.put("/x", lambda request: f"{request.method} {request.host}")
     assert get(host, "/x").text == f"GET {host}"
     assert (get("nobody.test").status_code, get("nobody.test").text) == (404, "There is no such site.")
 
 
-def test_there_is_one_server_for_all_threads() -> None:
-    found: list[LocalSites] = []
-    threads = [threading.Thread(target=lambda: found.append(local_sites())) for _ in range(8)]
+def test_all_threads_share_one_server() -> None:
+    servers: list[LocalSites] = []
+    threads = [threading.Thread(target=lambda: servers.append(local_sites())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 1 and local_sites().address == found[0].address
+    assert len(set(servers)) == 1 and local_sites().address == servers[0].address
 
 
-def test_a_fork_serves_by_itself(site: Site) -> None:
+def test_a_forked_process_has_its_own_server(site: Site) -> None:
     address = local_sites().address
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""What all embedded sites are made with: requests read with care, nothing lost and nothing let in."""
+"""The web framework of the embedded sites: parsing of requests, transactions, login, security headers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from agentgym_envs.webarena.sites import clock
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
-from agentgym_envs.webarena.sites.framework import app as kit_app
-from agentgym_envs.webarena.sites.framework.app import MOST_BODY, make_app
+from agentgym_envs.webarena.sites.framework import app as framework_app
+from agentgym_envs.webarena.sites.framework.app import MAX_BODY_BYTES, make_app
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.fields import MOST_FIELDS, Fields
+from agentgym_envs.webarena.sites.framework.login import cookie_name
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.rendering import money, paragraphs, plural
-from agentgym_envs.webarena.sites.framework.responses import Data, Redirect
-from agentgym_envs.webarena.sites.framework.signing_in import cookie_of
-from agentgym_envs.webarena.sites.framework.site import ORIGINS, PASSWORD, Routes, site
+from agentgym_envs.webarena.sites.framework.responses import RawResponse, Redirect
+from agentgym_envs.webarena.sites.framework.site import ORIGINS, PASSWORD, Routes, load_site
 from agentgym_envs.webarena.sites.world import world
 from tests.webarena.embedded import client
 
@@ -29,53 +29,53 @@ ROUTES = Routes()
 
 
 @ROUTES.post("/halfway")
-def halfway(visit: RequestContext) -> Any:
-    visit.say("said before it failed")
+def halfway(context: RequestContext) -> Any:
+    context.flash("written before the failure")
     raise ValueError("halfway")
 
 
 @ROUTES.get("/writes")
-def writes(visit: RequestContext) -> Any:
-    visit.say("what only looks must not write")
-    return Data("")
+def writes(context: RequestContext) -> Any:
+    context.flash("a GET request must not write")
+    return RawResponse("")
 
 
 @ROUTES.get("/whoami")
-def whoami(visit: RequestContext) -> Any:
-    return Data(str(visit.account))
+def whoami(context: RequestContext) -> Any:
+    return RawResponse(str(context.account))
 
 
 @ROUTES.get("/mine")
-def mine(visit: RequestContext) -> Any:
-    visit.must_be_signed_in()
-    return Data("yours")
+def mine(context: RequestContext) -> Any:
+    context.require_login()
+    return RawResponse("yours")
 
 
 @ROUTES.get("/row/{id:int}")
-def row(visit: RequestContext, id: int) -> Any:
-    visit.one("SELECT 1 FROM web_logins WHERE account = ?", id)
-    return Data("")
+def row(context: RequestContext, id: int) -> Any:
+    context.one("SELECT 1 FROM web_logins WHERE account = ?", id)
+    return RawResponse("")
 
 
 @ROUTES.post("/kept")
-def kept(visit: RequestContext) -> Any:
-    visit.say(visit.form.text("text"), "notice")
-    return visit.back("/whoami")
+def kept(context: RequestContext) -> Any:
+    context.flash(context.form.text("text"), "notice")
+    return context.redirect_back("/whoami")
 
 
 @ROUTES.get("/no")
-def no(visit: RequestContext) -> Any:
-    visit.must(False, "Not this one.")
+def no(context: RequestContext) -> Any:
+    context.require(False, "Not this one.")
     return Redirect("/")
 
 
 @pytest.fixture
 def forum(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Episode]]:
-    """The forum with routes that misbehave."""
-    made = replace(site("forum"), routes=(*ROUTES.all, *site("forum").routes))
-    monkeypatch.setattr(kit_app, "site", lambda name: made)
-    answers, episode = client("forum")
-    yield answers, episode
+    """The forum with additional routes. Some of their handlers fail."""
+    changed = replace(load_site("forum"), routes=(*ROUTES.all, *load_site("forum").routes))
+    monkeypatch.setattr(framework_app, "load_site", lambda name: changed)
+    http, episode = client("forum")
+    yield http, episode
     episodes().close(episode)
 
 
@@ -83,117 +83,117 @@ def messages(episode: Episode) -> list[str]:
     return [text for (text,) in episode.database.execute("SELECT text FROM web_messages").fetchall()]
 
 
-def test_a_failure_undoes_what_was_written_and_is_noted_as_ours(forum: tuple[Any, Episode]) -> None:
-    answers, episode = forum
-    answer = answers.post("/halfway")
-    assert (answer.status_code, answer.text) == (500, "Something went wrong on our side.")
+def test_a_failing_handler_is_rolled_back_and_recorded_as_our_failure(forum: tuple[Any, Episode]) -> None:
+    http, episode = forum
+    response = http.post("/halfway")
+    assert (response.status_code, response.text) == (500, "Something went wrong on our side.")
     assert messages(episode) == []
     assert episode.failures == ["POST /halfway: ValueError: halfway"]
 
 
-def test_what_only_looks_cannot_write(forum: tuple[Any, Episode]) -> None:
-    answers, episode = forum
-    assert answers.get("/writes").status_code == 500
+def test_a_get_handler_cannot_write(forum: tuple[Any, Episode]) -> None:
+    http, episode = forum
+    assert http.get("/writes").status_code == 500
     assert "AssertionError" in episode.failures[0]
 
 
-def test_unknown_sessions_get_a_plain_404() -> None:
-    answers, episode = client("forum")
+def test_an_unknown_episode_token_gets_a_plain_404() -> None:
+    http, episode = client("forum")
     for headers in ({HEADER: ""}, {HEADER: "guessed"}, {HEADER: episode.token[:-1]}, {HEADER: "\x7f'--"}):
-        answer = answers.get("/", headers=headers)
-        assert (answer.status_code, answer.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+        response = http.get("/", headers=headers)
+        assert (response.status_code, response.headers["content-type"]) == (404, "text/plain; charset=utf-8")
     episodes().close(episode)
-    assert answers.get("/").status_code == 404
-    assert answers.post("/sign-out").status_code == 404
+    assert http.get("/").status_code == 404
+    assert http.post("/sign-out").status_code == 404
 
 
-def test_unknown_hosts_are_nobodys() -> None:
-    answers, episode = client("forum")
-    assert answers.get("http://elsewhere.test/").status_code == 404
+def test_an_unknown_host_gets_404() -> None:
+    http, episode = client("forum")
+    assert http.get("http://elsewhere.test/").status_code == 404
     episodes().close(episode)
 
 
-def test_ids_that_cannot_be_are_missing(forum: tuple[Any, Episode]) -> None:
-    answers, episode = forum
+def test_impossible_ids_get_404(forum: tuple[Any, Episode]) -> None:
+    http, episode = forum
     for id in ("7", "99999999999999999999999999"):
-        assert answers.get(f"/row/{id}").status_code == 404
-    assert answers.get("/no").status_code == 403
-    assert "Not this one." in answers.get("/no").text
-    assert answers.get(f"/row/{'9' * 5_000}").status_code == 404
-    assert answers.put("/").status_code == 405
+        assert http.get(f"/row/{id}").status_code == 404
+    assert http.get("/no").status_code == 403
+    assert "Not this one." in http.get("/no").text
+    assert http.get(f"/row/{'9' * 5_000}").status_code == 404
+    assert http.put("/").status_code == 405
     assert episode.failures == []
 
 
-def test_too_large_a_form_is_refused(forum: tuple[Any, Episode]) -> None:
-    answers, episode = forum
-    assert answers.post("/kept", data={"text": "x" * MOST_BODY}).status_code == 413
+def test_a_form_that_is_too_large_is_refused(forum: tuple[Any, Episode]) -> None:
+    http, episode = forum
+    assert http.post("/kept", data={"text": "x" * MAX_BODY_BYTES}).status_code == 413
     assert messages(episode) == []
 
 
-def test_signing_out_and_in(forum: tuple[Any, Episode]) -> None:
-    answers, episode = forum
-    owner = answers.get("/whoami").text
+def test_sign_out_and_sign_in(forum: tuple[Any, Episode]) -> None:
+    http, episode = forum
+    owner = http.get("/whoami").text
     assert owner != "0"
     name = episode.database.execute("SELECT name FROM forum_users WHERE id = ?", (owner,)).fetchone()[0]
-    assert answers.post("/sign-out").headers["location"] == "/"
-    assert answers.get("/whoami").text == "0"
-    assert answers.get("/mine").headers["location"] == "/sign-in?after=%2Fmine"
-    wrong = answers.post("/sign-in", data={"user": name, "password": "guess", "after": "/mine"})
+    assert http.post("/sign-out").headers["location"] == "/"
+    assert http.get("/whoami").text == "0"
+    assert http.get("/mine").headers["location"] == "/sign-in?after=%2Fmine"
+    wrong = http.post("/sign-in", data={"user": name, "password": "guess", "after": "/mine"})
     assert wrong.status_code == 401 and name in wrong.text
-    right = answers.post("/sign-in", data={"user": name.upper(), "password": PASSWORD, "after": "/mine"})
+    right = http.post("/sign-in", data={"user": name.upper(), "password": PASSWORD, "after": "/mine"})
     assert right.headers["location"] == "/mine"
-    assert answers.get("/whoami").text == owner
-    assert answers.get("/mine").text == "yours"
-    answers.cookies.clear()
-    answers.cookies.set(cookie_of(episode), "made up")
-    assert answers.get("/whoami").text == "0"
+    assert http.get("/whoami").text == owner
+    assert http.get("/mine").text == "yours"
+    http.cookies.clear()
+    http.cookies.set(cookie_name(episode), "made up")
+    assert http.get("/whoami").text == "0"
 
 
 @pytest.mark.parametrize("after", ["//evil.test/", "http://evil.test/", "/\\evil.test", "javascript:alert(1)"])
-def test_signing_in_leads_nowhere_else(after: str) -> None:
-    answers, episode = client("forum")
+def test_sign_in_never_redirects_to_another_site(after: str) -> None:
+    http, episode = client("forum")
     name = episode.database.execute("SELECT name FROM forum_users WHERE id = 1").fetchone()[0]
     data = {"user": name, "password": PASSWORD, "after": after}
-    assert answers.post("/sign-in", data=data).headers["location"] == "/"
+    assert http.post("/sign-in", data=data).headers["location"] == "/"
     episodes().close(episode)
 
 
-def test_who_is_signed_out_is_so_in_this_episode_only(forum: tuple[Any, Episode]) -> None:
-    answers, _ = forum
-    answers.post("/sign-out")
-    assert answers.get("/whoami").text == "0"
+def test_sign_out_affects_one_episode_only(forum: tuple[Any, Episode]) -> None:
+    http, _ = forum
+    http.post("/sign-out")
+    assert http.get("/whoami").text == "0"
     another = episodes().open(world(1))
-    assert answers.get("/whoami", headers={HEADER: another.token}).text == "1"
+    assert http.get("/whoami", headers={HEADER: another.token}).text == "1"
     episodes().close(another)
 
 
-def test_pages_of_other_sites_cannot_send_forms(forum: tuple[Any, Episode]) -> None:
-    answers, episode = forum
+def test_cross_origin_forms_are_refused(forum: tuple[Any, Episode]) -> None:
+    http, episode = forum
     for origin in ("http://evil.test", "null", f"{ORIGINS['forum']}:81"):
-        assert answers.post("/sign-out", headers={"origin": origin}).status_code == 403
+        assert http.post("/sign-out", headers={"origin": origin}).status_code == 403
     assert messages(episode) == []
-    assert answers.post("/sign-out", headers={"origin": ORIGINS["forum"]}).status_code == 303
+    assert http.post("/sign-out", headers={"origin": ORIGINS["forum"]}).status_code == 303
 
 
-def test_messages_are_told_once_and_escaped(forum: tuple[Any, Episode]) -> None:
-    answers, _ = forum
-    here = {"referer": f"{ORIGINS['forum']}/no?x=1"}
-    assert answers.post("/kept", data={"text": "<b>&"}, headers=here).headers["location"] == "/no?x=1"
-    for elsewhere, there in (("http://evil.test/no", "/whoami"), (f"{ORIGINS['forum']}//evil.test/x", "/")):
-        assert answers.post("/kept", data={}, headers={"referer": elsewhere}).headers["location"] == there
-    assert '<p role="status" class="message notice">&lt;b&gt;&amp;</p>' in answers.get("/").text
-    assert "&lt;b&gt;&amp;" not in answers.get("/").text
+def test_flash_messages_are_shown_once_and_escaped(forum: tuple[Any, Episode]) -> None:
+    http, _ = forum
+    same_site = {"referer": f"{ORIGINS['forum']}/no?x=1"}
+    assert http.post("/kept", data={"text": "<b>&"}, headers=same_site).headers["location"] == "/no?x=1"
+    for referrer, target in (("http://evil.test/no", "/whoami"), (f"{ORIGINS['forum']}//evil.test/x", "/")):
+        assert http.post("/kept", data={}, headers={"referer": referrer}).headers["location"] == target
+    assert '<p role="status" class="message notice">&lt;b&gt;&amp;</p>' in http.get("/").text
+    assert "&lt;b&gt;&amp;" not in http.get("/").text
 
 
 def test_every_page_forbids_foreign_scripts(forum: tuple[Any, Episode]) -> None:
-    answers, _ = forum
+    http, _ = forum
     for path in ("/", "/nowhere", "/whoami", "/sign-in", "/no"):
-        policy = answers.get(path).headers["content-security-policy"]
+        policy = http.get(path).headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self';" in policy
         assert "form-action 'self'" in policy and "frame-ancestors 'none'" in policy
 
 
-def test_two_episodes_do_not_see_each_other() -> None:
+def test_episodes_are_isolated() -> None:
     one, first = client("forum")
     other, second = client("forum", app=make_app(origins={"forum": ORIGINS["forum"]}))
     one.post("/sign-out")
@@ -203,18 +203,18 @@ def test_two_episodes_do_not_see_each_other() -> None:
         episodes().close(episode)
 
 
-def test_an_episode_that_is_closed_meanwhile_is_answered_plainly() -> None:
-    answers, episode = client("forum")
-    with episode.lock:  # as a request that came first
+def test_an_episode_that_closes_during_a_request_gets_404() -> None:
+    http, episode = client("forum")
+    with episode.lock:  # as an earlier request would hold it
         done = threading.Thread(target=episodes().close, args=(episode,))
         done.start()
     done.join()
-    assert answers.get("/").status_code == 404
+    assert http.get("/").status_code == 404
     assert episode.failures == []
 
 
 @given(st.binary(max_size=400))
-def test_fields_read_anything(encoded: bytes) -> None:
+def test_fields_accept_any_bytes(encoded: bytes) -> None:
     fields = Fields.parse(encoded)
     for name in ("", "a", *(name for name, _ in fields)):
         assert isinstance(fields.text(name), str)
@@ -222,7 +222,7 @@ def test_fields_read_anything(encoded: bytes) -> None:
         assert all(isinstance(number, int) for number in fields.numbers(name))
         assert (fields.money(name) or 0) >= 0
         assert fields.choice(name, ("x",), "y") in ("x", "y")
-        fields.ticked(name)
+        fields.is_checked(name)
     assert Fields.parse(fields.changed().removeprefix("?").encode()).changed() == fields.changed()
 
 
@@ -233,7 +233,7 @@ def test_fields() -> None:
     assert (fields.text("none", "other"), fields.text("a", most=3)) == ("other", "two")
     assert (fields.number("n", 3), fields.number("n", 3, least=-9), fields.number("big", 3)) == (3, -5, 3)
     assert (fields.money("price"), fields.money("n"), fields.money("a")) == (124_950, None, None)
-    assert (fields.ticked("on"), fields.ticked("off"), fields.ticked("none")) == (True, False, False)
+    assert (fields.is_checked("on"), fields.is_checked("off"), fields.is_checked("none")) == (True, False, False)
     assert fields.text("z") == "x"
     assert "a" in fields and "b" not in fields
     assert Fields.parse(b"q=lamp&page=3").changed(page=4, sort=None) == "?q=lamp&page=4"
@@ -257,7 +257,7 @@ def test_paging(count: int, page: str, pages: list[int], shown: tuple[int, int])
     assert (paging.first_shown, paging.last_shown) == shown
 
 
-def test_words_of_numbers_and_dates() -> None:
+def test_formatting_of_numbers_and_dates() -> None:
     assert [money(cents) for cents in (0, 5, 123_456_789, -250)] == ["$0.00", "$0.05", "$1,234,567.89", "-$2.50"]
     assert [plural(count, "item") for count in (0, 1, 1200)] == ["0 items", "1 item", "1,200 items"]
     assert plural(2, "reply", "replies") == "2 replies"
@@ -278,7 +278,7 @@ def test_paragraphs_escape_and_link() -> None:
 
 
 @given(st.text(max_size=200))
-def test_paragraphs_of_anything_hold_no_tags_of_their_own(text: str) -> None:
+def test_paragraphs_of_any_text_contain_only_our_tags(text: str) -> None:
     bare = str(paragraphs(text))
     for tag in ("<p>", "</p>", "<br>", "</a>"):
         bare = bare.replace(tag, "")
@@ -290,6 +290,6 @@ def _tags(html: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_worlds_are_theirs_alone() -> None:
+def test_worlds_are_cached_and_differ_by_seed() -> None:
     assert world(1) is world(1)
     assert world(1).digest != world(21).digest

@@ -1,4 +1,4 @@
-"""Every page and every form of the embedded sites, and whatever a stranger may put into them."""
+"""Every page and every form of the embedded sites, with hostile input."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ LEFT_OUT = {"/sign-out", "/sign-in"}
 
 @pytest.fixture(params=list(HOSTS))
 def visited(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any, Episode]]:
-    answers, episode = client(request.param)
-    yield request.param, answers, episode
+    http, episode = client(request.param)
+    yield request.param, http, episode
     episodes().close(episode)
 
 
 class Foreign(HTMLParser):
-    """Elements that no template has: scripts of a page's own, handlers in attributes, pictures from nowhere."""
+    """Finds elements that no template has: inline scripts, event handlers, and images or links of other origins."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Foreign(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        script = tag == "script" and not given.get("src", "").startswith(("/kit/", "/static/"))
+        script = tag == "script" and not given.get("src", "").startswith(("/framework/", "/static/"))
         handler = any(name.startswith("on") for name in given)
         picture = tag == "img" and not given.get("src", "").startswith(("data:image/", "/"))
         link = given.get("href", "").lower().strip().startswith(("javascript:", "data:text"))
@@ -68,11 +68,11 @@ def foreign(html: str) -> list[str]:
     return Foreign(html).found
 
 
-def forms_of(answers: Any, name: str, *, each: int = 4) -> list[Form]:
-    """A few forms of every kind, from pages of every kind."""
+def forms_of(http: Any, name: str, *, each: int = 4) -> list[Form]:
+    """Return a few forms of every kind from pages of every kind."""
     found: dict[Any, list[Form]] = {}
     paths = Paths(name)
-    for url, html in crawl(answers, name, each=each, most=1_200):
+    for url, html in crawl(http, name, each=each, most=1_200):
         for form in Page(url, html).forms:
             kind = form.method, paths.route(form.method.upper(), form.action), tuple(n for _, n, _ in form.fields)[:6]
             found.setdefault(kind, []).append(form)
@@ -81,14 +81,14 @@ def forms_of(answers: Any, name: str, *, each: int = 4) -> list[Form]:
 
 @pytest.mark.slow
 @pytest.mark.rotating
-def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -> None:
-    name, answers, episode = visited
+def test_pages_have_no_broken_links(visited: tuple[str, Any, Episode]) -> None:
+    name, http, episode = visited
     missing, links = list[tuple[str, str]](), set[str]()
-    for url, html in crawl(answers, name, each=3):
+    for url, html in crawl(http, name, each=3):
         for link in Page(url, html).links:
             if link not in links and len(links) < 1_500:
                 links.add(link)
-                if not link.startswith(("/static/", "/kit/")) and answers.get(link).status_code >= 400:
+                if not link.startswith(("/static/", "/framework/")) and http.get(link).status_code >= 400:
                     missing.append((url, link))
     assert missing == [] and episode.failures == []
     assert len(links) > 20
@@ -96,10 +96,10 @@ def test_no_page_links_to_what_is_not_there(visited: tuple[str, Any, Episode]) -
 
 @pytest.mark.slow
 @pytest.mark.rotating
-def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[str, Any, Episode]) -> None:
-    name, answers, _ = visited
+def test_forms_and_post_routes_correspond(visited: tuple[str, Any, Episode]) -> None:
+    name, http, _ = visited
     paths = Paths(name)
-    forms = forms_of(answers, name, each=25)
+    forms = forms_of(http, name, each=25)
     lost = {(form.method, form.action) for form in forms if paths.route(form.method.upper(), form.action) is None}
     assert lost == set()
     reached = {paths.route("POST", form.action) for form in forms if form.method == "post"}
@@ -107,11 +107,11 @@ def test_every_form_goes_somewhere_and_every_change_has_a_form(visited: tuple[st
 
 
 @pytest.mark.slow
-def test_every_field_has_a_name_that_is_told(visited: tuple[str, Any, Episode]) -> None:
-    """A field that people see has a label: by `for`, around it, or by aria-label."""
-    name, answers, _ = visited
+def test_every_field_has_an_accessible_name(visited: tuple[str, Any, Episode]) -> None:
+    """Every visible field has a label: by `for`, as an ancestor, or by aria-label."""
+    name, http, _ = visited
     unnamed = set()
-    for url, html in crawl(answers, name, each=1):
+    for url, html in crawl(http, name, each=1):
         labelled = set(re.findall(r'<label[^>]*\sfor="([^"]+)"', html))
         wrapped = "".join(re.findall(r"<label(?:(?!</label>).)*</label>", html, re.DOTALL))
         for tag in re.findall(r"<(?:input|select|textarea)\b[^>]*>", html):
@@ -125,26 +125,26 @@ def test_every_field_has_a_name_that_is_told(visited: tuple[str, Any, Episode]) 
 @pytest.mark.slow
 @pytest.mark.rotating  # ten: one site in each run
 @pytest.mark.parametrize("turn", [0, 1])
-def test_hostile_forms_leave_the_site_answering(visited: tuple[str, Any, Episode], turn: int) -> None:
-    name, answers, episode = visited
+def test_sites_survive_hostile_forms(visited: tuple[str, Any, Episode], turn: int) -> None:
+    name, http, episode = visited
     rng = random.Random(f"{name}/{turn}")
-    forms = forms_of(answers, name)
+    forms = forms_of(http, name)
     rng.shuffle(forms)
     for form in forms:
         for sent in _attacks(form, rng):
             if form.method == "post":
-                answer = answers.post(form.action, content=urlencode(sent, errors="replace"), headers=_FORM)
+                response = http.post(form.action, content=urlencode(sent, errors="replace"), headers=_FORM)
             else:
-                short = [(name, value[:400]) for name, value in sent]  # as servers limit addresses
-                answer = answers.get(f"{form.action.partition('?')[0]}?{urlencode(short, errors='replace')}")
-            assert answer.status_code < 500, (form, sent, episode.failures)
-            assert not foreign(answer.text), (form, sent)
+                short = [(name, value[:400]) for name, value in sent]  # servers limit the length of URLs
+                response = http.get(f"{form.action.partition('?')[0]}?{urlencode(short, errors='replace')}")
+            assert response.status_code < 500, (form, sent, episode.failures)
+            assert not foreign(response.text), (form, sent)
     assert episode.failures == []
-    answers.cookies.clear()  # whoever is signed in now: the owner again
-    for url, html in crawl(answers, name, each=2, most=150):
+    http.cookies.clear()  # sign in as the default account again
+    for url, html in crawl(http, name, each=2, most=150):
         assert not foreign(html), url
     assert episode.failures == []
-    assert answers.get("/").status_code == 200
+    assert http.get("/").status_code == 200
     assert episode.database.execute("SELECT COUNT(*) FROM shop_orders").fetchone()[0] > 100
 
 
@@ -152,7 +152,7 @@ _FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def _attacks(form: Form, rng: random.Random) -> Iterator[list[tuple[str, str]]]:
-    """What is typed is hostile; then what is chosen and hidden is, too; then nothing is sent at all."""
+    """Yield hostile values in typed fields, then also in selections and hidden fields, then an empty form."""
     typed = ("text", "search", "textarea", "email", "number", "date", "tel", "url", "password")
     one = rng.choice(HOSTILE)
     yield [(name, one if kind in typed else value) for kind, name, value in form.fields if kind != "option"]

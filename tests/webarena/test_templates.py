@@ -1,4 +1,4 @@
-"""Every template of tasks: sound as a table, solved by its oracle, and by nothing less."""
+"""Every task template: its instances are valid, its oracle solves them, and mistakes do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
-from agentgym_envs.webarena.sites.world import FREE, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
@@ -34,13 +34,13 @@ _FIELD = re.compile(r"\{(\w+)")
 
 
 def _marked(names: list[str], few: int = len(SAMPLE)) -> list[Any]:
-    """A few for daily use, a few more in every run, and the rest in turns."""
+    """Mark a few templates as fast, a few as slow, and the rest as rotating."""
     slow, rotating = pytest.mark.slow, pytest.mark.rotating
-    often = {name: [slow] * (name not in SAMPLE[:few]) for name in SAMPLE}
-    return [pytest.param(name, marks=often.get(name, [slow, rotating])) for name in names]
+    marks = {name: [slow] * (name not in SAMPLE[:few]) for name in SAMPLE}
+    return [pytest.param(name, marks=marks.get(name, [slow, rotating])) for name in names]
 
 
-def test_there_are_enough_of_every_kind() -> None:
+def test_there_are_enough_templates_of_every_kind() -> None:
     every = templates().values()
     assert len(every) >= 120
     assert Counter(site for one in every for site in one.sites[:1]).keys() == HOSTS.keys()
@@ -54,53 +54,53 @@ def test_there_are_enough_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_intents_say_the_same_in_several_ways(name: str) -> None:
+def test_every_template_has_several_wordings_with_the_same_parameters(name: str) -> None:
     template = templates()[name]
     assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", name)
     assert (type(template).__doc__ or "").strip()
     assert len(set(template.intents)) >= 3
     fields = {frozenset(_FIELD.findall(intent)) for intent in template.intents}
-    assert len(fields) == 1, "each wording tells all parameters"
+    assert len(fields) == 1, "each wording names all parameters"
 
 
 @pytest.mark.parametrize("name", _marked(NAMES))
 @pytest.mark.parametrize("seed", [1, 21])
-def test_instances_are_what_the_intent_tells(name: str, seed: int) -> None:
+def test_instances_have_exactly_the_parameters_of_the_intent(name: str, seed: int) -> None:
     template = templates()[name]
     instances = instances_of(template, world(seed))
-    assert instances, "a world in which there is nothing to do"
+    assert instances, "this world has no instance"
     assert instances == instances_of(template, world(seed))
-    told = set(_FIELD.findall(template.intents[0]))
+    named = set(_FIELD.findall(template.intents[0]))
     for params in instances[:50]:
         assert json.loads(json.dumps(params)) == params
-        assert set(params) == told
+        assert set(params) == named
         assert template.start(params).startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
 
 
-def _place_in_the_table(task_id: str) -> tuple[int, int, int]:
-    """By template, world and number, as `made` goes through them."""
+def _table_position(task_id: str) -> tuple[int, int, int]:
+    """Return the sort key of a task: template, world and number, in the order of `table.made`."""
     _, name, seed, number = task_id.split("/")
     worlds = [seed for seeds in WORLDS.values() for seed in seeds]
     return list(templates()).index(name), worlds.index(int(seed)), int(number)
 
 
-def test_the_table_is_large_enough_and_its_worlds_are_apart() -> None:
+def test_the_table_is_large_enough_and_splits_share_no_world() -> None:
     tasks = load()
     sizes = Counter(task.split for task in tasks)
     assert sizes["train"] >= 5_000 and sizes["test"] >= 500 and sizes["validation"] >= 100
-    places: dict[str, set[int]] = {}
+    worlds: dict[str, set[int]] = {}
     for task in tasks:
-        places.setdefault(task.split, set()).add(task.data["world"])
+        worlds.setdefault(task.split, set()).add(task.data["world"])
         assert not (task.data["held_out"] and task.split != "test")
-    assert places == {split: set(seeds) for split, seeds in WORLDS.items()}
+    assert worlds == {split: set(seeds) for split, seeds in WORLDS.items()}
     assert sum(task.data["held_out"] for task in tasks) >= 100
 
 
 @pytest.mark.slow
-def test_the_table_is_what_templates_and_worlds_make() -> None:
-    """The tasks of some worlds; those of all worlds in turns. Together with the order of the ids that is the file."""
+def test_templates_and_worlds_reproduce_the_table() -> None:
+    """Each run covers some of the worlds. Their tasks and the order of the ids determine the file."""
     frozen = list(load())
-    assert [task.id for task in frozen] == sorted((task.id for task in frozen), key=_place_in_the_table)
+    assert [task.id for task in frozen] == sorted((task.id for task in frozen), key=_table_position)
     for seed in part(sorted({task.data["world"] for task in frozen}), "worlds of the web tasks"):
         split = next(split for split, seeds in WORLDS.items() if seed in seeds)
         made = [task for template in templates().values() for task in table.tasks_of(template, world(seed), split)]
@@ -109,65 +109,65 @@ def test_the_table_is_what_templates_and_worlds_make() -> None:
 
 @pytest.mark.slow
 @pytest.mark.rotating
-def test_the_file_of_the_table_is_what_would_be_written() -> None:
+def test_the_table_file_is_up_to_date() -> None:
     frozen = files("agentgym_envs.webarena.tasks.data").joinpath("tasks.jsonl.gz").read_bytes()
     assert gzip.decompress(frozen) == gzip.decompress(table.packed())
 
 
 @pytest.mark.parametrize("name", _marked(NAMES))
-def test_whatever_was_not_asked_for_counts(name: str) -> None:
+def test_evaluators_reject_other_changes_and_an_idle_agent(name: str) -> None:
     template = templates()[name]
-    place = world(1)
-    scored = evaluators_of(template, place, instances_of(template, place)[0])
+    first_world = world(1)
+    scored = evaluators_of(template, first_world, instances_of(template, first_world)[0])
     (state,) = [one for one in scored if isinstance(one, OnlyChanged)]
-    assert set(FREE) <= set(state.free)
+    assert set(UNSCORED_TABLES) <= set(state.free)
     assert bool(state.expected) <= (template.kind == "change")
-    assert len(scored) > 1 or state.expected, "doing nothing would be enough"
+    assert len(scored) > 1 or state.expected, "an idle agent would score"
 
 
 @pytest.mark.parametrize("name", _marked(NAMES, few=1))
-def test_the_oracle_solves_it_and_nothing_less_does(name: str) -> None:
+def test_the_oracle_solves_the_task_and_mistakes_do_not(name: str) -> None:
     template = templates()[name]
     (task,) = tasks_for_tests(template, (1, 21)[len(name) % 2], 1)
-    with closing(bench([task])) as env:  # a hundred windows that are left open slow each other down
-        score, done = play(env, task, lambda sight: _judged_first(env, template.oracle(sight, task.data["params"])))
+    with closing(bench([task])) as env:  # a hundred open windows would slow each other down
+        score, done = play(env, task, lambda page: _judged_before(env, template.oracle(page, task.data["params"])))
         assert score == 1.0, (task.goal, done)
         assert len(done) <= MOST_ACTIONS, done
-        assert _wrong(env, task, template) == 0.0, "something else was done"
+        assert _wrong(env, task, template) == 0.0, "a mistake scored"
         if name in SAMPLE:
-            assert _meddled(env, task, template) == 0.0, "something was done besides"
+            assert _with_side_effect(env, task, template) == 0.0, "a side effect scored"
 
 
-def _judged_first(env: Any, commands: Iterator[str]) -> Iterator[str]:
-    """Commands of an episode that is judged before the first, as if the agent stopped: that changes nothing in it."""
-    assert loop.wait_for(env._judge(env.session, env.task, "")).score == 0.0, "nothing was done"
+def _judged_before(env: Any, commands: Iterator[str]) -> Iterator[str]:
+    """Judge the episode before its first command, as if the agent stopped, then yield the commands."""
+    assert loop.run(env._judge(env.session, env.task, "")).score == 0.0, "an idle agent scored"
     yield from commands
 
 
 def _wrong(env: Any, task: Task, template: Template) -> float:
-    """The score of a plausible mistake: the template's own, or what another instance asks for."""
+    """Return the score of a mistake: the template's own, or the solution of another instance."""
     if template.wrong(PageReader(), task.data["params"]) is not None:
-        return play(env, task, lambda sight: template.wrong(sight, task.data["params"]))[0]
+        return play(env, task, lambda page: template.wrong(page, task.data["params"]))[0]
     other = sibling(template, task)
-    assert other is not None, "there is nothing to take it for: write `wrong`"
+    assert other is not None, "there is no other instance: write `wrong`"
     return follow(env, task, template, other)[0]
 
 
-def _meddled(env: Any, task: Task, template: Template) -> float:
-    """The score of who solves it, and changes a setting of the shop besides."""
+def _with_side_effect(env: Any, task: Task, template: Template) -> float:
+    """Return the score of an oracle that also changes a setting of the shop."""
 
-    def meddling(sight: PageReader) -> Iterator[str]:
-        episode = env.session.kept["episode"]
+    def commands(page: PageReader) -> Iterator[str]:
+        episode = env.session.state["episode"]
         with episode.lock:
             episode.database.execute("UPDATE shop_settings SET value = value || '!' WHERE id = 1")
-        yield from template.oracle(sight, task.data["params"])
+        yield from template.oracle(page, task.data["params"])
 
-    return play(env, task, meddling)[0]
+    return play(env, task, commands)[0]
 
 
 @pytest.mark.slow
-def test_every_frozen_task_asks_for_what_its_template_would() -> None:
-    """Some of them, from all splits, by the environment's own oracle; a few in a run."""
+def test_the_oracle_solves_frozen_tasks() -> None:
+    """Each run covers a few tasks of all splits, with the environment's own oracle."""
     from agentgym_envs.webarena.env import WebArenaEnv
 
     env = WebArenaEnv(split=None)
@@ -180,7 +180,7 @@ def test_every_frozen_task_asks_for_what_its_template_would() -> None:
 
 
 @pytest.mark.slow
-def test_two_oracles_at_once_do_not_see_each_other() -> None:
+def test_concurrent_episodes_do_not_affect_each_other() -> None:
     changes = [templates()[name] for name in NAMES if templates()[name].kind == "change"]
     pairs = [(one, tasks_for_tests(one, 1, 1)[0]) for one in random.Random(4).sample(changes, 3)]
 

@@ -21,7 +21,7 @@ TREE = r"""[1] RootWebArea 'A shop' focused: True
 ... 12 more lines left out: the page is too long"""
 
 
-def test_a_tree_is_read_back() -> None:
+def test_elements_parses_a_tree() -> None:
     assert elements(TREE) == [
         Element(0, 1, "RootWebArea", "A shop", {"focused": "True"}),
         Element(1, 12, "link", "It's tea", {}),
@@ -33,7 +33,7 @@ def test_a_tree_is_read_back() -> None:
 
 
 @given(st.text())
-def test_what_is_quoted_is_read_back(text: str) -> None:
+def test_unquoted_reverses_quoted(text: str) -> None:
     assert unquoted(quoted(text)) == text
     assert "\n" not in quoted(text)
 
@@ -56,7 +56,7 @@ def test_squeezed_texts_are_one_readable_line(text: str) -> None:
         ("é ü 漢", "é ü 漢"),
     ],
 )
-def test_what_cannot_be_read_is_left_out(text: str, clean: str, agent: Agent) -> None:
+def test_unreadable_characters_are_left_out(text: str, clean: str, agent: Agent) -> None:
     assert squeezed(text, 50) == clean
     agent.show("<h1></h1>")
     agent.js(f"document.querySelector('h1').textContent = {text!r}")
@@ -92,8 +92,8 @@ def reader(browser: BrowserOptions) -> Iterator[Agent]:
 @pytest.mark.slow
 @examples(150)
 @given(st.lists(NODES, max_size=3))
-def test_no_page_forges_a_line(reader: Agent, nodes: list[object]) -> None:
-    """Every line of every tree is read, as one element with an id of its own, and says its own words again."""
+def test_no_page_can_forge_a_line(reader: Agent, nodes: list[object]) -> None:
+    """Every line of every tree parses as one element with a unique id, and formats to the same line."""
     reader.run(reader.session.tab.page.evaluate(BUILD, nodes))
     view = reader.see()
     read = elements(view.tree)

@@ -6,7 +6,7 @@ import pytest
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.webarena.actions import Action, Click, CloseTab, GoBack, GoForward, NewTab, TabFocus, Wait
-from agentgym_envs.webarena.browser.session import MOST_TABS
+from agentgym_envs.webarena.browser.session import MAX_TABS
 from tests.waiting import until
 from tests.webarena.conftest import Agent, Reply, html
 
@@ -23,11 +23,11 @@ def titles(agent: Agent) -> list[str]:
     return [tab.title for tab in agent.session.tabs]
 
 
-@pytest.mark.parametrize("way", ["target=_blank", "target=_blank rel=opener", "target=other"])
+@pytest.mark.parametrize("target", ["target=_blank", "target=_blank rel=opener", "target=other"])
 @pytest.mark.parametrize("seconds", [0.0, 0.4])
-def test_a_link_that_opens_a_window(agent: Agent, way: str, seconds: float) -> None:
+def test_a_link_that_opens_a_window(agent: Agent, target: str, seconds: float) -> None:
     agent.site.put("/next", Reply(html("<h1>There</h1>", title="Next"), seconds=seconds))
-    agent.show(f"<a href=/next {way}>Next</a>", title="First")
+    agent.show(f"<a href=/next {target}>Next</a>", title="First")
     agent.click("link", "Next")
     assert (agent.path, titles(agent), agent.session.settled) == ("/next", ["First", "Next"], True)
     agent.act(CloseTab())
@@ -42,22 +42,22 @@ def test_a_script_that_opens_a_window(agent: Agent, features: str) -> None:
     assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
 
 
-def test_a_window_that_is_very_slow(agent: Agent) -> None:
+def test_a_very_slow_window(agent: Agent) -> None:
     agent.site.put("/next", Reply(html("", title="Next"), seconds=3))
     agent.show("<a href=/next target=_blank>Next</a>", title="First")
     agent.click("link", "Next")
     assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
 
 
-def test_a_window_that_is_written_by_its_opener(agent: Agent) -> None:
+def test_a_window_written_by_its_opener(agent: Agent) -> None:
     script = "const w = window.open(); w.document.title = 'New'; w.document.body.innerHTML = '<h1>Written</h1>'"
     agent.show(f'<button onclick="{script}">Go</button>')
     agent.click("button", "Go")
     assert "heading 'Written'" in agent.tree and agent.url == "about:blank"
 
 
-def test_windows_of_windows(agent: Agent) -> None:
-    """Of which the first is closed before the second opens another."""
+def test_windows_opened_by_windows(agent: Agent) -> None:
+    """The first window is closed before the second one opens another."""
     agent.site.put("/2", html("<a href=/3 target=_blank>Third</a>", title="Second"))
     agent.site.put("/3", Reply(html("", title="Third"), seconds=0.3))
     agent.show("<a href=/2 target=_blank>Second</a>", title="First")
@@ -68,7 +68,7 @@ def test_windows_of_windows(agent: Agent) -> None:
     assert titles(agent) == ["Second", "Third"] and agent.path == "/3"
 
 
-def test_a_window_of_a_name_that_is_taken(agent: Agent) -> None:
+def test_a_window_with_a_name_in_use(agent: Agent) -> None:
     agent.site.put("/2", html("", title="Second"))
     agent.site.put("/3", Reply(html("", title="Third"), seconds=0.2))
     agent.show("<a href=/2 target=w>Second</a><a href=/3 target=w>Third</a>", title="First")
@@ -81,7 +81,7 @@ def test_a_window_of_a_name_that_is_taken(agent: Agent) -> None:
     assert agent.session.view.title == "Third"
 
 
-def test_two_windows_at_once(agent: Agent) -> None:
+def test_two_windows_opened_at_once(agent: Agent) -> None:
     for name in "23":
         agent.site.put(f"/{name}", html("", title=name))
     agent.show("<button onclick=\"window.open('/2'); window.open('/3')\">Go</button>", title="First")
@@ -89,14 +89,14 @@ def test_two_windows_at_once(agent: Agent) -> None:
     assert len(agent.session.tabs) >= 2 and agent.path in ("/2", "/3")
 
 
-def test_more_windows_than_there_may_be(fresh: Agent) -> None:
+def test_too_many_windows_are_closed(fresh: Agent) -> None:
     fresh.show("<button onclick=\"for (let i = 0; i < 15; i++) window.open('/')\">Go</button>", title="First")
     for _ in range(3):
         note = fresh.click("button", "Go")
         fresh.act(TabFocus(0))
         if note:
             break
-    assert len(fresh.session.tabs) == MOST_TABS and "closed at once" in note
+    assert len(fresh.session.tabs) == MAX_TABS and "closed at once" in note
     assert "already" in refused(fresh, NewTab())
 
 
@@ -117,7 +117,7 @@ def test_the_only_tab_that_closes_itself(agent: Agent) -> None:
     assert "Still here" in agent.tree
 
 
-def test_ids_are_of_the_tab_that_was_seen(fresh: Agent) -> None:
+def test_ids_refer_to_the_observed_tab(fresh: Agent) -> None:
     fresh.site.put("/next", Reply(html("<button>Agree</button><script>setTimeout(close, 300)</script>", title="Next")))
     fresh.show("<a href=/next target=_blank>Next</a><button onclick=\"document.title = 'bought'\">Buy</button>")
     fresh.click("link", "Next")
@@ -146,7 +146,7 @@ def test_tabs(agent: Agent) -> None:
 def test_history(fresh: Agent) -> None:
     assert "go back" in refused(fresh, GoBack())
     fresh.show("<p>One</p>", "/1")
-    assert "go back" in refused(fresh, GoBack())  # to the empty page of before the episode
+    assert "go back" in refused(fresh, GoBack())  # to the empty page before the episode
     fresh.show("<a href=#x>Two</a>", "/2")
     fresh.click("link", "Two")
     fresh.act(GoBack())
@@ -159,11 +159,11 @@ def test_history(fresh: Agent) -> None:
     assert "go forward" in refused(fresh, GoForward())
 
 
-def test_going_back_to_the_answer_to_a_form(fresh: Agent) -> None:
+def test_going_back_to_a_form_result(fresh: Agent) -> None:
     fresh.site.put("/found", html("<a href=/thing>Thing</a>", title="Found"))
     fresh.site.put("/thing", html("", title="Thing"))
     fresh.show("<form action=/found method=post><input name=q><button>Find</button></form>")
     fresh.click("button", "Find")
     fresh.click("link", "Thing")
-    assert "http://a.test/found" in fresh.act(GoBack())  # it is not asked for once more
+    assert "http://a.test/found" in fresh.act(GoBack())  # it is not requested again
     assert (fresh.path, fresh.session.view.title, fresh.site.hits("/found")) == ("/thing", "Thing", 1)

@@ -1,4 +1,4 @@
-"""What an agent would answer and request that did tasks of WebArena Verified right, made from the tasks' own rules."""
+"""Correct answers and requests for tasks of WebArena Verified, generated from the tasks' own rules."""
 
 import json
 import re
@@ -20,7 +20,7 @@ URLS = {
 def expected_answer(task: dict[str, Any]) -> str:
     expected = task["eval"][0]["expected"]
     data = expected.get("retrieved_data")
-    if data is not None:  # of alternatives, the first
+    if data is not None:  # the first alternative
         data = [filled(item[0] if isinstance(item, list) else item) for item in data]
     return json.dumps({**expected, "task_type": expected["task_type"].upper(), "retrieved_data": data})
 
@@ -45,7 +45,7 @@ def entry(
 
 
 def filled(value: Any) -> Any:
-    """With the addresses of sites for their names."""
+    """Replace the names of sites by their addresses."""
     if isinstance(value, dict):
         return {name: filled(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -56,7 +56,7 @@ def filled(value: Any) -> Any:
 
 
 def matching(pattern: str) -> str:
-    """A text that a simple regular expression matches; of alternatives, what looks ahead and .* the least."""
+    """A short text that a simple regular expression matches."""
     ahead = "".join(re.findall(r"\(\?=\.\*(\w+)\)", pattern))
     tree = sre.parse(re.sub(r"\(\?[=!](?:\(\?:.*?\)|[^()])*\)", "", pattern))
     text = _sample(tree)

@@ -22,12 +22,12 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeBatch:
+class AdvantageBatch:
     """The input of an estimator: the episodes of all processes.
 
     rewards: (B, T) the reward of a turn on the last token of its answer; further terms (a KL penalty) on any answer
         token. Estimators ignore rewards on other tokens.
-    mask: (B, T) True on answer tokens.
+    turn_numbers: (B, T) the number of each answer token's turn, from 1; 0 on other tokens.
     usable: (B,) False for an episode that must not be trained on.
     group_size: number of consecutive episodes with the same task and seed; in a team, also the same role.
     roles: number of consecutive groups with the same task and seed, one per trained member of a team.
@@ -37,13 +37,18 @@ class EpisodeBatch:
     """
 
     rewards: Tensor
-    mask: Tensor
+    turn_numbers: Tensor
     usable: Tensor
     group_size: int
     values: Tensor | None = None
     next_values: Tensor | None = None
     states: Tensor | None = None
     roles: int = 1
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T) True on answer tokens."""
+        return self.turn_numbers > 0
 
     @property
     def learned(self) -> Tensor:
@@ -73,7 +78,7 @@ Compare = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(N,) numbers, (N,) group keys, (N,) valid -> (N,) each number relative to its group; 0 where it is not valid."""
 
 
-def grpo(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def grpo(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """Group-relative: A_i = (R_i - mean of its group) / (standard deviation + 1e-4), shape (B,).
 
     R_i is the sum of an episode's rewards, discounted by `config.gamma` at every turn, here and below. `config.scale`
@@ -84,7 +89,7 @@ def grpo(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
     return _relative(batch, config, partial(_standardised, scale=config.scale))
 
 
-def rloo(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def rloo(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """Leave one out: A_i = R_i - mean of the group's other episodes, shape (B,); 0 if there is no other.
 
     Source: Back to Basics, arXiv 2402.14740, section 3.2.
@@ -92,7 +97,7 @@ def rloo(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
     return _relative(batch, config, _left_out)
 
 
-def reinforce_plus_plus_baseline(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def reinforce_plus_plus_baseline(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """A_i = R_i - mean of its group, then whitened over all answer tokens of the batch, shape (B, T).
 
     Source: REINFORCE++, arXiv 2501.03262, the variant with a group baseline.
@@ -103,7 +108,7 @@ def reinforce_plus_plus_baseline(batch: EpisodeBatch, config: AdvantageConfig) -
     return whiten_roles(centred, batch)
 
 
-def reinforce_plus_plus(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def reinforce_plus_plus(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """The return from each token on, whitened over all answer tokens of the batch, shape (B, T).
 
     A_t = sum over t' >= t of r_t' (discounted), minus the mean and divided by the standard deviation of all of them.
@@ -113,7 +118,7 @@ def reinforce_plus_plus(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
     return whiten_roles(token_returns(batch, config), batch)
 
 
-def gae(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def gae(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """Generalised advantage estimation over answer tokens, whitened over the batch, shape (B, T); needs a critic.
 
     Source: GAE, arXiv 1506.02438, equation 16; PPO, arXiv 1707.06347.
@@ -121,7 +126,7 @@ def gae(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
     return whiten_roles(critic_advantages(batch, config), batch)
 
 
-def critic_advantages(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def critic_advantages(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """GAE before whitening, (B, T)."""
     assert batch.values is not None and batch.next_values is not None, "gae needs the values of a critic"
     steps = discounts(batch, config.gamma, config.discount_per)
@@ -129,13 +134,13 @@ def critic_advantages(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
     return generalized_advantages(batch.rewards, batch.values, batch.mask, batch.next_values, steps, decays)
 
 
-def value_targets(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def value_targets(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """The critic's training targets, (B, T): its values plus the advantages before whitening."""
     assert batch.values is not None
     return batch.values + critic_advantages(batch, config)
 
 
-def token_returns(batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+def token_returns(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """The discounted sum of rewards from each answer token on, (B, T)."""
     steps = discounts(batch, config.gamma, config.discount_per)
     zeros = torch.zeros_like(batch.rewards)
@@ -162,28 +167,23 @@ def generalized_advantages(
     return advantages
 
 
-def discounts(batch: EpisodeBatch, factor: float, per: Literal["turn", "token"]) -> Tensor:
+def discounts(batch: AdvantageBatch, factor: float, per: Literal["turn", "token"]) -> Tensor:
     """The factor (B, T) between a token and the next answer token: `factor` at every token or at turn ends, else 1."""
-    applies = batch.mask if per == "token" else turn_ends(batch.mask)
+    applies = batch.mask if per == "token" else turn_ends(batch.turn_numbers)
     return torch.where(applies, batch.rewards.new_tensor(factor), 1.0)  # a Python float would be cast to float32
 
 
-def turn_ends(mask: Tensor) -> Tensor:
+def turn_ends(turn_numbers: Tensor) -> Tensor:
     """(B, T) True on the last token of every turn."""
-    return mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
+    following = torch.nn.functional.pad(turn_numbers[:, 1:], (0, 1))
+    return (turn_numbers > 0) & (turn_numbers != following)
 
 
-def turn_numbers(mask: Tensor) -> Tensor:
-    """(B, T) the index of each answer token's turn, from 0; -1 outside answers."""
-    begins = mask & ~torch.nn.functional.pad(mask[:, :-1], (1, 0))
-    return torch.where(mask, begins.cumsum(1) - 1, -1)
-
-
-def turn_rewards(batch: EpisodeBatch) -> Tensor:
+def turn_rewards(batch: AdvantageBatch) -> Tensor:
     """(B, K) the reward of each turn; 0 for turns that an episode does not have. K is at least 1."""
-    turns = turn_numbers(batch.mask)
-    sums = batch.rewards.new_zeros(len(turns), max(int(turns.max()) + 1, 1) if turns.numel() else 1)
-    return sums.scatter_add(1, turns.clamp(min=0), torch.where(batch.mask, batch.rewards, 0.0))
+    numbers = batch.turn_numbers
+    sums = batch.rewards.new_zeros(len(numbers), max(int(numbers.max()), 1) if numbers.numel() else 1)
+    return sums.scatter_add(1, _turn_indices(batch), torch.where(batch.mask, batch.rewards, 0.0))
 
 
 def returns_to_go(rewards: Tensor, gamma: float) -> Tensor:
@@ -203,14 +203,14 @@ def whiten(numbers: Tensor, mask: Tensor) -> Tensor:
     return centred * torch.rsqrt(variance + 1e-8)
 
 
-def whiten_roles(numbers: Tensor, batch: EpisodeBatch) -> Tensor:
+def whiten_roles(numbers: Tensor, batch: AdvantageBatch) -> Tensor:
     """(B, T) whitened over the trained tokens, separately for each role: roles may have different best returns."""
     role = torch.arange(len(numbers), device=numbers.device) // batch.group_size % batch.roles
     per_role = [whiten(numbers, batch.learned & (role == index)[:, None]) for index in range(batch.roles)]
     return torch.stack(per_role).sum(0)
 
 
-def _relative(batch: EpisodeBatch, config: AdvantageConfig, compare: Compare) -> Tensor:
+def _relative(batch: AdvantageBatch, config: AdvantageConfig, compare: Compare) -> Tensor:
     """Compare within groups: one advantage per episode, (B,), or per token, (B, T), if turns are compared.
 
     `turn_level` compares a turn with the turns of the same index in the group's other episodes. `step_weight` compares
@@ -222,17 +222,16 @@ def _relative(batch: EpisodeBatch, config: AdvantageConfig, compare: Compare) ->
     to_go = returns_to_go(rewards, config.gamma)
     if not config.turn_level and not config.step_weight:
         return compare(to_go[:, 0], group, batch.usable)
-    turn_of_token = turn_numbers(batch.mask)
     turns = torch.arange(to_go.size(1), device=group.device).expand_as(to_go)
-    played = (turns <= turn_of_token.max(1, keepdim=True).values) & batch.usable[:, None]
+    played = (turns < batch.turn_numbers.max(1, keepdim=True).values) & batch.usable[:, None]
     if config.turn_level:
         advantages = _compare_turns(to_go, group, turns, played, compare)
     else:
         advantages = compare(rewards.sum(1), group, batch.usable)[:, None].expand_as(to_go)
     if config.step_weight:
-        states = _turn_states(batch, turn_of_token)
+        states = _turn_states(batch)
         advantages = advantages + config.step_weight * _compare_turns(to_go, group, states, played, compare)
-    return torch.where(batch.learned, advantages.gather(1, turn_of_token.clamp(min=0)), 0.0)
+    return torch.where(batch.learned, advantages.gather(1, _turn_indices(batch)), 0.0)
 
 
 def _compare_turns(to_go: Tensor, group: Tensor, label: Tensor, played: Tensor, compare: Compare) -> Tensor:
@@ -242,12 +241,17 @@ def _compare_turns(to_go: Tensor, group: Tensor, label: Tensor, played: Tensor, 
     return compare(to_go.reshape(-1), keys, played.reshape(-1)).view_as(to_go)
 
 
-def _turn_states(batch: EpisodeBatch, turn_of_token: Tensor) -> Tensor:
+def _turn_indices(batch: AdvantageBatch) -> Tensor:
+    """(B, T) the index of each answer token's turn, from 0; also 0 on other tokens."""
+    return (batch.turn_numbers - 1).clamp(min=0)
+
+
+def _turn_states(batch: AdvantageBatch) -> Tensor:
     """(B, K) the key of the state in which each turn began."""
     assert batch.states is not None, "step_weight needs the keys of states"
-    states = batch.states.new_zeros(len(turn_of_token), max(int(turn_of_token.max()) + 1, 1))
-    keys = torch.where(turn_ends(batch.mask), batch.states, 0)  # one token per turn, so the sum is the key
-    return states.scatter_add(1, turn_of_token.clamp(min=0), keys)
+    states = batch.states.new_zeros(len(batch.states), max(int(batch.turn_numbers.max()), 1))
+    keys = torch.where(turn_ends(batch.turn_numbers), batch.states, 0)  # one token per turn, so the sum is the key
+    return states.scatter_add(1, _turn_indices(batch), keys)
 
 
 def _sums(numbers: Tensor, keys: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
-"""AgentEvol: explore, keep what succeeded, train the base model anew on demonstrations and what was kept; repeat.
+"""AgentEvol: explore, keep the successes, train the base model on demonstrations and successes, repeat.
 
-Round 0 is behaviour cloning. In every later round the last round's model plays training tasks, of which most have no
-demonstration; the episodes that reach the threshold join the demonstrations; and the base model, not the last one, is
-trained on all of them. So the weights carry nothing from round to round: the data does.
+Round 0 is behaviour cloning. In every later round, the last round's model plays training tasks, most of them without a
+demonstration. The episodes that reach the threshold join the demonstrations, and the base model, not the last one, is
+trained on all of them. So only the data, not the weights, carries over from round to round.
 
-With rewards of 0 and 1 this is what the paper's objective, log-likelihood weighted by reward, comes to.
+With rewards of 0 and 1 this equals the paper's objective, log-likelihood weighted by reward.
 
 Source: AgentEvol, Xi et al., arXiv 2406.04151, section 4 (and ReST-EM, Singh et al., arXiv 2312.06585, for training
 from the base model in each round).
@@ -46,20 +46,20 @@ from agentgym_trl.sft import make_sft_trainer
 from agentgym_trl.teams import agents_of
 
 Evaluate = Callable[[Path], Mapping[str, float]]
-"""From the directory of a round's model to numbers about it."""
+"""Computes the metrics of a round's model from its directory."""
 MakeEngine = Callable[[Path], Engine]
-"""From the directory of a round's model to an engine that plays with it."""
+"""Makes an engine from the directory of a round's model."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvolSettings:
-    """What is explored and what is kept.
+    """Settings of exploration and of the selection of episodes.
 
-    `rounds` counts those that explore; behaviour cloning comes before them. A round draws `tasks` tasks of `split` and
-    `groups` (None: all of a table) and plays each `samples` times. An episode is kept if its score is at least
-    `threshold` (None: if it succeeded) and its tokens fit into the `max_length` of training. `keep` says whether a
-    round trains on what all rounds kept or only itself; the demonstrations are always in. `max_per_task` bounds how
-    many kept trajectories of one task are trained on, the shortest first (None: all).
+    `rounds` is the number of rounds of exploration, after one of behaviour cloning. A round draws `tasks` tasks of
+    `split` and `groups` (None: all of a finite set) and plays each `samples` times. An episode is kept if its score is
+    at least `threshold` (None: if it succeeded) and it fits into the `max_length` of training. A round trains on the
+    demonstrations and on the kept episodes of all rounds (`keep="all"`) or of this round only (`keep="last"`).
+    `max_per_task` bounds the number of kept trajectories per task, the shortest first (None: all).
     """
 
     rounds: int = 3
@@ -74,22 +74,24 @@ class EvolSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"rounds": 0, "tasks": 1, "samples": 1, "max_per_task": 1, "seed": 0}
-        for name, bound in least.items():
+        minimum = {"rounds": 0, "tasks": 1, "samples": 1, "max_per_task": 1, "seed": 0}
+        for name, bound in minimum.items():
             value = getattr(self, name)
             if value is not None and value < bound:
                 raise UsageError(f"{name} must be at least {bound}, got {value}")
         if self.keep not in ("all", "last"):
             raise UsageError(f"keep must be 'all' or 'last', got {self.keep!r}")
         if self.threshold is not None and not 0 < self.threshold <= 1:
-            raise UsageError(f"threshold must be above 0 and at most 1, as scores are, got {self.threshold}")
+            raise UsageError(f"threshold must be above 0 and at most 1, like scores; got {self.threshold}")
         if self.play.temperature <= 0 and self.samples > 1:
-            raise UsageError(f"samples={self.samples} needs a temperature above 0; at 0 all samples are the same")
+            raise UsageError(
+                f"samples={self.samples} needs a temperature above 0; at 0 all episodes of a task are the same"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A finished round: its number, its directory, and what is to be said of it.
+    """A finished round: its number, its directory, and its metrics.
 
     The directory holds `model/`, from round 1 on `explored.jsonl` and `kept.jsonl`, and `round.json` with `metrics`.
     """
@@ -100,16 +102,16 @@ class Round:
 
     @property
     def model(self) -> Path:
-        """The directory of the model that was trained."""
+        """The directory of the trained model."""
         return self.directory / "model"
 
     def explored(self) -> list[Trajectory]:
-        """All episodes that were played, in no order; none in round 0."""
+        """All played episodes, in no order; empty in round 0."""
         path = self.directory / "explored.jsonl"
         return list(read_trajectories(path)) if path.exists() else []
 
     def kept(self) -> list[Trajectory]:
-        """What was kept of them; none in round 0."""
+        """The kept episodes; empty in round 0."""
         path = self.directory / "kept.jsonl"
         return list(read_trajectories(path)) if path.exists() else []
 
@@ -128,32 +130,32 @@ def agentevol(
     console: Console | None = None,
     **trainer: Any,
 ) -> list[Round]:
-    """Behaviour cloning and `settings.rounds` rounds of AgentEvol in `args.output_dir`; what is there is gone on with.
+    """Run behaviour cloning and `settings.rounds` rounds of AgentEvol in `args.output_dir`, or resume them.
 
-    Every round trains `model` by a copy of `args`, so for the same number of steps if `args.max_steps` says so. A
-    round that is finished is not repeated; episodes that were played are kept; training goes on from its last
-    checkpoint, or begins anew if it has none. Tasks, starts and training depend on `settings.seed` and `args.seed`
-    alone; for sampling see `explore`.
+    Every round trains `model` with a copy of `args`, for the same number of steps if `args.max_steps` is set. On
+    resume, finished rounds are not repeated, played episodes are kept, and training continues from its last checkpoint
+    or starts again without one. Tasks, seeds and training depend on `settings.seed` and `args.seed` only; for sampling
+    see `explore`.
 
     Args:
-        model: the base model, a directory or a name; it is loaded anew in every round.
-        demonstrations: what round 0 clones; part of the data of all rounds.
-        make_env: makes the environment that is explored.
-        codec: encodes for the model.
-        args: how a round trains. Its seed also decides the order of the data.
-        settings: what is explored and kept.
-        make_engine: plays with a round's model; by default transformers on the device of `args`.
+        model: the base model, a directory or a name; every round loads it again.
+        demonstrations: the data of round 0, and part of the data of all rounds.
+        make_env: makes the environment to explore.
+        codec: encodes text for the model.
+        args: settings of training. Its seed also decides the order of the data.
+        settings: settings of exploration.
+        make_engine: makes the engine of a round's model; by default transformers on the device of `args`.
         evaluate: called with the directory of each round's model; its numbers go into the metrics as `eval/...`.
-        on_begin: called once all is checked, before anything is written.
-        console: where progress is shown.
+        on_begin: called after all checks, before anything is written.
+        console: shows progress.
         **trainer: further arguments of `make_sft_trainer`, such as `peft_config`.
 
     Returns:
         The rounds, behaviour cloning first.
 
     Raises:
-        UsageError: there is nothing to clone, the environment or a demonstration is a team's, the tasks are fewer than
-            asked for, or the directory holds a run with other demonstrations.
+        UsageError: there is no demonstration, the environment or a demonstration is a team's, there are too few tasks,
+            or the directory holds a run with other demonstrations.
         EnvError: every episode of a round failed.
         KeyboardInterrupt: on Ctrl-C, after everything was written.
     """
@@ -178,32 +180,32 @@ def keep(explored: Iterable[Trajectory], threshold: float | None = None) -> list
 def training_set(
     demonstrations: Iterable[Trajectory], kept: Iterable[Trajectory], max_per_task: int | None = None
 ) -> list[Trajectory]:
-    """The demonstrations, then what was kept: each (task, seed, actions) once, and at most `max_per_task` of a task.
+    """The demonstrations, then the kept episodes: each (task, seed, actions) once, at most `max_per_task` per task.
 
-    The bound is on what was kept, not on demonstrations; of a task's the shortest are taken, then the earliest.
+    The bound applies to kept episodes only. It selects the shortest of a task, then the earliest.
     """
-    shown = _distinct(demonstrations)
-    seen = {_identity(trajectory) for trajectory in shown}
-    found = [trajectory for trajectory in _distinct(kept) if _identity(trajectory) not in seen]
-    return [*shown, *(found if max_per_task is None else _cap(found, max_per_task))]
+    demos = _distinct(demonstrations)
+    seen = {_identity(trajectory) for trajectory in demos}
+    new = [trajectory for trajectory in _distinct(kept) if _identity(trajectory) not in seen]
+    return [*demos, *(new if max_per_task is None else _shortest(new, max_per_task))]
 
 
 def print_rounds(console: Console, rounds: Sequence[Round]) -> None:
-    """A table with a row a round."""
+    """Print a table with one row per round."""
     names = list(dict.fromkeys(name for r in rounds for name in r.metrics if name.startswith("eval/")))
     table = Table("round", "explored", "success", "kept", "trained on", "tasks", "without demo", "loss", *names)
-    for found in rounds:
-        m = found.metrics
+    for row in rounds:
+        m = row.metrics
         counts = [f"{m[name]:.0f}" for name in ("trained_on", "tasks", "new_tasks")]
-        explored = [f"{m['explored']:.0f}", f"{m['success']:.1%}", f"{m['kept']:.0f}"] if found.number else ["-"] * 3
-        measured = [f"{m[name]:.3f}" if name in m else "-" for name in names]
-        table.add_row(str(found.number), *explored, *counts, f"{m['loss']:.4f}", *measured)
+        explored = [f"{m['explored']:.0f}", f"{m['success']:.1%}", f"{m['kept']:.0f}"] if row.number else ["-"] * 3
+        evaluated = [f"{m[name]:.3f}" if name in m else "-" for name in names]
+        table.add_row(str(row.number), *explored, *counts, f"{m['loss']:.4f}", *evaluated)
     console.print(table)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The arguments of `agentevol`, and the work of a round."""
+    """The arguments of `agentevol`, and the steps of a round."""
 
     model: str
     demonstrations: Sequence[Trajectory]
@@ -221,26 +223,28 @@ class _Run:
         return Path(str(self.args.output_dir))
 
     def check(self) -> None:
-        """Refuse what cannot be before anything is trained or written."""
+        """Raise UsageError before anything is trained or written."""
         if self.args.world_size > 1:
             raise UsageError("agentevol runs in one process; start it without accelerate launch or torchrun")
         if not any(trajectory.usable for trajectory in self.demonstrations):
-            raise UsageError("there is no demonstration to begin with")
+            raise UsageError("there is no usable demonstration to start from")
         reject_teams(self.demonstrations, "agentevol")
         if self.settings.rounds:
             self.tasks(1)
 
     def begin(self) -> None:
-        """Write the demonstrations down, or see that they are the ones of the run that goes on."""
+        """Write the demonstrations, or check that they are those of the resumed run."""
         self.out.mkdir(parents=True, exist_ok=True)
         path = self.out / "demos.jsonl"
         if not path.exists():
             write_trajectories(path, self.demonstrations)
         elif [t.to_json() for t in read_trajectories(path)] != [t.to_json() for t in self.demonstrations]:
-            raise UsageError(f"{path} holds other demonstrations; choose another output_dir, or give the same")
+            raise UsageError(
+                f"{path} holds other demonstrations; choose another --out, or pass the same demonstrations"
+            )
 
     def round(self, number: int, before: Sequence[Round]) -> Round:
-        """Explore, keep, train and measure; whatever of it is done already is read."""
+        """Explore, keep, train and evaluate; read the results of steps that are done already."""
         directory = self.out / f"round-{number}"
         finished = _read_json(directory / "round.json")
         if finished is not None:
@@ -261,35 +265,35 @@ class _Run:
         return Round(number, directory, metrics)
 
     def tasks(self, number: int) -> list[Task]:
-        """What a round explores: drawn anew for each. A team's environment is refused."""
-        wanted, seed = self.settings, derive_seed(self.settings.seed, number)
+        """Draw the tasks of a round. Raises UsageError for a team's environment."""
+        settings, seed = self.settings, derive_seed(self.settings.seed, number)
         with closing(self.make_env()) as made:
             env = text_env(made)
             try:
-                drawn = env.tasks.sample(wanted.tasks, split=wanted.split, groups=wanted.groups, seed=seed)
+                drawn = env.tasks.sample(settings.tasks, split=settings.split, groups=settings.groups, seed=seed)
             except UsageError as error:
                 error.add_note("these are the tasks to explore (--explore-tasks)")
                 raise
             if team := agents_of(env):
-                raise team_error(f"the environment to explore, of {', '.join(team)},", "agentevol")
+                raise team_error(f"the environment to explore ({', '.join(team)})", "agentevol")
         return drawn
 
     def fits(self, trajectory: Trajectory) -> bool:
-        """Whether it can be trained on; a demonstration that is too long is an error, but what was found is not."""
+        """True if it fits the context. Over-long demonstrations raise; over-long explored episodes are skipped."""
         episode = encode_trajectory(trajectory, self.codec)
         return self.args.max_length is None or len(episode.prompt_ids) + len(episode.ids) <= self.args.max_length
 
     def explore(self, directory: Path, number: int, last: Round) -> list[Trajectory]:
         """The episodes of a round, in the order of tasks and samples."""
-        wanted = self.settings
+        settings = self.settings
         explored = explore(
             directory / "explored.jsonl",
-            exploration_specs(self.tasks(number), wanted.samples, wanted.seed, number),
+            exploration_specs(self.tasks(number), settings.samples, settings.seed, number),
             self.make_env,
             lambda: self.engine(last.model),
             self.codec,
-            wanted.play,
-            seed=derive_seed(wanted.seed, number),
+            settings.play,
+            seed=derive_seed(settings.seed, number),
             title=f"round {number}: explore",
             console=self.console,
         )
@@ -298,13 +302,13 @@ class _Run:
         return explored
 
     def engine(self, model: Path) -> Engine:
-        """What plays with a round's model."""
+        """The engine of a round's model."""
         if self.make_engine:
             return self.make_engine(model)
         return HFEngine(load_model(str(model), dtype="auto").to(self.args.device), self.codec.tokenizer)
 
     def train(self, directory: Path, number: int, data: Sequence[Trajectory]) -> dict[str, float]:
-        """Train the base model on `data`, unless that is done; returns what is to be said of it."""
+        """Train the base model on `data`, unless that is done already; return the metrics."""
         done = _read_json(directory / "training.json")
         if done is not None:
             return done
@@ -324,9 +328,9 @@ class _Run:
     def describe(
         self, explored: Sequence[Trajectory], kept: Sequence[Trajectory], data: Sequence[Trajectory]
     ) -> dict[str, float]:
-        """What a round saw and trains on. Success and score are means over the usable episodes."""
+        """Metrics of a round's exploration and data. Success and score are means over the usable episodes."""
         usable = [trajectory for trajectory in explored if trajectory.usable]
-        shown = {trajectory.task.id for trajectory in self.demonstrations}
+        demonstrated = {trajectory.task.id for trajectory in self.demonstrations}
         tasks = {trajectory.task.id for trajectory in data}
         facts = {
             "explored": len(explored),
@@ -336,7 +340,7 @@ class _Run:
             "kept": len(kept),
             "trained_on": len(data),
             "tasks": len(tasks),
-            "new_tasks": len(tasks - shown),
+            "new_tasks": len(tasks - demonstrated),
         }
         return {name: float(value) for name, value in facts.items()}
 
@@ -353,17 +357,17 @@ def _distinct(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     return list(found.values())
 
 
-def _cap(trajectories: Sequence[Trajectory], most: int) -> list[Trajectory]:
-    """At most so many of a task, in the order in which they came."""
+def _shortest(trajectories: Sequence[Trajectory], count: int) -> list[Trajectory]:
+    """Up to `count` trajectories per task, the shortest ones, in their original order."""
     by_task: dict[tuple[str, str], list[int]] = {}
-    for place, trajectory in enumerate(trajectories):
-        by_task.setdefault((trajectory.env_id, trajectory.task.id), []).append(place)
-    shortest = (sorted(places, key=lambda p: len(trajectories[p].turns))[:most] for places in by_task.values())
-    return [trajectories[place] for place in sorted(place for places in shortest for place in places)]
+    for index, trajectory in enumerate(trajectories):
+        by_task.setdefault((trajectory.env_id, trajectory.task.id), []).append(index)
+    kept = (sorted(indices, key=lambda i: len(trajectories[i].turns))[:count] for indices in by_task.values())
+    return [trajectories[index] for index in sorted(index for indices in kept for index in indices)]
 
 
 def _save_merged(trainer: Any, path: str) -> None:
-    """An adapter (PEFT) is merged into its model, so that the directory plays like any model; it stays in `adapter`."""
+    """Merge a PEFT adapter into its model, so that the directory loads like any model; keep it in `adapter`."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     if not hasattr(model, "merge_and_unload"):
         return
@@ -374,24 +378,24 @@ def _save_merged(trainer: Any, path: str) -> None:
 
 
 def _write_metrics(path: Path, rounds: Sequence[Round]) -> None:
-    """A line a round."""
-    _write_whole(path, "".join(json.dumps({"round": found.number, **found.metrics}) + "\n" for found in rounds))
+    """Write one line per round."""
+    _write_atomically(path, "".join(json.dumps({"round": row.number, **row.metrics}) + "\n" for row in rounds))
 
 
 def _read_json(path: Path) -> dict[str, float] | None:
     try:
-        found: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        metrics: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    return found
+    return metrics
 
 
 def _write_json(path: Path, facts: Mapping[str, float]) -> None:
-    _write_whole(path, json.dumps(facts, indent=1) + "\n")
+    _write_atomically(path, json.dumps(facts, indent=1) + "\n")
 
 
-def _write_whole(path: Path, text: str) -> None:
-    """As a whole or not at all: what is there counts as finished."""
+def _write_atomically(path: Path, text: str) -> None:
+    """Write the whole file or nothing: a file that exists counts as finished."""
     part = path.with_suffix(".part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Algorithm:
         """True if it trains on episodes that the policy plays during training."""
         return bool(self.estimator)
 
-    def estimate(self, batch: EpisodeBatch, config: AdvantageConfig) -> Tensor:
+    def estimate(self, batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
         """Compute the advantages of a batch with the estimator, (B,) or (B, T)."""
         advantages: Tensor = load_function(self.estimator)(batch, config)
         return advantages

@@ -1,4 +1,4 @@
-"""Convert TRL's scored rollout to the `EpisodeBatch` of estimators: per token, gathered over processes."""
+"""Convert TRL's scored rollout to the `AdvantageBatch` of estimators: per token, gathered over processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 
-from agentgym_trl.advantages import EpisodeBatch
+from agentgym_trl.advantages import AdvantageBatch
 
 
 def local_rows(
@@ -22,20 +22,22 @@ def local_rows(
     The rewards of other reward functions go to the last answer token.
     """
     like = output["completion_ids"]
-    mask = _padded(inputs, "action_mask", like).bool()
+    turn_numbers = _padded(inputs, "turn_numbers", like)
+    mask = turn_numbers > 0
     rewards = _padded(inputs, "token_rewards", returns.new_zeros(like.shape)) * weight.to(returns.device)
     usable = ~returns.isnan() & mask.any(1)
     rest = torch.where(usable, returns - rewards.sum(1), 0.0)
     rest = torch.where(rest.abs() > 1e-6, rest, 0.0)  # drop rounding errors
     last = (mask * torch.arange(1, mask.size(1) + 1, device=mask.device)).argmax(1)
     rewards = rewards.scatter_add(1, last[:, None], rest[:, None])
-    return {"rewards": rewards, "mask": mask, "usable": usable, "states": _padded(inputs, "state_keys", like)}
+    states = _padded(inputs, "state_keys", like)
+    return {"rewards": rewards, "turn_numbers": turn_numbers, "usable": usable, "states": states}
 
 
-def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> EpisodeBatch:
+def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> AdvantageBatch:
     """The episodes of all processes, in order of rank."""
     gathered = {name: _gather(value, accelerator) for name, value in rows.items()}
-    return EpisodeBatch(group_size=group_size, roles=roles, **gathered)
+    return AdvantageBatch(group_size=group_size, roles=roles, **gathered)
 
 
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:

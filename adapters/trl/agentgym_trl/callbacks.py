@@ -1,4 +1,4 @@
-"""Callbacks of a training run: a progress line one can read, a metrics file, and a clean stop on Ctrl-C."""
+"""Callbacks of a training run: a progress line, a metrics file, and a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class ProgressLine(TrainerCallback):  # type: ignore[misc]
-    """One live line: the step, and what the last step brought; plain lines where the console is no terminal."""
+    """One live line with the step and its metrics; plain lines if the console is not a terminal."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
-        """`title` stands before the bar."""
+        """`title` is the text before the bar."""
         self._title, self._console = title, console or Console(stderr=True)
         self._progress: Progress | None = None
         self._quiet_until = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Show the bar, once for all processes."""
+        """Show the bar, in the main process only."""
         if not state.is_world_process_zero:
             return
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(16),  # narrow, so that all fits into 80 columns
+            BarColumn(16),  # narrow enough for a terminal of 80 columns
             MofNCompleteColumn(),
             TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("{task.fields[facts]}"),
@@ -55,43 +55,43 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
         self._task = self._progress.add_task(self._title, total=state.max_steps, completed=state.global_step, facts="")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Say what the last step brought."""
+        """Show the metrics of the last step."""
         facts = [f"{name} {form.format(float(logs[key]))}" for name, key, form in _SHOWN if logs and key in logs]
         if self._progress and facts:
             self._progress.update(self._task, facts="  ".join(facts))
             self._log(f"{self._title} {state.global_step}/{state.max_steps}  {'  '.join(facts)}")
 
     def _log(self, line: str) -> None:
-        """Where no bar can move, as in a log file, a line now and then."""
+        """Print a line from time to time where a live bar cannot be shown, such as in a log file."""
         if not self._console.is_terminal and time.monotonic() >= self._quiet_until:
             self._console.print(line, highlight=False, soft_wrap=True)
             self._quiet_until = time.monotonic() + _SECONDS_BETWEEN_LINES
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Move on."""
+        """Update the bar."""
         if self._progress:
             self._progress.update(self._task, completed=state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Leave the bar standing as it is."""
+        """Stop the bar and leave it on the screen."""
         self.stop()
 
     def stop(self) -> None:
-        """Take the live display down; also after an error."""
+        """Stop the live display, also after an error."""
         if self._progress:
             self._progress.stop()
         self._progress = None
 
 
 class MetricsFile(TrainerCallback):  # type: ignore[misc]
-    """Appends what is logged to a JSONL file, a line a step; a resumed run drops what lies beyond its checkpoint."""
+    """Appends the log to a JSONL file, one line per step; a resumed run drops lines after its checkpoint."""
 
     def __init__(self, path: str | Path) -> None:
-        """`path` is made when training begins."""
+        """`path` is created when training begins."""
         self._path = Path(path)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Keep the lines up to the step at which training goes on."""
+        """Keep the lines up to the step at which training begins."""
         if not state.is_world_process_zero:
             return
         kept = [line for line in read_metrics(self._path) if line["step"] <= state.global_step]
@@ -109,7 +109,7 @@ class MetricsFile(TrainerCallback):  # type: ignore[misc]
 
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
-    """The lines of a metrics file; none if there is no file; a torn last line is left out."""
+    """The lines of a metrics file, without an incomplete last one; empty if there is no file."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")[:-1]
     except FileNotFoundError:
@@ -121,61 +121,61 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
-    """The first Ctrl-C ends training after the step that runs, with a checkpoint; the second ends it at once.
+    """Stops training after the current step, with a checkpoint, on the first Ctrl-C; the second stops it at once.
 
-    SIGTERM asks for the first, however often it comes: schedulers send it to every process before they take a machine
-    away, and launchers pass it on. How long the step may take is theirs to say: torch's launcher waits 30 seconds.
-    Signals reach the processes of a run at different times, so they stop where one of them has heard it. `asked` is
-    what they agreed on.
+    SIGTERM counts as a first Ctrl-C, any number of times: schedulers send it to every process before they take a
+    machine away, and launchers forward it. They limit the time that is left: torch's launcher waits 30 seconds.
+    Signals reach the processes of a run at different times, so all processes stop once any of them got one. `stopping`
+    is true once they agreed to stop.
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        """Takes the place of the handlers of both signals while training runs."""
-        self.asked = False
-        self._heard, self._speaks = False, True
+        """Replaces the handlers of both signals during training."""
+        self.stopping = False
+        self._received, self._is_main = False, True
         self._console = console or Console(stderr=True)
         self._before: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Listen."""
-        self._speaks = state.is_world_process_zero
+        """Install the signal handlers."""
+        self._is_main = state.is_world_process_zero
         self._before = {number: signal.signal(number, self._on_signal) for number in _STOPS}
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Save and stop, if that was asked for in any process."""
+        """Save and stop, if any process got a signal."""
         self._agree()
-        if self.asked:
+        if self.stopping:
             control.should_save = control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Listen no more."""
+        """Restore the handlers."""
         self._agree()
         self.restore()
 
     def restore(self) -> None:
-        """Give the handlers back; also after an error."""
+        """Restore the previous handlers, also after an error."""
         for number, handler in self._before.items():
-            if handler is not None:  # of another kind than Python's, which cannot be set again
+            if handler is not None:  # None: not installed from Python, and cannot be restored
                 signal.signal(number, handler)
         self._before = {}
 
     def _agree(self) -> None:
-        self.asked = self.asked or anywhere(self._heard)
+        self.stopping = self.stopping or anywhere(self._received)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._heard:
+        if self._received:
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
             return
-        self._heard = True
-        if self._speaks:
+        self._received = True
+        if self._is_main:
             self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")
 
 
 def run_training(trainer: Any, title: str, *, console: Console | None = None, checkpoint: str | None = None) -> bool:
     """Train with a progress line, a metrics file and a clean stop, and save the model to the output directory.
 
-    `checkpoint` is one to go on from. Returns whether training came to its end (False: it was interrupted).
+    `checkpoint` is the checkpoint to resume from. Returns False if training was interrupted.
     """
     console = console or Console(stderr=True)
     progress, stop = ProgressLine(title, console), StopOnInterrupt(console)
@@ -189,7 +189,7 @@ def run_training(trainer: Any, title: str, *, console: Console | None = None, ch
     finally:
         progress.stop()
         stop.restore()
-    return not stop.asked
+    return not stop.stopping
 
 
 _TORCH_WRITES = ("PytorchStreamWriter", "inline_container")
@@ -197,7 +197,7 @@ _TORCH_WRITES = ("PytorchStreamWriter", "inline_container")
 
 @contextmanager
 def _disk_errors() -> Iterator[None]:
-    """What safetensors and torch raise when a file cannot be written, as the `OSError` that it is."""
+    """Convert the errors that safetensors and torch raise when a file cannot be written to `OSError`."""
     try:
         yield
     except (SafetensorError, RuntimeError) as error:
@@ -209,7 +209,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 def _number(value: Any) -> Any:
-    """TRL logs some numbers as text."""
+    """Convert text to a number: TRL logs some numbers as text."""
     try:
         return float(value)
     except (TypeError, ValueError):

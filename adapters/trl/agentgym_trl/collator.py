@@ -1,7 +1,7 @@
-"""`MultiTurnCollator`: trajectories as padded tensors, with a loss on what the policy said and on nothing else.
+"""`MultiTurnCollator`: batches trajectories as padded tensors, with a loss on the policy's answers only.
 
-A *row* is one sequence with labels, for supervised training; rows may be packed. Every mask is built from lengths,
-never from ids: a tokenizer may pad with its end token.
+A *row* is one sequence with labels, for supervised training; rows may be packed. Masks are built from lengths and not
+from ids, because a tokenizer may pad with its end token.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ IGNORED = -100
 
 
 class TrainingRow(TypedDict):
-    """One sequence to train on: the ids, and as labels the same ids or `IGNORED`."""
+    """One sequence to train on; each label is the id of its token, or `IGNORED`."""
 
     input_ids: list[int]
     labels: list[int]
 
 
 def make_row(prompt_ids: Sequence[int], ids: Sequence[int], assistant_mask: Sequence[int]) -> TrainingRow:
-    """The row of a prompt (P,) and what followed (T,): a label where the mask is 1, none in the prompt."""
-    answered = [i if m else IGNORED for i, m in zip(ids, assistant_mask, strict=True)]
-    return {"input_ids": [*prompt_ids, *ids], "labels": [IGNORED] * len(prompt_ids) + answered}
+    """The row of a prompt (P,) and the tokens after it (T,), with labels where the mask is 1."""
+    labels = [i if m else IGNORED for i, m in zip(ids, assistant_mask, strict=True)]
+    return {"input_ids": [*prompt_ids, *ids], "labels": [IGNORED] * len(prompt_ids) + labels}
 
 
 def row_of(episode: TokenTrajectory) -> TrainingRow:
@@ -43,7 +43,7 @@ def row_of(episode: TokenTrajectory) -> TrainingRow:
 
 
 def best_fit(lengths: Sequence[int], max_length: int) -> list[list[int]]:
-    """Which sequences share a row of at most `max_length` tokens: the longest first, each where least room remains.
+    """Assign sequences to rows of at most `max_length` tokens: the longest first, each to the fullest row that fits.
 
     Source: best-fit decreasing as in arXiv 2404.10830. Every index of `lengths` is in exactly one row.
 
@@ -51,30 +51,30 @@ def best_fit(lengths: Sequence[int], max_length: int) -> list[list[int]]:
         UsageError: a sequence is longer than a row.
     """
     rows: list[list[int]] = []
-    rooms: list[tuple[int, int]] = []  # what is left of a row, and its number; sorted
+    free: list[tuple[int, int]] = []  # free tokens of a row, and its index; sorted
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         check_length(lengths[index], max_length)
-        place = bisect_left(rooms, (lengths[index], -1))
-        if place == len(rooms):
-            rooms.append((max_length, len(rows)))
+        fullest = bisect_left(free, (lengths[index], -1))
+        if fullest == len(free):
+            free.append((max_length, len(rows)))
             rows.append([])
-        room, row = rooms.pop(place)
+        tokens, row = free.pop(fullest)
         rows[row].append(index)
-        insort(rooms, (room - lengths[index], row))
+        insort(free, (tokens - lengths[index], row))
     return rows
 
 
 def check_length(length: int, max_length: int) -> None:
-    """Raises UsageError if a trajectory of `length` tokens does not fit, since no trajectory is ever cut."""
+    """Raise UsageError if a trajectory of `length` tokens does not fit: trajectories are not truncated."""
     if length > max_length:
         raise UsageError(
-            f"a trajectory has {length} tokens, more than --max_length {max_length}, and none is cut here; give "
+            f"a trajectory has {length} tokens, more than --max_length {max_length}, and is not truncated; give "
             f"--max_length {length}"
         )
 
 
 class MultiTurnCollator:
-    """Makes batches of trajectories, or of rows made of them."""
+    """Makes batches of trajectories or rows."""
 
     def __init__(
         self,
@@ -86,14 +86,14 @@ class MultiTurnCollator:
         flat: bool = False,
         pad_to_multiple_of: int | None = None,
     ) -> None:
-        """How to batch.
+        """Create a collator.
 
         Args:
-            pad_id: the padding token; it may be any, as no mask is read from ids.
-            padding_side: where shorter rows are filled up.
+            pad_id: the padding token; any token will do, as masks are not read from ids.
+            padding_side: the side on which shorter rows are padded.
             packing: put several trajectories into one row of at most `max_length` tokens.
             max_length: the length of a packed row in tokens.
-            flat: lay the packed rows of a batch end to end in one, as flash attention wants them.
+            flat: concatenate the packed rows of a batch into one, for flash attention.
             pad_to_multiple_of: widen the batch to a multiple of this.
 
         Raises:
@@ -105,13 +105,13 @@ class MultiTurnCollator:
         self.max_length, self.flat, self.pad_to_multiple_of = max_length, flat, pad_to_multiple_of
 
     def __call__(self, batch: Sequence[TokenTrajectory | TrainingRow]) -> dict[str, Any]:
-        """A batch of B rows, each L tokens wide, for a causal language model; all tensors are int64.
+        """Make a batch of B rows of L tokens for a causal language model; all tensors are int64.
 
         Returns:
-            `input_ids` and `labels` (B, L). Unpacked also `attention_mask` (B, L), and `position_ids` (B, L) if
-            the padding is on the left. Packed, B is what the rows need, `position_ids` begin anew with every
-            trajectory, and there is no `attention_mask`: transformers sees from the positions which tokens belong
-            together, though only without a mask of padding and without a cache, hence `use_cache` False.
+            `input_ids` and `labels` (B, L). Without packing also `attention_mask` (B, L), and `position_ids` (B, L) if
+            the padding is on the left. With packing, B is the number of packed rows, `position_ids` start at 0 in
+            every trajectory, and there is no `attention_mask`: transformers separates trajectories by their positions,
+            but only without an attention mask and without a cache, hence `use_cache` is False.
         """
         rows = [row_of(item) if isinstance(item, TokenTrajectory) else item for item in batch]
         return self._packed(rows) if self.packing else self._unpacked(rows)
@@ -132,11 +132,11 @@ class MultiTurnCollator:
         groups = best_fit([len(row["input_ids"]) for row in rows], self.max_length)
         groups = [list(chain(*groups))] if self.flat else groups
         ids = [[rows[index]["input_ids"] for index in group] for group in groups]
-        labels = [[_unheard(rows[index]["labels"]) for index in group] for group in groups]
+        labels = [[_without_first(rows[index]["labels"]) for index in group] for group in groups]
         return {
             "input_ids": self._pad(_joined(ids), self.pad_id),
             "labels": self._pad(_joined(labels), IGNORED),
-            "position_ids": self._pad(_joined(map(_positions, ids)), 0),  # so every pad token stands alone
+            "position_ids": self._pad(_joined(map(_positions, ids)), 0),  # so pad tokens attend to nothing else
             "use_cache": False,
         }
 
@@ -146,8 +146,8 @@ class MultiTurnCollator:
         return pad(tensor, (more, 0) if self.padding_side == "left" else (0, more), value=value)
 
 
-def _unheard(labels: Sequence[int]) -> list[int]:
-    """The labels without that of the first token, which in a packed row would follow another trajectory."""
+def _without_first(labels: Sequence[int]) -> list[int]:
+    """Mask the label of the first token, which in a packed row follows another trajectory."""
     return [IGNORED, *labels[1:]]
 
 

@@ -1,7 +1,7 @@
-"""Demonstrations from files: trajectories of ours, or conversations as AgentGym's AgentTraj-L has them.
+"""Demonstrations from files: our own trajectories, or conversations in the format of AgentGym's AgentTraj-L.
 
-Source of the second form: AgentGym, arXiv 2406.04151. A record is `{"item_id": ..., "conversations": [...]}`, and each
-of its messages `{"from": "human" | "gpt", "loss": true | false | null, "value": TEXT}`.
+Source of the second format: AgentGym, arXiv 2406.04151. A record is `{"item_id": ..., "conversations": [...]}`, and
+each of its messages `{"from": "human" | "gpt", "loss": true | false | null, "value": TEXT}`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ROLES = ("human", "gpt")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the model heard and what it said; `trained` is False for an answer that is only context."""
+    """A message to the model and its answer; `trained` is False for an answer that is only context."""
 
-    heard: str
-    said: str
+    message: str
+    answer: str
     trained: bool
 
 
@@ -38,12 +38,12 @@ class ConversationRecord:
 
     @classmethod
     def from_record(cls, record: Any) -> ConversationRecord:
-        """Read a record. What follows the last answer to train on is left out.
+        """Read a record, without the messages after the last answer to train on.
 
         An answer is trained on unless its `loss` is false.
 
         Raises:
-            TrajectoryError: it is no such record, humans and model do not take turns, or no answer is to be trained on.
+            TrajectoryError: it is not such a record, "human" and "gpt" do not alternate, or no answer is trained on.
         """
         messages = record.get("conversations") if isinstance(record, dict) else None
         if not isinstance(messages, list):
@@ -60,13 +60,13 @@ class ConversationRecord:
 
 
 def encode_conversation(conversation: ConversationRecord, codec: ChatCodec) -> TrainingRow:
-    """A conversation as tokens and labels, by the very rule that rollouts follow. The first message is the prompt."""
-    prompt = [{"role": "user", "content": conversation.exchanges[0].heard}]
+    """Encode a conversation as tokens and labels, by the same rule as rollouts. The first message is the prompt."""
+    prompt = [{"role": "user", "content": conversation.exchanges[0].message}]
     builder = TokenBuilder(codec, codec.encode_prompt(prompt))
     for number, exchange in enumerate(conversation.exchanges):
         if number:
-            builder.add_between(builder.between(exchange.heard))
-        answer = codec.encode_answer(exchange.said)
+            builder.add_between(builder.between(exchange.message))
+        answer = codec.encode_answer(exchange.answer)
         if exchange.trained:
             builder.add_answer(Generation(answer, "stop"))
         else:
@@ -75,12 +75,10 @@ def encode_conversation(conversation: ConversationRecord, codec: ChatCodec) -> T
 
 
 def read_demonstrations(path: str | Path) -> Sequence[Trajectory | ConversationRecord]:
-    """What a file holds, in the form that its content shows; none if it is empty.
-
-    The forms are trajectories of ours (JSONL), and conversations (a JSON list, or JSONL).
+    """Read a file of trajectories (JSONL) or conversations (a JSON list, or JSONL), detected from its content.
 
     Raises:
-        TrajectoryError: neither form, or a record that does not read; with file and line, or number in the list.
+        TrajectoryError: the file has neither format, or a record is invalid; names file and line, or index in the list.
         OSError: the file cannot be read.
     """
     content = Path(path).read_bytes()
@@ -94,7 +92,7 @@ def read_demonstrations(path: str | Path) -> Sequence[Trajectory | ConversationR
         return list(_conversations(str(path), ((n, _parse(f"{path}:{n}", line)) for n, line in lines)))
     if "schema" in first or "turns" in first:
         return list(read_trajectories(path))
-    raise _neither(f"{path}:1")
+    raise _unknown_format(f"{path}:1")
 
 
 def _conversations(path: str, records: Iterator[tuple[int, Any]]) -> Iterator[ConversationRecord]:
@@ -107,14 +105,14 @@ def _conversations(path: str, records: Iterator[tuple[int, Any]]) -> Iterator[Co
             raise TrajectoryError(f"{path}:{number}{name}: {error}") from None
 
 
-def _parse(place: str, text: bytes) -> Any:
-    """A list or an object; what is neither JSON nor one of these is neither form."""
+def _parse(location: str, text: bytes) -> Any:
+    """Parse a JSON list or object. Raises TrajectoryError for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, list | dict):
-        raise _neither(place)
+        raise _unknown_format(location)
     return value
 
 
@@ -122,15 +120,15 @@ def _check_message(message: Any, number: int) -> None:
     role = message.get("from") if isinstance(message, dict) else None
     wanted = _ROLES[number % 2]
     if role != wanted:
-        raise TrajectoryError(f'message {number + 1} must be from "{wanted}", since the two take turns; got {role!r}')
+        raise TrajectoryError(f'message {number + 1} must be from "{wanted}", as the two alternate; got {role!r}')
     if not isinstance(message.get("value"), str):
         raise TrajectoryError(f'message {number + 1} must have a text as its "value"')
     if message.get("loss") not in (True, False, None):
         raise TrajectoryError(f'the "loss" of message {number + 1} must be true, false or null')
 
 
-def _neither(place: str) -> TrajectoryError:
+def _unknown_format(location: str) -> TrajectoryError:
     return TrajectoryError(
-        f"{place}: neither a trajectory (JSONL as agentgym writes it) nor a conversation (a JSON list or JSONL of "
+        f"{location}: neither a trajectory (JSONL as agentgym writes it) nor a conversation (a JSON list or JSONL of "
         'objects with "item_id" and "conversations")'
     )

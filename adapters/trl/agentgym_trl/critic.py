@@ -1,13 +1,12 @@
-"""The critic of PPO: a model of what an episode will still earn, and how it learns.
+"""The critic of PPO: a model of the return from each token on, and its training.
 
-It has its own optimizer, stepped together with the policy's. It is not sharded: every process holds it whole and the
-gradients are added up over processes at each step, so that it works under DDP, FSDP and DeepSpeed alike and the result
-does not depend on how a batch is split over processes and micro-batches.
+The critic has its own optimizer, which steps together with the policy's. It is not sharded: every process holds all
+weights, and gradients are summed over processes at each step. So it works with DDP, FSDP and DeepSpeed, and the result
+does not depend on the split of a batch over processes and micro-batches.
 
-Its weights are 32 bits wide whatever the policy's are, since Adam's small steps would be lost in bfloat16's rounding:
-16 bytes a parameter with gradient and optimizer, besides activations. Only its forward pass runs in bfloat16, under
-`--bf16`. It is trained whole, also where the policy has LoRA adapters: for a large policy, name a smaller model that
-has the same vocabulary.
+Its weights are always float32, since bfloat16 would round away Adam's small steps: 16 bytes per parameter with gradient
+and optimizer, plus activations. With `--bf16` only its forward pass runs in bfloat16. All its weights are trained, even
+if the policy has LoRA adapters; for a large policy, choose a smaller model with the same vocabulary.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from agentgym_envs.errors import UsageError
 from agentgym_trl.models import load_model, unsharded
 
-_POLICYS_OWN = ("dtype", "torch_dtype", "device_map", "quantization_config")
-"""How a policy is loaded, but not its critic, which is trained whole in 32 bits on the accelerator's device."""
+_POLICY_ONLY = ("dtype", "torch_dtype", "device_map", "quantization_config")
+"""Arguments that load a policy but not its critic, which is trained in float32 on the accelerator's device."""
 
 
 class Critic(nn.Module):
     """A language model's backbone with a scalar head that begins at 0."""
 
     def __init__(self, backbone: Any) -> None:
-        """`backbone` gives hidden states: a model without its language head."""
+        """`backbone` is a model without its language head, which returns hidden states."""
         super().__init__()
         self.backbone = backbone
         self.head = nn.Linear(backbone.config.get_text_config().hidden_size, 1, bias=False)
@@ -43,29 +42,29 @@ class Critic(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(B, S) token ids and their attention mask, padded anywhere -> (B, S) the value after each token, else 0.
 
-        The tokens of a row are moved together first: in a gap, sliding windows and positions would count the padding.
+        Padding inside a row is removed first: sliding windows and positions would count it.
         """
         width = max(int(mask.sum(1).max()), 1)
         order = mask.argsort(dim=1, descending=True, stable=True)[:, :width]
         used = mask.gather(1, order)
         hidden = self.backbone(input_ids=ids.gather(1, order), attention_mask=used, use_cache=False)
-        with torch.autocast(ids.device.type, enabled=False):  # 8 bits would be too few for a value
+        with torch.autocast(ids.device.type, enabled=False):  # bfloat16 has too few bits for a value
             values: Tensor = self.head(hidden.last_hidden_state.float()).squeeze(-1) * used
         return values.new_zeros(mask.shape).scatter(1, order, values)
 
     def checkpoint_gradients(self) -> None:
-        """Recompute layers in the backward pass, to save memory. Nothing drops out all the same."""
+        """Recompute layers in the backward pass to save memory, still without dropout."""
         self.backbone.gradient_checkpointing_enable({"use_reentrant": False})
         for module in self.backbone.modules():
             if isinstance(module, GradientCheckpointingLayer):
-                module.training = True  # of the layer alone, not of the dropout in it: transformers asks for it
+                module.training = True  # required by transformers; the modules in the layer stay in evaluation mode
                 if isinstance(getattr(module, "dropout", None), float):
                     module.dropout = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CriticOptions:
-    """How a critic learns; `clip_range` as in PPO's value clipping, None for none; 0 as `max_grad_norm` is none."""
+    """Training options of a critic: `clip_range` of PPO's value clipping (None: off), `max_grad_norm` (0: off)."""
 
     learning_rate: float = 1e-5
     lr_warmup_steps: int = 0
@@ -78,10 +77,10 @@ class CriticLearner:
     """Values, losses and steps of a critic."""
 
     def __init__(self, critic: Critic, options: CriticOptions, accelerator: Any) -> None:
-        """Puts the critic on the accelerator's device, in evaluation mode (no dropout), equal in all processes."""
+        """Move the critic to the accelerator's device, in evaluation mode (no dropout), equal in all processes."""
         self.critic = critic.float().to(accelerator.device).eval()
         for tensor in (*self.critic.parameters(), *self.critic.buffers()):
-            broadcast(tensor.data)  # under FSDP, transformers loads weights in the first process of a machine only
+            broadcast(tensor.data)  # under FSDP, only the first process of a machine has loaded the weights
         if options.gradient_checkpointing:
             self.critic.checkpoint_gradients()
         self._options, self._accelerator = options, accelerator
@@ -93,19 +92,19 @@ class CriticLearner:
     def values(
         self, output: dict[str, Any], bootstrap_ids: Sequence[Sequence[int]], rows: int
     ) -> tuple[Tensor, Tensor]:
-        """Return (B, T) the value before each token after the prompt, and (B,) that after `bootstrap_ids` (0 without).
+        """Return the values before each token after the prompt (B, T), and the values after `bootstrap_ids` (B,).
 
-        `rows` are computed at a time.
+        The latter are 0 for an episode without `bootstrap_ids`. Computes `rows` rows at a time.
         """
         prompt, completion = output["prompt_ids"], output["completion_ids"]
         ids, mask = _pad_right(bootstrap_ids, prompt)
         parts = []
         for begin in range(0, len(prompt), rows):
-            cut = slice(begin, begin + rows)
+            part = slice(begin, begin + rows)
             parts.append(
                 self._forward(
-                    [prompt[cut], completion[cut], ids[cut]],
-                    [output["prompt_mask"][cut], output["completion_mask"][cut], mask[cut]],
+                    [prompt[part], completion[part], ids[part]],
+                    [output["prompt_mask"][part], output["completion_mask"][part], mask[part]],
                 )
             )
         values = torch.cat(parts)
@@ -115,9 +114,9 @@ class CriticLearner:
         return values[:, first : end - 1], torch.where(mask.any(1), after, 0.0)
 
     def learn(self, inputs: dict[str, Any]) -> None:
-        """Add the gradient of a micro-batch: of the (clipped) squared error on answer tokens, summed.
+        """Accumulate the gradient of a micro-batch: of the sum of the (clipped) squared errors on answer tokens.
 
-        Reads `value_targets`, `old_values` and `value_mask` (B, T) besides TRL's ids and masks.
+        `inputs` has `value_targets`, `old_values` and `value_mask` (B, T) in addition to TRL's ids and masks.
         Source of the clipping: PPO's reference implementation; Engstrom et al., arXiv 2005.12729, section 2.
         """
         prompt = inputs["prompt_ids"]
@@ -137,7 +136,7 @@ class CriticLearner:
         self._count += float(mask.sum())
 
     def step(self) -> dict[str, float]:
-        """One optimizer step on the mean over all tokens that were learned from, in all processes; its metrics."""
+        """Take an optimizer step on the mean over the trained tokens of all processes; return its metrics."""
         sums = torch.tensor([self._loss, self._clipped, self._count], device=self._accelerator.device)
         loss, clipped, count = self._accelerator.reduce(sums, reduction="sum").tolist()
         weights = [weight for weight in self.critic.parameters() if weight.requires_grad]
@@ -162,9 +161,9 @@ class CriticLearner:
         torch.save(state, path)
 
     def load(self, path: Path) -> None:
-        """Go on from what `save` wrote. Raises UsageError if that is not there, or of another model."""
+        """Restore the state that `save` wrote. Raises UsageError if it does not exist or is of another model."""
         if not path.is_file():
-            raise UsageError(f"{path.parent} holds no critic: it is a checkpoint of another algorithm than ppo")
+            raise UsageError(f"{path.parent} has no critic: it is a checkpoint of another algorithm than ppo")
         state = torch.load(path, map_location=self._accelerator.device, weights_only=True)
         try:
             self.critic.load_state_dict(state["critic"])
@@ -174,7 +173,7 @@ class CriticLearner:
         self._steps = state["steps"]
 
     def _forward(self, ids: list[Tensor], masks: list[Tensor]) -> Tensor:
-        # Not the accelerator's own context, which does nothing under DeepSpeed and would need a scaler with fp16.
+        # The accelerator's own context does nothing under DeepSpeed, and would need a scaler with fp16.
         reduced = self._accelerator.mixed_precision == "bf16"
         with torch.autocast(self._accelerator.device.type, torch.bfloat16, enabled=reduced):
             values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1))
@@ -186,43 +185,43 @@ class CriticLearner:
 
 
 def load_backbone(name: str | None, policy: Any, **kwargs: Any) -> Any:
-    """The backbone of a critic: that of the model `name`, or else a copy of the policy's (a model, or a name).
+    """The backbone of a critic: that of the model `name`, or a copy of the policy's (a model, or a name).
 
-    `kwargs` are those that the policy is loaded with.
+    `kwargs` are the arguments with which the policy is loaded.
 
     Raises:
         UsageError: the model does not load.
     """
     if name is None and not isinstance(policy, str):
-        return _copied(policy)
-    dropped = _POLICYS_OWN if name in (None, policy) else (*_POLICYS_OWN, "revision")
+        return _copy_backbone(policy)
+    dropped = _POLICY_ONLY if name in (None, policy) else (*_POLICY_ONLY, "revision")
     kept = {key: value for key, value in kwargs.items() if key not in dropped}
     try:
         with unsharded():
             return load_model(name or policy, dtype=torch.float32, **kept).base_model
     except UsageError as error:
-        raise UsageError(f"the critic needs a model: {error}") from None
+        raise UsageError(f"the critic's model does not load: {error}") from None
 
 
 def check_vocabulary(backbone: Any, size: int) -> None:
-    """Raises UsageError if the critic has no embedding for some of `size` tokens."""
+    """Raise UsageError if the critic has embeddings for fewer than `size` tokens."""
     known = backbone.get_input_embeddings().num_embeddings
     if known < size:
         raise UsageError(
-            f"the critic knows {known} tokens and the policy's tokenizer has {size}; "
+            f"the critic has {known} tokens and the policy's tokenizer {size}; "
             "--critic-model must have the policy's vocabulary"
         )
 
 
-def _copied(policy: Any) -> Any:
-    """The policy's backbone, trainable and of its own; adapters, if there are, become part of the weights."""
-    whole = copy.deepcopy(policy)
-    merged = whole.merge_and_unload() if hasattr(whole, "merge_and_unload") else whole
+def _copy_backbone(policy: Any) -> Any:
+    """A trainable copy of the policy's backbone, with adapters merged into the weights."""
+    copied = copy.deepcopy(policy)
+    merged = copied.merge_and_unload() if hasattr(copied, "merge_and_unload") else copied
     return merged.base_model.requires_grad_(True)
 
 
 def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:
-    """1 - Var(targets - values) / Var(targets) over what `mask` marks: 1 is perfect, 0 no better than the mean."""
+    """1 - Var(targets - values) / Var(targets) over the masked tokens: 1 is perfect, 0 no better than the mean."""
     if int(mask.sum()) < 2:
         return 0.0
     total = targets[mask].var()

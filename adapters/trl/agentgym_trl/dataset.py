@@ -8,7 +8,7 @@ from typing import Any
 from datasets import Dataset
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.rollout.mixture import Drawn, draw_from
+from agentgym_envs.rollout.mixture import DrawnTask, draw_from
 from agentgym_trl.trl_format import prompt_of
 
 
@@ -22,9 +22,9 @@ def make_dataset(
     max_prompt_chars: int | None = None,
     name: str = "",
 ) -> Any:
-    """The tasks that `draw_from` draws of `env`.
+    """Draw tasks of `env` with `draw_from`, which documents the arguments.
 
-    Columns: `prompt` (what `make_rollout_func` reads), `task`, `group`, `seed`, `env`.
+    Columns: `prompt` (read by `make_rollout_func`), `task`, `group`, `seed`, `env`.
 
     Raises:
         UsageError: as `draw_from`.
@@ -34,11 +34,11 @@ def make_dataset(
     )
 
 
-def as_dataset(drawn: Sequence[Drawn]) -> Any:
-    """A row for each task that was drawn, as by `draw_tasks` of several environments; columns as in `make_dataset`."""
-    return Dataset.from_list([_row(one) for one in drawn])
+def as_dataset(drawn: Sequence[DrawnTask]) -> Any:
+    """One row per drawn task, for example from `draw_tasks` with several environments; columns as in `make_dataset`."""
+    return Dataset.from_list([_row(item) for item in drawn])
 
 
-def _row(one: Drawn) -> dict[str, Any]:
-    prompt = prompt_of(one.task.id, one.seed, one.task.goal, one.env)
-    return {"prompt": prompt, "task": one.task.id, "group": one.task.group, "seed": one.seed, "env": one.env}
+def _row(item: DrawnTask) -> dict[str, Any]:
+    prompt = prompt_of(item.task.id, item.seed, item.task.goal, item.env)
+    return {"prompt": prompt, "task": item.task.id, "group": item.task.group, "seed": item.seed, "env": item.env}

@@ -1,4 +1,4 @@
-"""Demonstrations by an environment's own oracle, and the texts that an environment speaks in."""
+"""Demonstrations by an environment's oracle, and the vocabulary of an environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def oracle_demonstrations(
     groups: Sequence[str] | None = None,
     seed: int = 0,
 ) -> list[Trajectory]:
-    """Successful oracle episodes, one for each of `count` distinct tasks (all of a table if None); of a team, joint.
+    """Successful oracle episodes, one per task of `count` distinct tasks (None: all of a finite set).
+
+    A team's episodes are joint records.
 
     Raises:
         UsageError: the oracle solved none of them.
@@ -34,28 +36,28 @@ def oracle_demonstrations(
     played = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     solved = [trajectory for trajectory in played if trajectory.success]
     if not solved:
-        raise UsageError("the oracle solved none of the tasks, so there is nothing to demonstrate")
+        raise UsageError("the oracle solved none of the tasks, so there are no demonstrations")
     return solved
 
 
 def environment_corpus(
     make_env: Callable[[], gym.Env[str, str]], most: int = 1000, *, groups: Sequence[str] | None = None
 ) -> list[str]:
-    """What the environment, its oracle and a random policy say: the words that a tokenizer should know.
+    """Texts of the environment, its oracle and a random policy: the vocabulary of a tokenizer.
 
-    Of a team's episode it is what each agent saw and wrote. `groups` are those whose tasks are played; None is all.
+    Plays at most `most` tasks of `groups` (None: all). A team's episode is split into its agents' trajectories.
     """
     tasks = text_env(make_env()).tasks
     try:
         chosen = tasks.sample(groups=groups)[:most]
-    except UsageError:  # a set without end
+    except UsageError:  # an endless set
         chosen = tasks.sample(most, groups=groups)
     specs = [EpisodeSpec(task.id, 0) for task in chosen]
     solved = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
-    tried = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))
-    return [text for trajectory in [*solved, *tried] for view in agent_views(trajectory) for text in _texts(view)]
+    random = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))
+    return [text for trajectory in [*solved, *random] for view in agent_views(trajectory) for text in _texts(view)]
 
 
 def _texts(trajectory: Trajectory) -> list[str]:
-    seen = [turn.observation for turn in trajectory.turns]
-    return [trajectory.instructions, *seen, *trajectory.actions, trajectory.final_observation]
+    observations = [turn.observation for turn in trajectory.turns]
+    return [trajectory.instructions, *observations, *trajectory.actions, trajectory.final_observation]

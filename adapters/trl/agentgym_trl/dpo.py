@@ -1,19 +1,17 @@
 """Direct preference optimisation over pairs of trajectories, scored on the policy's own tokens only.
 
-What trl 1.16's `DPOTrainer` does with a conversation (read in its source, and seen in a run that the tests repeat): it
-scores everything after the prompt. A `chosen` of several messages is rendered by the chat template, and every token
-from the first answer on counts as completion, so that observations and the headers of turns enter the
-log-probabilities of both sides: the policy would be taught to foretell the environment. `DPOConfig` has no
-`assistant_only_loss`, no column can carry a mask, and rows that are tokenised already are refused (`KeyError`).
+In trl 1.16, `DPOTrainer` scores every token after the prompt of a conversation (the tests show it in a run). So the
+log-probabilities of both sides would include observations and turn headers, and the policy would learn to predict the
+environment. `DPOConfig` has no `assistant_only_loss`, no column can carry a mask, and tokenised rows raise `KeyError`.
 
-The seam is its data collator's `completion_mask`: `DPOTrainer` derives everything from it (the labels of policy and
-reference, the lengths of `ipo`, `sigmoid_norm`, `ld_alpha` and WPO's weights, the `sft` term, its metrics), while
-what the model attends to follows `attention_mask`. So three things are ours: rows that hold ids and masks
-(`dpo_dataset`), a collator that lays `assistant_mask` where TRL would put ones (`PairCollator`), and a trainer that
-takes such rows as they are (`PairTrainer`). The loss itself is TRL's, with all its types and options.
+The place to intervene is the `completion_mask` of TRL's data collator. `DPOTrainer` derives everything from it: the
+labels of policy and reference, the lengths of `ipo`, `sigmoid_norm`, `ld_alpha` and WPO's weights, the `sft` term, and
+its metrics. Attention follows `attention_mask`. So three things are ours: rows with ids and masks (`dpo_dataset`), a
+collator that writes `assistant_mask` where TRL writes ones (`PairCollator`), and a trainer that accepts such rows
+(`PairTrainer`). The loss is TRL's, with all its types and options.
 
 Source: Direct Preference Optimization, arXiv 2305.18290, equation 7. A trajectory's log-probability is the sum over
-the policy's tokens, since what the environment says has the same probability under policy and reference.
+the policy's tokens, since observations have the same probability under policy and reference.
 """
 
 from __future__ import annotations
@@ -37,21 +35,20 @@ LOSS_TYPES = (
     *("sigmoid", "hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot", "aot_unpaired"),
     *("apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm"),
 )
-"""What trl 1.16 knows for `loss_type`; it finds out about others in the first step only."""
+"""The values of `loss_type` in trl 1.16, which rejects others only in the first step."""
 DIVERGENCES = ("reverse_kl", "forward_kl", "js_divergence", "alpha_divergence")
-"""What it knows for `f_divergence_type`."""
+"""The values of `f_divergence_type` in trl 1.16."""
 
 
 def dpo_dataset(pairs: Iterable[Pair], codec: ChatCodec, max_length: int | None = None) -> Any:
-    """Rows for `PairTrainer`, one a pair.
+    """Rows for `PairTrainer`, one per pair.
 
-    Columns: `prompt_ids` (P,), and for each side `chosen_ids` (T,) and `chosen_mask` (T,), which is the trajectory's
-    `assistant_mask`; by the same rule as in reinforcement learning.
+    Columns: `prompt_ids` (P,); for each side, such as `chosen`, `chosen_ids` (T,) and `chosen_mask` (T,). The mask is
+    the trajectory's `assistant_mask`, as in reinforcement learning.
 
     Raises:
         UsageError: there is no pair, a side is a team's record, the sides of a pair have different prompts, or a
-            trajectory is longer than `max_length` tokens. Nothing is cut, as the end of a trajectory is what tells the
-            sides apart.
+            trajectory is longer than `max_length` tokens. Trajectories are not truncated: the sides differ at the end.
     """
     pairs = list(pairs)
     reject_teams((side for pair in pairs for side in (pair.chosen, pair.rejected)), "dpo")
@@ -73,19 +70,19 @@ class PairCollator(DataCollatorForPreference):  # type: ignore[misc]
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         """A batch of rows of `dpo_dataset`."""
         batch: dict[str, Any] = super().torch_call(examples)
-        own = [bit for side in _SIDES for example in examples for bit in example[f"{side}_mask"]]
-        completions = batch["completion_mask"].bool()  # row by row, these are the tokens that the masks tell of
-        batch["completion_mask"][completions] = torch.tensor(own, dtype=batch["completion_mask"].dtype)
+        masks = [bit for side in _SIDES for example in examples for bit in example[f"{side}_mask"]]
+        completions = batch["completion_mask"].bool()  # row by row, these tokens are those of the masks
+        batch["completion_mask"][completions] = torch.tensor(masks, dtype=batch["completion_mask"].dtype)
         return batch
 
 
 class PairTrainer(DPOTrainer):  # type: ignore[misc]
-    """TRL's `DPOTrainer` over rows of `dpo_dataset`, also as `eval_dataset`. Give it a `PairCollator`."""
+    """TRL's `DPOTrainer` over rows of `dpo_dataset`, also as `eval_dataset`; needs a `PairCollator`."""
 
     _tag_names = ["trl", "dpo", "agentgym"]  # noqa: RUF012 (TRL's name and type)
 
     def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
-        return dataset  # ids and masks are made already, and TRL would make others from text
+        return dataset  # has ids and masks already; TRL would make its own from text
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
@@ -101,17 +98,19 @@ def make_dpo_trainer(
     eval_pairs: Iterable[Pair] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """A trainer over those pairs; `model` and `kwargs` (`ref_model`, `peft_config`, ...) as for TRL's `DPOTrainer`.
+    """Make a trainer over pairs.
+
+    `model` and `kwargs` (`ref_model`, `peft_config`, ...) are those of TRL's `DPOTrainer`.
 
     Raises:
-        UsageError: as `dpo_dataset`, and for settings that TRL does not know or cannot combine.
+        UsageError: as `dpo_dataset`, and for settings that TRL does not support or cannot combine.
     """
     _check(args)
     tokenizer: Any = codec.tokenizer
     tokenizer.pad_token = args.pad_token or tokenizer.pad_token or tokenizer.eos_token
     if tokenizer.pad_token_id is None:
         raise UsageError(
-            f"--pad_token {args.pad_token!r} is no token of the model; choose one that is, or leave it out"
+            f"--pad_token {args.pad_token!r} is not a token of the model; choose one of its tokens, or leave it out"
         )
     if eval_pairs is not None:
         kwargs["eval_dataset"] = dpo_dataset(eval_pairs, codec, args.max_length)
@@ -124,7 +123,7 @@ def make_dpo_trainer(
             processing_class=tokenizer,
             **kwargs,
         )
-    except NotImplementedError as error:  # what TRL cannot combine, such as sync_ref_model with PEFT
+    except NotImplementedError as error:  # settings that TRL cannot combine, such as sync_ref_model with PEFT
         raise UsageError(str(error).split("\n")[0]) from error
 
 

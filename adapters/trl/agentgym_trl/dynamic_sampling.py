@@ -1,4 +1,4 @@
-"""Dynamic sampling: groups whose scores are all equal teach nothing, so other tasks may take their places.
+"""Dynamic sampling: replaces zero-variance groups, whose scores are all equal, by groups of other tasks.
 
 Source: DAPO, arXiv 2503.14476, section 3.2.
 """
@@ -21,9 +21,9 @@ EpisodeStart = tuple[str, str | None, int]
 
 
 def zero_variance_groups(episodes: Sequence[TokenTrajectory], group_size: int) -> tuple[list[int], int]:
-    """Which groups, counted over all processes, have equal scores in all usable episodes; and how many there are.
+    """The indices of the groups whose usable episodes have equal scores, and the number of groups.
 
-    Every process must call it with the same number of episodes.
+    Counts the groups of all processes. Every process must call it with the same number of episodes.
     """
     scores = gathered([e.trajectory.score if e.trajectory.usable else None for e in episodes])
     groups = [scores[first : first + group_size] for first in range(0, len(scores), group_size)]
@@ -32,15 +32,15 @@ def zero_variance_groups(episodes: Sequence[TokenTrajectory], group_size: int) -
 
 
 def whole_groups(groups: Collection[int], roles: int) -> list[int]:
-    """The numbers of the tasks of which the groups of all roles are among `groups`."""
-    count = Counter(number // roles for number in groups)
+    """The indices of the tasks whose groups, one per role, are all among `groups`."""
+    count = Counter(group // roles for group in groups)
     return sorted(task for task, found in count.items() if found == roles)
 
 
 def fresh_prompts(dataset: Any, count: int, seed: Sequence[int], played: Collection[EpisodeStart]) -> list[Any]:
-    """Prompts of `count` rows, the same in every process that gives the same arguments.
+    """Draw the prompts of `count` rows; equal arguments give equal prompts in every process.
 
-    None begins as one in `played` does, and none comes twice, as long as there are others.
+    Avoids rows in `played` and repeated rows as long as there are others.
     """
     order = [int(row) for row in np.random.default_rng(list(seed)).permutation(len(dataset))]
     prompts = (dataset[row]["prompt"] for row in order)
@@ -50,5 +50,5 @@ def fresh_prompts(dataset: Any, count: int, seed: Sequence[int], played: Collect
 
 
 def episode_start(spec: EpisodeSpec) -> EpisodeStart:
-    """What decides how an episode begins."""
+    """The key of an episode's initial state."""
     return spec.env, spec.task, spec.seed

@@ -1,4 +1,4 @@
-"""Engines over models in this process: TRL's own generation during training, a Hugging Face model for evaluation."""
+"""Engines for models in this process: TRL's own generation in training, a Hugging Face model in evaluation."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from agentgym_trl.distributed import anywhere, generates_together
 
 
 class TrainerEngine(BatchEngine):
-    """Generates with the model that a TRL trainer trains: transformers, or vLLM where the trainer uses it.
+    """Generates with the model of a TRL trainer: with transformers, or with vLLM if the trainer uses it.
 
-    TRL samples with the trainer's own temperature, top-p and top-k, and gives log-probabilities with vLLM only.
-    Where generation is a collective call, processes generate in step: one whose episodes have all ended keeps the
-    others company until theirs have, in `finish`. One that fails must not: it ends, and the launcher ends the others.
+    TRL samples with the trainer's temperature, top-p and top-k, and returns log-probabilities with vLLM only.
+    If generation is a collective call, all processes generate together: a process whose episodes have ended keeps
+    generating in `finish` until those of the others have. A process that fails exits, and the launcher ends the others.
     """
 
     def __init__(self, trainer: Any) -> None:
-        """`trainer` is a `GRPOTrainer` or a subclass. `seconds` and `tokens` count what was generated."""
+        """`trainer` is a `GRPOTrainer` or a subclass. `seconds` and `tokens` are the totals of generation."""
         super().__init__()
         self._trainer = trainer
         self._together = generates_together(trainer)
@@ -31,22 +31,22 @@ class TrainerEngine(BatchEngine):
         self.tokens = 0
 
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
-        """One answer a prompt. TRL has one limit for a batch, so the longest is asked for and each cut to its own."""
+        """One answer per prompt. TRL has one limit per batch: generate up to the largest, then truncate each answer."""
         if self._together:
             anywhere(True)
         ids, logprobs = self._generate(prompts, max(sampling.max_tokens for sampling in samplings))
         scores: Sequence[list[float] | None] = logprobs if logprobs is not None else [None] * len(ids)
-        answers = [_cut(list(i), s, sampling) for i, s, sampling in zip(ids, scores, samplings, strict=True)]
+        answers = [_truncated(list(i), s, sampling) for i, s, sampling in zip(ids, scores, samplings, strict=True)]
         self.tokens += sum(len(answer.ids) for answer in answers)
         return answers
 
     async def finish(self) -> None:
-        """Generate with the other processes, for nothing, until all of them have finished."""
+        """Generate unused tokens together with the other processes until all of them have finished."""
         while self._together and anywhere(False):
             self._generate([[self._trainer.processing_class.eos_token_id]], 1)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection to close."""
 
     def _generate(self, prompts: Sequence[Sequence[int]], limit: int) -> tuple[Any, Any]:
         trainer = self._trainer
@@ -54,14 +54,14 @@ class TrainerEngine(BatchEngine):
         before, began = getattr(holder, name), time.perf_counter()
         setattr(holder, name, limit)
         try:
-            # One generation a prompt: with more, TRL's server mode would keep every n-th prompt only.
+            # One generation per prompt: with more, TRL's server mode would use every n-th prompt only.
             return tuple(trainer._generate_single_turn([list(p) for p in prompts], None, {}, num_generations=1))
         finally:
             setattr(holder, name, before)
             self.seconds += time.perf_counter() - began
 
     def _limit_holder(self) -> tuple[Any, str]:
-        """The object and attribute that bound the length of one call (trl 1.16)."""
+        """The object and the attribute that limit the tokens of one call (trl 1.16)."""
         if self._trainer.use_vllm:
             return self._trainer.vllm_generation, "max_completion_length"
         return self._trainer.generation_config, "max_new_tokens"
@@ -71,17 +71,17 @@ class HFEngine(BatchEngine):
     """Generates with a Hugging Face model; for evaluation."""
 
     def __init__(self, model: Any, tokenizer: Any, *, logprobs: bool = False) -> None:
-        """`model` is any causal language model with `generate`; it is used in evaluation mode.
+        """`model` is any causal language model with `generate`; it is set to evaluation mode.
 
-        With `logprobs`, answers carry the log-probabilities of their tokens: those of the model at temperature 1,
-        before top-k and top-p, as vLLM gives them. They cost another pass of the model over every answer.
+        With `logprobs`, answers have the log-probabilities of their tokens: those of the model at temperature 1,
+        before top-k and top-p, like vLLM's. They cost another pass of the model over every answer.
         """
         super().__init__()
         self.model, self.tokenizer = model.eval(), tokenizer
         self._scores_answers = logprobs
 
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
-        """One answer a prompt; all of a batch are sampled in the way of the first."""
+        """One answer per prompt; the whole batch uses the sampling settings of the first."""
         first = samplings[0]
         ids, mask = left_pad(prompts, self.tokenizer.pad_token_id, self.model.device)
         with torch.no_grad():
@@ -95,24 +95,24 @@ class HFEngine(BatchEngine):
                 pad_token_id=self.tokenizer.pad_token_id,
             )
         rows = out[:, ids.size(1) :].tolist()
-        answers = [_cut(_until_stop(row, s.stop_ids), None, s) for row, s in zip(rows, samplings, strict=True)]
+        answers = [_truncated(_until_stop(row, s.stop_ids), None, s) for row, s in zip(rows, samplings, strict=True)]
         if not self._scores_answers:
             return answers
         return [replace(a, logprobs=self._logprobs(p, a.ids)) for p, a in zip(prompts, answers, strict=True)]
 
     def _logprobs(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
-        """Of each token of an answer; one answer at a time, as the logits of a large vocabulary take much memory."""
-        known = "logits_to_keep" in inspect.signature(self.model.forward).parameters
-        keep = {"logits_to_keep": len(answer) + 1} if known else {}
+        """The log-probabilities of one answer; one at a time, as the logits of a large vocabulary need much memory."""
+        supported = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        keep = {"logits_to_keep": len(answer) + 1} if supported else {}
         with torch.no_grad():
             logits = self.model(torch.tensor([[*prompt, *answer]], device=self.model.device), **keep).logits
         scores = logits[0, -len(answer) - 1 : -1].float().log_softmax(-1)
-        found: list[float] = scores.gather(1, torch.tensor(answer, device=scores.device)[:, None])[:, 0].tolist()
-        return found
+        logprobs: list[float] = scores.gather(1, torch.tensor(answer, device=scores.device)[:, None])[:, 0].tolist()
+        return logprobs
 
 
 def left_pad(rows: Sequence[Sequence[int]], pad_id: int, device: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids (B, T) padded on the left, and the attention mask (B, T)."""
+    """The ids (B, T) padded on the left, and their attention mask (B, T)."""
     width = max(len(row) for row in rows)
     ids = [[pad_id] * (width - len(row)) + list(row) for row in rows]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
@@ -124,11 +124,11 @@ def _sampled(sampling: Sampling) -> dict[str, float]:
 
 
 def _until_stop(row: list[int], stop_ids: Sequence[int]) -> list[int]:
-    ends = [place for place, token in enumerate(row) if token in stop_ids]
+    ends = [index for index, token in enumerate(row) if token in stop_ids]
     return row[: ends[0] + 1] if ends else row
 
 
-def _cut(ids: list[int], logprobs: list[float] | None, sampling: Sampling) -> Generation:
+def _truncated(ids: list[int], logprobs: list[float] | None, sampling: Sampling) -> Generation:
     ids = ids[: sampling.max_tokens]
     finish: Literal["stop", "length"] = "stop" if ids and ids[-1] in sampling.stop_ids else "length"
     return Generation(ids, finish, None if logprobs is None else list(logprobs[: len(ids)]))

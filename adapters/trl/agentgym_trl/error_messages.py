@@ -1,4 +1,4 @@
-"""What libraries refuse, in one line of ours, and what several algorithms refuse alike."""
+"""Errors of libraries as one-line usage errors, and errors that several algorithms share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentgym_envs.trajectory import Trajectory
 
 @contextmanager
 def as_usage_errors() -> Iterator[None]:
-    """What TRL and transformers refuse while a run is set up is a usage error; what the machine refuses is not."""
+    """Convert errors of TRL and transformers during the setup of a run to UsageError; OS errors propagate."""
     try:
         yield
     except SafetensorError as error:
@@ -27,14 +27,14 @@ def as_usage_errors() -> Iterator[None]:
 
 
 def reject_teams(trajectories: Iterable[Trajectory], algorithm: str) -> None:
-    """Raise UsageError if one is a team's joint record, of which the algorithm would train on the JSON."""
+    """Raise UsageError if one is a team's joint record: the algorithm would train on its JSON."""
     if found := next(filter(is_team_record, trajectories), None):
-        raise team_error(f"{found.env_id}, of which there is a trajectory (task {found.task.id}),", algorithm)
+        raise team_error(f"{found.env_id} (from the trajectory of task {found.task.id})", algorithm)
 
 
-def team_error(what: str, algorithm: str) -> UsageError:
-    """The refusal of an environment that is a team."""
+def team_error(env: str, algorithm: str) -> UsageError:
+    """The error for the environment of a team, with an algorithm that trains single agents only."""
     return UsageError(
-        f"{what} is a team, and {algorithm} trains one that plays alone; teams are trained by sft and by the online "
-        "algorithms (grpo, rloo, reinforce++, ppo)"
+        f"{env} is a team, and {algorithm} trains a single agent; sft and the online algorithms (grpo, rloo, "
+        "reinforce++, ppo) train teams"
     )

@@ -1,4 +1,4 @@
-"""Playing tasks with a policy and keeping every episode on disk as it ends; what AgentEvol learns from."""
+"""Exploration for AgentEvol: play tasks with a policy, and write every episode to disk as it ends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from agentgym_envs.vector import MakeEnv
 
 OnEpisode = Callable[[Trajectory], None]
 EpisodeKey = tuple[int, int]
-"""Which episode of a round: the number of the task and the number of the sample."""
+"""An episode of a round: the index of its task and the index of its sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaySettings:
-    """How episodes are played. `batch` is how many are played at a time, one sampling seed for each such batch."""
+    """Settings of play. `batch` is the number of episodes that run at the same time, with one sampling seed."""
 
     limits: Limits = field(default_factory=Limits)
     temperature: float = 1.0
@@ -34,20 +34,20 @@ class PlaySettings:
 
     @property
     def sampling(self) -> Sampling:
-        """How an answer is sampled."""
+        """The sampling settings of an answer."""
         return Sampling(self.limits.max_turn_tokens, self.temperature)
 
 
 def derive_seed(*numbers: int) -> int:
-    """A seed below 2**31 that is a pure function of whole numbers >= 0, unrelated for neighbouring ones."""
+    """A seed below 2**31, a pure function of integers >= 0; neighbouring integers give unrelated seeds."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
 
 
 def exploration_specs(tasks: Sequence[Task], samples: int, seed: int, number: int) -> list[EpisodeSpec]:
-    """`samples` episodes of each task in round `number`; their seeds depend on (seed, round, place of the task)."""
+    """`samples` episodes of each task in round `number`; their seeds depend on (seed, round, index of the task)."""
     return [
-        EpisodeSpec(task.id, derive_seed(seed, number, place), {"round": number, "index": place, "sample": sample})
-        for place, task in enumerate(tasks)
+        EpisodeSpec(task.id, derive_seed(seed, number, index), {"round": number, "index": index, "sample": sample})
+        for index, task in enumerate(tasks)
         for sample in range(samples)
     ]
 
@@ -64,16 +64,15 @@ def explore(
     title: str = "explore",
     console: Console | None = None,
 ) -> list[Trajectory]:
-    """Play `specs` (of `exploration_specs`) and append every episode to `path` as it ends; in the order of `specs`.
+    """Play `specs` (of `exploration_specs`) and append every episode to `path` as it ends.
 
-    What `path` holds already is not played again, unless the environment failed in it. `engine` is asked for only if
-    something is left to play. Batches are always the same ones, each with a sampling seed of its own, so a run that is
-    stopped between two batches goes on to exactly what it would have played; of a batch that was cut the episodes that
-    had ended stay, and the others are sampled afresh.
+    Returns the episodes in the order of `specs`. Usable episodes in `path` are not played again. `engine` is called
+    only if there are episodes left to play. The batches are fixed, and each has its own sampling seed. So a run that
+    was stopped between two batches resumes to the same episodes. Of an interrupted batch, the finished episodes are
+    kept and the others are sampled again.
     """
     done = {episode_key(t): t for t in _read(path) if t.usable}
-    known = len(done)
-    if known < len(specs):
+    if len(done) < len(specs):
         ready = engine()
         with TrajectoryWriter(path) as writer, _progress(title, len(specs), list(done.values()), console) as advance:
 
@@ -83,9 +82,9 @@ def explore(
                 advance(episode.trajectory)
 
             for number, batch in enumerate(_batches(specs, play.batch)):
-                left = [spec for spec in batch if _place(spec.meta) not in done]
+                left = [spec for spec in batch if _key(spec.meta) not in done]
                 play_seeded(left, make_env, ready, codec, play, derive_seed(seed, number), on_done)
-    return [done[_place(spec.meta)] for spec in specs]
+    return [done[_key(spec.meta)] for spec in specs]
 
 
 def play_seeded(
@@ -97,7 +96,7 @@ def play_seeded(
     seed: int,
     on_done: Callable[[TokenTrajectory], None] | None = None,
 ) -> list[Trajectory]:
-    """Play episodes at once, sampling from `seed` (torch's own generators are as before afterwards)."""
+    """Play episodes at the same time, sampled with `seed`; the state of torch's own generators is restored."""
     if not specs:
         return []
     options: dict[str, Any] = {"limits": play.limits, "sampling": play.sampling, "on_done": on_done}
@@ -116,9 +115,10 @@ def evaluator(
     samples: int = 1,
     seed: int = 7000,
 ) -> Callable[[Path], dict[str, float]]:
-    """A function from the directory of a model to its success, score and turns on `tasks`, always sampled alike.
+    """A function that computes success, score and turns on `tasks` from the directory of a model.
 
-    `load` gives engine and codec for a model, as `agentgym_trl.models.load_engine` does.
+    It samples every model with the same seeds. `load` returns engine and codec of a model, like
+    `agentgym_trl.models.load_engine`.
     """
     specs = [EpisodeSpec(task.id, seed + sample) for task in tasks for sample in range(samples)]
 
@@ -126,21 +126,21 @@ def evaluator(
         engine, codec = load(str(model))
         batches = enumerate(_batches(specs, play.batch))
         played = [t for n, b in batches for t in play_seeded(b, make_env, engine, codec, play, derive_seed(seed, n))]
-        found = evaluate(played).overall
-        if found.success is None or found.score is None or found.turns is None:
+        overall = evaluate(played).overall
+        if overall.success is None or overall.score is None or overall.turns is None:
             return {}
-        return {"success": found.success.mean, "score": found.score.mean, "turns": found.turns}
+        return {"success": overall.success.mean, "score": overall.score.mean, "turns": overall.turns}
 
     return measure
 
 
 def episode_key(trajectory: Trajectory) -> EpisodeKey:
-    """Which episode of its round an explored trajectory is."""
-    return _place(trajectory.meta)
+    """The indices of an explored trajectory's task and sample in its round."""
+    return _key(trajectory.meta)
 
 
 def write_trajectories(path: Path, trajectories: Sequence[Trajectory]) -> None:
-    """Write a file of trajectories as a whole or not at all."""
+    """Write a whole file of trajectories, or nothing if it is interrupted."""
     part = path.with_suffix(".part")
     part.unlink(missing_ok=True)
     with TrajectoryWriter(part) as writer:
@@ -153,7 +153,7 @@ def _batches(specs: Sequence[EpisodeSpec], size: int) -> list[Sequence[EpisodeSp
     return [specs[start : start + size] for start in range(0, len(specs), size)]
 
 
-def _place(meta: Any) -> EpisodeKey:
+def _key(meta: Any) -> EpisodeKey:
     return int(meta["index"]), int(meta["sample"])
 
 
@@ -163,7 +163,7 @@ def _read(path: Path) -> Iterator[Trajectory]:
 
 @contextmanager
 def _progress(title: str, total: int, done: list[Trajectory], console: Console | None) -> Iterator[OnEpisode]:
-    """One live line: how many episodes, and how many of them succeeded."""
+    """One live line with the number of episodes and their success rate."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(16),

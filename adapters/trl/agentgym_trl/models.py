@@ -1,4 +1,4 @@
-"""Loading models and tokenizers, with errors that say what is wrong."""
+"""Load models and tokenizers, with usage errors for those that do not load."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def load_model(model: str, **kwargs: Any) -> Any:
 def make_codec(
     tokenizer: Any, *, template: str | None = None, template_kwargs: dict[str, Any] | None = None
 ) -> ChatCodec:
-    """A codec for multi-turn training; its `tokenizer` carries the template that is used.
+    """A codec for multi-turn training; sets the template of its `tokenizer`.
 
-    If the tokenizer's own template is not prefix-preserving, TRL's training template for that family (Qwen3, for
-    example) takes its place, where TRL knows one. Raises TemplateError.
+    If the tokenizer's own template is not prefix-preserving, it is replaced by TRL's training template for the model
+    family (such as Qwen3), if TRL has one. Raises TemplateError.
     """
     if template is not None:
         tokenizer.chat_template = template
@@ -61,7 +61,7 @@ def make_codec(
 
 @contextmanager
 def unsharded() -> Iterator[None]:
-    """Under DeepSpeed's ZeRO-3, transformers would split a model over the processes while it loads it."""
+    """Load models whole: with DeepSpeed's ZeRO-3, transformers would shard them over the processes."""
     reference = deepspeed._hf_deepspeed_config_weak_ref
     config = reference() if reference is not None else None
     deepspeed.unset_hf_deepspeed_config()
@@ -73,7 +73,7 @@ def unsharded() -> Iterator[None]:
 
 
 def read_template(path: str | Path | None) -> str | None:
-    """The chat template in a file, None if no file was named. Raises UsageError."""
+    """Read a chat template from a file; None for no file. Raises UsageError."""
     if path is None:
         return None
     try:
@@ -91,32 +91,31 @@ def load_engine(
     chat_template_kwargs: dict[str, Any] | None = None,
     logprobs: bool = False,
 ) -> tuple[HFEngine, ChatCodec]:
-    """An engine and codec for evaluation: the entry point "hf" of the group "agentgym.engines".
+    """Make an engine and a codec for evaluation: the entry point "hf" of the group "agentgym.engines".
 
-    The model is put on `best_device()`. `logprobs` asks for the log-probabilities of what is sampled, as `HFEngine`
-    has them.
+    The model is on `best_device()`. `logprobs` is the option of `HFEngine`.
     """
-    transformers_logging.disable_progress_bar()  # evaluation shows its own
+    transformers_logging.disable_progress_bar()  # evaluation has its own
     codec = make_codec(load_tokenizer(model), template=chat_template, template_kwargs=chat_template_kwargs)
     return HFEngine(load_model(model, dtype="auto").to(best_device()), codec.tokenizer, logprobs=logprobs), codec
 
 
 def best_device() -> torch.device:
-    """The accelerator of this machine (CUDA, MPS or another that torch knows), or the CPU if there is none."""
-    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return torch.device("cpu") if found is None else found
+    """The accelerator of this machine (CUDA, MPS or another that torch supports), or the CPU."""
+    device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return torch.device("cpu") if device is None else device
 
 
 def _training_template(tokenizer: Any) -> str | None:
     try:
-        found: str | None = get_training_chat_template(tokenizer)
+        template: str | None = get_training_chat_template(tokenizer)
     except ValueError:
         return None
-    return found
+    return template
 
 
 def _check_model(model: str) -> None:
-    """A directory must hold a model; anything else must be known to the hub or its cache."""
+    """Raise UsageError unless it is a directory with a model, or a model on the hub or in its cache."""
     path = Path(model)
     if path.exists() and not (path / "config.json").is_file():
         raise UsageError(f"{model!r} is not a model: there is no config.json in it")
@@ -126,7 +125,7 @@ def _check_model(model: str) -> None:
         AutoConfig.from_pretrained(model)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{model!r} is neither a directory with a model nor a model that the hub gives: {_first_line(error)}"
+            f"{model!r} is neither a directory with a model nor a model on the hub: {_first_line(error)}"
         ) from None
 
 

@@ -1,13 +1,13 @@
-"""Preference pairs: two trajectories that began alike, and which of them went better.
+"""Preference pairs: a better and a worse trajectory with the same start.
 
-Both sides of a pair have the same start: environment and its arguments, task, seed, and hence the same prompt. Of two
-such trajectories
+Both sides of a pair have the same start: environment and its arguments, task, seed, and so the same prompt. Of two such
+trajectories
 
 1. one that reached the goal is better than one that did not (`success`);
 2. else the higher score is better, if it is higher by the margin (`score`);
-3. else, if both reached the goal with equal scores, the one of fewer turns is better (`turns`).
+3. else, if both reached the goal with equal scores, the one with fewer turns is better (`turns`).
 
-Trajectories in which the machine failed, and those without a turn, are left out (`Trajectory.usable`).
+Trajectories that ended in `env_error` or have no turn are left out (`Trajectory.usable`).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_trl.error_messages import reject_teams
 
 _EQUAL = 1e-9
-"""Scores are sums of floats: those this close are equal."""
+"""The tolerance for equal scores, which are sums of floats."""
 HOW_TO_GET = (
-    "play tasks several times from the same seed: a training run's output_dir/trajectories/*.jsonl holds such groups, "
-    "and `agentgym eval ENV --policy ... --split train --seed 0 --out DIR` of two models (or that and "
-    "`agentgym demos ENV --seed 0 --out FILE`) gives two files that fit together"
+    "play tasks several times from the same seed: the OUT/trajectories/*.jsonl of a training run have such groups, and "
+    "so have the files of two models by `agentgym eval ENV --policy ... --split train --seed 0 --out DIR`, or of one "
+    "model and `agentgym demos ENV --seed 0 --out FILE`"
 )
 
 
 class Preference(StrEnum):
-    """Why the chosen trajectory is better than the rejected one; the strongest reason first."""
+    """The reason why the chosen trajectory is better, the strongest first."""
 
     SUCCESS = "success"
     """It reached the goal, the other did not."""
@@ -52,7 +52,7 @@ _ORDER = list(Preference)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two trajectories with the same start, and why the chosen one is better."""
+    """Two trajectories with the same start, and the reason why the chosen one is better."""
 
     chosen: Trajectory
     rejected: Trajectory
@@ -61,7 +61,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairSummary:
-    """What pairing made of the trajectories. A start is a task and a seed, with the environment's arguments."""
+    """Counts of trajectories and pairs. A start is a task and a seed, with the environment's arguments."""
 
     trajectories: int
     unusable: int
@@ -80,26 +80,26 @@ class PairSummary:
 
 @dataclass(frozen=True, slots=True)
 class PairSet:
-    """The pairs, start by start in the order of the trajectories, and how they came about."""
+    """The pairs, grouped by start in the order of the trajectories, and their summary."""
 
     pairs: list[Pair]
     summary: PairSummary
 
     def digest(self) -> str:
-        """A short hash of every pair, so that a run that goes on can tell that it goes on with the same data."""
+        """A short hash of all pairs, with which a resumed run checks that its data is the same."""
         sides = [[pair.preference, pair.chosen.to_json(), pair.rejected.to_json()] for pair in self.pairs]
         return canonical_hash(sides)[:16]
 
 
 def load_trajectories(paths: Iterable[str | Path]) -> list[Trajectory]:
-    """The trajectories of JSONL files, in order. Raises UsageError, with file and line if a line does not read."""
-    found: list[Trajectory] = []
+    """Read the trajectories of JSONL files, in order. Raises UsageError; names file and line of an invalid record."""
+    trajectories: list[Trajectory] = []
     for path in paths:
         try:
-            found += read_trajectories(path)
+            trajectories += read_trajectories(path)
         except OSError as error:
             raise UsageError(f"--trajectories {path} cannot be read: {error.strerror}") from None
-    return found
+    return trajectories
 
 
 def make_pairs(
@@ -111,20 +111,19 @@ def make_pairs(
     tasks: int | None = None,
     seed: int = 0,
 ) -> PairSet:
-    """Preference pairs within the same start; the same arguments give the same pairs.
+    """Make preference pairs of trajectories with the same start; equal arguments give equal pairs.
 
     Args:
-        trajectories: of any number of tasks and seeds; several that say and do the same count as one.
-        max_pairs_per_task: how many pairs a start gives at most: the strongest kinds first, drawn by `seed` within
-            a kind.
-        min_margin: by how much a score must be higher, in [0, 1]; with 0 any higher score is better.
-        preferences: which kinds are used. A pair has one kind only: without `success`, a success and a failure make
-            no pair, whatever their scores.
-        tasks: how many starts give pairs at most, drawn by `seed`; all if None.
-        seed: decides what is drawn.
+        trajectories: of any number of tasks and seeds; duplicates with the same actions and result count as one.
+        max_pairs_per_task: max pairs per start: the strongest kinds first, drawn by `seed` within a kind.
+        min_margin: min difference of scores, in [0, 1]; with 0 any higher score is better.
+        preferences: the kinds of pairs to use. A pair has one kind only: without `success`, a success and a failure
+            make no pair, whatever their scores.
+        tasks: max number of starts that give pairs, drawn by `seed`; all if None.
+        seed: the seed of the draws.
 
     Raises:
-        UsageError: an argument that cannot be, a team's record, or no pair at all.
+        UsageError: an invalid argument, a team's record, or no pair at all.
     """
     wanted = _check(max_pairs_per_task, min_margin, preferences, tasks)
     given = list(trajectories)
@@ -145,12 +144,12 @@ def make_pairs(
         pairs={preference: kinds[preference] for preference in wanted},
     )
     if not pairs:
-        raise UsageError(f"there is no pair to learn from: {summary}; {HOW_TO_GET}")
+        raise UsageError(f"there is no pair to train on: {summary}; {HOW_TO_GET}")
     return PairSet(pairs, summary)
 
 
 def prefer(first: Trajectory, second: Trajectory, min_margin: float = 0.0) -> Pair | None:
-    """The two as a pair, or None if neither is better, or if the policy did the same in both.
+    """Make a pair of two trajectories, or return None if neither is better or both have the same actions.
 
     They must have the same start, which is not checked here.
     """
@@ -164,7 +163,7 @@ def prefer(first: Trajectory, second: Trajectory, min_margin: float = 0.0) -> Pa
 
 
 def _gains(first: Trajectory, second: Trajectory, min_margin: float) -> Iterable[tuple[Preference, float]]:
-    """Each kind and by how much the first is better: 0 if that kind does not apply."""
+    """Each kind of preference, with the margin by which the first is better: 0 if the kind does not apply."""
     difference = first.score - second.score
     equal = abs(difference) <= _EQUAL
     enough = not equal and abs(difference) >= min_margin - _EQUAL
@@ -186,7 +185,7 @@ def _draw(candidates: list[Pair], most: int, rng: random.Random) -> list[Pair]:
 
 
 def _some(keys: list[str], most: int | None, seed: int) -> list[str]:
-    """At most so many, in their order."""
+    """Draw up to `most` keys, in their original order."""
     if most is None or most >= len(keys):
         return keys
     kept = set(random.Random(seed).sample(keys, most))
@@ -194,7 +193,7 @@ def _some(keys: list[str], most: int | None, seed: int) -> list[str]:
 
 
 def _by_start(trajectories: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:
-    """Trajectories by their start, those that say and do the same once."""
+    """Trajectories by their start, without duplicates."""
     starts: dict[str, dict[Any, Trajectory]] = {}
     for trajectory in trajectories:
         episode = (tuple(trajectory.actions), trajectory.success, trajectory.score)
@@ -203,7 +202,7 @@ def _by_start(trajectories: Iterable[Trajectory]) -> dict[str, list[Trajectory]]
 
 
 def _start(trajectory: Trajectory) -> str:
-    """Equal for trajectories with the same start, the prompt included: `instructions` may differ between runs."""
+    """A key of the start. It includes the prompt, as `instructions` may differ between runs."""
     prompt = [trajectory.instructions, trajectory.turns[0].observation]
     return canonical_hash(
         [trajectory.env_id, dict(trajectory.env_kwargs), trajectory.task.id, trajectory.seed, *prompt]
@@ -213,7 +212,7 @@ def _start(trajectory: Trajectory) -> str:
 def _check(most: int, margin: float, preferences: Sequence[str], tasks: int | None) -> list[Preference]:
     for name, count in (("max_pairs_per_task", most), ("tasks", tasks)):
         if count is not None and count < 1:
-            raise UsageError(f"--{name} must be at least 1, got {count}")
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {count}")
     if not (math.isfinite(margin) and 0.0 <= margin <= 1.0):
         raise UsageError(f"--min-margin is a difference of scores, from 0 to 1; got {margin}")
     unknown = [name for name in preferences if name not in _ORDER]

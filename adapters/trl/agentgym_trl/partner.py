@@ -1,4 +1,4 @@
-"""The partner: a frozen model that plays the members of a team that are not trained."""
+"""The partner: a frozen model that plays the untrained members of a team."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from agentgym_trl.models import load_model, load_tokenizer, unsharded
 
 
 class PartnerEngine(HFEngine):
-    """Generates with a model that does not learn; `seconds` counts how long."""
+    """An `HFEngine` of a frozen model; `seconds` is the total time of generation."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
-        """See `HFEngine`."""
+        """`model` and `tokenizer` are those of `HFEngine`."""
         super().__init__(model, tokenizer)
         self.seconds = 0.0
 
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
-        """See `HFEngine`."""
+        """Generate one answer per prompt, and count the time."""
         began = time.perf_counter()
         try:
             return super().generate_batch(prompts, samplings)
@@ -30,11 +30,11 @@ class PartnerEngine(HFEngine):
 
 
 def load_partner(name: str, tokenizer: Any) -> PartnerEngine:
-    """The partner of a policy with that tokenizer, on the CPU. Raises UsageError if it has another vocabulary."""
+    """Load the partner of a policy, on the CPU. Raises UsageError if its vocabulary differs from the tokenizer's."""
     if load_tokenizer(name).get_vocab() != tokenizer.get_vocab():
         raise UsageError(
-            f"the partner {name} has another vocabulary than the policy; the members of a team share one tokenizer and "
-            "chat template in training"
+            f"the partner {name} has another vocabulary than the policy; in training, the members of a team share one "
+            "tokenizer and chat template"
         )
     with unsharded():
         return PartnerEngine(load_model(name, dtype="auto").requires_grad_(False), tokenizer)

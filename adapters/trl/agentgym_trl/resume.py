@@ -1,7 +1,7 @@
-"""What a checkpoint needs beyond TRL's, so that a resumed run goes on as if it had never stopped.
+"""The state that a checkpoint of ours adds to TRL's, so that a resumed run equals one that never stopped.
 
-TRL keeps a rollout for several optimizer steps in memory, draws a new task order for every epoch from one generator,
-and knows nothing of a critic. A checkpoint in the middle of either would go on with other data.
+TRL keeps a rollout in memory for several optimizer steps, draws the task order of every epoch from one generator, and
+has no critic. Without this state, a run resumed in the middle of a rollout or an epoch would train on other data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentgym_envs.errors import UsageError
 
 _CRITIC = "critic.pt"
 _SAME = (
-    "advantage_estimator",
+    "algorithm",
     "world_size",
     "num_generations",
     "per_device_train_batch_size",
@@ -26,17 +26,17 @@ _SAME = (
     "steps_per_generation",
     "num_iterations",
 )
-"""What makes the order of data and the batches that are kept; a run goes on with the same only."""
+"""The settings that decide the order of the data and the saved batches: a resumed run must have the same values."""
 
 
 class EpochSampler(RepeatSampler):  # type: ignore[misc]
-    """TRL's sampler, with an order that depends on seed and epoch alone."""
+    """TRL's sampler, with an order that depends on the seed and the epoch only."""
 
     _epoch: Callable[[], int]
 
     @classmethod
     def of(cls, sampler: RepeatSampler, epoch: Callable[[], int]) -> Self:
-        """The same sampler; `epoch` says which one begins."""
+        """Copy a sampler of TRL's; `epoch` returns the number of the epoch that begins."""
         ours = cls(
             sampler.data_source,
             sampler.mini_repeat_count,
@@ -49,17 +49,17 @@ class EpochSampler(RepeatSampler):  # type: ignore[misc]
         return ours
 
     def __iter__(self) -> Iterator[int]:
-        """The places of an epoch."""
+        """Yield the indices of an epoch."""
         if self.shuffle:
             self.generator.manual_seed(self.seed + self._epoch())
         yield from super().__iter__()
 
 
 class _LossSoFar(TrainerCallback):  # type: ignore[misc]
-    """Puts back the loss since the last line of the log, and where that line was: training begins with 0.
+    """Restores the loss since the last line of the log, and the step of that line.
 
-    Not the sum of all losses: the mean that stands in the summary is that of the steps after the resume, as in
-    transformers itself.
+    Training begins with 0. The sum of all losses is not restored: as in transformers, the mean loss in the summary is
+    that of the steps after the resume.
     """
 
     def __init__(self, trainer: Any, loss: tuple[float, int]) -> None:
@@ -67,7 +67,7 @@ class _LossSoFar(TrainerCallback):  # type: ignore[misc]
         self._loss: tuple[float, int] | None = loss
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Once: a second training of the same trainer is another run."""
+        """Restore once: a second `train()` of the same trainer is another run."""
         trainer = self._trainer
         if self._loss is not None:
             since, trainer._globalstep_last_logged = self._loss
@@ -76,9 +76,9 @@ class _LossSoFar(TrainerCallback):  # type: ignore[misc]
 
 
 def save_state(trainer: Any, checkpoint: Path) -> None:
-    """Write what this process must know to go on, and the critic once; every process must call it.
+    """Write the state of this process, and the critic once; every process must call it.
 
-    With `save_only_model` a checkpoint is none to go on from, so nothing is written.
+    Writes nothing with `save_only_model`, whose checkpoints cannot be resumed.
     """
     if trainer.args.save_only_model:
         return
@@ -87,39 +87,40 @@ def save_state(trainer: Any, checkpoint: Path) -> None:
     state = {
         "settings": {name: getattr(trainer.args, name) for name in _SAME},
         "micro_steps": trainer._step,
-        # Between two rollouts there is nothing to keep.
+        # Between two rollouts there are no buffered batches.
         "rollout": trainer._buffered_inputs if trainer._step % window else None,
-        # What was measured since the last line of the log.
+        # The metrics since the last line of the log.
         "metrics": dict(trainer._metrics["train"]),
         "loss": (float(trainer._tr_loss), trainer._globalstep_last_logged),
-        # A reference model that follows the policy is a state; one that stays is loaded anew.
+        # A reference model that follows the policy has a state; a fixed one is loaded again by TRL.
         "reference": trainer.ref_model.state_dict() if trainer.args.sync_ref_model else None,
     }
     torch.save(state, _file(trainer, checkpoint))
     if trainer.learner and trainer.args.should_save:
         trainer.learner.save(checkpoint / _CRITIC)
-    # The checkpoint counts as whole once the main process has written its last file, so all of ours come before.
+    # The checkpoint is complete once the main process has written its last file, so all of ours come before it.
     trainer.accelerator.wait_for_everyone()
 
 
 def load_state(trainer: Any, checkpoint: Path) -> None:
-    """Go on from what `save_state` wrote.
+    """Restore the state that `save_state` wrote.
 
     Raises:
-        UsageError: the checkpoint is of another algorithm, of another number of processes, or of other batches.
+        UsageError: the checkpoint is of another algorithm, another number of processes, or other batch sizes.
     """
     path = _file(trainer, checkpoint)
     if not path.is_file():
         raise UsageError(
-            f"{checkpoint} holds no {path.name}: it was made by another trainer, by fewer processes or with "
-            "--save_only_model; go on as it was made, or begin a new run from its model"
+            f"{checkpoint} has no {path.name}: it was made by another trainer, by fewer processes or with "
+            "--save_only_model; resume with the same settings, or start a new run from its model"
         )
     state = torch.load(path, map_location=trainer.accelerator.device, weights_only=True)
-    for name, before in state["settings"].items():
-        if (now := getattr(trainer.args, name)) != before:
+    for name in _SAME:
+        before, now = state["settings"].get(name), getattr(trainer.args, name)
+        if now != before:
             raise UsageError(
-                f"{checkpoint} was made with {name} {before}, not {now}; go on with that, or begin a new run from its "
-                "model"
+                f"{checkpoint} was made with {name} {before}, not {now}; resume with that, or start a new run from "
+                "its model"
             )
     trainer._step, trainer._buffered_inputs = state["micro_steps"], state["rollout"]
     trainer._metrics["train"].update(state["metrics"])

@@ -16,7 +16,7 @@ _PER_AGENT = ("score", "turns", "invalid_actions", "truncated_answers")
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeFacts:
+class EpisodeMetrics:
     """The numbers of one episode, or of one `agent` of a team in it; small, as processes gather them."""
 
     env: str
@@ -31,12 +31,12 @@ class EpisodeFacts:
     agent: str = ""
 
 
-def facts(specs: Sequence[EpisodeSpec], episodes: Sequence[Episode]) -> list[EpisodeFacts]:
+def facts(specs: Sequence[EpisodeSpec], episodes: Sequence[Episode]) -> list[EpisodeMetrics]:
     """The facts of each episode in order, each followed by those of the members of its team."""
     return [found for spec, episode in zip(specs, episodes, strict=True) for found in _episode_facts(spec, episode)]
 
 
-def summarise(episodes: Sequence[EpisodeFacts], envs: Sequence[str] = ()) -> dict[str, float]:
+def summarise(episodes: Sequence[EpisodeMetrics], envs: Sequence[str] = ()) -> dict[str, float]:
     """The metrics of one rollout over its usable episodes; with several `envs`, also those of each environment.
 
     A team's episode counts once; each of its agents has further metrics.
@@ -57,7 +57,7 @@ def summarise(episodes: Sequence[EpisodeFacts], envs: Sequence[str] = ()) -> dic
     return metrics | _by_agent([episode for episode in episodes if episode.agent])
 
 
-def _by_agent(members: Sequence[EpisodeFacts]) -> dict[str, float]:
+def _by_agent(members: Sequence[EpisodeMetrics]) -> dict[str, float]:
     """The metrics in which the agents of a team differ."""
     metrics: dict[str, float] = {}
     for agent in dict.fromkeys(member.agent for member in members):
@@ -67,16 +67,16 @@ def _by_agent(members: Sequence[EpisodeFacts]) -> dict[str, float]:
     return metrics
 
 
-def _episode_facts(spec: EpisodeSpec, episode: Episode) -> Iterator[EpisodeFacts]:
+def _episode_facts(spec: EpisodeSpec, episode: Episode) -> Iterator[EpisodeMetrics]:
     yield _facts(spec, episode.trajectory)
     for agent, own in agent_trajectories(episode).items():
         if agent:
             yield _facts(spec, own.trajectory, agent)
 
 
-def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> EpisodeFacts:
+def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> EpisodeMetrics:
     turns = trajectory.turns
-    return EpisodeFacts(
+    return EpisodeMetrics(
         spec.env,
         spec.max_turns or 0,
         trajectory.usable,
@@ -90,7 +90,7 @@ def _facts(spec: EpisodeSpec, trajectory: Trajectory, agent: str = "") -> Episod
     )
 
 
-def _scores(episodes: Sequence[EpisodeFacts]) -> dict[str, float]:
+def _scores(episodes: Sequence[EpisodeMetrics]) -> dict[str, float]:
     limits = {"rollout/max_turns": _mean([float(episode.max_turns) for episode in episodes])} if episodes else {}
     usable = [episode for episode in episodes if episode.usable]
     if not usable:

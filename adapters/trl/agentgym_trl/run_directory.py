@@ -1,4 +1,4 @@
-"""The directory of a training run: claimed, and where to go on."""
+"""The directory of a training run, and its last checkpoint."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from agentgym_envs.rollout.run_directory import claim_directory
 
 
 def claim_run_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bool) -> str | None:
-    """Make `path` the directory of a run with these settings; returns the checkpoint to go on from, if any.
+    """Make `path` the directory of a run with these settings; return the checkpoint to resume from, if any.
 
     Raises:
-        UsageError: the directory holds another run, or this one and `resume` was not asked for.
+        UsageError: the directory holds another run, or this run and `resume` is false.
     """
     claim_directory(path, settings, resume=resume)
     return last_checkpoint(path)
 
 
 def last_checkpoint(path: str | Path) -> str | None:
-    """The newest whole checkpoint in the directory of a run, if there is one.
+    """The newest complete checkpoint in the directory of a run, if there is one.
 
-    One that a full disk or a kill cut short is passed over: it has no trainer state yet, which is written last.
+    A checkpoint that a full disk or a kill interrupted has no trainer state, which is written last.
     """
-    found = [directory for directory in Path(path).glob("checkpoint-*") if directory.name[11:].isdecimal()]
-    whole = [directory for directory in found if _reads(directory / "trainer_state.json")]
-    return str(max(whole, key=lambda directory: int(directory.name[11:]))) if whole else None
+    checkpoints = [directory for directory in Path(path).glob("checkpoint-*") if directory.name[11:].isdecimal()]
+    complete = [directory for directory in checkpoints if _is_json(directory / "trainer_state.json")]
+    return str(max(complete, key=lambda directory: int(directory.name[11:]))) if complete else None
 
 
-def _reads(path: Path) -> bool:
+def _is_json(path: Path) -> bool:
     try:
         return bool(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

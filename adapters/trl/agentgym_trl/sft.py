@@ -1,4 +1,4 @@
-"""Supervised training on recorded trajectories, with the very mask that reinforcement learning uses."""
+"""Supervised training on recorded trajectories, with the same mask as reinforcement learning."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Demonstration = Trajectory | ConversationRecord
 
 
 def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_length: int | None = None) -> Any:
-    """Rows of `input_ids` and `labels`, which `SFTTrainer` takes as they are; of a team's episode one for each agent.
+    """Rows of `input_ids` and `labels` for `SFTTrainer`; a team's episode has one row per agent.
 
     Raises:
-        UsageError: there is nothing to train on, or a trajectory is longer than `max_length` tokens.
+        UsageError: there is no trajectory to train on, or one is longer than `max_length` tokens.
     """
     usable = [d for d in demonstrations if isinstance(d, ConversationRecord) or d.usable]
     rows = [row for demonstration in usable for row in _rows(demonstration, codec)]
@@ -38,16 +38,16 @@ def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_l
 def make_sft_trainer(
     model: Any, demonstrations: Iterable[Demonstration], codec: ChatCodec, args: SFTConfig, **kwargs: Any
 ) -> Any:
-    """TRL's `SFTTrainer` over demonstrations, in batches by `MultiTurnCollator`.
+    """Make TRL's `SFTTrainer` over demonstrations, in batches by `MultiTurnCollator`.
 
-    Nothing is cut: a trajectory over `args.max_length` is an error. `args.packing` packs the trajectories of a batch
-    into rows of at most `args.max_length`, and changes neither which trajectories are in a batch nor the gradient.
-    Without flash attention the cost of a row grows with the square of its length, so a limit far above the longest
-    trajectory makes packing slower than padding.
+    A trajectory over `args.max_length` raises; none is truncated. `args.packing` packs the trajectories of a batch
+    into rows of at most `args.max_length`, without a change of the batches or the gradient. Without flash attention
+    the cost of a row grows with the square of its length, so a limit far above the longest trajectory makes packing
+    slower than padding.
 
     Raises:
-        UsageError: there is nothing to train on, a trajectory is too long, or the model cannot keep packed
-            trajectories apart.
+        UsageError: there is no trajectory to train on, one is too long, or the model cannot separate packed
+            trajectories.
     """
     dataset = sft_dataset(demonstrations, codec, args.max_length)
     collator = MultiTurnCollator(
@@ -71,12 +71,12 @@ def make_sft_trainer(
 
 
 class _Trainer(SFTTrainer):  # type: ignore[misc]
-    """Counts the tokens of all packed rows, where TRL counts those of one: it knows no batch of several."""
+    """Counts the tokens of all packed rows; TRL expects a batch of one packed row and counts that one."""
 
     _total_train_tokens: int
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """The loss, as TRL has it."""
+        """Compute TRL's loss."""
         before = self._total_train_tokens
         loss = super().compute_loss(model, inputs, *args, **kwargs)
         if self.model.training and "attention_mask" not in inputs:
@@ -93,14 +93,14 @@ def _rows(demonstration: Demonstration, codec: ChatCodec) -> list[TrainingRow]:
 
 
 def _pad_id(tokenizer: Any) -> int:
-    found = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    return int(found or 0)  # any id will do: masks are built from lengths
+    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    return int(pad_id or 0)  # any id will do: masks are built from lengths
 
 
 def _without_packing(args: SFTConfig) -> SFTConfig:
-    """The same settings for TRL, which packs by another rule and only for its own collator. Raises UsageError."""
+    """The settings without packing: TRL packs by another rule, for its own collator. Raises UsageError."""
     if args.packing and args.packing_strategy != "bfd":
-        raise UsageError(f"--packing_strategy {args.packing_strategy} would cut trajectories; leave it at bfd")
+        raise UsageError(f"--packing_strategy {args.packing_strategy} would truncate trajectories; leave it at bfd")
     if args.padding_free:
         raise UsageError("--padding_free is not for trajectories; use --packing true instead")
     plain = copy(args)
@@ -109,14 +109,15 @@ def _without_packing(args: SFTConfig) -> SFTConfig:
 
 
 def _check_packing(trainer: Any) -> None:
-    """Whether the second of two packed sequences is untouched by what the first one says. Raises UsageError.
+    """Raise UsageError if the first of two packed sequences changes the model's output for the second.
 
-    Whether it is depends on the model's own code, so the model is asked. Weights that are elsewhere (a sharded model's)
-    cannot be asked.
+    This depends on the code of the model, so the model is run. Sharded weights cannot be checked.
     """
     parallel = trainer.accelerator.parallelism_config
     if parallel is not None and (parallel.cp_enabled or parallel.sp_enabled):
-        raise UsageError("--packing does not go with context or sequence parallelism, which cut rows; leave one out")
+        raise UsageError(
+            "--packing does not work with context or sequence parallelism, which split rows; leave one out"
+        )
     weights = list(trainer.model.parameters())
     if any(weight.is_meta or not weight.numel() for weight in weights):
         return
@@ -131,7 +132,7 @@ def _check_packing(trainer: Any) -> None:
     if not torch.allclose(one, two, rtol=0, atol=float(4 * torch.finfo(one.dtype).eps * one.abs().max())):
         raise UsageError(
             f"--packing: {type(trainer.model).__name__} with {trainer.model.config._attn_implementation} attention "
-            "lets packed trajectories see each other; train without --packing"
+            "lets packed trajectories attend to each other; train without --packing"
         )
 
 

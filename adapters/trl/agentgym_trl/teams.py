@@ -1,4 +1,4 @@
-"""The agents of a run: one agent, or the members of a team, some of which are trained.
+"""The agents of a run: a single agent, or a team with trained and untrained members.
 
 TRL repeats a prompt `num_generations` times, and each repetition becomes a row. For a team with m trained members, the
 G rows of a group are G/m episodes with m trajectories each, ordered by agent: the first G/m rows are the trajectories
@@ -116,8 +116,8 @@ def agents_of(env: TextEnv) -> tuple[str, ...]:
 
 
 def _agents(runners: EnvPool, name: str) -> tuple[str, ...]:
-    runner = runners.take(name)
+    runner = runners.acquire(name)
     try:
         return agents_of(text_env(runner.last_env))
     finally:
-        runners.give(name, runner)
+        runners.release(name, runner)

@@ -1,7 +1,7 @@
-"""A small language model and its tokenizer, made from nothing: for the demo and for tests, with nothing downloaded.
+"""A small untrained language model and its tokenizer, for the demo and for tests, without downloads.
 
-The tokenizer is a byte-level BPE made to measure: bytes, the common words of the environment's texts, and pairs of
-letters to spell all other words, so it encodes any text without loss and the usual texts in few tokens. The model is a
+The tokenizer is a byte-level BPE. Its tokens are bytes, the common words of the environment's texts, and pairs of
+letters to spell all other words. It encodes any text without loss, and the usual texts in few tokens. The model is a
 Llama of about 0.6 million parameters with random weights.
 """
 
@@ -23,21 +23,21 @@ from agentgym_envs.errors import UsageError
 
 PAD, END = "<|pad|>", "<|end|>"
 ROLES = ["<|system|>", "<|user|>", "<|assistant|>"]
-CHAT_TEMPLATE = (  # one token for a role: half of a small model's context would go into longer headers
+CHAT_TEMPLATE = (  # one token per role: longer headers would fill half of a small model's context
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 _CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
 _SPELLING = rf" ?[{_CONSONANTS}][{_VOWELS}]| ?[A-Za-z]| ?\d| ?[^\sA-Za-z\d]|\s"
 _COMMON = 20
-"""In how many texts a word must occur to become a token of its own."""
+"""The min number of texts with a word for it to be a token of its own."""
 
 
 def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A lossless tokenizer whose tokens are bytes, the common words of `corpus`, and what other words are spelled with.
+    """A lossless tokenizer whose tokens are bytes, the common words of `corpus`, and parts of other words.
 
-    Other words are spelled in pairs of consonant and vowel, and in letters, so that a small model can copy words that
-    it has never seen, such as the names of an invented world.
+    Other words are spelled in letters and in pairs of consonant and vowel, so that a small model can copy unseen words,
+    such as the names of an invented world.
     """
     words = _common_words(corpus)
     splitter = _splitter(words)
@@ -72,7 +72,7 @@ def _splitter(words: Sequence[str]) -> Any:
 def make_model(
     tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 3, heads: int = 4
 ) -> LlamaForCausalLM:
-    """An untrained model for that tokenizer; equal seeds give equal weights, and no global seed is moved."""
+    """An untrained model for a tokenizer; equal seeds give equal weights, and global random state does not change."""
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
@@ -94,14 +94,14 @@ def make_model(
 
 
 def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0) -> dict[str, Any]:
-    """Make model and tokenizer and save them under `out`, ready for `from_pretrained`; returns their sizes.
+    """Make a model and a tokenizer and save them in `out`, for `from_pretrained`; return their sizes.
 
     Raises:
         UsageError: `out` exists and is not an empty directory.
     """
     path = Path(out)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} exists and is not an empty directory; choose another place for the model")
+        raise UsageError(f"{path} exists and is not an empty directory; choose another directory")
     tokenizer = make_tokenizer(corpus)
     model = make_model(tokenizer, seed=seed)
     model.save_pretrained(path)

@@ -22,7 +22,7 @@ from trl import GRPOTrainer
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
-from agentgym_trl.advantages import EpisodeBatch, value_targets
+from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
 from agentgym_trl.batch import assemble, local_rows, token_kl
 from agentgym_trl.config import AgentConfig
@@ -113,7 +113,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self._rollout_seconds += time.perf_counter() - began
         return output
 
-    def _store_advantages(self, output: dict[str, Any], batch: EpisodeBatch, local: slice) -> None:
+    def _store_advantages(self, output: dict[str, Any], batch: AdvantageBatch, local: slice) -> None:
         """Put this process's advantages, and the critic's targets, into TRL's batch."""
         width, config = output["completion_ids"].size(1), self.args.advantage_config
         everywhere = self.algorithm.estimate(batch, config)
@@ -126,7 +126,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             for name, value in (("value_targets", targets), ("old_values", batch.values), ("value_mask", learned)):
                 output[name] = value[local, :width]
 
-    def _show_advantages(self, advantages: torch.Tensor, batch: EpisodeBatch) -> None:
+    def _show_advantages(self, advantages: torch.Tensor, batch: AdvantageBatch) -> None:
         """Replace the advantages in TRL's table of completions (`log_completions`); per-token ones by their mean."""
         if advantages.dim() == 2:
             advantages = (advantages * batch.mask).sum(1) / batch.mask.sum(1).clamp(min=1)
@@ -206,9 +206,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _subtract_kl(self, rows: dict[str, Any], output: dict[str, Any]) -> None:
         """Subtract the KL estimate from the reward of every token."""
-        kl = token_kl(self, output) * rows["mask"]
+        mask = rows["turn_numbers"] > 0
+        kl = token_kl(self, output) * mask
         rows["rewards"] = rows["rewards"] - self.beta * kl
-        totals = self.accelerator.reduce(torch.stack([kl.sum(), rows["mask"].sum()]), reduction="sum")
+        totals = self.accelerator.reduce(torch.stack([kl.sum(), mask.sum()]), reduction="sum")
         self._log("kl", float(totals[0] / totals[1].clamp(min=1)))
 
     def _values(self, inputs: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Episodes at the seam to TRL: dataset rows become specs, and played episodes become columns."""
+"""Conversion between TRL and rollouts: dataset rows to episode specifications, episodes to columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.errors import UsageError
@@ -10,15 +10,15 @@ from agentgym_envs.rollout import ChatCodec, EpisodeSpec, TokenTrajectory
 
 
 def prompt_of(task: str, seed: int, goal: str, env: str = "") -> list[dict[str, Any]]:
-    """The `prompt` cell of a dataset row: TRL hands only this column to a rollout, so it carries task and seed.
+    """The `prompt` cell of a dataset row. It has task and seed, as TRL passes only this column to a rollout.
 
-    `env` names the environment, if a run has several.
+    `env` is the name of the environment, if a run has several.
     """
     return [{"role": "user", "content": goal, "task": task, "seed": seed, "env": env}]
 
 
 def spec_of(prompt: Any, meta: Mapping[str, Any]) -> EpisodeSpec:
-    """The episode that a `prompt` cell stands for. Raises UsageError if `prompt_of` did not make it."""
+    """The episode specification of a `prompt` cell. Raises UsageError if `prompt_of` did not make the cell."""
     try:
         cell = prompt[0]
         return EpisodeSpec(cell["task"], int(cell["seed"]), meta, cell.get("env") or "")
@@ -35,11 +35,12 @@ def columns(
     *,
     mask_truncated_answers: bool = False,
 ) -> dict[str, list[Any] | None]:
-    """Episodes in the form that TRL wants from a `rollout_func`, and what estimators need, a row an episode.
+    """Convert episodes to the columns that TRL expects from a `rollout_func` and estimators need, one row per episode.
 
-    `env_mask` is what is trained on: nothing of an episode that the environment spoiled, and on demand no answer that
-    was cut. `action_mask` is 1 on every sampled token. An episode without an answer becomes a single masked token.
-    The columns of `make_dataset` are those of what was played, which may have taken another task's place.
+    `env_mask` is 1 on the trained tokens: none of an unusable episode, and optionally none of a truncated answer.
+    `turn_numbers` has the number of the turn of every sampled token, from 1, and 0 elsewhere. An episode without an
+    answer becomes a single masked token. The columns of `make_dataset` are those of the played tasks, which dynamic
+    sampling may have replaced.
     """
     placeholder = [codec.turn_end_id]
     has_logprobs = all(episode.logprobs is not None for episode in episodes if episode.ids)
@@ -48,7 +49,7 @@ def columns(
         "completion_ids": [episode.ids or placeholder for episode in episodes],
         "logprobs": [episode.logprobs or [0.0] for episode in episodes] if has_logprobs else None,
         "env_mask": [_trained(episode, mask_truncated_answers) for episode in episodes],
-        "action_mask": [episode.assistant_mask or [0] for episode in episodes],
+        "turn_numbers": [_turn_numbers(episode) or [0] for episode in episodes],
         "token_rewards": [episode.rewards or [0.0] for episode in episodes],
         "state_keys": [_state_keys(episode) or [0] for episode in episodes],
         "bootstrap_ids": [episode.bootstrap_ids for episode in episodes],
@@ -66,37 +67,34 @@ def _prompt(spec: EpisodeSpec, episode: TokenTrajectory) -> list[dict[str, Any]]
     return prompt_of(task.id, spec.seed, task.goal, spec.env)
 
 
-def turn_spans(mask: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Begin and end (exclusive) of every run of 1s: the turns of an episode."""
-    begin = None
-    for place, on in enumerate([*mask, 0]):
-        if on and begin is None:
-            begin = place
-        elif not on and begin is not None:
-            yield begin, place
-            begin = None
-
-
 def _trained(episode: TokenTrajectory, mask_truncated_answers: bool) -> list[int]:
     if not episode.trajectory.usable:
         return [0] * max(len(episode.ids), 1)
     mask = list(episode.assistant_mask)
-    spans = turn_spans(episode.assistant_mask) if mask_truncated_answers else ()
+    spans = episode.turn_spans if mask_truncated_answers else ()
     for turn, (begin, end) in zip(episode.trajectory.turns, spans, strict=False):
         if turn.info.get("finish") == "length":
             mask[begin:end] = [0] * (end - begin)
     return mask
 
 
+def _turn_numbers(episode: TokenTrajectory) -> list[int]:
+    """(T,) the number of each sampled token's turn, from 1; 0 on other tokens."""
+    numbers = [0] * len(episode.ids)
+    for number, (begin, end) in enumerate(episode.turn_spans, 1):
+        numbers[begin:end] = [number] * (end - begin)
+    return numbers
+
+
 def _state_keys(episode: TokenTrajectory) -> list[int]:
-    """(T,) for every token the state in which its turn began."""
+    """(T,) the key of the state in which the turn of each token began."""
     keys = [0] * len(episode.ids)
     before = _number(episode.trajectory.meta.get("state_key"))
-    for turn, (begin, end) in zip(episode.trajectory.turns, turn_spans(episode.assistant_mask), strict=False):
+    for turn, (begin, end) in zip(episode.trajectory.turns, episode.turn_spans, strict=False):
         keys[begin:end] = [before] * (end - begin)
         before = _number(turn.info.get("state_key"))
     return keys
 
 
 def _number(state_key: str | None) -> int:
-    return int(state_key or "0", 16) >> 1  # 64 bits, made to fit a signed integer
+    return int(state_key or "0", 16) >> 1  # drop one of 64 bits to fit a signed integer

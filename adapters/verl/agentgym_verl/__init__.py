@@ -1,9 +1,9 @@
 """Train on the suite's environments with stock verl, on Ray, from one GPU to many nodes.
 
-verl finds this package by its entry point `verl.plugins`; a dataset row with `agent_name: agentgym` is then played by
-`agentgym_verl.loop.GymAgentLoop`. `agentgym verl data` writes such rows, `agentgym verl train` composes verl's own
+verl finds this package by its entry point `verl.plugins`. `agentgym_verl.loop.GymAgentLoop` then plays the dataset rows
+with `agent_name: agentgym`. `agentgym verl data` writes such rows, `agentgym verl train` composes verl's own
 configuration and starts verl's own `main_ppo`.
 """
 
 AGENT_NAME = "agentgym"
-"""What rows of a dataset call our agent loop."""
+"""The name of our agent loop in the rows of a dataset."""

@@ -1,4 +1,4 @@
-"""Datasets of tasks for verl: parquet files whose rows are groups of episodes (same task, same seed)."""
+"""Datasets of tasks for verl: parquet files with one row per group of episodes (same task, same seed)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.rollout.mixture import Member, draw_members
+from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_verl.rows import TaskRow, read_row
 
 TRAIN, VAL = "train.parquet", "val.parquet"
@@ -36,11 +36,11 @@ SCHEMA = pa.schema(
         "extra_info": pa.struct(_INFO),
     }
 )
-"""The columns, which are the same whatever is played; see `TaskRow.as_columns`."""
+"""The columns of every dataset; `TaskRow.as_columns` explains them."""
 
 
 def draw_train(
-    members: Sequence[Member],
+    members: Sequence[MixtureEnv],
     count: int | None = None,
     *,
     split: str = "train",
@@ -48,7 +48,7 @@ def draw_train(
     seed: int = 0,
     enough: int = ENOUGH,
 ) -> list[TaskRow]:
-    """Rows to train on, as `draw_tasks` draws them: by default every task of a table, and `enough` of an endless set.
+    """Draw rows to train on with `draw_tasks`: by default all tasks of a finite set, and `enough` of an endless one.
 
     Raises:
         UsageError: as `draw_tasks`.
@@ -57,14 +57,14 @@ def draw_train(
 
 
 def draw_val(
-    members: Sequence[Member],
+    members: Sequence[MixtureEnv],
     count: int | None = None,
     *,
     split: str | None = None,
     groups: Sequence[str] | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Rows to validate on: by default 100 tasks, fewer if there are no more, of the split `eval_split` finds.
+    """Draw rows to validate on: by default up to 100 tasks of `eval_split(members)`.
 
     Raises:
         UsageError: as `draw_tasks`.
@@ -73,19 +73,19 @@ def draw_val(
     return rows if count is not None else rows[: max(_ENOUGH_EVAL, len(members))]
 
 
-def eval_split(members: Sequence[Member]) -> str:
-    """`validation`, or `test` if an environment has no task for validation."""
+def eval_split(members: Sequence[MixtureEnv]) -> str:
+    """`validation`, or `test` if an environment has no validation tasks."""
     return "validation" if all(_has(member, "validation") for member in members) else "test"
 
 
 def write_rows(path: str | Path, rows: Sequence[TaskRow]) -> None:
-    """Write rows to a parquet file; equal rows make equal bytes. What is interrupted leaves no file.
+    """Write rows to a parquet file, or nothing if interrupted; equal rows write equal bytes.
 
     Raises:
-        UsageError: an argument of an environment is a server's token, which does not belong in a file.
+        UsageError: an environment's arguments have a server's token, which must not be in a file.
     """
     if any("token" in row.env_kwargs for row in rows):
-        raise UsageError("a dataset is a file for everybody: give a server's token as AGENTGYM_TOKEN instead")
+        raise UsageError("datasets are shared: set a server's token as AGENTGYM_TOKEN instead")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist([row.as_columns(index) for index, row in enumerate(rows)], schema=SCHEMA)
@@ -95,23 +95,23 @@ def write_rows(path: str | Path, rows: Sequence[TaskRow]) -> None:
 
 
 def read_rows(path: str | Path) -> list[TaskRow]:
-    """The rows of a file. Raises UsageError if it is not there, or `write_rows` did not make it."""
+    """Read the rows of a file. Raises UsageError if it does not exist or `write_rows` did not write it."""
     try:
         table = pq.read_table(path, columns=["extra_info"])
     except (OSError, pa.ArrowInvalid) as error:
-        raise UsageError(f"the dataset {path} does not read: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"the dataset {path} cannot be read: {str(error).splitlines()[0]}") from None
     return [read_row(columns) for columns in table.to_pylist()]
 
 
-def members_of(rows: Sequence[TaskRow]) -> list[Member]:
-    """The environments that rows play, with their arguments, in order of their first row, their rows as weights."""
+def members_of(rows: Sequence[TaskRow]) -> list[MixtureEnv]:
+    """The environments of rows, with their arguments, in order of the first row; the weight is the number of rows."""
     counts = Counter(row.kind for row in rows)
     first = {row.kind: row for row in reversed(rows)}
-    return [Member(first[kind].env_id, first[kind].env_kwargs, count) for kind, count in counts.items()]
+    return [MixtureEnv(first[kind].env_id, first[kind].env_kwargs, count) for kind, count in counts.items()]
 
 
 def _rows(
-    members: Sequence[Member],
+    members: Sequence[MixtureEnv],
     count: int | None,
     enough: int,
     split: str,
@@ -121,14 +121,14 @@ def _rows(
     evaluation: bool,
 ) -> list[TaskRow]:
     kwargs = {member.id: member.kwargs for member in members}
-    drawn = draw_members(members, count, enough=enough, split=split, groups=groups, seed=seed)
+    drawn = draw_mixture(members, count, enough=enough, split=split, groups=groups, seed=seed)
     return [
         TaskRow(env, task.id, task_seed, task.group, task.split, evaluation, kwargs[env], task.goal)
         for env, task, task_seed in drawn
     ]
 
 
-def _has(member: Member, split: str) -> bool:
+def _has(member: MixtureEnv, split: str) -> bool:
     env = member.make()
     try:
         text_env(env).tasks.draw(0, split=split)

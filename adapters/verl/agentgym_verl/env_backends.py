@@ -1,25 +1,25 @@
-"""Where the environments of an agent-loop worker run: in it, in processes beside it, on Ray, or on servers.
+"""Backends that run the environments of an agent-loop worker: in-process, worker processes, Ray actors, or servers.
 
 | backend | environments run |
 |---|---|
 | auto | in the agent-loop worker; in worker processes if the environment's class is `heavy` |
-| local | in the agent-loop worker, in threads if they wait |
+| local | in the agent-loop worker, in threads if they block |
 | process | in worker processes of the agent-loop worker |
 | ray | in worker processes of Ray actors, on any node of the cluster |
 
-An environment whose arguments have a `base_url` runs on that server, whatever the backend.
+An environment with a `base_url` argument runs on that server, with any backend.
 
-None of the suite's own is heavy: a step takes microseconds, or other processes do the work. All episodes of an
-agent-loop worker share its Java machines (SciWorld; their number is the argument `jvms`, by default one for each core)
-and its Chromium, which does seven times the work that a step of a web page costs here, so that the cores are busy
-before this process is. Worker processes would have machines and browsers of their own each.
+None of the suite's own environments is heavy: a step takes microseconds, or other processes do the work. All episodes
+of an agent-loop worker share its Java processes (SciWorld; the argument `jvms`, by default one per core) and its
+Chromium. A web page costs Chromium seven times the CPU that it costs this process, so the cores are busy first. Worker
+processes would each start their own Java processes and browsers.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 
@@ -29,39 +29,35 @@ from agentgym_envs.hosting.remote_env import RemoteEnv
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
 from agentgym_envs.vector.runner import MakeEnv
-
-if TYPE_CHECKING:
-    from agentgym_verl.settings import EpisodeSettings
-
-BACKENDS = ("auto", "local", "process", "ray")
+from agentgym_verl.settings import EpisodeSettings
 
 
 class EnvBackends:
-    """Makes environments by kind, and keeps what hosts them."""
+    """Makes environments by kind, and owns the pool that hosts them."""
 
     def __init__(self, settings: EpisodeSettings) -> None:
-        """Nothing is started before the first environment is made."""
+        """Start nothing; the first environment starts the pool."""
         self._settings = settings
-        self._opener: WorkerPool | Any = None
-        self._opening = threading.Lock()  # environments are made in threads
+        self._pool: WorkerPool | Any = None
+        self._lock = threading.Lock()  # environments are made in threads
         self.makers: dict[str, MakeEnv] = {}
-        """How to make each kind that was asked for, for a `EnvPool`."""
+        """A function that makes each added kind, for an `EnvPool`."""
 
     def add(self, kind: str, env_id: str, kwargs: Mapping[str, Any]) -> None:
-        """Have `makers` know a kind of environment."""
+        """Add a kind of environment to `makers`."""
         if kind not in self.makers:
             self.makers[kind] = self._maker(env_id, dict(kwargs))
 
     def close(self) -> None:
         """End the processes or actors."""
-        if self._opener is not None:
-            self._opener.close()
+        if self._pool is not None:
+            self._pool.close()
 
     def _maker(self, env_id: str, kwargs: dict[str, Any]) -> MakeEnv:
         backend = self._backend(env_id, kwargs)
         if backend == "local":
             return lambda: gym.make(env_id, **kwargs)
-        return lambda: RemoteEnv(env_id, self._place(backend), kwargs)
+        return lambda: RemoteEnv(env_id, self._provider(backend), kwargs)
 
     def _backend(self, env_id: str, kwargs: Mapping[str, Any]) -> str:
         if "base_url" in kwargs:
@@ -70,13 +66,13 @@ class EnvBackends:
             return self._settings.backend
         return "process" if env_class(env_id).heavy else "local"
 
-    def _place(self, backend: str) -> EnvProvider:
-        with self._opening:
-            if self._opener is None:
-                self._opener = self._open(backend)
-            return self._opener
+    def _provider(self, backend: str) -> EnvProvider:
+        with self._lock:
+            if self._pool is None:
+                self._pool = self._make_pool(backend)
+            return self._pool
 
-    def _open(self, backend: str) -> EnvProvider:
+    def _make_pool(self, backend: str) -> EnvProvider:
         if backend == "process":
             return WorkerPool(self._settings.workers)
         from agentgym_verl.ray_hosts import RayPool

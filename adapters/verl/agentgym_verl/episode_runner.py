@@ -1,4 +1,4 @@
-"""What the episodes of one agent-loop worker share, and how each of them is played."""
+"""`EpisodeRunner`: plays the episodes of one agent-loop worker, with shared environments, codec and files."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _log = logging.getLogger(__name__)
 class EpisodeRunner:
     """Plays the episodes of one agent-loop worker.
 
-    verl makes an agent loop anew for every episode; environments, the codec and files are kept here.
+    verl makes a new agent loop for every episode; this class keeps the environments, the codec and the files.
     """
 
     def __init__(self, config: Any, tokenizer: Any) -> None:
-        """`config` is verl's whole configuration. Raises UsageError, and TemplateError as `ChatCodec` does."""
+        """`config` is verl's whole configuration. Raises UsageError, and the TemplateError of `ChatCodec`."""
         rollout = config.actor_rollout_ref.rollout
         block = config.get("agentgym")
         self.settings = settings = read_settings(None if block is None else OmegaConf.to_container(block, resolve=True))
@@ -45,32 +45,32 @@ class EpisodeRunner:
             env_seconds=settings.env_seconds,
             max_context=_max_context(rollout),
         )
-        self._sizes = {False: int(rollout.n), True: int(rollout.val_kwargs.n)}
-        self._places = EnvBackends(settings)
-        self._pool = EnvPool(self._places.makers, settings.concurrency)
-        self._room = asyncio.Semaphore(settings.concurrency)
+        self._group_size = {False: int(rollout.n), True: int(rollout.val_kwargs.n)}
+        self._backends = EnvBackends(settings)
+        self._pool = EnvPool(self._backends.makers, settings.concurrency)
+        self._slots = asyncio.Semaphore(settings.concurrency)
         self._files = self._make_files()
-        self._lost: Counter[str] = Counter()
-        self.close = weakref.finalize(self, _close, self._pool, self._places, self._files)
-        """Closes the environments with what hosts them, and the files; also called when this process ends."""
+        self._failures: Counter[str] = Counter()
+        self.close = weakref.finalize(self, _close, self._pool, self._backends, self._files)
+        """Closes environments, backends and files; also called when this process ends."""
 
     async def play(
         self, server: Any, sampling: Mapping[str, Any], columns: Mapping[str, Any]
     ) -> tuple[TaskRow, VerlEngine, TokenTrajectory | None]:
-        """Play the episode of a row; None if it is none to learn from, however often it was tried.
+        """Play the episode of a row. Returns no trajectory if no attempt was usable.
 
-        Raises EnvError if that happened to every episode of the row's group: verl then counts the group as failed.
+        Raises EnvError if this was the last episode of a group without a usable one: verl marks the group as failed.
         """
         row, step = read_row(columns), _step(columns)
         limit = max_turns(self.settings, row.env_id, step, row.evaluation)
-        done = step if row.evaluation else max(step - 1, 0)  # records say how many steps were done before
+        done = step if row.evaluation else max(step - 1, 0)  # records have the number of finished steps
         meta = {"step": done, "training": not row.evaluation, "env": row.env_id}
         spec = EpisodeSpec(row.task, row.seed, meta, row.kind, limit)
-        self._places.add(row.kind, row.env_id, row.env_kwargs)
-        async with self._room:
+        self._backends.add(row.kind, row.env_id, row.env_kwargs)
+        async with self._slots:
             engine, episode = await self._with_retries(server, sampling, spec)
         if episode is None:
-            self._note_loss(str(columns.get("uid", "")), row)
+            self._count_failure(str(columns.get("uid", "")), row)
         return row, engine, episode
 
     async def _with_retries(
@@ -84,29 +84,29 @@ class EpisodeRunner:
         if episode is None or not episode.trajectory.usable:
             return engine, None
         if not episode.ids:
-            _log.warning("%s: the prompt of %s leaves no room for an answer", spec.meta["env"], spec.task)
+            _log.warning("%s: the prompt of %s leaves no tokens for an answer", spec.meta["env"], spec.task)
             return engine, None
         return engine, episode
 
     async def _once(self, engine: VerlEngine, spec: EpisodeSpec) -> TokenTrajectory | None:
-        """Play once; None if there was no environment to be had."""
+        """Play once; None if no environment could be made."""
         sampling = Sampling(self.limits.max_turn_tokens)
         try:
             async with self._pool.lease(spec.env) as runner:
                 episode = await play_on(runner, engine, self.codec, spec, limits=self.limits, sampling=sampling)
         except EnvError:
-            _log.warning("no environment could be had for %s", spec.task, exc_info=True)
+            _log.warning("no environment could be made for %s", spec.task, exc_info=True)
             return None
         if self._files is not None:
             self._files.write(spec.meta["step"], spec.meta["training"], episode.trajectory, [episode])
         return episode
 
-    def _note_loss(self, uid: str, row: TaskRow) -> None:
-        """Verl trains on what is left of a group; of one of which nothing is left, it must hear."""
-        self._lost[uid] += 1
-        if self._lost[uid] >= self._sizes[row.evaluation]:
-            del self._lost[uid]
-            raise EnvError(f"no episode of {row.task} can be learned from; the log of its agent-loop worker says why")
+    def _count_failure(self, uid: str, row: TaskRow) -> None:
+        """Verl trains on the surviving episodes of a group; raise if none survived."""
+        self._failures[uid] += 1
+        if self._failures[uid] >= self._group_size[row.evaluation]:
+            del self._failures[uid]
+            raise EnvError(f"no episode of {row.task} is usable; the log of its agent-loop worker says why")
 
     def _make_files(self) -> StepFiles | None:
         if self.settings.trajectories is None:
@@ -116,40 +116,40 @@ class EpisodeRunner:
 
 
 def _max_context(rollout: Any) -> int:
-    """How many tokens server and trainer take, the prompt included.
+    """The max tokens of server and trainer, prompt included.
 
-    A prompt may be longer than verl's limit of prompts if the response is so much shorter.
+    A prompt may exceed verl's max prompt length if the response is shorter by the same number of tokens.
     """
     context = int(rollout.prompt_length + rollout.response_length)
     context = min(context, int(rollout.max_model_len or context))
-    return context - 1 if rollout.name == "sglang" else context  # verl leaves one out for SGLang
+    return context - 1 if rollout.name == "sglang" else context  # verl reserves one token for SGLang
 
 
 def _step(columns: Mapping[str, Any]) -> int:
     if "global_steps" not in columns:
-        raise UsageError("verl does not say which training step it is: only its V1 trainer does (trainer.use_v1=True)")
+        raise UsageError("verl does not pass the training step; only its V1 trainer does (trainer.use_v1=True)")
     return int(columns["global_steps"])
 
 
-def _close(runners: EnvPool, places: EnvBackends, files: StepFiles | None) -> None:
+def _close(runners: EnvPool, backends: EnvBackends, files: StepFiles | None) -> None:
     runners.close()
-    places.close()
+    backends.close()
     if files is not None:
         files.close()
 
 
 def _worker_name() -> str:
-    """A name for this agent-loop worker that is the same when a run is resumed, if verl gave it a number."""
+    """A name for this agent-loop worker, the same in a resumed run if verl numbers its workers."""
     name = ray.get_runtime_context().get_actor_name() if ray.is_initialized() else None
     number = (name or "").removeprefix("agent_loop_worker_").partition("_")[0]
     return number if number.isdigit() else str(os.getpid())
 
 
-_sessions: dict[int, tuple[Any, EpisodeRunner]] = {}
+_runners: dict[int, tuple[Any, EpisodeRunner]] = {}
 
 
 def runner_of(config: Any, tokenizer: Any) -> EpisodeRunner:
-    """The session of this process for a run's configuration, made when it is first asked for."""
-    if id(config) not in _sessions:
-        _sessions[id(config)] = config, EpisodeRunner(config, tokenizer)
-    return _sessions[id(config)][1]
+    """The runner of this process for a run's configuration, made on first use."""
+    if id(config) not in _runners:
+        _runners[id(config)] = config, EpisodeRunner(config, tokenizer)
+    return _runners[id(config)][1]

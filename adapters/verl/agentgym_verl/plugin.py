@@ -1,7 +1,7 @@
-"""What verl loads in each of its processes: the entry point `agentgym` of the group `verl.plugins`.
+"""The entry point `agentgym` of the group `verl.plugins`, which verl imports in each of its processes.
 
-verl logs a plugin that fails to load at the level DEBUG only, and later says no more than that an agent loop is not
-registered. `check_registered` says why.
+verl logs a plugin that fails to import at the level DEBUG only, and later reports that the agent loop is not
+registered. `check_registered` reports the reason.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def _trl_has_value_heads() -> bool:
     return spec is not None and (Path(spec.origin or "").parent / "experimental" / "ppo").is_dir()
 
 
-# verl 0.9.1 imports a class from any trl that is installed, and cannot train beside one that has no such class any more
-# (1.10 and newer, as our own extra `trl` asks for). It uses it for models with a value head only.
+# verl 0.9.1 imports a class from any installed trl, and fails if that trl no longer has it (1.10 and newer, which our
+# own extra `trl` requires). verl needs the class only for models with a value head.
 if not _trl_has_value_heads():
     import_utils.is_trl_available = lambda: False
 
@@ -30,29 +30,29 @@ from verl.experimental.agent_loop.agent_loop import _agent_loop_registry  # noqa
 
 _TARGET = "agentgym_verl.loop.GymAgentLoop"
 
-# An entry, not verl's decorator: that would need the class, and would overwrite an entry of a user's own file that has
-# the same name as soon as the class is imported.
+# Not verl's decorator: it needs the class, and would overwrite an entry with the same name in a user's own file when
+# the class is imported.
 _agent_loop_registry.setdefault(AGENT_NAME, {"_target_": _TARGET})
 
 
 def check_registered() -> None:
-    """Raises UsageError if verl's processes would not know the agent loop, and says why."""
+    """Raise UsageError, with the reason, if verl's processes would not find the agent loop."""
     import verl
 
     policy = os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto")
     allowed = [name.strip() for name in policy.split(",")]
     if policy.strip().lower() != "auto" and AGENT_NAME not in allowed:
         raise UsageError(
-            f"VERL_USE_EXTERNAL_PLUGINS={policy} keeps verl from loading the agent loop; unset it, or add {AGENT_NAME}"
+            f"VERL_USE_EXTERNAL_PLUGINS={policy} stops verl from loading the agent loop; unset it, or add {AGENT_NAME}"
         )
     if not _entry_points():
         raise UsageError(
-            "this installation of agentgym-envs has no entry point for verl; install it anew: "
+            "this installation of agentgym-envs has no entry point for verl; reinstall it: "
             "pip install 'agentgym-envs[verl]' (for a checkout: pip install -e '.[verl]')"
         )
     found = _agent_loop_registry.get(AGENT_NAME, {}).get("_target_")
     if found != _TARGET:
-        raise UsageError(f"verl {verl.__version__} knows {AGENT_NAME!r} as {found!r}, not as {_TARGET}")
+        raise UsageError(f"verl {verl.__version__} has {found!r} as the agent loop {AGENT_NAME!r}, not {_TARGET}")
 
 
 def _entry_points() -> list[str]:

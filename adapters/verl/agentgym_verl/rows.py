@@ -1,4 +1,4 @@
-"""Rows of verl's datasets: one row is one group of episodes (same task, same seed)."""
+"""Rows of verl's datasets: one row per group of episodes (same task, same seed)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentgym_verl import AGENT_NAME
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """What is played: an environment with its arguments, a task and a seed; `evaluation` for validation."""
+    """An environment with its arguments, a task and a seed; `evaluation` is true for validation."""
 
     env_id: str
     task: str
@@ -27,14 +27,14 @@ class TaskRow:
 
     @property
     def kind(self) -> str:
-        """A name for the environment with these arguments, so that episodes of one kind share environments."""
+        """A key of the environment and its arguments; episodes of one kind share environments."""
         return json.dumps([self.env_id, self.env_kwargs], sort_keys=True)
 
     def as_columns(self, index: int) -> dict[str, Any]:
-        """The row of a parquet file; all rows have the same fields, whatever the environment.
+        """The row of a parquet file, with the same fields for every environment.
 
-        verl reports validation by `data_source`, so that is the environment. `prompt` is what verl wants to be there:
-        the conversation begins with what the environment says when it is reset.
+        verl reports validation by `data_source`, which is the environment's short name. verl requires a `prompt`; the
+        conversation itself starts with the environment's first observation.
         """
         return {
             "data_source": short_name(self.env_id),
@@ -55,7 +55,7 @@ class TaskRow:
 
 
 def read_row(columns: Mapping[str, Any]) -> TaskRow:
-    """The row that verl hands to an agent loop. Raises UsageError if `agentgym verl data` did not make it."""
+    """Read the row that verl passes to an agent loop. Raises UsageError if `agentgym verl data` did not write it."""
     try:
         info = columns["extra_info"]
         return TaskRow(
@@ -69,7 +69,7 @@ def read_row(columns: Mapping[str, Any]) -> TaskRow:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"a row of the dataset was not made by `agentgym verl data`: {type(error).__name__} {error} in extra_info"
+            f"a row of the dataset is not of `agentgym verl data`: {type(error).__name__} {error} in extra_info"
         ) from None
 
 

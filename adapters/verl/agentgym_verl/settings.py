@@ -1,4 +1,4 @@
-"""The block `agentgym` of a run's configuration: how episodes are played."""
+"""The block `agentgym` of a run's configuration: the settings of episodes and environments."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import Schedules, TurnSchedule, match_schedules, parse_schedules
-from agentgym_verl.env_backends import BACKENDS
 from agentgym_verl.rows import short_name
+
+BACKENDS = ("auto", "local", "process", "ray")
+"""The processes that run the environments; `agentgym_verl.env_backends` explains them."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """How episodes are played, by every agent-loop worker of a run.
+    """Settings of the episodes of every agent-loop worker.
 
-    rounds: the limit of turns: a number, growing numbers as in "10,20,30" (ScalingInter-RL), or one of these for each
+    rounds: max turns: a number, a turn-limit curriculum as in "10,20,30" (ScalingInter-RL), or one of these per
         environment as in "TextCraft=10,20,30;BabyAI=6,13,20".
-    every: how many training steps each number of `rounds` lasts.
-    eval_max_turns: the limit of turns in validation; by default that of the step.
-    max_turn_tokens: the token budget of one answer. That of the episode is verl's `data.max_response_length`.
-    reward: "per_turn" lays each turn's reward on the last token of its answer, "final" the sum of all on the last
-        token of the episode. The rewards of an episode add up to its score either way.
-    concurrency: how many episodes one agent-loop worker plays at once.
-    env_seconds: how long one call of an environment may take before its episode ends as `env_error`.
-    env_retries: how often an episode that ended in `env_error` is played again; after that it is left out.
-    backend: where environments run; see `places`.
-    workers: worker processes of one agent-loop worker (backend "process"), or of one host (backend "ray").
-    hosts: how many Ray actors host the environments of one agent-loop worker (backend "ray").
-    host_cpus: how many CPUs of Ray's each host reserves; by default as many as it has `workers`. 0 reserves none.
-    placement: where Ray puts them: "spread" over all nodes, "near" the agent-loop worker, or the name of a custom
-        resource that the chosen nodes have, and of which each host takes 1.
-    trajectories: a directory that gets a file of trajectories for each step and worker; None writes none.
-    record_tokens: whether to write down every token beside them.
+    every: number of training steps that each number of `rounds` lasts.
+    eval_max_turns: max turns in validation; by default that of the step.
+    max_turn_tokens: token budget of one answer. The budget of the episode is verl's `data.max_response_length`.
+    reward: "per_turn" puts each turn's reward on the last token of its answer, "final" the sum of all rewards on the
+        last token of the episode. The rewards of an episode add up to its score either way.
+    concurrency: number of episodes that one agent-loop worker plays at the same time.
+    env_seconds: timeout of one call of an environment, after which its episode ends as `env_error`.
+    env_retries: number of retries of an episode that ended in `env_error`, before it is left out.
+    backend: the processes that run the environments, one of `BACKENDS`.
+    workers: worker processes per agent-loop worker (backend "process"), or per host (backend "ray").
+    hosts: number of Ray actors that host the environments of one agent-loop worker (backend "ray").
+    host_cpus: CPUs of Ray that each host reserves; by default one per worker. 0 reserves none.
+    placement: where Ray puts the hosts: "spread" over all nodes, "near" the agent-loop worker, or the name of a custom
+        resource of the chosen nodes; each host takes 1 of it.
+    trajectories: a directory for a file of trajectories per step and worker; None writes none.
+    record_tokens: also write every token.
     """
 
     rounds: str = "30"
@@ -53,23 +55,23 @@ class EpisodeSettings:
     record_tokens: bool = False
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what cannot be."""
+        """Raise UsageError for invalid values."""
         parse_schedules(self.rounds, self.every)
-        for name, least in _LEAST.items():
+        for name, minimum in _MINIMUM.items():
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise UsageError(f"agentgym.{name} must be at least {least}, got {value}")
+            if value is not None and value < minimum:
+                raise UsageError(f"agentgym.{name} must be at least {minimum}, got {value}")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UsageError(f"agentgym.{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
 
     @property
     def schedules(self) -> Schedules:
-        """The schedule, or one by the name of each environment."""
+        """The schedule of the run, or a mapping from environments to schedules."""
         return parse_schedules(self.rounds, self.every)
 
 
-_LEAST: dict[str, float] = {
+_MINIMUM: dict[str, float] = {
     "eval_max_turns": 1,
     "max_turn_tokens": 1,
     "concurrency": 1,
@@ -83,18 +85,18 @@ _CHOICES: dict[str, tuple[str, ...]] = {"reward": ("per_turn", "final"), "backen
 
 
 def read_settings(block: Mapping[str, Any] | None) -> EpisodeSettings:
-    """The settings that a block of plain values comes to. Raises UsageError for an unknown key or a wrong type."""
+    """Read the settings of a block of plain values. Raises UsageError for an unknown key or a wrong type."""
     given = dict(block or {})
     types = {field.name: field.type for field in fields(EpisodeSettings)}
     if unknown := sorted(set(given) - set(types)):
-        raise UsageError(f"there is no setting agentgym.{unknown[0]}; there are {', '.join(types)}")
+        raise UsageError(f"there is no setting agentgym.{unknown[0]}; choose from {', '.join(types)}")
     return EpisodeSettings(**{name: _read(name, str(types[name]), value) for name, value in given.items()})
 
 
 def max_turns(settings: EpisodeSettings, env_id: str, step: int, evaluation: bool) -> int:
-    """The limit of turns of an episode begun in verl's global step, which counts training steps from 1.
+    """The max turns of an episode that starts in a global step of verl, which counts training steps from 1.
 
-    The validation before training has step 0. Raises UsageError if no schedule is for that environment.
+    The validation before training has step 0. Raises UsageError if the environment has no schedule.
     """
     if evaluation and settings.eval_max_turns is not None:
         return settings.eval_max_turns
@@ -103,18 +105,18 @@ def max_turns(settings: EpisodeSettings, env_id: str, step: int, evaluation: boo
 
 def schedule_of(settings: EpisodeSettings, env_id: str) -> TurnSchedule:
     """The schedule of one environment. Raises UsageError if there are several and none is for it."""
-    found = settings.schedules
-    if callable(found):
-        return found
+    schedules = settings.schedules
+    if callable(schedules):
+        return schedules
     name = short_name(env_id)
-    own = {key: schedule for key, schedule in found.items() if key in (env_id, name)}
-    matched = match_schedules(own or found, {env_id: name})
+    own = {key: schedule for key, schedule in schedules.items() if key in (env_id, name)}
+    matched = match_schedules(own or schedules, {env_id: name})
     assert not callable(matched)
     return matched[env_id]
 
 
 def _read(name: str, kind: str, value: Any) -> Any:
-    """A value of the kind that a field has; for text, numbers and lists of them serve too (30, [10, 20, 30])."""
+    """Check the type of a value; a text may also be a number or a list of numbers (30, [10, 20, 30])."""
     optional = "None" in kind
     if value is None:
         if optional:

@@ -1,1 +1,1 @@
-"""What `agentgym eval` is made of: its settings, what is to be played, and playing it."""
+"""The parts of `agentgym eval`: options, settings, the plan of episodes, and playing it."""

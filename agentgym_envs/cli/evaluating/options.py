@@ -1,4 +1,4 @@
-"""The options of `agentgym eval`, as Typer reads them."""
+"""The options of `agentgym eval`, for Typer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from agentgym_envs.cli import completion
-from agentgym_envs.cli.common import SHORT, finite
+from agentgym_envs.cli.common import finite
+from agentgym_envs.cli.envs import SHORT_NAMES
 
 POLICY, TASKS, LIMITS, OUTPUT = "Policy", "Tasks", "Limits", "Output"
 
@@ -16,7 +17,7 @@ EnvIds = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ENV...",
-        help=f"Environment ids, or names: {', '.join(SHORT)}.",
+        help=f"Environment ids or short names: {', '.join(SHORT_NAMES)}.",
         autocompletion=completion.envs,
     ),
 ]
@@ -26,7 +27,7 @@ MoreEnvs = Annotated[
         "--env",
         rich_help_panel=TASKS,
         metavar="ENV",
-        help="The same as an option, as often as wanted.",
+        help="Same as the argument ENV. Can be repeated.",
         autocompletion=completion.envs,
     ),
 ]
@@ -44,7 +45,7 @@ AgentName = Annotated[
     typer.Option(
         "--agent",
         rich_help_panel=POLICY,
-        help="How the model reasons: act, react, plan or reflect; see docs/agents.md.",
+        help="Reasoning style of the model: act, react, plan or reflect; see docs/agents.md.",
         autocompletion=completion.agents,
     ),
 ]
@@ -52,21 +53,21 @@ Context = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=POLICY,
-        help="What the agent shows the model: full (the default), last:TURNS or summarise:TURNS.",
+        help="History that the agent shows to the model: full (default), last:TURNS or summarise:TURNS.",
         autocompletion=completion.contexts,
     ),
 ]
-Tries = Annotated[
+Attempts = Annotated[
     int | None,
-    typer.Option(rich_help_panel=POLICY, min=1, help="reflect: how often a task is tried at most; 3 by default."),
+    typer.Option(rich_help_panel=POLICY, min=1, help="reflect: maximum number of attempts per episode; default: 3."),
 ]
 BaseUrl = Annotated[
-    str | None, typer.Option(rich_help_panel=POLICY, help="openai: address of the server, up to and with /v1.")
+    str | None, typer.Option(rich_help_panel=POLICY, help="openai: URL of the server, up to and including /v1.")
 ]
 KeyEnv = Annotated[
-    str, typer.Option(rich_help_panel=POLICY, help="openai: the environment variable that holds the key.")
+    str, typer.Option(rich_help_panel=POLICY, help="openai: environment variable that contains the API key.")
 ]
-Template = Annotated[Path | None, typer.Option(rich_help_panel=POLICY, help="hf: a file with a Jinja chat template.")]
+Template = Annotated[Path | None, typer.Option(rich_help_panel=POLICY, help="hf: file with a Jinja chat template.")]
 TemplateKwargs = Annotated[
     str | None,
     typer.Option(
@@ -79,7 +80,7 @@ Groups = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=TASKS,
-        help="Groups of tasks, separated by commas.",
+        help="Groups of tasks, separated by commas; default: all.",
         autocompletion=completion.group_list,
     ),
 ]
@@ -88,14 +89,14 @@ Tasks = Annotated[
     typer.Option(
         rich_help_panel=TASKS,
         metavar="NUMBER|FILE",
-        help="How many tasks, chosen by the seed, or a file that names them (ids, one a line or as JSON, or a file of "
-        "AgentGym-RL); by default all. Runs that are to be compared need the same number and seed, or the same file.",
+        help="Number of tasks, chosen by the seed, or a file that names them (ids, one per line or as JSON, or a file "
+        "of AgentGym-RL); default: all. To compare runs, use the same number and seed, or the same file.",
     ),
 ]
 SkipUnknown = Annotated[
     bool,
     typer.Option(
-        "--skip-unknown", rich_help_panel=TASKS, help="Leave out what the file of tasks names and no environment knows."
+        "--skip-unknown", rich_help_panel=TASKS, help="Skip tasks of the file that belong to none of the environments."
     ),
 ]
 SplitName = Annotated[
@@ -108,51 +109,61 @@ SplitName = Annotated[
         autocompletion=completion.splits,
     ),
 ]
-Samples = Annotated[int, typer.Option("--samples", "-k", rich_help_panel=TASKS, min=1, help="Episodes a task.")]
-TurnTokens = Annotated[int, typer.Option(rich_help_panel=LIMITS, min=1, help="Token budget of an answer.")]
+EpisodesPerTask = Annotated[
+    int,
+    typer.Option(
+        "--episodes-per-task", "-k", rich_help_panel=TASKS, min=1, help="Number of episodes per task, for pass@k."
+    ),
+]
+TurnTokens = Annotated[int, typer.Option(rich_help_panel=LIMITS, min=1, help="Maximum number of tokens per answer.")]
 MaxTokens = Annotated[
     int,
     typer.Option(
         rich_help_panel=LIMITS,
         min=1,
-        help="hf, and any model with --agent: token budget of an episode, observations included.",
+        help="hf, and any model with --agent: maximum number of tokens per episode, including observations.",
     ),
 ]
 Temperature = Annotated[
     float, typer.Option(rich_help_panel=POLICY, min=0.0, callback=finite, help="Sampling temperature; 0 is greedy.")
 ]
-Concurrency = Annotated[int, typer.Option(rich_help_panel=LIMITS, min=1, help="Episodes at a time.")]
+Concurrency = Annotated[
+    int, typer.Option(rich_help_panel=LIMITS, min=1, help="Maximum number of episodes at the same time.")
+]
 Retries = Annotated[
     int,
     typer.Option(
-        rich_help_panel=LIMITS, min=0, help="How often an episode is played again in which the environment failed."
+        rich_help_panel=LIMITS, min=0, help="Maximum number of times an episode is repeated if its environment failed."
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(rich_help_panel=TASKS, min=0, help="Decides tasks and starts, not what a model samples.")
+    int,
+    typer.Option(
+        rich_help_panel=TASKS, min=0, help="Seed of the tasks and their initial states, not of a model's sampling."
+    ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
         rich_help_panel=OUTPUT,
-        help="A directory for trajectories.jsonl, eval.json, report.html, report.md and metrics.csv.",
+        help="Directory for trajectories.jsonl, eval.json, report.html, report.md and metrics.csv.",
     ),
 ]
 Tokens = Annotated[
     bool,
-    typer.Option("--tokens", rich_help_panel=OUTPUT, help="hf: write the tokens of each episode too, for the viewer."),
+    typer.Option("--tokens", rich_help_panel=OUTPUT, help="hf: also write the tokens of each episode, for the viewer."),
 ]
-Suite = Annotated[
+AgentGymRL = Annotated[
     bool,
     typer.Option(
-        "--suite",
+        "--agentgym-rl",
         rich_help_panel=OUTPUT,
-        help="Print the table of 27 tasks, beside the figures that the paper reports.",
+        help="Print AgentGym-RL's table of 27 tasks, next to the figures of the paper.",
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Go on with the run in --out.")]
-LimitOfTurns = Annotated[
-    int, typer.Option("--max-turns", min=1, rich_help_panel=LIMITS, help="Limit of turns of an episode.")
+Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Resume the run in --out.")]
+MaxTurns = Annotated[
+    int, typer.Option("--max-turns", min=1, rich_help_panel=LIMITS, help="Maximum number of turns per episode.")
 ]
 EnvArgs = Annotated[
     list[str] | None,
@@ -160,10 +171,10 @@ EnvArgs = Annotated[
         "--env-arg",
         metavar="KEY=VALUE",
         rich_help_panel=TASKS,
-        help="An argument of the environment; the value is JSON or a word. With base_url=http://... it is a server's.",
+        help="Argument of the environment; the value is JSON or text. base_url=http://... uses a server.",
     ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", rich_help_panel=OUTPUT, help="Replace what an earlier run left there.")
+    bool, typer.Option("--overwrite", rich_help_panel=OUTPUT, help="Replace the output of an earlier run.")
 ]
-Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON and nothing else on stdout.")]
+Json = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print only JSON on stdout.")]

@@ -1,4 +1,4 @@
-"""`--policy MODULE:NAME`: a policy of one's own, looked at before anything is played."""
+"""`--policy MODULE:NAME`: a policy of the user, checked before any episode is played."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agentgym_envs.cli.common import import_module
+from agentgym_envs.cli.envs import import_module
 from agentgym_envs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 CHOICES = "oracle, random, replay:FILE, openai:MODEL, hf:MODEL_PATH"
 _WANTED = (
-    "a class with `async def act(self, env, messages)` that is made without arguments, or a function that makes one"
+    "a class with `async def act(self, env, messages)` and no required arguments, or a function that returns a policy"
 )
 
 
 def check_own(policy: str) -> None:
-    """Look at what MODULE:NAME stands for: a class at itself, a function at what it makes, for which it is called.
+    """Check that MODULE:NAME is a policy class, or a function that returns a policy. The function is called.
 
     Raises:
-        UsageError: the module cannot be imported, has no such name, or the name stands for something else.
+        UsageError: the module cannot be imported, has no such name, or the name is something else.
     """
     found: Any = load_own(policy)
     _check_arguments(policy, found)
@@ -31,25 +31,25 @@ def check_own(policy: str) -> None:
 
 
 def load_own(policy: str) -> PolicyFactory:
-    """What makes the policy MODULE:NAME, once an episode. The module may lie in the current folder.
+    """Import MODULE:NAME, which makes one policy per episode. The module may be in the current folder.
 
     Raises:
-        UsageError: the module cannot be imported, has no such name, or the name stands for nothing that makes one.
+        UsageError: the module cannot be imported, has no such name, or the name is not callable.
     """
     module, _, name = policy.partition(":")
     try:
         import_module(module)
     except UsageError as error:
         raise UsageError(
-            f"--policy {policy}: {error}; a module of your own lies in the current folder or on PYTHONPATH, and the "
-            f"policies of this suite are {CHOICES}"
+            f"--policy {policy}: {error}; put a module of your own into the current folder or on PYTHONPATH, or choose "
+            f"a policy of this suite: {CHOICES}"
         ) from None
     try:
         found = getattr(sys.modules[module], name)
     except AttributeError:
         raise UsageError(f"--policy {policy}: the module {module} has no {name}; name {_WANTED}") from None
     if not callable(found):
-        raise UsageError(f"--policy {policy}: {name} is no class and no function, but {found!r:.80}; name {_WANTED}")
+        raise UsageError(f"--policy {policy}: {name} is not a class or function, but {found!r:.80}; name {_WANTED}")
     factory: PolicyFactory = found
     return factory
 
@@ -57,8 +57,8 @@ def load_own(policy: str) -> PolicyFactory:
 def _called(policy: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
-    except Exception as error:  # it is the user's code
-        raise UsageError(f"--policy {policy}: it makes no policy, but {type(error).__name__}: {error}") from error
+    except Exception as error:  # the function is the user's code
+        raise UsageError(f"--policy {policy}: calling it failed: {type(error).__name__}: {error}") from error
 
 
 def _check_arguments(policy: str, found: Any) -> None:
@@ -66,20 +66,20 @@ def _check_arguments(policy: str, found: Any) -> None:
         inspect.signature(found).bind()
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"--policy {policy}: a policy is made without arguments, and that fails: {error}; give defaults, or name a "
-            "function that fills them in"
+            f"--policy {policy}: a policy is made without arguments, and that fails: {error}; add defaults, or name a "
+            "function that passes them"
         ) from None
 
 
 def _check_act(policy: str, made: Any) -> None:
-    """Raise UsageError unless a class, or what a function made, has an `act` that can be awaited."""
+    """Raise UsageError unless a class, or the result of a function, has an `act` that can be awaited."""
     act = getattr(made, "act", None)
     if not inspect.iscoroutinefunction(act):
-        what = "has no `act`" if act is None else "has an `act` that is no `async def`"
-        whose = "it" if inspect.isclass(made) else f"what it made ({made!r:.80})"
-        raise UsageError(f"--policy {policy}: {whose} {what}; name {_WANTED}")
+        fault = "has no `act`" if act is None else "has an `act` that is not `async def`"
+        owner = "it" if inspect.isclass(made) else f"its result ({made!r:.80})"
+        raise UsageError(f"--policy {policy}: {owner} {fault}; name {_WANTED}")
     given = ("self", "env", "messages") if inspect.isclass(made) else ("env", "messages")
     try:
         inspect.signature(act).bind(*given)
     except TypeError as error:
-        raise UsageError(f"--policy {policy}: its `act` does not take that ({error}); name {_WANTED}") from None
+        raise UsageError(f"--policy {policy}: its `act` has other arguments ({error}); name {_WANTED}") from None

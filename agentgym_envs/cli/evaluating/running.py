@@ -1,4 +1,4 @@
-"""Playing a plan: what is not played yet, and again what the environment spoiled."""
+"""Playing a plan: the missing episodes, and again those in which the environment failed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agentgym_envs.cli.common import Interrupted, stderr
-from agentgym_envs.cli.evaluating.planning import Plan
-from agentgym_envs.cli.policies import Batch, Played, Player
+from agentgym_envs.cli.evaluating.plan import EvalPlan
+from agentgym_envs.cli.policies import EpisodeRequest, PlayedEpisode, PolicyPlayer
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import AgentGymError
 
@@ -16,52 +16,49 @@ Advance = Callable[[], None]
 
 
 @contextmanager
-def keeping(plan: Plan, store: RunStore, notes: Iterable[str]) -> Iterator[None]:
-    """Whatever stops what is done inside, what was played is kept, and named in the message.
-
-    `notes` are told on stderr before.
-    """
+def report_saved(plan: EvalPlan, store: RunStore, warnings: Iterable[str]) -> Iterator[None]:
+    """Print the warnings on stderr. On an error or Ctrl-C, add to the message what is saved; then close the store."""
     try:
-        for note in notes:
-            stderr().print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
+        for warning in warnings:
+            stderr().print(f"note: {warning}", style="yellow", markup=False, soft_wrap=True)
         yield
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {store.kept(plan.episodes)}") from None
+        raise Interrupted(f"interrupted; {store.saved(plan.episodes)}") from None
     except (AgentGymError, OSError) as error:
         if store.episodes:
-            error.add_note(store.kept(plan.episodes))
+            error.add_note(store.saved(plan.episodes))
         raise
     finally:
         store.close()
 
 
-def play(plan: Plan, store: RunStore, make: Callable[[], Player], concurrency: int, retries: int) -> None:
-    """Play what is not played yet.
+def play(plan: EvalPlan, store: RunStore, make: Callable[[], PolicyPlayer], concurrency: int, retries: int) -> None:
+    """Play the episodes that are not in the store.
 
-    An episode in which the environment failed is played again, up to `retries` times.
+    An episode in which the environment failed is repeated up to `retries` times.
     """
     with _progress(plan.episodes, store) as advance:
         _play(plan, store, make, concurrency, retries, advance)
 
 
 def _play(
-    plan: Plan, store: RunStore, make: Callable[[], Player], concurrency: int, retries: int, advance: Advance
+    plan: EvalPlan, store: RunStore, make: Callable[[], PolicyPlayer], concurrency: int, retries: int, advance: Advance
 ) -> None:
     from agentgym_envs.rollout import run_sync
 
-    left = _left(plan.batches, lambda *key: not store.is_done(*key))
-    if not left:
+    missing = _select(plan.batches, lambda *key: not store.is_done(*key))
+    if not missing:
         return
     player = make()
 
-    def done(played: Played) -> None:
+    def done(played: PlayedEpisode) -> None:
         store.add(played.trajectory, played.segments, player.codec)
         advance()
 
     async def everything() -> None:
         try:
             for attempt in range(1 + retries):
-                for batch in left if attempt == 0 else _left(left, store.was_spoiled):
+                for batch in missing if attempt == 0 else _select(missing, store.has_failed):
                     await player.play(batch, concurrency, done)
         finally:
             await player.close()
@@ -69,18 +66,18 @@ def _play(
     run_sync(everything())
 
 
-def _left(batches: list[Batch], wanted: Callable[[str, str, int], bool]) -> list[Batch]:
-    """What is wanted of the batches, by environment, task and seed; no empty ones."""
-    left = [
+def _select(batches: list[EpisodeRequest], wanted: Callable[[str, str, int], bool]) -> list[EpisodeRequest]:
+    """The wanted episodes, by environment, task and seed, without empty batches."""
+    selected = [
         replace(batch, specs=[spec for spec in batch.specs if wanted(batch.env_id, spec.task or "", spec.seed)])
         for batch in batches
     ]
-    return [batch for batch in left if batch.specs]
+    return [batch for batch in selected if batch.specs]
 
 
 @contextmanager
 def _progress(wanted: int, store: RunStore) -> Iterator[Advance]:
-    """A bar on stderr with the success so far, if somebody watches."""
+    """Show a progress bar with the success so far on stderr, if that is a terminal."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -97,9 +94,9 @@ def _progress(wanted: int, store: RunStore) -> Iterator[Advance]:
         task = bar.add_task("", total=wanted, share="–", failed="")
 
         def advance() -> None:
-            done, solved, spoiled = store.tally
-            share = f"{100 * solved / done:.1f}%" if done else "–"
-            bar.update(task, completed=done, share=share, failed=f", failed {spoiled}" if spoiled else "")
+            usable, solved, failed = store.counts
+            share = f"{100 * solved / usable:.1f}%" if usable else "–"
+            bar.update(task, completed=usable, share=share, failed=f", failed {failed}" if failed else "")
 
         advance()
         yield advance

@@ -1,28 +1,28 @@
-"""What decides the result of an evaluation."""
+"""The settings that determine the result of an evaluation."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentgym_envs.cli.common import recorded_args
+from agentgym_envs.cli.envs import recorded_args
 from agentgym_envs.cli.evaluating.task_files import TaskFile
 
 
 @dataclass(frozen=True, slots=True)
 class AgentChoice:
-    """An agent by what decides the result: its name, its context policy in words, and its tries at most."""
+    """The properties of an agent that affect the result; `attempts` is the maximum."""
 
     name: str
     context: str
-    tries: int
+    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What decides the result; a run is resumed only under the same.
+class EvalSettings:
+    """All settings that affect the result; a run can only be resumed with the same settings.
 
-    `tasks` is how many tasks, the file that names them, or None for all of the split.
+    `tasks` is the number of tasks, the file that names them, or None for all tasks of the split.
     """
 
     env: tuple[str, ...]
@@ -35,7 +35,7 @@ class Settings:
     split: str
     groups: tuple[str, ...] | None
     tasks: int | TaskFile | None
-    samples: int
+    episodes_per_task: int
     max_turns: int
     max_tokens: int
     max_turn_tokens: int
@@ -43,10 +43,10 @@ class Settings:
     seed: int
 
     def recorded(self) -> dict[str, Any]:
-        """What of them is written down and compared: an episode is the same wherever its environment runs.
+        """The settings as written to `eval.json` and compared on --resume.
 
-        A file of tasks is known by what it names, not by where it lies; an agent and variables of a chat template are
-        recorded if they were given.
+        The location of the environments is left out, as it does not affect the episodes. A task file is identified by
+        its contents. `agent` and `chat_template_kwargs` are left out if they are not set.
         """
         row = asdict(self) | {"env_args": recorded_args(self.env_args)}
         if isinstance(self.tasks, TaskFile):

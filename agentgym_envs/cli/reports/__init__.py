@@ -1,17 +1,17 @@
-"""Reports of an evaluation: in a terminal, and as Markdown, CSV and one HTML page."""
+"""Reports of an evaluation: on the terminal, and as Markdown, CSV and one HTML page."""
 
-from agentgym_envs.cli.reports.contents import Report, make_report, versions
+from agentgym_envs.cli.reports.contents import EvalReport, make_report, versions
 from agentgym_envs.cli.reports.csv import to_csv
 from agentgym_envs.cli.reports.html import to_html
 from agentgym_envs.cli.reports.markdown import to_markdown
-from agentgym_envs.cli.reports.terminal import print_report, print_suite
+from agentgym_envs.cli.reports.terminal import print_agentgym_rl_table, print_report
 from agentgym_envs.cli.reports.writing import write_all
 
 __all__ = [
-    "Report",
+    "EvalReport",
     "make_report",
+    "print_agentgym_rl_table",
     "print_report",
-    "print_suite",
     "to_csv",
     "to_html",
     "to_markdown",

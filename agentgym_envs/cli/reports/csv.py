@@ -1,4 +1,4 @@
-"""Metrics as CSV, a row for each value: easy to filter, to pivot and to put beside those of another run."""
+"""Metrics as CSV with one row per value, which is easy to filter, pivot and join with another run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import csv
 import io
 from collections.abc import Iterator
 
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.evaluate import Estimate, Metrics
 
 HEADER = ("level", "env_id", "group", "metric", "value", "low", "high")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would run."""
+"""First characters of cells that a spreadsheet would evaluate as a formula."""
 _Values = Iterator[tuple[str, object, object, object]]
 
 
-def to_csv(report: Report) -> str:
-    """The metrics as text; `low` and `high` are the 95 % interval, empty where there is none."""
+def to_csv(report: EvalReport) -> str:
+    """Format the metrics; `low` and `high` are the 95 % interval, empty if there is none."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
@@ -24,8 +24,8 @@ def to_csv(report: Report) -> str:
     levels = {"overall": (found.overall,), "environment": found.environments, "group": found.groups}
     for level, rows in levels.items():
         for row in rows:
-            place = (level, _safe(row.env_id or ""), _safe(row.group or ""))
-            writer.writerows((*place, *values) for values in _values(row))
+            name = (level, _safe(row.env_id or ""), _safe(row.group or ""))
+            writer.writerows((*name, *values) for values in _values(row))
     return out.getvalue()
 
 
@@ -58,5 +58,5 @@ def _estimate_or_value(name: str, estimate: Estimate | None, value: float | None
 
 
 def _safe(text: str) -> str:
-    """The text so that no spreadsheet takes it for a formula."""
+    """Quote a text that a spreadsheet would evaluate as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

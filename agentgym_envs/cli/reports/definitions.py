@@ -1,4 +1,4 @@
-"""What the numbers of a report mean, for its last page. The formulas themselves are in `docs/metrics.md`."""
+"""Short definitions of the metrics for the end of a report. The formulas are in `docs/metrics.md`."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ from agentgym_envs.evaluate import Evaluation
 
 
 def definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Names and meanings of the metrics that this report shows."""
+    """Names and definitions of the metrics in this report."""
     found = list(_ALWAYS)
     if evaluation.overall.common_k > 1:
-        found += _SAMPLES
+        found += _SEVERAL_EPISODES
     if any(row.tokens is not None for row in evaluation.environments):
-        found.append(("tokens", "What the policy wrote in an episode, in tokens, where they were counted."))
+        found.append(("tokens", "The number of tokens that the policy wrote per episode, where they were counted."))
     return [*found, *_LAST]
 
 
 _ALWAYS = [
-    ("tasks, episodes", "A task may be played several times. Only episodes that say something of the policy count."),
+    ("tasks, episodes", "A task may be played several times. Episodes in which the environment failed do not count."),
     (
         "success",
-        "The mean over tasks of the share of a task's episodes that ended with the goal reached. Its interval is "
-        "Wilson's, with as many independent episodes as would vary as the tasks do.",
+        "The mean over tasks of the fraction of a task's episodes that reached the goal. Its interval is Wilson's, "
+        "with the effective number of independent episodes given by the variance between tasks.",
     ),
     (
         "score",
-        "The mean over tasks of the mean score of a task's episodes, from 0 to 1, with credit for a part of the goal "
-        "where an environment gives it. Its interval is a bootstrap over tasks, and that of success where all scores "
-        "are 0 or 1 or the tasks are few.",
+        "The mean over tasks of the mean score of a task's episodes, from 0 to 1, with partial credit where an "
+        "environment gives it. Its interval is a bootstrap over tasks; with few tasks, or scores of 0 and 1 only, it "
+        "is computed as for success.",
     ),
     (
         "95% CI",
-        "Where the number would fall, in 95 of 100 cases, with other tasks of the same kind. Two policies whose "
-        "intervals overlap may still differ: agentgym compare pairs them task by task.",
+        "The range of the number in 95 of 100 cases with other tasks of the same kind. Two policies whose intervals "
+        "overlap may still differ: agentgym compare pairs them task by task.",
     ),
 ]
-_SAMPLES = [
+_SEVERAL_EPISODES = [
     (
         "pass@k",
-        "The chance that at least one of k episodes of a task succeeds: 1 − C(n − c, k) / C(n, k) for n episodes of "
-        "which c succeeded (Chen et al., arXiv 2107.03374).",
+        "The probability that at least one of k episodes of a task succeeds: 1 − C(n − c, k) / C(n, k) for c successes "
+        "in n episodes (Chen et al., arXiv 2107.03374).",
     ),
     (
         "pass^k",
-        "The chance that all of k episodes of a task succeed: C(c, k) / C(n, k) (Yao et al., arXiv 2406.12045).",
+        "The probability that all of k episodes of a task succeed: C(c, k) / C(n, k) (Yao et al., arXiv 2406.12045).",
     ),
 ]
 _LAST = [
-    ("turns", "The mean over tasks of the turns of an episode, those of earlier tries included."),
-    ("invalid", "The share of all turns whose answer could not be read as an action, or could not be carried out."),
+    ("turns", "The mean over tasks of the turns of an episode, including those of earlier attempts."),
+    ("invalid", "The fraction of all turns with an answer that could not be parsed as an action or carried out."),
     (
         "ended by",
-        "success, failure: the environment ended the episode. turn_limit, token_limit: it was cut. env_error: the "
-        "environment failed, which says nothing of the policy and enters no rate.",
+        "success, failure: the environment ended the episode. turn_limit, token_limit: it was truncated. env_error: "
+        "the environment failed; the episode counts in no rate.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Which plots a report has, and what is drawn in them."""
+"""The plots of a report."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agentgym_envs.cli.reports import plots
+from agentgym_envs.cli.reports.attempts import max_attempts
 from agentgym_envs.cli.reports.columns import blocks
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.markup import Markup
-from agentgym_envs.cli.reports.retries import tries_of
 from agentgym_envs.evaluate import Estimate, Metrics, interval
 from agentgym_envs.trajectory import Trajectory
 
 _SCORE_BINS, _TURN_BINS, _POINTS = 20, 30, 60
 MOST_LINES = 6
-"""So many environments have a curve of their own; of more there is one for all."""
+"""The most environments with separate curves; more share one curve."""
 
 
 class Figure(NamedTuple):
-    """A plot and what stands under it."""
+    """A plot and its caption."""
 
     caption: str
     plot: Markup
 
 
-def figures(report: Report) -> list[Figure]:
-    """The plots of a report, in order; none without a usable episode."""
+def figures(report: EvalReport) -> list[Figure]:
+    """Draw the plots of a report; none without a usable episode."""
     usable = [episode for episode in report.episodes if episode.usable]
     if not usable:
         return []
@@ -35,12 +35,12 @@ def figures(report: Report) -> list[Figure]:
     if any(episode.score not in (0, 1) for episode in usable):
         found.append(_scores(usable))
     if report.evaluation.overall.common_k > 1:
-        found.append(_by_samples(report.evaluation.overall))
+        found.append(_by_k(report.evaluation.overall))
     return [*found, _stops(report)]
 
 
-def _success(report: Report) -> list[Figure]:
-    """One plot of the groups of each environment, and before them one of the environments if there are several."""
+def _success(report: EvalReport) -> list[Figure]:
+    """Plots of the groups per environment; with several environments, first a plot of the environments."""
     evaluation = report.evaluation
     overall = _row("all", evaluation.overall, whole=True)
     found = []
@@ -55,17 +55,17 @@ def _success(report: Report) -> list[Figure]:
     return found
 
 
-def _intervals(name: str, title: str, rows: Sequence[plots.Row | None]) -> Figure:
+def _intervals(name: str, title: str, rows: Sequence[plots.IntervalRow | None]) -> Figure:
     plot = plots.intervals(name, title, [row for row in rows if row is not None])
     return Figure(f"{title}: the mean over tasks (dot) with its 95\u00a0% interval (bar).", plot)
 
 
-def _row(label: str, row: Metrics, *, whole: bool = False) -> plots.Row | None:
+def _row(label: str, row: Metrics, *, whole: bool = False) -> plots.IntervalRow | None:
     found = row.success
-    return None if found is None else plots.Row(label, found.mean, found.low, found.high, whole)
+    return None if found is None else plots.IntervalRow(label, found.mean, found.low, found.high, whole)
 
 
-def _by_turn(report: Report, usable: Sequence[Trajectory]) -> Figure:
+def _by_turn(report: EvalReport, usable: Sequence[Trajectory]) -> Figure:
     envs = report.envs if 1 < len(report.envs) <= MOST_LINES else ()
     last = max(len(episode.turns) for episode in usable)
     lines = [_solved_by(_short(env), [e for e in usable if e.env_id == env], last) for env in envs]
@@ -77,18 +77,18 @@ def _by_turn(report: Report, usable: Sequence[Trajectory]) -> Figure:
         steps=True,
     )
     around = " with its interval" if len(envs) <= plots.MOST_BANDS else ""
-    told = f"Share of episodes solved in at most so many turns{_last_try(usable)}, as a mean over tasks{around}."
-    return Figure(told, plot)
+    attempt = _last_attempt(usable)
+    return Figure(f"Fraction of episodes solved within N turns{attempt}, as a mean over tasks{around}.", plot)
 
 
-def _solved_by(name: str, episodes: Sequence[Trajectory], last: int) -> plots.Line:
+def _solved_by(name: str, episodes: Sequence[Trajectory], last: int) -> plots.Curve:
     by_task: dict[tuple[str, str], list[float]] = {}
     for episode in episodes:
         turns = len(episode.turns) if episode.success else last + 1
         by_task.setdefault((episode.env_id, episode.task.id), []).append(turns)
     step = max(1, -(-last // _POINTS))
     turns_shown = [*range(0, last, step), last] if episodes else []
-    return plots.Line(name, [_point(x, list(by_task.values()), len(episodes)) for x in turns_shown])
+    return plots.Curve(name, [_point(x, list(by_task.values()), len(episodes)) for x in turns_shown])
 
 
 def _point(turn: int, tasks: Sequence[Sequence[float]], episodes: int) -> plots.Point:
@@ -99,51 +99,50 @@ def _point(turn: int, tasks: Sequence[Sequence[float]], episodes: int) -> plots.
 def _turns(usable: Sequence[Trajectory]) -> Figure:
     last = max(len(episode.turns) for episode in usable)
     wide = max(1, -(-last // _TURN_BINS))
-    counted = Counter((_place(len(episode.turns) - 1, wide), episode.success) for episode in usable)
+    counted = Counter((max(len(episode.turns) - 1, 0) // wide, episode.success) for episode in usable)
     bins = []
-    for place in range(-(-last // wide)):
-        first, end = 1 + place * wide, (place + 1) * wide
+    for index in range(-(-last // wide)):
+        first, end = 1 + index * wide, (index + 1) * wide
         text = f"{first}" if wide == 1 else f"{first} to {end}"
-        label = f"{first}" if place % max(1, -(-last // wide) // 8) == 0 else ""
-        bins.append(plots.Bin(label, counted[place, True], counted[place, False], f"{text} turns"))
-    plot = plots.histogram("turns", "Turns of an episode", "turns of an episode", bins)
-    return Figure(f"Turns of an episode{_last_try(usable)}: solved ones below, the others above.", plot)
+        label = f"{first}" if index % max(1, -(-last // wide) // 8) == 0 else ""
+        bins.append(plots.Bin(label, counted[index, True], counted[index, False], f"{text} turns"))
+    plot = plots.histogram("turns", "Turns per episode", "turns per episode", bins)
+    return Figure(f"Turns per episode{_last_attempt(usable)}: solved episodes below, the others above.", plot)
 
 
 def _scores(usable: Sequence[Trajectory]) -> Figure:
     counted = Counter((min(int(e.score * _SCORE_BINS), _SCORE_BINS - 1), e.success) for e in usable)
     bins = []
-    for place in range(_SCORE_BINS):
-        low, high = place / _SCORE_BINS, (place + 1) / _SCORE_BINS
+    for index in range(_SCORE_BINS):
+        low, high = index / _SCORE_BINS, (index + 1) / _SCORE_BINS
         text = f"{low:.2f} to {high:.2f}"
-        label = f"{low:.1f}" if place % 4 == 0 else ""
-        bins.append(plots.Bin(label, counted[place, True], counted[place, False], text))
+        label = f"{low:.1f}" if index % 4 == 0 else ""
+        bins.append(plots.Bin(label, counted[index, True], counted[index, False], text))
     plot = plots.histogram("scores", "Scores of episodes", "score of an episode, in steps of 0.05", bins)
-    return Figure("Scores of episodes: solved ones below, the others above.", plot)
+    return Figure("Scores of episodes: solved episodes below, the others above.", plot)
 
 
-def _by_samples(overall: Metrics) -> Figure:
-    k = overall.common_k  # beyond it the points would be of other tasks
-    lines = [plots.Line("pass@k", _points(overall.pass_at_k, k)), plots.Line("pass^k", _points(overall.pass_hat_k, k))]
-    plot = plots.curves("samples", "Success against samples", "k, episodes of a task", lines, steps=False)
-    return Figure("The chance that one of k episodes of a task succeeds (pass@k), and that all do (pass^k).", plot)
+def _by_k(overall: Metrics) -> Figure:
+    k = overall.common_k  # a larger k would cover fewer tasks
+    lines = [
+        plots.Curve("pass@k", _points(overall.pass_at_k, k)),
+        plots.Curve("pass^k", _points(overall.pass_hat_k, k)),
+    ]
+    plot = plots.curves("by-k", "Success against k", "k, episodes per task", lines, steps=False)
+    return Figure("Probability that one of k episodes of a task succeeds (pass@k), and that all do (pass^k).", plot)
 
 
 def _points(by_k: Mapping[int, Estimate], most: int) -> list[plots.Point]:
     return [plots.Point(k, found.mean, found.low, found.high) for k, found in sorted(by_k.items()) if k <= most]
 
 
-def _stops(report: Report) -> Figure:
+def _stops(report: EvalReport) -> Figure:
     found = sorted(report.evaluation.overall.stop_reasons.items(), key=lambda item: -item[1])
     return Figure("How the episodes ended.", plots.counts("stops", "How the episodes ended", found))
 
 
-def _last_try(episodes: Sequence[Trajectory]) -> str:
-    return " (of its last try)" if tries_of(episodes) > 1 else ""
-
-
-def _place(value: int, wide: int) -> int:
-    return max(value, 0) // wide
+def _last_attempt(episodes: Sequence[Trajectory]) -> str:
+    return " (last attempt)" if max_attempts(episodes) > 1 else ""
 
 
 def _short(env_id: str) -> str:

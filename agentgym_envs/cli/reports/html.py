@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing besides: no script, no picture, no font, no request."""
+"""A report as one self-contained HTML page, without scripts, images, fonts or requests."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 
-from agentgym_envs.cli.reports.columns import Column, blocks, columns, percent
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.agentgym_rl_rows import HEADER, TableLine, table_lines, table_notes
+from agentgym_envs.cli.reports.columns import ReportColumn, blocks, columns, percent
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.definitions import definitions
 from agentgym_envs.cli.reports.figures import figures
 from agentgym_envs.cli.reports.markup import Markup, el, join
-from agentgym_envs.cli.reports.suite_rows import HEADER, SuiteLine, suite_lines, suite_notes
 from agentgym_envs.cli.reports.unsolved import MOST, Unsolved, unsolved
 from agentgym_envs.evaluate import REPORTED, Estimate, Metrics
 
 
-def to_html(report: Report) -> str:
-    """The page."""
+def to_html(report: EvalReport) -> str:
+    """Render the page."""
     style = (files(__package__) / "report.css").read_text(encoding="utf-8")
     title = f"{report.policy} on {', '.join(report.envs)}"
     head = el(
@@ -32,7 +32,7 @@ def to_html(report: Report) -> str:
     )
     sections = (
         _results(report),
-        _suite(report),
+        _agentgym_rl_table(report),
         _figures(report),
         _unsolved(report),
         _run(report),
@@ -43,16 +43,16 @@ def to_html(report: Report) -> str:
 
 
 def _policy(style: str) -> str:
-    """What the page may do: nothing but wear this style."""
+    """The content security policy: the page may only use this style."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _top(report: Report) -> Markup:
+def _top(report: EvalReport) -> Markup:
     overall = report.evaluation.overall
     split = report.settings.get("split")
     tasks = f"{overall.tasks:,} tasks" + (f" of the {split} split" if isinstance(split, str) else "")
-    several = f", up to {overall.samples} episodes each" if overall.samples > 1 else ""
+    several = f", up to {overall.max_k} episodes each" if overall.max_k > 1 else ""
     return el(
         "header",
         el("p", "Evaluation", class_="kicker"),
@@ -64,7 +64,7 @@ def _top(report: Report) -> Markup:
 
 
 def _headlines(row: Metrics) -> list[Markup]:
-    """The first numbers that a reader wants, each with its interval."""
+    """The main metrics with their intervals."""
     k = row.common_k
     found = [_headline("Success", _share(row.success), _shares(row.success))]
     if row.score is not None and row.score != row.success:
@@ -97,7 +97,7 @@ def _plain(estimate: Estimate | None, form: str) -> str:
     return "" if estimate is None else f"{form.format(estimate.low)} to {form.format(estimate.high)}"
 
 
-def _results(report: Report) -> Markup:
+def _results(report: EvalReport) -> Markup:
     evaluation = report.evaluation
     shown = columns(evaluation)
     several = len(evaluation.environments) > 1
@@ -115,14 +115,14 @@ def _results(report: Report) -> Markup:
     )
 
 
-def _row(name: str, row: Metrics, shown: Sequence[Column], *, strong: bool = False) -> Markup:
+def _row(name: str, row: Metrics, shown: Sequence[ReportColumn], *, strong: bool = False) -> Markup:
     cells = (el("td", column.text(row)) for column in shown)
     return el("tr", el("th", name, scope="row"), *cells, class_="strong" if strong else None)
 
 
-def _suite(report: Report) -> Markup | None:
-    """The 27-task table, with the paper's figures apart."""
-    if report.suite is None:
+def _agentgym_rl_table(report: EvalReport) -> Markup | None:
+    """The 27-task table, with the paper's figures in separate columns."""
+    if report.agentgym_rl_table is None:
         return None
     own = (el("th", name, scope="col") for name in HEADER)
     reported = (el("th", model.model, scope="col", class_="reported") for model in REPORTED)
@@ -133,19 +133,19 @@ def _suite(report: Report) -> Markup | None:
         el("th", "reported in the paper", scope="colgroup", colspan=len(REPORTED), class_="reported"),
     )
     head = el("thead", groups, el("tr", el("td"), *own, *reported))
-    rows = [_suite_row(line) for line in suite_lines(report.suite)]
-    notes = el("ul", *(el("li", note) for note in suite_notes(report.suite)), class_="dim notes")
-    table = el("table", head, el("tbody", *rows), class_="suite")
+    rows = [_table_row(line) for line in table_lines(report.agentgym_rl_table)]
+    notes = el("ul", *(el("li", note) for note in table_notes(report.agentgym_rl_table)), class_="dim notes")
+    table = el("table", head, el("tbody", *rows), class_="agentgym-rl")
     return _section("The 27 tasks", scrolling("The 27 tasks", table), notes)
 
 
-def _suite_row(line: SuiteLine) -> Markup:
-    beside = (el("td", figure, class_="reported") for figure in line.reported)
+def _table_row(line: TableLine) -> Markup:
+    reported = (el("td", figure, class_="reported") for figure in line.reported)
     own = (el("td", cell) for cell in line.cells)
-    return el("tr", el("th", line.name, scope="row"), *own, *beside, class_="strong" if line.whole else None)
+    return el("tr", el("th", line.name, scope="row"), *own, *reported, class_="strong" if line.whole else None)
 
 
-def _figures(report: Report) -> Markup | None:
+def _figures(report: EvalReport) -> Markup | None:
     found = [
         el("figure", figure.plot, el("figcaption", el("b", f"Figure {number}. "), figure.caption))
         for number, figure in enumerate(figures(report), 1)
@@ -153,8 +153,8 @@ def _figures(report: Report) -> Markup | None:
     return _section("Figures", el("div", *found, class_="figures")) if found else None
 
 
-def _unsolved(report: Report) -> Markup | None:
-    """The tasks that were never solved, with what their episodes came to."""
+def _unsolved(report: EvalReport) -> Markup | None:
+    """The tasks that were never solved, with the results of their episodes."""
     found = unsolved(report.episodes)
     if not found:
         return None
@@ -176,8 +176,8 @@ def _task_row(task: Unsolved) -> Markup:
     )
 
 
-def _run(report: Report) -> Markup | None:
-    """Settings and versions, and one failure of the machine if there was any."""
+def _run(report: EvalReport) -> Markup | None:
+    """Settings and versions, and the first infrastructure error if there is one."""
     rows = [
         el("tr", el("th", name, scope="row"), el("td", value, class_="text")) for name, value in report.setting_rows()
     ]
@@ -187,12 +187,12 @@ def _run(report: Report) -> Markup | None:
     return _section("The run", *parts) if parts else None
 
 
-def _definitions(report: Report) -> Markup:
+def _definitions(report: EvalReport) -> Markup:
     terms = (join(el("dt", name), el("dd", text)) for name, text in definitions(report.evaluation))
     return _section("What the numbers mean", el("dl", *terms, class_="definitions"))
 
 
-def _foot(report: Report) -> Markup:
+def _foot(report: EvalReport) -> Markup:
     ended = percent(report.evaluation.overall.success)
     return el("footer", el("p", f"Success {ended}. Made by agentgym eval and agentgym report."))
 
@@ -202,5 +202,5 @@ def _section(title: str, *children: Markup | None) -> Markup:
 
 
 def scrolling(name: str, table: Markup) -> Markup:
-    """A table that scrolls sideways by itself where the page is narrow, also by keyboard."""
+    """Wrap a table so that it scrolls sideways on a narrow page, also by keyboard."""
     return el("div", table, class_="scroll", tabindex=0, role="region", aria_label=name)

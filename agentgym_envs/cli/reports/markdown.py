@@ -1,4 +1,4 @@
-"""A report as Markdown, to be put into a README, an issue or a log."""
+"""A report as Markdown, for a README, an issue or a log."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
+from agentgym_envs.cli.reports.agentgym_rl_rows import HEADER, table_lines, table_notes
 from agentgym_envs.cli.reports.columns import blocks, columns, ends, percent
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.definitions import definitions
 from agentgym_envs.cli.reports.markup import visible
-from agentgym_envs.cli.reports.suite_rows import HEADER, suite_lines, suite_notes
 from agentgym_envs.evaluate import REPORTED, Metrics
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
 
 
-def to_markdown(report: Report) -> str:
-    """The report as text."""
+def to_markdown(report: EvalReport) -> str:
+    """Render the report."""
     overall = report.evaluation.overall
     lead = f"**{percent(overall.success)}** success on {overall.tasks:,} tasks, {overall.episodes:,} episodes."
     parts = [
         f"# {escape(report.policy)} on {escape(', '.join(report.envs))}",
         lead,
         _results(report),
-        _suite(report),
+        _agentgym_rl_table(report),
         f"Ended by: {escape(ends(overall))}.",
         *(escape(note) for note in report.notes()),
         _settings(report),
@@ -35,18 +35,18 @@ def to_markdown(report: Report) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is text and whose others are numbers. Cells are Markdown already."""
+    """Format a table with a text column and columns of numbers. The cells are already Markdown."""
     lines = [header, [":--", *("--:" for _ in header[1:])], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def escape(text: str) -> str:
-    """Text without meaning to Markdown or HTML, on one line."""
+    """Escape Markdown and HTML and join the lines."""
     plain = html.escape(visible(" ".join(text.split())), quote=False)
     return _SPECIAL.sub(r"\\\1", plain)
 
 
-def _results(report: Report) -> str:
+def _results(report: EvalReport) -> str:
     evaluation = report.evaluation
     shown = columns(evaluation)
 
@@ -63,19 +63,19 @@ def _results(report: Report) -> str:
     return table(["group", *(escape(column.title) for column in shown)], rows)
 
 
-def _suite(report: Report) -> str:
-    if report.suite is None:
+def _agentgym_rl_table(report: EvalReport) -> str:
+    if report.agentgym_rl_table is None:
         return ""
     header = ["task", *map(escape, HEADER), *(f"*reported: {escape(model.model)}*" for model in REPORTED)]
     rows = []
-    for line in suite_lines(report.suite):
+    for line in table_lines(report.agentgym_rl_table):
         cells = [escape(cell) for cell in (line.name, *line.cells)]
-        beside = [f"*{escape(figure)}*" if figure else "" for figure in line.reported]
-        rows.append([*(f"**{cell}**" if line.whole else cell for cell in cells), *beside])
-    notes = "\n".join(f"- {escape(note)}" for note in suite_notes(report.suite))
+        reported = [f"*{escape(figure)}*" if figure else "" for figure in line.reported]
+        rows.append([*(f"**{cell}**" if line.whole else cell for cell in cells), *reported])
+    notes = "\n".join(f"- {escape(note)}" for note in table_notes(report.agentgym_rl_table))
     return f"## The 27 tasks\n\n{table(header, rows)}\n\n{notes}"
 
 
-def _settings(report: Report) -> str:
+def _settings(report: EvalReport) -> str:
     rows = [[escape(name), escape(value)] for name, value in report.setting_rows()]
     return "## Settings\n\n" + table(["setting", "value"], rows) if rows else ""

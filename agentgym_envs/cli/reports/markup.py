@@ -1,4 +1,4 @@
-"""HTML and SVG from nested calls. What is not markup already is escaped, so that no text can become a tag."""
+"""HTML and SVG from nested calls. Everything except `Markup` is escaped, so that no text can become a tag."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import re
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""Characters that show as nothing or change how their neighbours are read: controls, bidi controls, lone surrogates."""
+"""Characters that are invisible or change the display of their neighbours: controls, bidi controls, surrogates."""
 _VOID = frozenset({"meta", "br", "hr", "col"})
 
 
 class Markup(str):
-    """Text that is HTML or SVG already."""
+    """Text that is already HTML or SVG."""
 
     __slots__ = ()
 
 
 def el(name: str, /, *children: str | int | None, **attributes: str | float | bool | None) -> Markup:
-    """An element. Of the children, text is escaped, markup is not, and None is left out.
+    """Make an element. Text children are escaped, `Markup` is kept, and None is left out.
 
-    A trailing underscore of an attribute's name is dropped (`class_`) and others become hyphens; True is an attribute
-    without a value, False and None are none.
+    In the name of an attribute, a trailing underscore is dropped (`class_`) and others become hyphens. True makes an
+    attribute without a value; attributes with False or None are left out.
     """
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     inside = join(*children)
@@ -30,12 +30,12 @@ def el(name: str, /, *children: str | int | None, **attributes: str | float | bo
 
 
 def join(*children: str | int | None) -> Markup:
-    """Several children without an element around them."""
+    """Join children without an element around them."""
     return Markup("".join(_inside(child) for child in children if child is not None))
 
 
 def visible(text: str) -> str:
-    """The text with its hidden characters spelled out, such as `[U+202E]`."""
+    """Replace hidden characters by their code points, such as `[U+202E]`."""
     return _HIDDEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text)
 
 

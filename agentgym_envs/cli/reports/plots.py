@@ -1,6 +1,6 @@
-"""Plots as SVG for a page: intervals, histograms, counts and curves. Colours and letters are the page's (CSS classes).
+"""Plots as SVG: intervals, histograms, counts and curves. Colours and fonts come from the CSS of the page.
 
-All are drawn 420 units wide, so that their letters stay readable side by side on a desk and alone on a phone.
+All plots are 420 units wide, so that their text is readable side by side on a desktop and alone on a phone.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from agentgym_envs.cli.reports.markup import Markup, el, join
 
 WIDTH = 420.0
 _LETTER, _ROW, _NAMES = 6.6, 22.0, 24
-"""Units of a letter, height of a row, and letters of the longest label."""
+"""Width of a letter and height of a row, in units, and the maximum number of letters in a label."""
 _BASE, _PLOT = 26.0, 150.0
-"""Room below the axis for its labels, and height of a plot with a vertical axis."""
+"""Space below the axis for its labels, and height of a plot with a vertical axis, in units."""
 _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MOST_BANDS = 2
-"""Of more lines the bands would hide each other, so there are none."""
-_Place = Callable[[float, float], tuple[float, float]]
+"""The most curves with interval bands; the bands of more curves would hide each other."""
+_Project = Callable[[float, float], tuple[float, float]]
 
 
-class Row(NamedTuple):
-    """A labelled share of 0 to 1 with its interval; `whole` marks a row that sums up others."""
+class IntervalRow(NamedTuple):
+    """A labelled fraction in [0, 1] with its interval; `whole` marks a total."""
 
     label: str
     mean: float
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Counts of solved and of other episodes in a bin, and what is written under it ("" is nothing)."""
+    """Counts of solved and other episodes in a bin, its label on the axis ("" for none), and its description."""
 
     label: str
     solved: int
@@ -42,7 +42,7 @@ class Bin(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of a curve: a whole number and a share of 0 to 1 with its interval."""
+    """A point of a curve: a whole number, and a fraction in [0, 1] with its interval."""
 
     x: int
     y: float
@@ -50,73 +50,73 @@ class Point(NamedTuple):
     high: float
 
 
-class Line(NamedTuple):
-    """A curve with its name."""
+class Curve(NamedTuple):
+    """A named curve."""
 
     name: str
     points: Sequence[Point]
 
 
-def intervals(name: str, title: str, rows: Sequence[Row]) -> Markup:
-    """A dot and its interval for each row, over an axis of 0 to 100 %."""
+def intervals(name: str, title: str, rows: Sequence[IntervalRow]) -> Markup:
+    """Draw a dot and its interval per row, over an axis from 0 to 100 %."""
     left, right = _label_room([row.label for row in rows]), WIDTH - 62
     height = _ROW * len(rows) + _BASE
     ticks = join(*(_vertical_tick(left + share * (right - left), height - _BASE, share) for share in _QUARTERS))
-    drawn = join(*(_interval(place, row, left, right) for place, row in enumerate(rows)))
-    told = "; ".join(f"{row.label}: {_percent(row.mean)} ({_percent(row.low)} to {_percent(row.high)})" for row in rows)
-    return _svg(name, title, told, height, ticks, drawn)
+    drawn = join(*(_interval(index, row, left, right) for index, row in enumerate(rows)))
+    text = "; ".join(f"{row.label}: {_percent(row.mean)} ({_percent(row.low)} to {_percent(row.high)})" for row in rows)
+    return _svg(name, title, text, height, ticks, drawn)
 
 
 def histogram(name: str, title: str, x_label: str, bins: Sequence[Bin]) -> Markup:
-    """Bars of counts, solved episodes below the others."""
+    """Draw bars of counts, with solved episodes below the others."""
     top, left, right = _round_up(max((b.solved + b.others for b in bins), default=0)), 36.0, WIDTH - 6
     height, step = _PLOT + _BASE + 16, (right - left) / max(len(bins), 1)
     grid = join(*(_count_tick(_PLOT * (1 - share) + 6, left, right, round(top * share)) for share in (0, 0.5, 1)))
-    bars = join(*(_bar(left + place * step, step, b, top) for place, b in enumerate(bins)))
-    told = "; ".join(f"{b.text}: {b.solved} solved, {b.others} not" for b in bins if b.solved + b.others)
-    return _svg(name, title, told, height, grid, bars, _caption(x_label, (left + right) / 2, height - 4))
+    bars = join(*(_bar(left + index * step, step, b, top) for index, b in enumerate(bins)))
+    text = "; ".join(f"{b.text}: {b.solved} solved, {b.others} not" for b in bins if b.solved + b.others)
+    return _svg(name, title, text, height, grid, bars, _caption(x_label, (left + right) / 2, height - 4))
 
 
 def counts(name: str, title: str, rows: Sequence[tuple[str, int]]) -> Markup:
-    """A bar for each count, with its share of all."""
+    """Draw a bar per count, with its percentage of the total."""
     left, right, total = _label_room([label for label, _ in rows]), WIDTH - 104, sum(count for _, count in rows) or 1
     most = max((count for _, count in rows), default=0) or 1
     parts = []
-    for place, (label, count) in enumerate(rows):
-        middle, long = _ROW * place + _ROW / 2, (right - left) * count / most
+    for index, (label, count) in enumerate(rows):
+        middle, long = _ROW * index + _ROW / 2, (right - left) * count / most
         text = f"{count:,} ({100 * count / total:.1f}%)"
         parts += [
             _label(label, left, middle),
             el("rect", x=left, y=middle - 6, width=max(long, 1.0), height=12, class_="bar"),
             el("text", text, x=left + long + 6, y=middle + 4, class_="num"),
         ]
-    told = "; ".join(f"{label}: {count}" for label, count in rows)
-    return _svg(name, title, told, _ROW * len(rows) + 4, *parts)
+    description = "; ".join(f"{label}: {count}" for label, count in rows)
+    return _svg(name, title, description, _ROW * len(rows) + 4, *parts)
 
 
-def curves(name: str, title: str, x_label: str, lines: Sequence[Line], *, steps: bool) -> Markup:
-    """Shares over whole numbers, with a band for each interval unless there are many, and the lines' names below.
+def curves(name: str, title: str, x_label: str, lines: Sequence[Curve], *, steps: bool) -> Markup:
+    """Draw curves of fractions over whole numbers, with bands for the intervals of up to `MOST_BANDS` curves.
 
-    With `steps` a share holds until the next number.
+    Several curves get a legend below. With `steps`, a value holds until the next number.
     """
     xs = [point.x for line in lines for point in line.points]
     first, last, left, right = min(xs), max(xs), 36.0, WIDTH - 12
     height = _PLOT + _BASE + 16 + (18 * len(lines) if len(lines) > 1 else 0)
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def project(x: float, y: float) -> tuple[float, float]:
         return left + (right - left) * (x - first) / max(last - first, 1), 6 + _PLOT * (1 - y)
 
-    grid = join(*(_share_tick(place(first, share)[1], left, right, share) for share in _QUARTERS))
-    marks = join(*(_x_tick(place(x, 0)[0], x) for x in _whole_ticks(first, last)))
-    drawn = join(*(_curve(n, line, place, steps, len(lines) <= MOST_BANDS) for n, line in enumerate(lines, 1)))
+    grid = join(*(_share_tick(project(first, share)[1], left, right, share) for share in _QUARTERS))
+    marks = join(*(_x_tick(project(x, 0)[0], x) for x in _whole_ticks(first, last)))
+    drawn = join(*(_curve(n, line, project, steps, len(lines) <= MOST_BANDS) for n, line in enumerate(lines, 1)))
     legend = join(*(_legend(number, line, height) for number, line in enumerate(lines))) if len(lines) > 1 else None
-    told = "; ".join(f"{line.name}: {_percent(line.points[-1].y)} at {line.points[-1].x}" for line in lines)
+    text = "; ".join(f"{line.name}: {_percent(line.points[-1].y)} at {line.points[-1].x}" for line in lines)
     caption = _caption(x_label, (left + right) / 2, _PLOT + _BASE + 12)
-    return _svg(name, title, told, height, grid, marks, drawn, caption, legend)
+    return _svg(name, title, text, height, grid, marks, drawn, caption, legend)
 
 
-def _svg(name: str, title: str, told: str, height: float, *children: Markup | None) -> Markup:
-    texts = join(el("title", title, id=f"{name}-t"), el("desc", told, id=f"{name}-d"))
+def _svg(name: str, title: str, description: str, height: float, *children: Markup | None) -> Markup:
+    texts = join(el("title", title, id=f"{name}-t"), el("desc", description, id=f"{name}-d"))
     return el(
         "svg",
         texts,
@@ -128,8 +128,8 @@ def _svg(name: str, title: str, told: str, height: float, *children: Markup | No
     )
 
 
-def _interval(place: int, row: Row, left: float, right: float) -> Markup:
-    middle, wide = _ROW * place + _ROW / 2, right - left
+def _interval(index: int, row: IntervalRow, left: float, right: float) -> Markup:
+    middle, wide = _ROW * index + _ROW / 2, right - left
     low, mean, high = (left + wide * value for value in (row.low, row.mean, row.high))
     kind = "whole" if row.whole else "part"
     return el(
@@ -153,15 +153,15 @@ def _bar(x: float, step: float, b: Bin, top: int) -> Markup:
     )
 
 
-def _curve(number: int, line: Line, place: _Place, steps: bool, banded: bool) -> Markup:
+def _curve(number: int, line: Curve, project: _Project, steps: bool, banded: bool) -> Markup:
     points = list(line.points)
     if steps:
         held = [before._replace(x=after.x) for before, after in pairwise(points)]
         points = [point for pair in zip(points, [*held, points[-1]], strict=True) for point in pair]
-    band = [place(p.x, p.high) for p in points] + [place(p.x, p.low) for p in reversed(points)]
+    band = [project(p.x, p.high) for p in points] + [project(p.x, p.low) for p in reversed(points)]
     return join(
         el("polygon", points=_pairs(band), class_=f"area c{number}") if banded else None,
-        el("polyline", points=_pairs([place(p.x, p.y) for p in points]), class_=f"line c{number}"),
+        el("polyline", points=_pairs([project(p.x, p.y) for p in points]), class_=f"line c{number}"),
     )
 
 
@@ -169,7 +169,7 @@ def _pairs(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def _legend(number: int, line: Line, height: float) -> Markup:
+def _legend(number: int, line: Curve, height: float) -> Markup:
     y = _PLOT + _BASE + 30 + 18 * number
     text = f"{line.name}: {_percent(line.points[-1].y)}"
     return join(
@@ -221,13 +221,13 @@ def _percent(share: float) -> str:
 
 
 def _round_up(count: int) -> int:
-    """The next even number that reads well."""
+    """The next 2, 4, 6 or 10 times a power of ten."""
     power = int(10 ** (len(str(count)) - 1))
     return next(lead * power for lead in (2, 4, 6, 10) if lead * power >= count)
 
 
 def _whole_ticks(first: int, last: int) -> list[int]:
-    """At most nine whole numbers from the first to the last, by steps that read well."""
+    """At most nine whole numbers in the range, with steps of 1, 2 or 5 times a power of ten."""
     span = max(last - first, 1)
     step = next(s * 10**power for power in range(9) for s in (1, 2, 5) if span / (s * 10**power) <= 8)
     return [x for x in range(first, last + 1) if x % step == 0]

@@ -1,20 +1,20 @@
-"""The files of a report."""
+"""Writing the files of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from agentgym_envs.cli.reports.contents import Report
+from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.csv import to_csv
 from agentgym_envs.cli.reports.html import to_html
 from agentgym_envs.cli.reports.markdown import to_markdown
 from agentgym_envs.cli.run_store import REPORTS, replace_text
 
-_FORMS: tuple[Callable[[Report], str], ...] = (to_html, to_markdown, to_csv)
+_FORMS: tuple[Callable[[EvalReport], str], ...] = (to_html, to_markdown, to_csv)
 
 
-def write_all(directory: Path, report: Report) -> None:
-    """Write report.html, report.md and metrics.csv, beside trajectories and `eval.json`. Raises OSError."""
+def write_all(directory: Path, report: EvalReport) -> None:
+    """Write report.html, report.md and metrics.csv to the directory. Raises OSError."""
     for name, render in zip(REPORTS, _FORMS, strict=True):
         replace_text(directory / name, render(report))

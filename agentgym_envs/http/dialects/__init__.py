@@ -1,4 +1,4 @@
-"""Other suites' protocols, spoken beside the native one, so that their clients plug in unchanged.
+"""The protocols of other suites, served beside the native one, so that their clients work unchanged.
 
 Each is a mount for `create_app(..., mounts=[...])`: a function of the `EnvServer` that returns routes.
 """

@@ -1,10 +1,10 @@
-"""Agents: how a model reasons in a multi-turn episode, apart from the model and from the environment."""
+"""Agents: how a model reasons in a multi-turn episode, independent of the model and of the environment."""
 
 from agentgym_envs.rollout.agents.context import Context, parse_context
 from agentgym_envs.rollout.agents.models import ChatModel, Dialogue, Model, TokenModel
-from agentgym_envs.rollout.agents.play import AgentEpisode, Try, play_agent, play_many_agents
+from agentgym_envs.rollout.agents.play import AgentEpisode, FailedAttempt, play_agent, play_many_agents
 from agentgym_envs.rollout.agents.styles import AGENTS, Agent, make_agent
-from agentgym_envs.rollout.policies import Reply
+from agentgym_envs.rollout.policies import ModelReply
 
 __all__ = [
     "AGENTS",
@@ -13,10 +13,10 @@ __all__ = [
     "ChatModel",
     "Context",
     "Dialogue",
+    "FailedAttempt",
     "Model",
-    "Reply",
+    "ModelReply",
     "TokenModel",
-    "Try",
     "make_agent",
     "parse_context",
     "play_agent",

@@ -1,4 +1,4 @@
-"""Context policies: how much of an episode a model is shown when it answers."""
+"""Context policies: the part of an episode that a model sees when it answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from agentgym_envs.rollout.agents.models import Dialogue
 from agentgym_envs.rollout.play import Limits
 from agentgym_envs.trajectory import Message
 
-NOTE_TOKENS = 256
-"""The most tokens of a summary, and of a lesson."""
+SUMMARY_TOKENS = 256
+"""The maximum number of tokens of a summary and of a lesson."""
 SUMMARISE = (
     "Before you go on, write a summary of this episode so far, for yourself: what you know of the goal and the world, "
     "what you did, what it led to, and what is left to do. Earlier turns will be hidden and only the summary is kept. "
@@ -22,7 +22,7 @@ SUMMARISE = (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context policy; `str` gives what `parse_context` reads. `turns` is K, 0 for `full`."""
+    """A context policy. `str()` gives the form that `parse_context` reads. `turns` is K, 0 for `full`."""
 
     kind: Literal["full", "last", "summarise"] = "full"
     turns: int = 0
@@ -32,14 +32,14 @@ class Context:
 
 
 def parse_context(text: str) -> Context:
-    """The context policy that a text names. Raises UsageError.
+    """Parse a context policy. Raises UsageError.
 
-    - `full`: the whole conversation. The episode ends as `token_limit` when the budget leaves no room.
-    - `last:K`: the first observation and the last K turns; a line tells that turns are left out.
-    - `summarise:K` (or `summarize:K`): once 2K turns stand, or the budget runs short, the model writes a summary of all
+    - `full`: the whole conversation. The episode ends as `token_limit` when the budget is used up.
+    - `last:K`: the first observation and the last K turns; a line says that turns are left out.
+    - `summarise:K` (or `summarize:K`): after 2K turns, or when the budget runs short, the model writes a summary of all
       so far; the first observation, the summary and the last K turns are kept.
 
-    Under the last two, turns are left out earlier if an answer would not have its room.
+    The last two leave turns out earlier if an answer would not fit.
     """
     kind, colon, number = text.strip().lower().replace("summarize", "summarise").partition(":")
     if kind == "full" and not colon:
@@ -51,8 +51,8 @@ def parse_context(text: str) -> Context:
     )
 
 
-async def shown(context: Context, conversation: Conversation, dialogue: Dialogue) -> list[Message]:
-    """The messages that the model is to answer now; perhaps it was asked for a summary first."""
+async def visible_messages(context: Context, conversation: Conversation, dialogue: Dialogue) -> list[Message]:
+    """The messages that the model answers next. May first ask the model for a summary."""
     if context.kind == "full":
         return conversation.messages()
     played = len(conversation.answers)
@@ -60,7 +60,7 @@ async def shown(context: Context, conversation: Conversation, dialogue: Dialogue
         conversation.first = max(conversation.first, played - context.turns)
     else:
         await _keep_summary(context, conversation, dialogue)
-    conversation.first = shortened(conversation, dialogue, answer_room(dialogue.limits))
+    conversation.first = first_turn_that_fits(conversation, dialogue, answer_room(dialogue.limits))
     if dialogue.room(conversation.messages()) < 1:
         conversation.summary = ""
     if dialogue.room(conversation.messages()) < 1:
@@ -69,12 +69,12 @@ async def shown(context: Context, conversation: Conversation, dialogue: Dialogue
 
 
 def answer_room(limits: Limits) -> int:
-    """The tokens that are kept free for an answer: a whole one, but at most a quarter of the budget."""
+    """The tokens reserved for an answer: a full answer, but at most a quarter of the budget."""
     return max(1, min(limits.max_turn_tokens, limits.max_tokens // 4))
 
 
-def shortened(conversation: Conversation, dialogue: Dialogue, room: int, ask: str = "") -> int:
-    """The first turn to show so that `room` tokens are left for an answer; if none will do, the number of turns."""
+def first_turn_that_fits(conversation: Conversation, dialogue: Dialogue, room: int, ask: str = "") -> int:
+    """The first turn to show so that `room` tokens remain for an answer; the number of turns if none leaves that."""
     played = len(conversation.answers)
     for first in range(conversation.first, played):
         if dialogue.room(conversation.messages(first, ask=ask)) >= room:
@@ -83,47 +83,47 @@ def shortened(conversation: Conversation, dialogue: Dialogue, room: int, ask: st
 
 
 async def _keep_summary(context: Context, conversation: Conversation, dialogue: Dialogue) -> None:
-    """Have a summary written where one is due, and leave out what it stands for.
+    """Ask for a summary if one is due, and leave out the turns that it covers.
 
-    If the reason is the room, enough is left out for the next turns to need none: half of the budget is freed.
+    If the budget is the reason, half of it is freed, so that the next turns need no summary.
     """
     played = len(conversation.answers)
-    short = _short(conversation, dialogue)
+    short = _runs_short(conversation, dialogue)
     if not short and played - conversation.first < 2 * context.turns:
         return
     asked = await _summarise(conversation, dialogue)
     conversation.first = max(conversation.first, played - context.turns)
     if short and asked:
-        conversation.first += 1  # whatever the room is now: with all turns, the summary would not be shown
-        free = max(dialogue.limits.max_tokens // 2, note_room(dialogue.limits) + 2 * answer_room(dialogue.limits))
-        conversation.first = shortened(conversation, dialogue, free, SUMMARISE)
+        conversation.first += 1  # even if all turns fit: with all turns shown, the summary would not be
+        free = max(dialogue.limits.max_tokens // 2, summary_room(dialogue.limits) + 2 * answer_room(dialogue.limits))
+        conversation.first = first_turn_that_fits(conversation, dialogue, free, SUMMARISE)
 
 
-def _short(conversation: Conversation, dialogue: Dialogue) -> bool:
-    """Whether one more turn might leave no room to ask for a summary of all that is shown.
+def _runs_short(conversation: Conversation, dialogue: Dialogue) -> bool:
+    """True if one more turn might leave no room to ask for a summary of the visible turns.
 
-    Never in two turns in a row: where even that much does not help, a summary for every action would not either.
+    Never in two successive turns: if one summary did not free enough, a summary for every action would not either.
     """
-    if len(conversation.answers) < conversation.asked + 2:
+    if len(conversation.answers) < conversation.asked_at + 2:
         return False
     room = dialogue.room(conversation.messages(ask=SUMMARISE))
-    return room < note_room(dialogue.limits) + answer_room(dialogue.limits)
+    return room < summary_room(dialogue.limits) + answer_room(dialogue.limits)
 
 
-def note_room(limits: Limits) -> int:
-    """The tokens that are kept free for a summary or a lesson."""
-    return min(NOTE_TOKENS, answer_room(limits))
+def summary_room(limits: Limits) -> int:
+    """The tokens reserved for a summary or a lesson."""
+    return min(SUMMARY_TOKENS, answer_room(limits))
 
 
 async def _summarise(conversation: Conversation, dialogue: Dialogue) -> bool:
-    """Have the model write its summary anew; whether there was room to ask. An empty one leaves the last as it is."""
-    cap = note_room(dialogue.limits)
-    first = shortened(conversation, dialogue, cap, SUMMARISE)
+    """Ask the model for a new summary; False if the budget is too small. An empty answer keeps the old summary."""
+    cap = summary_room(dialogue.limits)
+    first = first_turn_that_fits(conversation, dialogue, cap, SUMMARISE)
     reply = await dialogue.reply(conversation.messages(first, ask=SUMMARISE), cap)
     if reply is None:
         return False
-    conversation.asked = len(conversation.answers)
+    conversation.asked_at = len(conversation.answers)
     if text := reply.text.strip():
-        conversation.summary, conversation.summarised = text, conversation.asked
+        conversation.summary, conversation.summarised_until = text, conversation.asked_at
         conversation.summaries += 1
     return True

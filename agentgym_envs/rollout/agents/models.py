@@ -1,8 +1,8 @@
 """Models that agents talk to: token ids in and out, or messages over HTTP.
 
-A `Model` is shared by all episodes and opens a `Dialogue` for each try. A dialogue answers lists of messages and keeps
-the budget: no context that the model reads, its answer included, is longer than the first prompt of the try and
-`Limits.max_tokens` more. For an agent that never rewrites its context that is the bound of `play`.
+All episodes share a `Model`, which opens a `Dialogue` for each attempt. A dialogue answers lists of messages and keeps
+the budget: a context with its answer is at most `Limits.max_tokens` longer than the first prompt of the attempt. For an
+agent that never rewrites its context, this is the bound of `play`.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from typing import Any, NamedTuple, Protocol
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling
 from agentgym_envs.rollout.play import Limits, sample_answer
-from agentgym_envs.rollout.policies import ChatServer, Reply
+from agentgym_envs.rollout.policies import ChatServer, ModelReply
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory
 
-_TOKENS_A_CHARACTER = 0.25
+_TOKENS_PER_CHARACTER = 0.25
 
 
 @dataclass(slots=True)
 class Usage:
-    """What was asked of a model so far; tokens are None once they were not counted."""
+    """Calls and tokens of a model so far. A token count becomes `None` with the first reply that lacks it."""
 
     calls: int = 0
     prompt_tokens: int | None = 0
     answer_tokens: int | None = 0
 
-    def add(self, other: Usage | Reply) -> None:
-        """Count a reply, or what another dialogue used."""
+    def add(self, other: Usage | ModelReply) -> None:
+        """Add a reply, or the usage of another dialogue."""
         self.calls += other.calls if isinstance(other, Usage) else 1
         self.prompt_tokens = _sum(self.prompt_tokens, other.prompt_tokens)
         self.answer_tokens = _sum(self.answer_tokens, other.answer_tokens)
 
 
 class Dialogue(ABC):
-    """One try of one episode with a model."""
+    """The calls to a model in one attempt at an episode."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.usage = Usage()
 
-    async def reply(self, messages: Sequence[Message], max_tokens: int | None = None) -> Reply | None:
-        """The model's answer, of at most `max_tokens`; None if the budget leaves no room for one.
+    async def reply(self, messages: Sequence[Message], max_tokens: int | None = None) -> ModelReply | None:
+        """The model's answer of at most `max_tokens`; None if the budget is used up.
 
-        `messages` end with one of the user. Raises EngineError if the model fails.
+        The last message must be the user's. Raises EngineError if the model fails.
         """
         cap = min(self.room(messages), self.limits.max_turn_tokens)
         cap = cap if max_tokens is None else min(cap, max_tokens)
@@ -60,63 +60,63 @@ class Dialogue(ABC):
 
     @abstractmethod
     def room(self, messages: Sequence[Message]) -> int:
-        """How many tokens the budget leaves for an answer to these messages; below 1 there is none."""
+        """The number of tokens that the budget leaves for an answer to these messages; may be below 1."""
 
     @abstractmethod
-    def mark(self, reward: float) -> None:
-        """The last answer was an action, and worth that much."""
+    def add_reward(self, reward: float) -> None:
+        """Record that the last answer was an action, with this reward."""
 
     @abstractmethod
     def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
-        """What a trainer trains on: the contexts that the model answered in; of messages without ids, none."""
+        """The token sequences to train on, one per context that the model answered in; empty without token ids."""
 
     @abstractmethod
-    async def ask(self, messages: list[Message], cap: int) -> Reply:
+    async def ask(self, messages: list[Message], cap: int) -> ModelReply:
         """Ask the model for at most `cap` tokens."""
 
 
 class Model(Protocol):
-    """Anything that opens dialogues. `batch` is the engine to which `play_many_agents` announces its workers."""
+    """Opens dialogues. `batch` is the engine that `play_many_agents` announces its workers to."""
 
     @property
     def batch(self) -> BatchEngine | None: ...  # noqa: D102
 
     def open(self, limits: Limits) -> Dialogue:
-        """A dialogue for one try."""
+        """Open a dialogue for one attempt."""
 
 
 class TokenModel:
-    """A token engine behind messages. Counts exactly, and keeps what it sampled for training."""
+    """A token engine that reads messages. It counts tokens exactly and keeps the sampled ids for training."""
 
     def __init__(self, engine: Engine, codec: ChatCodec, sampling: Sampling | None = None) -> None:
-        """`sampling` says how to sample; its `max_tokens` is bounded by the limits of the episode."""
+        """The limits of the episode bound `sampling.max_tokens`."""
         self._engine, self._codec, self._sampling = engine, codec, sampling
 
     @property
     def batch(self) -> BatchEngine | None:
-        """The engine, if it answers in batches."""
+        """The engine if it answers in batches, else None."""
         return self._engine if isinstance(self._engine, BatchEngine) else None
 
     def open(self, limits: Limits) -> Dialogue:
-        """A dialogue for one try."""
+        """Open a dialogue for one attempt."""
         return _TokenDialogue(self._engine, self._codec, self._sampling or Sampling(limits.max_turn_tokens), limits)
 
 
 class ChatModel:
     """A model behind an OpenAI-compatible `/v1/chat/completions` server.
 
-    Its tokens are those of the server's `usage`. Before an answer they are estimated from the number of characters: at
-    four a token at first, then at the rate of the last prompt that the server counted.
+    Token counts come from the server's `usage`. Before an answer they are estimated from the number of characters: four
+    per token at first, then at the rate of the last prompt that the server counted.
     """
 
     batch = None
 
     def __init__(self, model: str, base_url: str, **options: Any) -> None:
-        """`base_url` is the address up to and including `/v1`; `options` are those of `ChatServer`."""
+        """`base_url` ends with `/v1`; `options` go to `ChatServer`."""
         self._server = ChatServer(model, base_url, **options)
 
     def open(self, limits: Limits) -> Dialogue:
-        """A dialogue for one try."""
+        """Open a dialogue for one attempt."""
         return _ChatDialogue(self._server, limits)
 
     async def aclose(self) -> None:
@@ -125,7 +125,7 @@ class ChatModel:
 
 
 class _Draft(NamedTuple):
-    """Messages as ids: those of `builder`, and `between` behind them."""
+    """Messages as ids: those of `builder`, then `between`."""
 
     messages: list[Message]
     builder: TokenBuilder
@@ -141,7 +141,7 @@ class _TokenDialogue(Dialogue):
         super().__init__(limits)
         self._engine, self._codec, self._sampling = engine, codec, sampling
         self._builders: list[TokenBuilder] = []  # one for each context
-        self._said: list[Message] = []  # what the last of them holds
+        self._encoded: list[Message] = []  # the messages in the last context
         self._draft: _Draft | None = None
         self._acted = False
 
@@ -150,33 +150,33 @@ class _TokenDialogue(Dialogue):
         first = len(self._builders[0].prompt_ids) if self._builders else size
         return first + self.limits.max_tokens - size
 
-    def mark(self, reward: float) -> None:
+    def add_reward(self, reward: float) -> None:
         self._builders[-1].add_reward(reward)
         self._acted = True
 
     def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
         segments = [builder.build(trajectory) for builder in self._builders]
-        # Only behind the last action does the final observation stand.
-        ended = segments[:-1] if self._acted else segments
-        return [*(replace(segment, bootstrap_ids=[]) for segment in ended), *segments[len(ended) :]]
+        # The final observation follows only the last action, so only that segment keeps its bootstrap_ids.
+        others = segments[:-1] if self._acted else segments
+        return [*(replace(segment, bootstrap_ids=[]) for segment in others), *segments[len(others) :]]
 
-    async def ask(self, messages: list[Message], cap: int) -> Reply:
+    async def ask(self, messages: list[Message], cap: int) -> ModelReply:
         draft, self._draft = self._encode(messages), None
-        read = draft.size
+        prompt_tokens = draft.size
         if draft.between:
             draft.builder.add_between(draft.between)
         else:
             self._builders.append(draft.builder)
         generation = await sample_answer(self._engine, self._codec, draft.builder, self._sampling, cap)
         text = self._codec.decode(generation.ids)
-        self._said = [*messages, {"role": "assistant", "content": text}]
+        self._encoded = [*messages, {"role": "assistant", "content": text}]
         self._acted = False
-        return Reply(text, generation.finish, read, len(generation.ids))
+        return ModelReply(text, generation.finish, prompt_tokens, len(generation.ids))
 
     def _encode(self, messages: list[Message]) -> _Draft:
-        """The ids of the messages: appended to what stands if they continue it, or else encoded anew."""
+        """Encode the messages: as a continuation of the last context if they continue it, else from scratch."""
         if self._draft is None or self._draft.messages != messages:
-            if self._builders and messages[:-1] == self._said:
+            if self._builders and messages[:-1] == self._encoded:
                 builder = self._builders[-1]
                 self._draft = _Draft(messages, builder, builder.between(messages[-1]["content"]))
             else:
@@ -188,7 +188,7 @@ class _ChatDialogue(Dialogue):
     def __init__(self, server: ChatServer, limits: Limits) -> None:
         super().__init__(limits)
         self._server = server
-        self._rate = _TOKENS_A_CHARACTER
+        self._rate = _TOKENS_PER_CHARACTER
         self._first: int | None = None  # characters of the first prompt
 
     def room(self, messages: Sequence[Message]) -> int:
@@ -196,13 +196,13 @@ class _ChatDialogue(Dialogue):
         first = size if self._first is None else self._first
         return self.limits.max_tokens - math.ceil((size - first) * self._rate)
 
-    def mark(self, reward: float) -> None:
-        """Nothing is trained on, so nobody asks for it."""
+    def add_reward(self, reward: float) -> None:
+        """Ignore the reward: messages without ids are not trained on."""
 
     def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
         return []
 
-    async def ask(self, messages: list[Message], cap: int) -> Reply:
+    async def ask(self, messages: list[Message], cap: int) -> ModelReply:
         size = _characters(messages)
         self._first = size if self._first is None else self._first
         reply = await self._server.answer(messages, cap)

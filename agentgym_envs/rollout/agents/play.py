@@ -1,4 +1,4 @@
-"""Playing episodes with agents: the loop of `rollout.play`, with an agent between environment and model."""
+"""Play episodes with agents: the loop of `rollout.play` with an agent between environment and model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agentgym_envs.core import text_env
-from agentgym_envs.rollout.agents.context import NOTE_TOKENS, note_room, shortened, shown
+from agentgym_envs.hosting.methods import Env
+from agentgym_envs.rollout.agents.context import SUMMARY_TOKENS, first_turn_that_fits, summary_room, visible_messages
 from agentgym_envs.rollout.agents.conversation import Conversation, user
 from agentgym_envs.rollout.agents.models import Dialogue, Model, Usage
 from agentgym_envs.rollout.agents.styles import (
@@ -23,7 +24,8 @@ from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_man
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.vector.runner import Env, EnvPool, EnvRunner, MakeEnvs
+from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.runner import EnvRunner
 
 _ENDS = {
     "failure": "it ended short of the goal",
@@ -33,8 +35,8 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """A try that failed, and what the model noted down after it."""
+class FailedAttempt:
+    """A failed attempt and the lesson that the model wrote after it."""
 
     trajectory: Trajectory
     lesson: str
@@ -42,24 +44,24 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class AgentEpisode:
-    """What an agent played.
+    """An episode that an agent played.
 
-    `trajectory` is the last try, whose `meta` tells of the agent and of the earlier `tries`. `segments` are the
-    contexts that the model answered in, as token ids, try by try in the order in which they were begun: each token that
-    was sampled is masked in one of them, once. Each holds the trajectory of its own try. Without token ids, or without
-    an answer, there are none.
+    `trajectory` is the last attempt; its `meta` describes the agent and has the earlier `attempts`. `segments` are the
+    contexts that the model answered in, as token ids, in the order in which they began. Each sampled token has mask 1
+    in exactly one segment. Each segment holds the trajectory of its own attempt. Without token ids or without an answer
+    there are no segments.
     """
 
     trajectory: Trajectory
     segments: tuple[TokenTrajectory, ...]
-    tries: tuple[Try, ...]
+    failed_attempts: tuple[FailedAttempt, ...]
 
 
 async def play_agent(env: Env, agent: Agent, model: Model, spec: EpisodeSpec, *, limits: Limits) -> AgentEpisode:
     """Play one episode with an agent. `env` is not closed.
 
-    The machine's failures end the episode as `env_error`, and no try follows; failures of the model and of the caller
-    are raised.
+    A failure of the environment ends the episode as `env_error`, and no attempt follows. Errors of the model and of the
+    caller are raised.
     """
     with closing(EnvRunner.over(env)) as runner:
         return await _play(runner, agent, model, spec, limits)
@@ -75,7 +77,7 @@ async def play_many_agents(
     concurrency: int = 64,
     on_done: Callable[[AgentEpisode], None] | None = None,
 ) -> list[AgentEpisode]:
-    """Play many episodes with an agent, as `rollout.play_many` does without one; results in the order of `specs`."""
+    """Play many episodes with an agent, like `rollout.play_many`. Results are in the order of `specs`."""
 
     async def one(runner: EnvRunner, spec: EpisodeSpec) -> AgentEpisode:
         return await _play(runner, agent, model, spec, limits)
@@ -85,25 +87,26 @@ async def play_many_agents(
 
 async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
     limits = spec.within(limits)
-    tries: list[Try] = []
+    failed: list[FailedAttempt] = []
     segments: list[TokenTrajectory] = []
     usage = Usage()
     while True:
-        one = _Try(runner, agent, model.open(limits), [earlier.lesson for earlier in tries])
-        trajectory = one.record(await run_episode(runner, one.act, spec, limits, one.dialogue.mark))
-        again = len(tries) + 1 < agent.tries and trajectory.usable and not trajectory.success
-        lesson = await one.lesson(trajectory) if again else ""
-        usage.add(one.dialogue.usage)
-        if not lesson:  # without one, another try would be nothing but another sample
+        attempt = _Attempt(runner, agent, model.open(limits), [earlier.lesson for earlier in failed])
+        played = await run_episode(runner, attempt.act, spec, limits, attempt.dialogue.add_reward)
+        trajectory = attempt.record(played)
+        again = len(failed) + 1 < agent.attempts and trajectory.usable and not trajectory.success
+        lesson = await attempt.lesson(trajectory) if again else ""
+        usage.add(attempt.dialogue.usage)
+        if not lesson:  # without a lesson, another attempt would only be another sample
             break
-        segments += one.dialogue.segments(trajectory)
-        tries.append(Try(trajectory, lesson))
-    trajectory = replace(trajectory, meta={**trajectory.meta, **_meta(agent, one, usage, tries)})
-    return AgentEpisode(trajectory, (*segments, *one.dialogue.segments(trajectory)), tuple(tries))
+        segments += attempt.dialogue.segments(trajectory)
+        failed.append(FailedAttempt(trajectory, lesson))
+    trajectory = replace(trajectory, meta={**trajectory.meta, **_meta(agent, attempt, usage, failed)})
+    return AgentEpisode(trajectory, (*segments, *attempt.dialogue.segments(trajectory)), tuple(failed))
 
 
-class _Try:
-    """An agent in one try of an episode."""
+class _Attempt:
+    """An agent in one attempt at an episode."""
 
     def __init__(self, runner: EnvRunner, agent: Agent, dialogue: Dialogue, lessons: Sequence[str]) -> None:
         self.dialogue = dialogue
@@ -111,77 +114,78 @@ class _Try:
         self.conversation: Conversation | None = None
 
     async def act(self, observation: str) -> Answer | None:
-        """The agent's next action, or None if the token budget leaves no room for one."""
+        """The agent's next action, or None if the token budget is used up."""
         if self.conversation is None:
             self.conversation = await self._begin(observation)
         else:
             self.conversation.observations.append(observation)
-        said = self.conversation
-        reply = await self.dialogue.reply(await shown(self._agent.context, said, self.dialogue))
+        conversation = self.conversation
+        messages = await visible_messages(self._agent.context, conversation, self.dialogue)
+        reply = await self.dialogue.reply(messages)
         if reply is None:
             return None
         if self._agent.plans and (plan := revised_plan(reply.text, text_env(self._runner.last_env).grammar)):
-            said.plan, said.planned = plan, len(said.answers)
-        said.answers.append(reply.text)
+            conversation.plan, conversation.planned_at = plan, len(conversation.answers)
+        conversation.answers.append(reply.text)
         return reply.answer
 
     def record(self, trajectory: Trajectory) -> Trajectory:
-        """The trajectory with the system message that was sent."""
+        """The trajectory with the system message that the model got."""
         return replace(trajectory, instructions=self.conversation.system) if self.conversation else trajectory
 
     async def lesson(self, trajectory: Trajectory) -> str:
-        """What the model notes down after a try that failed; "" if the budget has no room for it."""
-        said = self.conversation
-        assert said is not None
-        if len(said.observations) == len(said.answers):
-            said.observations.append(trajectory.final_observation)
+        """The model's lesson from a failed attempt; "" if the budget is too small for one."""
+        conversation = self.conversation
+        assert conversation is not None
+        if len(conversation.observations) == len(conversation.answers):
+            conversation.observations.append(trajectory.final_observation)
         end = _ENDS.get(trajectory.stop_reason, "it was cut")
         ask = f"This try is over: {end}. Its score was {trajectory.score:.2f} of 1.\n{ASK_LESSON}"
-        first = shortened(said, self.dialogue, note_room(self.dialogue.limits), ask)
-        reply = await self.dialogue.reply(said.messages(first, ask=ask), NOTE_TOKENS)
+        first = first_turn_that_fits(conversation, self.dialogue, summary_room(self.dialogue.limits), ask)
+        reply = await self.dialogue.reply(conversation.messages(first, ask=ask), SUMMARY_TOKENS)
         return reply.text.strip() if reply else ""
 
     async def _begin(self, observation: str) -> Conversation:
         env = text_env(self._runner.last_env)
         own = self._agent.instructions(env.grammar)
-        said = Conversation(system_message(env.instructions, own, self._lessons), [observation])
+        conversation = Conversation(system_message(env.instructions, own, self._lessons), [observation])
         if self._agent.plans:
-            await self._plan(said)
-        return said
+            await self._plan(conversation)
+        return conversation
 
-    async def _plan(self, said: Conversation) -> None:
-        """Ask for the plan, of at most half of the budget. One that leaves no room to act is not kept."""
-        messages = said.messages(ask=ASK_PLAN)
+    async def _plan(self, conversation: Conversation) -> None:
+        """Ask for the plan, of at most half the budget. Drop a plan that leaves no room to act."""
+        messages = conversation.messages(ask=ASK_PLAN)
         reply = await self.dialogue.reply(messages, max(1, self.dialogue.limits.max_tokens // 2))
         if reply is None:
             return
-        said.opening = [messages[-1], {"role": "assistant", "content": reply.text}, user(AFTER_PLAN)]
-        if self.dialogue.room(said.messages()) < 1:
-            said.opening = []
+        conversation.opening = [messages[-1], {"role": "assistant", "content": reply.text}, user(AFTER_PLAN)]
+        if self.dialogue.room(conversation.messages()) < 1:
+            conversation.opening = []
         else:
-            said.plan = reply.text.strip()
+            conversation.plan = reply.text.strip()
 
 
-def _meta(agent: Agent, last: _Try, usage: Usage, tries: Sequence[Try]) -> dict[str, Any]:
-    said = last.conversation
-    told = {
+def _meta(agent: Agent, last: _Attempt, usage: Usage, failed: Sequence[FailedAttempt]) -> dict[str, Any]:
+    conversation = last.conversation
+    described = {
         "name": agent.name,
         "context": str(agent.context),
-        "tries": len(tries) + 1,
-        "plan": said.plan if said and agent.plans else None,
-        "summaries": said.summaries if said else 0,
+        "attempts": len(failed) + 1,
+        "plan": conversation.plan if conversation and agent.plans else None,
+        "summaries": conversation.summaries if conversation else 0,
         **asdict(usage),
     }
-    return {"agent": told, **({"tries": [_try_row(one) for one in tries]} if tries else {})}
+    return {"agent": described, **({"attempts": [_attempt_row(attempt) for attempt in failed]} if failed else {})}
 
 
-def _try_row(one: Try) -> dict[str, Any]:
-    played = one.trajectory
+def _attempt_row(attempt: FailedAttempt) -> dict[str, Any]:
+    played = attempt.trajectory
     return {
         "turns": [asdict(turn) for turn in played.turns],
         "final_observation": played.final_observation,
         "score": played.score,
         "success": played.success,
         "stop_reason": played.stop_reason,
-        "lesson": one.lesson,
+        "lesson": attempt.lesson,
     }

@@ -1,4 +1,4 @@
-"""Agents: how a model reasons in an episode, apart from which model it is and which environment.
+"""Agents: how a model reasons in an episode, independent of the model and of the environment.
 
 Sources: ReAct, arXiv 2210.03629; Plan-and-Solve, arXiv 2305.04091; Reflexion, arXiv 2303.11366.
 """
@@ -28,58 +28,58 @@ _REVISE = (
     "You will be asked for a plan first. If what you see calls for another one, begin your answer with a section "
     "headed 'Plan:' that holds the whole new plan; your thought and the action follow it."
 )
-_LEARNT = "You have tried this task before and did not succeed. What you noted down then:"
+_LEARNED = "You have tried this task before and did not succeed. What you noted down then:"
 _PLAN = re.compile(r"(?:\A|\n)[ \t]*plan[ \t]*:", re.IGNORECASE)
 _THOUGHT = re.compile(r"\n[ \t]*thought[ \t]*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """How a model reasons.
+    """A way of reasoning.
 
-    `grammar` is what `gym.make(id, grammar=...)` should get, unless the caller has chosen another. `tries` is how often
-    a task is tried at most, with a lesson after each try that failed.
+    `grammar` is the value for `gym.make(id, grammar=...)`, unless the caller has chosen another. `attempts` is the
+    maximum number of attempts at a task; the model writes a lesson after each failed one.
     """
 
     name: str
     grammar: str = "react"
     thinks: bool = True
     plans: bool = False
-    tries: int = 1
+    attempts: int = 1
     context: Context = Context()  # noqa: RUF009 (frozen)
 
     def instructions(self, grammar: ActionGrammar) -> str:
-        """What the system message says behind the environment's own instructions; may be empty.
+        """The text that follows the environment's instructions in the system message; may be empty.
 
         Raises:
-            UsageError: the agent thinks, and the grammar has no place for a thought.
+            UsageError: the agent thinks, and the grammar cannot hold a thought.
         """
-        room = _carries_thoughts(grammar)
+        holds_thoughts = _holds_thoughts(grammar)
         if not self.thinks:
-            return _NO_THOUGHT if room else ""
-        if not room:
+            return _NO_THOUGHT if holds_thoughts else ""
+        if not holds_thoughts:
             raise UsageError(
-                f"the agent {self.name!r} thinks before it acts, and the grammar {grammar.name!r} has no place for a "
+                f"the agent {self.name!r} thinks before it acts, but the grammar {grammar.name!r} cannot hold a "
                 f"thought: make the environment with grammar={self.grammar!r}, or choose the agent 'act'"
             )
-        think = "" if grammar.name == "react" else _THINK  # whose own instructions ask for the thought
+        think = "" if grammar.name == "react" else _THINK  # its instructions ask for the thought
         return "\n".join(part for part in (think, _REVISE if self.plans else "") if part)
 
 
 AGENTS = ("act", "react", "plan", "reflect")
-"""The names that `make_agent` knows."""
+"""The names that `make_agent` accepts."""
 
 
-def make_agent(name: str, context: str = "full", tries: int = 3) -> Agent:
-    """An agent by name; `context` as `parse_context` reads it. Raises UsageError.
+def make_agent(name: str, context: str = "full", attempts: int = 3) -> Agent:
+    """Make an agent by name, with the context policy that `parse_context` reads. Raises UsageError.
 
-    - `act`: an action and no thought.
+    - `act`: an action without a thought.
     - `react`: a thought and an action.
-    - `plan`: as react, after a plan, which any answer may replace.
-    - `reflect`: as react; a task that it failed is tried again, with the lessons from all tries: `tries` times in all.
+    - `plan`: as react, after a plan; any answer may replace the plan.
+    - `reflect`: as react; a failed task is attempted again with all lessons so far, up to `attempts` times in all.
     """
-    if tries < 1:
-        raise UsageError(f"an agent tries a task at least once, got tries={tries}")
+    if attempts < 1:
+        raise UsageError(f"an agent needs at least one attempt, got attempts={attempts}")
     policy = parse_context(context)
     if name == "act":
         return Agent(name, "bare", thinks=False, context=policy)
@@ -88,18 +88,18 @@ def make_agent(name: str, context: str = "full", tries: int = 3) -> Agent:
     if name == "plan":
         return Agent(name, plans=True, context=policy)
     if name == "reflect":
-        return Agent(name, tries=tries, context=policy)
+        return Agent(name, attempts=attempts, context=policy)
     raise UsageError(f"there is no agent {name!r}; choose one of {', '.join(AGENTS)}")
 
 
 def system_message(instructions: str, own: str, lessons: Sequence[str]) -> str:
-    """The environment's instructions, the agent's own, and what it learnt in earlier tries."""
-    learnt = "\n".join([_LEARNT, *(f"{number}. {lesson}" for number, lesson in enumerate(lessons, 1))])
-    return "\n\n".join(part for part in (instructions, own, learnt if lessons else "") if part)
+    """Join the environment's instructions, the agent's own, and the lessons of earlier attempts."""
+    learned = "\n".join([_LEARNED, *(f"{number}. {lesson}" for number, lesson in enumerate(lessons, 1))])
+    return "\n\n".join(part for part in (instructions, own, learned if lessons else "") if part)
 
 
 def revised_plan(answer: str, grammar: ActionGrammar) -> str:
-    """The plan that an answer begins with; "" if there is none, or no action."""
+    """The plan at the beginning of an answer; "" without a plan or without an action."""
     try:
         thought = grammar.parse(answer).thought
     except InvalidAction:
@@ -109,8 +109,8 @@ def revised_plan(answer: str, grammar: ActionGrammar) -> str:
     return _THOUGHT.split(thought[mark.end() :], 1)[0].strip()
 
 
-def _carries_thoughts(grammar: ActionGrammar) -> bool:
+def _holds_thoughts(grammar: ActionGrammar) -> bool:
     try:
         return bool(grammar.parse(grammar.format("look", "I look around.")).thought)
-    except InvalidAction:  # a form of commands of its own, which has yet to be without a thought
+    except InvalidAction:  # a scenario's own grammar; all of those so far hold thoughts
         return True

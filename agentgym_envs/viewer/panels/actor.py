@@ -1,4 +1,4 @@
-"""A planner and an actor: the episode of the world inside, as the actor played it."""
+"""A planner and an actor: the actor's episode in the inner world."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from agentgym_envs.viewer.team import Texts, joint_of
 
 _PLANNER, _ACTOR = "planner", "actor"
 _DEFAULT = "AgentGym/TextCraft-v0"
-_PLAN, _ACTION, _CUT = f'\n\n{_PLANNER} says: "', f'{_ACTOR} says: "', "\n\nOnly the first "
+_PLAN, _ACTION, _TRUNCATED = f'\n\n{_PLANNER} says: "', f'{_ACTOR} says: "', "\n\nOnly the first "
 
 
 class Actor(NamedTuple):
-    """The actor's own episode, and for each state of the joint one how many turns of it were over by then."""
+    """The actor's episode, and its number of turns at each state of the joint episode."""
 
     trajectory: Trajectory
-    places: Sequence[int]
+    turn_counts: Sequence[int]
 
 
 def actor_of(trajectory: Trajectory) -> Actor | None:
-    """The world's episode out of the joint record; None if that is not one of a planner and an actor."""
+    """Extract the actor's episode from a joint record; None if that is not of a planner and an actor."""
     joint = joint_of(trajectory)
     if joint is None or joint.agents != [_PLANNER, _ACTOR]:
         return None
-    turns, places, seen = list[Turn](), [0], ""
-    for turn, told, written in zip(trajectory.turns, joint.told, joint.written, strict=False):
-        seen = _world(told) if told else seen
-        action = (written or {}).get(_ACTOR)
+    turns, turn_counts, seen = list[Turn](), [0], ""
+    for turn, observed, actions in zip(trajectory.turns, joint.observations, joint.actions, strict=False):
+        seen = _world(observed) if observed else seen
+        action = (actions or {}).get(_ACTOR)
         if action is not None:
             own = own_info(turn.info, _ACTOR)
             turns.append(Turn(seen, action, turn.reward, own))
-        places.append(len(turns))
-    last = joint.told[-1]
+        turn_counts.append(len(turns))
+    last = joint.observations[-1]
     given = trajectory.env_kwargs
     world = replace(
         trajectory,
@@ -44,7 +44,7 @@ def actor_of(trajectory: Trajectory) -> Actor | None:
         turns=tuple(turns),
         final_observation=_world(last) if last else trajectory.final_observation,
     )
-    return Actor(world, places)
+    return Actor(world, turn_counts)
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return options if grammar is None else {**options, "grammar": grammar}
 
 
-def _world(told: Texts) -> str:
-    """What the world told: without what the one said to the other, which is one line without quotation marks."""
-    if _ACTOR in told:
-        before, plan, said = told[_ACTOR].rpartition(_PLAN)
-        return before if plan and said.endswith('"') and "\n" not in said else told[_ACTOR]
-    text = told[_PLANNER]
+def _world(observed: Texts) -> str:
+    """The world's part of an observation, without the quoted message of the other agent, which is one line."""
+    if _ACTOR in observed:
+        before, plan, message = observed[_ACTOR].rpartition(_PLAN)
+        return before if plan and message.endswith('"') and "\n" not in message else observed[_ACTOR]
+    text = observed[_PLANNER]
     if text.startswith(_ACTION):
         _, _, text = text.partition('"\n\n')
-    before, cut, rest = text.rpartition(_CUT)
-    return before if cut and "\n" not in rest else text
+    before, mark, rest = text.rpartition(_TRUNCATED)
+    return before if mark and "\n" not in rest else text

@@ -1,7 +1,7 @@
-"""BabyAI's panel: the grid as a plan, with what the agent sees, carries and did in the turn.
+"""BabyAI's panel: the grid, the agent's view, what it carries, and its path in the turn.
 
-The observation tells of what lies ahead only, so the episode is played again to see the whole grid. Where that cannot
-be, the panel shows what the observation tells: seven by seven cells, with the agent at the lower edge looking up.
+The observation only describes what is ahead, so the episode is replayed to show the full grid. If that is not possible,
+the panel shows the view of the observation: seven by seven cells, with the agent at the lower edge, facing up.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ State = dict[str, Any]
 
 
 def from_world(trajectory: Trajectory) -> list[State]:
-    """The whole grid. `shared`: `width`, `height`, `mission`, `max_steps`, `walls` (rows of "#" and "."), `own` false.
+    """Replay the episode for states of the full grid. Raises CannotReplay.
 
-    A state holds `agent` ([x, y, direction]; 0 is right, then clockwise), `trail` (the places [x, y] that the last turn
-    led over), `carrying` (a thing or None), `things` (each with `x`, `y`, `type`, `color`, `name`, for a door `state`,
-    for a box `inside`), `lit` (rows of "1" for what is in sight) and `steps`. Raises CannotReplay.
+    `shared`: `width`, `height`, `mission`, `max_steps`, `walls` (rows of "#" and "."), and `egocentric` (False).
+
+    A state has `agent` ([x, y, direction]; 0 is right, then clockwise), `trail` (the cells [x, y] of the last turn's
+    path), `carrying` (a thing or None), `things` (each with `x`, `y`, `type`, `color`, `name`, for a door `state`, for
+    a box `inside`), `visible` (rows with "1" for visible cells) and `steps`.
     """
     trails: list[list[list[int]]] = [[]]
 
@@ -47,22 +49,22 @@ def from_world(trajectory: Trajectory) -> list[State]:
 
 
 def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
-    """What the observations tell, in the same form; `own` is true, since the cells are those ahead of the agent.
+    """States from the observations, in the same form. `egocentric` is True: the cells are those ahead of the agent.
 
-    After an answer that tells of no room (that an action is impossible), the last room stays.
+    An observation that does not describe the room (for an impossible action) keeps the last state.
     """
-    told = observations(trajectory)
+    texts = observations(trajectory)
     states = list[State]()
-    for number, text in enumerate(told):
+    for number, text in enumerate(texts):
         steps = trajectory.turns[number - 1].info.get("steps") if number else 0
         if states and "room has walls" not in text:
             states.append({**states[-1], "trail": [], "steps": steps})
         else:
-            states.append(_told(text, steps))
-    goal = _GOAL.search(told[0])
+            states.append(_parse_state(text, steps))
+    goal = _GOAL.search(texts[0])
     mission = goal[1] if goal else trajectory.task.goal
     shared = {"width": _SIZE, "height": _SIZE, "mission": mission, "walls": ["." * _SIZE] * _SIZE}
-    states[0] = {**states[0], "shared": {**shared, "max_steps": None, "own": True}}
+    states[0] = {**states[0], "shared": {**shared, "max_steps": None, "egocentric": True}}
     return states, None
 
 
@@ -71,7 +73,7 @@ def _shared(env: Any) -> State:
     width, height = world.size
     signs = ["#" if cell is not None and cell.type == "wall" else "." for cell in world.cells]
     rows = ["".join(signs[row * width : (row + 1) * width]) for row in range(height)]
-    known = {"mission": world.mission, "max_steps": world.max_steps, "own": False}
+    known = {"mission": world.mission, "max_steps": world.max_steps, "egocentric": False}
     return {"width": width, "height": height, "walls": rows, **known}
 
 
@@ -83,7 +85,7 @@ def _state(env: Any, trail: list[list[int]]) -> State:
         "trail": trail,
         "carrying": None if world.carrying is None else _thing(world.carrying, names),
         "things": [{"x": x, "y": y, **_thing(thing, names)} for x, y, thing in world.things()],
-        "lit": _lit(world, scene),
+        "visible": _visible(world, scene),
         "steps": world.steps,
     }
 
@@ -91,28 +93,28 @@ def _state(env: Any, trail: list[list[int]]) -> State:
 def _thing(thing: Any, names: Mapping[int, str]) -> State:
     from agentgym_envs.babyai.text_view import kind
 
-    told: State = {"type": thing.type, "color": thing.color, "name": names.get(thing.serial, kind(thing))}
-    told["seen"] = thing.serial in names
+    row: State = {"type": thing.type, "color": thing.color, "name": names.get(thing.serial, kind(thing))}
+    row["seen"] = thing.serial in names
     if thing.type == "door":
-        told["state"] = "open" if thing.is_open else "locked" if thing.is_locked else "closed"
+        row["state"] = "open" if thing.is_open else "locked" if thing.is_locked else "closed"
     if thing.contains is not None:
-        told["inside"] = kind(thing.contains)
-    return told
+        row["inside"] = kind(thing.contains)
+    return row
 
 
-def _lit(world: Any, scene: Any) -> list[str]:
+def _visible(world: Any, scene: Any) -> list[str]:
     from agentgym_envs.babyai.view import grid_cells
 
     width, height = world.size
     signs = [["0"] * width for _ in range(height)]
-    for cell, place in enumerate(chain.from_iterable(grid_cells(world.size, world.position, world.direction))):
-        if place >= 0 and scene.view.lit >> cell & 1:
-            signs[place // width][place % width] = "1"
+    for cell, index in enumerate(chain.from_iterable(grid_cells(world.size, world.position, world.direction))):
+        if index >= 0 and scene.view.lit >> cell & 1:
+            signs[index // width][index % width] = "1"
     return ["".join(row) for row in signs]
 
 
 def _trail(env: Any, action: str | None) -> list[list[int]]:
-    """The places that an action is about to lead over, the first and the last included; tried in a copy."""
+    """The cells of an action's path, including the first and the last one; computed in a copy of the world."""
     from agentgym_envs.babyai.commands import parse
     from agentgym_envs.errors import InvalidAction
 
@@ -134,7 +136,7 @@ def _trail(env: Any, action: str | None) -> list[list[int]]:
     return trail if len(trail) > 1 else []
 
 
-def _told(text: str, steps: Any) -> State:
+def _parse_state(text: str, steps: Any) -> State:
     things = [thing for found in _SEEN.finditer(text) if (thing := _ahead(found))]
     facing = _FACING.search(text)
     held = _HELD.search(text)
@@ -142,12 +144,12 @@ def _told(text: str, steps: Any) -> State:
         things.append({"x": _HOME, "y": _SIZE - 1 - int(facing[2]), "type": "wall", "color": "grey", "name": "wall"})
     carrying = _named(held[1], held[2], held[3], None) if held else None
     agent = [_HOME, _SIZE - 1, _UP]
-    lit = ["1" * _SIZE] * _SIZE
-    return {"agent": agent, "trail": [], "carrying": carrying, "things": things, "lit": lit, "steps": steps}
+    visible = ["1" * _SIZE] * _SIZE
+    return {"agent": agent, "trail": [], "carrying": carrying, "things": things, "visible": visible, "steps": steps}
 
 
 def _ahead(found: re.Match[str]) -> State | None:
-    """A thing in its cell; None outside of the seven by seven."""
+    """A thing in its cell; None outside of the seven by seven cells."""
     color, state, type_, number, straight, ahead, aside, side = found.groups()
     steps = int(straight or ahead)
     x = _HOME + (int(aside or 0) if side == "right" else -int(aside or 0))

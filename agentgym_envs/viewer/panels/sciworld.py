@@ -1,7 +1,7 @@
-"""SciWorld's panel: the house and where the agent is in it, what it sees there and carries, and how far the task is.
+"""SciWorld's panel: the house and the agent's room, the things there, the inventory, and the progress of the task.
 
-The simulator tells all of that for nothing, so the episode is played again where Java is there, within `SECONDS`. Else
-the panel shows what the observations tell: the room, what a look at it listed, and what `inventory` answered.
+The simulator reports all of this without using a turn, so the episode is replayed within `SECONDS` if Java is there.
+Otherwise the panel shows what the observations contain: the room, its listed things, and replies to `inventory`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,33 @@ from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.panels.replay import CannotReplay, observations, replay
 
 SECONDS = 12.0
-MOST_TURNS = 400
-"""A longer episode is not played again: the simulator would be busy for long."""
+MAX_TURNS = 400
+"""Longer episodes are not replayed, as that takes the simulator too long."""
 _DOOR = re.compile(r"A door to the ([a-z ]+) \(that is (open|closed)\)")
 _GOAL_LINE = re.compile(r"\d+\t(true|false)\t\s*(\S+)\t(.*)")
 _ROOM = re.compile(r"is called the ([a-z ]+)\.")
 _LISTED = re.compile(r"^\t(.+)$", re.MULTILINE)
 _CARRIED = re.compile(r"In your inventory, you see:\s*\n")
 _TAKEN, _LEFT = re.compile(r"You move the (.+?) to the inventory\."), re.compile(r"You move the (.+?) to the ")
-_UNTOLD = ("the agent", "a substance called air")
-_MOST_THINGS, _MOST_NAME = 60, 300
+_HIDDEN_THINGS = ("the agent", "a substance called air")
+_MAX_THINGS, _MAX_NAME_CHARS = 60, 300
 _HEAD = 3_000
-"""Where an observation names its room, the task before it included."""
+"""The first characters of an observation, in which its room is named, even after the task."""
 
 State = dict[str, Any]
 
 
 def from_world(trajectory: Trajectory) -> list[State]:
-    """`shared`: `ways`, the pairs of rooms with a door between them; `rooms`.
+    """Replay the episode for the states of the simulator. Raises CannotReplay.
 
-    A state holds `room` (None if unknown), `doors` (the open ones that were seen, as pairs), `things` (in the room),
-    `inventory`, `goals` (each `text`, `done`, `main`: whether it is a step of the way, not an aid), `score`, `moves`
-    and `fresh` (whether `things` and `inventory` are of this state, not older). Raises CannotReplay.
+    `shared`: `rooms`, and `ways`, the pairs of rooms with a door between them.
+
+    A state has `room` (None if unknown), `doors` (pairs of rooms with a seen open door), `things` (in the room),
+    `inventory`, `goals` (each with `text`, `done`, and `main` for required steps), `score`, `moves`, and `fresh`, which
+    is True if `things` and `inventory` belong to this state and not to an older one.
     """
-    if len(trajectory.turns) > MOST_TURNS:
-        raise CannotReplay(f"The episode is too long ({len(trajectory.turns)} turns) to be played again.")
+    if len(trajectory.turns) > MAX_TURNS:
+        raise CannotReplay(f"The episode is too long ({len(trajectory.turns)} turns) to be replayed.")
 
     def look(env: Any, _: str | None) -> State:
         state = _seen(env.world.look())
@@ -51,7 +53,7 @@ def from_world(trajectory: Trajectory) -> list[State]:
 
 
 def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
-    """The same from the observations; without `goals`, which only the simulator tells."""
+    """States from the observations; without `goals`, which only the simulator reports."""
     states = list[State]()
     last: State = {"room": None, "here": {}, "things": [], "inventory": []}
     for text in observations(trajectory):
@@ -61,7 +63,7 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
 
 
 def _finish(states: list[State], trajectory: Trajectory) -> list[State]:
-    """With the doors that are known to be open, the numbers of the record, and what all states share."""
+    """Add the known open doors, the numbers of the record, and the shared part."""
     from agentgym_envs.sciworld.rooms import ROOMS, route
 
     doors = dict[tuple[str, str], bool]()
@@ -79,7 +81,7 @@ def _finish(states: list[State], trajectory: Trajectory) -> list[State]:
 
 
 def _news(text: str, last: State) -> State:
-    """What an observation says anew."""
+    """The changes of the state in an observation."""
     from agentgym_envs.sciworld.rooms import room_in
 
     if _ROOM.search(text[:_HEAD]):
@@ -94,19 +96,19 @@ def _news(text: str, last: State) -> State:
 
 
 def _seen(look: str) -> State:
-    """What a look at a room tells: the room, its doors, and what is in it."""
+    """Parse the description of a room: its name, doors and things."""
     from agentgym_envs.sciworld.rooms import ROOMS
 
     found = _ROOM.search(look[:_HEAD])
     inside, _, _ = look.partition("You also see:")
     doors = {room: state == "open" for room, state in _DOOR.findall(look)}
     room = found[1] if found and found[1] in ROOMS else None
-    return {"room": room, "here": doors, "things": [thing for thing in _things(inside) if thing not in _UNTOLD]}
+    return {"room": room, "here": doors, "things": [thing for thing in _things(inside) if thing not in _HIDDEN_THINGS]}
 
 
 def _things(listed: str) -> list[str]:
-    """The lines that are set in, which each tell of a thing and what is in it."""
-    return [line[:_MOST_NAME].strip() for line in _LISTED.findall(listed)[:_MOST_THINGS]]
+    """The indented lines, one for each thing and its contents."""
+    return [line[:_MAX_NAME_CHARS].strip() for line in _LISTED.findall(listed)[:_MAX_THINGS]]
 
 
 def _goals(progress: str) -> Iterator[State]:

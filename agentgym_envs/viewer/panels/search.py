@@ -1,7 +1,7 @@
-"""Search's panel: what was asked, what came back, which passages hold the answer, and what was answered.
+"""Search's panel: the question, the queries and their passages, the gold passages, and the answers.
 
-All of it stands in the record, so nothing is searched again. A record holds no scores of passages: they are shown in
-the order in which they came, best first.
+All of it is in the record, so nothing is searched again. A record has no scores of passages: they are shown in the
+order of the observation, best first.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ _SEARCH_R1 = re.compile(r"^Doc (\d+) ?\(Title: (\".*?\"|.*?)\)\s", re.MULTILINE)
 _SKYRL = re.compile(r"^Doc (\d+): (.*)$", re.MULTILINE)
 _PLAIN = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _ACTION = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
-_MOST_PASSAGES, _LONGEST_ACTION = 60, 4_000
+_MAX_PASSAGES, _MAX_ACTION_CHARS = 60, 4_000
 
 State = dict[str, Any]
 
 
 def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
-    """`shared`: `question`, `answers` (those accepted), `gold` (each `id`, `title` if it came, `turn` or None).
+    """Make the states.
 
-    A state holds what the action before it led to: `query` or `answer` (else None), `passages` (each the number of one
-    in `shared.passages`, which have `id`, `title`, `text`, `gold`), `right` (of an answer) and `found` (how many of the
-    gold passages came so far).
+    `shared`: `question`, `answers` (the accepted ones), `gold` (each with `id`, and `title` and `turn` if it was found)
+    and `passages` (each with `id`, `title`, `text`, `gold`).
+
+    A state describes the action before it: `query` or `answer` (else None), `passages` (indices into
+    `shared.passages`), `right` (for an answer) and `found` (the number of gold passages found so far).
     """
     wanted = [str(id) for id in _listed(trajectory.task.data.get("passages"))]
     reader = _Reader(wanted)
@@ -44,14 +46,14 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
 
 
 class _Reader:
-    """Reads the turns one by one; a passage that comes again is kept once."""
+    """Reads the turns one by one. A repeated passage is stored once."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.passages = list[State]()
         self.titles: dict[str, str] = {}
         self.turns: dict[str, int] = {}
         self._wanted = set(wanted)
-        self._places: dict[tuple[str, str, str], int] = {}
+        self._indices: dict[tuple[str, str, str], int] = {}
         self._turn = 0
 
     def read(self, info: Mapping[str, Any], action: str, reply: str) -> State:
@@ -61,41 +63,41 @@ class _Reader:
         state = {**_state(), "query": query, "answer": answer}
         if query is not None:
             ids = [str(id) for id in _listed(info.get("hits"))]
-            state["passages"] = [self._place(*passage) for passage in read_passages(reply, ids)]
+            state["passages"] = [self._index(*passage) for passage in read_passages(reply, ids)]
         if answer is not None:
             state["right"] = bool(info["success"]) if "success" in info else "right" in reply
         return {**state, "found": len(self.turns)}
 
-    def _place(self, id: str, title: str, text: str) -> int:
+    def _index(self, id: str, title: str, text: str) -> int:
         gold = id in self._wanted
         if gold:
             self.titles.setdefault(id, title)
             self.turns.setdefault(id, self._turn)
         key = (id, title, text)
-        if key not in self._places:
-            self._places[key] = len(self.passages)
+        if key not in self._indices:
+            self._indices[key] = len(self.passages)
             self.passages.append({"id": id, "title": title, "text": text, "gold": gold})
-        return self._places[key]
+        return self._indices[key]
 
 
 def read_passages(reply: str, ids: Sequence[str] = ()) -> list[tuple[str, str, str]]:
-    """The passages of an observation, in any of the forms that the suite writes, as (id, title, text).
+    """Parse the passages of an observation, in any format of this suite, as (id, title, text).
 
-    `ids` are theirs, in order; "" stands for one that is not known.
+    `ids` are their ids, in order; an unknown id is "".
     """
     text = _unwrapped(reply)
     form = next((form for form in (_SEARCH_R1, _PLAIN, _SKYRL) if form.search(text)), None)
-    marks = list(_in_order(form, text))[:_MOST_PASSAGES] if form else []
+    marks = list(_in_order(form, text))[:_MAX_PASSAGES] if form else []
     ends = [*(mark.start() for mark in marks[1:]), len(text)][: len(marks)]
     passages = []
-    for place, (mark, end) in enumerate(zip(marks, ends, strict=True)):
+    for index, (mark, end) in enumerate(zip(marks, ends, strict=True)):
         title = html.unescape(mark[2]).strip().strip('"')
-        passages.append((ids[place] if place < len(ids) else "", title, text[mark.end() : end].strip()))
+        passages.append((ids[index] if index < len(ids) else "", title, text[mark.end() : end].strip()))
     return passages
 
 
 def _in_order(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    """The heads that are numbered 1, 2, 3 ...: a passage may hold what looks like one."""
+    """The heads numbered 1, 2, 3, ..., as the text of a passage may contain a line like a head."""
     heads = list[re.Match[str]]()
     for mark in form.finditer(text):
         if mark[1] == str(len(heads) + 1):
@@ -114,10 +116,10 @@ def _unwrapped(reply: str) -> str:
 
 
 def _done(info: Mapping[str, Any], action: str) -> tuple[str | None, str | None]:
-    """The query or the answer of a turn; of a record without them in info, the last tag that was written."""
+    """The query or the answer of a turn, from its info, else from the last tag of its action."""
     if "query" in info or "answer" in info:
         return _text(info.get("query")), _text(info.get("answer"))
-    tags = _ACTION.findall(action[-_LONGEST_ACTION:]) if not info.get("invalid_action") else []
+    tags = _ACTION.findall(action[-_MAX_ACTION_CHARS:]) if not info.get("invalid_action") else []
     if not tags:
         return None, None
     kind, text = tags[-1]

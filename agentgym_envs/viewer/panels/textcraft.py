@@ -1,7 +1,7 @@
-"""TextCraft's panel: what is carried, and what the goal is made of, down to what can be taken.
+"""TextCraft's panel: the inventory, and the tree of items that the goal is made of.
 
-All of it stands in the record: the first observation shows every recipe under the goal, and each turn's info holds the
-inventory. So nothing is played again, and records of other versions, tables and suites are shown as well.
+All of it is in the record: the first observation has the recipes for the goal, and the info of each turn has the
+inventory. So nothing is replayed, and records of other versions, tables and packages are shown as well.
 """
 
 from __future__ import annotations
@@ -20,86 +20,86 @@ _GOAL = re.compile(r"^Goal: (?:\S+ must )?(?:craft )?(.+?)\.?$", re.MULTILINE)
 _GOT, _CRAFTED = re.compile(r"Got (\d{1,4}) (.+)"), re.compile(r"Crafted (\d{1,4}) (.+)")
 _CRAFT = re.compile(r"craft (?:\d{1,4} )?.+? using ([^\n]+)", re.IGNORECASE)
 _KINDS = "Kinds of items:"
-_MOST_RECIPES, _DEEPEST, _LONGEST_ACTION = 500, 24, 4_000
-_MOST_NODES, _MOST_NODES_OF_ALL = 120, 12_000
+_MAX_RECIPES, _MAX_DEPTH, _MAX_ACTION_CHARS = 500, 24, 4_000
+_MAX_NODES, _MAX_TOTAL_NODES = 120, 12_000
 _HELD = 0.01
-"""What an item costs that was carried at some time of the episode, beside one that never was."""
+"""Relative cost of an item that was carried at some time of the episode."""
 
 Inventory = Mapping[str, int]
 Node = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """One craft: it makes `makes` out of `parts`, pairs of a name and an amount."""
+class CraftRecipe:
+    """A recipe: one craft makes `makes` items from `parts`, pairs of a name and an amount."""
 
     makes: int
     parts: tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True)
-class Recipes:
-    """What the first observation shows: how items are made, and which items are of a kind."""
+class ShownRecipes:
+    """The contents of the first observation: the goal, the recipes by item, and the members of kinds of items."""
 
     goal: str
-    ways: dict[str, list[Recipe]] = field(default_factory=dict)
+    by_item: dict[str, list[CraftRecipe]] = field(default_factory=dict)
     kinds: dict[str, list[str]] = field(default_factory=dict)
 
 
 def from_record(trajectory: Trajectory) -> tuple[list[dict[str, Any]], str | None]:
-    """`shared`: `goal` and `trees`. A state has `inventory` and the number of its own `tree` (None without a goal).
+    """Make the states. `shared`: `goal` and `trees`. A state: `inventory`, and the index of its `tree` (or None).
 
-    A node of a tree: `name`, `need` (how many are wanted still), `have` and `missing` (of those), `status`, `makes` (of
-    one craft; 0 if it can only be taken), `kind` (what it stands in for, or None) and `parts`. `status` is "have";
-    "ready" to be crafted; "missing"; or "done", if nothing needs it any more.
+    A node of a tree: `name`, `need` (the amount still needed), `have` and `missing` (of that amount), `status`, `makes`
+    (items per craft; 0 if it can only be taken), `kind` (the kind of items that it is used as, or None) and `parts`.
+    `status` is "have", "ready" (can be crafted now), "missing", or "done" (no longer needed).
     """
-    told = observations(trajectory)
-    recipes = read_recipes(told[0])
-    inventories = _inventories(trajectory, told[1:])
+    texts = observations(trajectory)
+    recipes = read_recipes(texts[0])
+    inventories = _inventories(trajectory, texts[1:])
     held = {name for inventory in inventories for name in inventory}
     grower = Grower(recipes, held, len(inventories))
-    trees, places, states = list[Node](), dict[str, int](), list[dict[str, Any]]()
+    trees, indices, states = list[Node](), dict[str, int](), list[dict[str, Any]]()
     for inventory in inventories:
         key = str(sorted(inventory.items()))
-        if recipes.goal and key not in places:
-            places[key] = len(trees)
+        if recipes.goal and key not in indices:
+            indices[key] = len(trees)
             trees.append(grower.tree(inventory))
-        states.append({"inventory": [list(pair) for pair in inventory.items()], "tree": places.get(key)})
+        states.append({"inventory": [list(pair) for pair in inventory.items()], "tree": indices.get(key)})
     states[0]["shared"] = {"goal": recipes.goal, "trees": trees}
-    return states, None if recipes.goal else "The first observation names no goal that could be read."
+    return states, None if recipes.goal else "The goal could not be parsed from the first observation."
 
 
-def read_recipes(*first: str) -> Recipes:
-    """The recipes, kinds and goal of first observations; of other texts, none and the goal ""."""
+def read_recipes(*first: str) -> ShownRecipes:
+    """Parse the recipes, kinds and goal of first observations; for other texts they are empty."""
     goals = [goal for text in first if (goal := _GOAL.search(text))]
-    recipes = Recipes(_plain(goals[0][1]) if goals else "")
+    recipes = ShownRecipes(_plain(goals[0][1]) if goals else "")
     for text in first:
         _add(recipes, text)
     return recipes if recipes.kinds else _with_known_kinds(recipes)
 
 
-def _add(recipes: Recipes, observation: str) -> None:
-    """Add the recipes and kinds that an observation tells."""
+def _add(recipes: ShownRecipes, observation: str) -> None:
+    """Add the recipes and kinds in an observation."""
     shown, _, explained = observation.partition(_KINDS)
-    for line in shown.splitlines()[:_MOST_RECIPES]:
+    for line in shown.splitlines()[:_MAX_RECIPES]:
         if made := _RECIPE.match(line.strip()):
-            recipe = Recipe(int(made[1]) or 1, tuple(_parts(made[3]).items()))
-            recipes.ways.setdefault(_plain(made[2]), []).append(recipe)
+            recipe = CraftRecipe(int(made[1]) or 1, tuple(_parts(made[3]).items()))
+            recipes.by_item.setdefault(_plain(made[2]), []).append(recipe)
     for line in explained.split("\n\n", 1)[0].splitlines():
         name, colon, members = line.partition(": ")
         if colon:
             recipes.kinds[_plain(name)] = [_plain(member) for member in members.split(",")]
 
 
-def _with_known_kinds(recipes: Recipes) -> Recipes:
-    """The real names explain no kinds, as a reader knows what planks are: here the built-in table does."""
+def _with_known_kinds(recipes: ShownRecipes) -> ShownRecipes:
+    """Add kinds from the built-in table. Observations with the real names do not list the members of kinds."""
     from agentgym_envs.textcraft.recipes import load_recipe_book
 
     book = load_recipe_book()
-    wanted = {name for ways in recipes.ways.values() for recipe in ways for name, _ in recipe.parts}
+    wanted = {name for options in recipes.by_item.values() for recipe in options for name, _ in recipe.parts}
     for ref, members in book.members.items():
         name = _plain(book.tags[ref - book.size])
-        if name in wanted and name not in recipes.ways:
+        if name in wanted and name not in recipes.by_item:
             recipes.kinds[name] = [_plain(book.items[member]) for member in members]
     return recipes
 
@@ -118,7 +118,7 @@ def _plain(name: str) -> str:
 
 
 def _inventories(trajectory: Trajectory, replies: Iterable[str]) -> list[dict[str, int]]:
-    """What is carried before the first action and after each: as info has it, else by what the replies say."""
+    """The inventories before the first action and after each action, from the infos, else from the replies."""
     inventories: list[dict[str, int]] = [{}]
     for turn, reply in zip(trajectory.turns, replies, strict=True):
         known = turn.info.get("inventory")
@@ -128,14 +128,14 @@ def _inventories(trajectory: Trajectory, replies: Iterable[str]) -> list[dict[st
 
 
 def counts(known: Mapping[str, Any]) -> dict[str, int]:
-    """An inventory as an info tells it, without what is no amount."""
+    """The inventory of an info, without values that are not amounts."""
     return {str(name): amount for name, amount in known.items() if type(amount) is int and amount > 0}
 
 
 def _after(before: Inventory, action: str, reply: str) -> dict[str, int]:
     got, crafted = _GOT.match(reply.strip()), _CRAFTED.match(reply.strip())
     change: dict[str, int] = {}
-    if crafted and (used := list(_CRAFT.finditer(action[-_LONGEST_ACTION:]))):
+    if crafted and (used := list(_CRAFT.finditer(action[-_MAX_ACTION_CHARS:]))):
         change = {name: -amount for name, amount in _parts(used[-1][1].strip(" .`")).items()}
     if found := got or crafted:
         name = _plain(found[2])
@@ -145,35 +145,35 @@ def _after(before: Inventory, action: str, reply: str) -> dict[str, int]:
 
 
 class Grower:
-    """Grows the tree of a goal. The ways are chosen once for an episode: those it went, else the cheapest."""
+    """Grows the tree of a goal. The recipes are chosen once per episode: the used ones, else the cheapest ones."""
 
-    def __init__(self, recipes: Recipes, held: set[str], states: int) -> None:
-        """`held` are the items that were carried at some time; of more states each has a smaller tree."""
+    def __init__(self, recipes: ShownRecipes, held: set[str], states: int) -> None:
+        """`held` are the items carried at some time of the episode. Trees are smaller if there are more states."""
         self._recipes, self._held = recipes, held
-        self._most_nodes = min(_MOST_NODES, 1 + _MOST_NODES_OF_ALL // states)
+        self._max_nodes = min(_MAX_NODES, 1 + _MAX_TOTAL_NODES // states)
         self._costs: dict[str, float] = {}
         self._left = 0
 
     def tree(self, inventory: Inventory) -> Node:
-        """The tree with what is carried, which the nodes share out from the goal down."""
-        self._left = self._most_nodes
+        """The tree for an inventory, whose items are assigned to nodes from the goal down."""
+        self._left = self._max_nodes
         return self._grow(self._recipes.goal, 1, 1, dict(inventory), inventory, ())
 
     def _grow(
         self, wanted: str, need: int, total: int, pool: dict[str, int], carried: Inventory, above: tuple[str, ...]
     ) -> Node:
-        """A node. `need` are to be had still; `total` would be without anything carried; `pool` is not shared out."""
+        """Grow a node. `need` is still needed, `total` without any inventory; `pool` has the unassigned items."""
         self._left -= 1
         name = self._member(wanted, need, pool)
         members = self._recipes.kinds.get(wanted, [name])
         have = _take(members, need, pool)
         missing = need - have
-        recipe = None if name in above else self._way(name, above)
+        recipe = None if name in above else self._recipe(name, above)
         ready = recipe is not None and self._carries(recipe, carried)
         status = "done" if not need else "have" if not missing else "ready" if ready else "missing"
         node: Node = {"name": name, "need": need, "have": have, "missing": missing, "status": status}
         node |= {"kind": wanted if wanted != name else None, "makes": recipe.makes if recipe else 0, "parts": []}
-        if recipe is not None and len(above) < _DEEPEST:
+        if recipe is not None and len(above) < _MAX_DEPTH:
             times, at_all = -(-missing // recipe.makes), -(-total // recipe.makes)
             for part, amount in recipe.parts:
                 if self._left > 0:
@@ -182,37 +182,37 @@ class Grower:
         return node
 
     def _member(self, wanted: str, need: int, pool: Inventory) -> str:
-        """The item itself; of a kind, what is carried of it, else what was once, else the cheapest."""
+        """The item itself; of a kind, a carried member, else a formerly carried one, else the cheapest."""
         members = self._recipes.kinds.get(wanted)
         if not members:
             return wanted
         most = max(members, key=lambda member: pool.get(member, 0))
         return most if need and pool.get(most, 0) else min(members, key=lambda member: self._cost(member, ()))
 
-    def _carries(self, recipe: Recipe, carried: Inventory) -> bool:
+    def _carries(self, recipe: CraftRecipe, carried: Inventory) -> bool:
         kinds = self._recipes.kinds
         return all(sum(carried.get(m, 0) for m in kinds.get(part, [part])) >= amount for part, amount in recipe.parts)
 
-    def _way(self, name: str, above: tuple[str, ...]) -> Recipe | None:
-        ways = self._recipes.ways.get(name)
-        return min(ways, key=lambda way: self._price(way, (*above, name))) if ways else None
+    def _recipe(self, name: str, above: tuple[str, ...]) -> CraftRecipe | None:
+        options = self._recipes.by_item.get(name)
+        return min(options, key=lambda recipe: self._price(recipe, (*above, name))) if options else None
 
-    def _price(self, recipe: Recipe, above: tuple[str, ...]) -> float:
+    def _price(self, recipe: CraftRecipe, above: tuple[str, ...]) -> float:
         return _HELD + sum(amount * self._cost(part, above) for part, amount in recipe.parts) / recipe.makes
 
     def _cost(self, name: str, above: tuple[str, ...]) -> float:
-        """About how much work it is to have one. What leads back to itself, or far down, cannot be had."""
-        if name in above or len(above) > _DEEPEST:
+        """The approximate work to get one item; very high for cycles and very deep trees."""
+        if name in above or len(above) > _MAX_DEPTH:
             return 1e9
         if name not in self._costs:
             options = [self._cost(member, (*above, name)) for member in self._recipes.kinds.get(name, ())]
-            options += [self._price(way, (*above, name)) for way in self._recipes.ways.get(name, ())]
+            options += [self._price(recipe, (*above, name)) for recipe in self._recipes.by_item.get(name, ())]
             self._costs[name] = min(options, default=1.0) * (_HELD if name in self._held else 1.0)
         return self._costs[name]
 
 
 def _take(members: Iterable[str], need: int, pool: dict[str, int]) -> int:
-    """Take up to `need` of the members out of the pool; how many those were."""
+    """Take up to `need` of the members out of the pool and return the amount."""
     taken = 0
     for member in members:
         share = min(need - taken, pool.get(member, 0))

@@ -1,4 +1,4 @@
-/* Which page is shown, what is followed, and the keys that work everywhere. */
+/* The router, the polling of the server, and the keys of all pages. */
 (function () {
   "use strict";
   const { el, fill, icon } = Viewer;
@@ -26,11 +26,11 @@
     [
       "Episode and comparison",
       [
-        ["← →", "Turn before, turn after (also k, j)"],
-        ["Home End", "First turn, the end"],
+        ["← →", "Previous turn, next turn (also k, j)"],
+        ["Home End", "First turn, end of the episode"],
         ["Space", "Play and pause"],
-        ["[ ]", "Episode before and after in the list"],
-        ["d", "Comparison: to the first difference"],
+        ["[ ]", "Previous and next episode in the list"],
+        ["d", "Comparison: first difference"],
       ],
     ],
     [
@@ -61,7 +61,7 @@
     if (location.hash === "#main") return; // the skip link
     const { name, ids, query } = route();
     if (page && page.close) page.close();
-    if (page) main.focus({ preventScroll: true }); // so that a screen reader goes on in the new page
+    if (page) main.focus({ preventScroll: true }); // so that a screen reader continues in the new page
     main.replaceChildren();
     page = Viewer.pages[name] || null;
     shown = name;
@@ -81,7 +81,7 @@
     fill(bar, link("list", "#/", "Episodes"), training && link("training", "#/training", "Training"));
   }
 
-  function tell(text, kind) {
+  function report(text, kind) {
     if (live.textContent !== text) live.textContent = text;
     live.className = `live ${kind}`;
   }
@@ -89,14 +89,14 @@
   async function poll() {
     try {
       const summary = await Viewer.api("summary");
-      const turn = summary.version !== version;
-      if (turn) drawPages(summary);
-      if (turn && version !== null && page && page.refresh) page.refresh(summary);
+      const changed = summary.version !== version;
+      if (changed) drawPages(summary);
+      if (changed && version !== null && page && page.refresh) page.refresh(summary);
       version = summary.version;
       const count = Viewer.plural(summary.count, "episode");
-      tell(Viewer.exported ? `${count} in this file` : `Following ${count}`, Viewer.exported ? "still" : "");
+      report(Viewer.exported ? `${count} in this file` : `Following ${count}`, Viewer.exported ? "still" : "");
     } catch (error) {
-      tell(error.status ? error.message : "The server does not answer", "lost");
+      report(error.status ? error.message : "The server does not respond", "lost");
     }
   }
 
@@ -114,7 +114,7 @@
         type: "button",
         "aria-label": `${text}; change`,
         title: `${text} (t)`,
-        on: { click: turnTheme },
+        on: { click: nextTheme },
       },
       icon(path),
     );
@@ -130,12 +130,12 @@
       "?",
     );
     const tools = document.getElementById("tools");
-    const held = tools.contains(document.activeElement);
+    const hadFocus = tools.contains(document.activeElement);
     fill(tools, theme, ask);
-    if (held) theme.focus();
+    if (hadFocus) theme.focus();
   }
 
-  function turnTheme() {
+  function nextTheme() {
     Viewer.theme.next();
     drawTools();
   }
@@ -154,13 +154,13 @@
   function onKey(event) {
     if (Viewer.typing(event) || help.open) return;
     if (event.key === "?") showHelp();
-    else if (event.key === "t") turnTheme();
+    else if (event.key === "t") nextTheme();
     else if (event.key === "g") location.hash = Viewer.pages.list.address();
     else return;
     event.preventDefault();
   }
 
-  /* Replaces the query of the address without opening the page anew. */
+  /* Replaces the query of the address without opening the page again. */
   Viewer.address = (path, query) => {
     const wanted = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
     return "#/" + path + (wanted.length ? "?" + new URLSearchParams(wanted) : "");

@@ -9,19 +9,19 @@
   Viewer.pages.compare = page;
 
   page.open = async (root, params) => {
-    const mine = { root, ids: params.ids, index: 0 };
-    view = mine;
+    const opened = { root, ids: params.ids, index: 0 };
+    view = opened;
     root.append(el("p", { class: "empty", role: "status" }, "Reading both episodes…"));
     try {
-      mine.details = await Promise.all([0, 1].map((i) => Viewer.api(`episodes/${params.ids[i]}`)));
+      opened.details = await Promise.all([0, 1].map((i) => Viewer.api(`episodes/${params.ids[i]}`)));
     } catch (error) {
-      if (view === mine) Viewer.nowhere(root, error.message);
+      if (view === opened) Viewer.nowhere(root, error.message);
       return;
     }
-    if (view !== mine) return;
+    if (view !== opened) return;
     document.title = `Episodes ${params.ids[0]} and ${params.ids[1]}`;
-    mine.length = Math.max(...mine.details.map((detail) => detail.turns.length));
-    mine.first = firstDifference(mine.details);
+    opened.length = Math.max(...opened.details.map((detail) => detail.turns.length));
+    opened.first = firstDifference(opened.details);
     draw();
     choose(Number(params.query.turn || 1) - 1, Boolean(params.query.turn));
     addEventListener("keydown", onKey);
@@ -32,19 +32,19 @@
     removeEventListener("keydown", onKey);
   };
 
-  /* What was done in a turn, as one text; null where there was no such turn. */
-  function done(detail, i) {
+  /* The action of a turn as text; null if there is no such turn. */
+  function actionOf(detail, i) {
     const turn = detail.turns[i];
-    if (turn && detail.team) return Viewer.team.done(detail.team.turns[i]);
+    if (turn && detail.team) return Viewer.team.actions(detail.team.turns[i]);
     return turn ? (turn.command === null ? turn.action : turn.command).trim() : null;
   }
 
-  /* The first turn that did or saw something else; null if all turns are alike. */
+  /* The first turn with another action or observation; null if all turns are equal. */
   function firstDifference([one, other]) {
     const length = Math.max(one.turns.length, other.turns.length);
     for (let i = 0; i < length; i += 1) {
       const [a, b] = [one.turns[i], other.turns[i]];
-      if (!a || !b || done(one, i) !== done(other, i) || a.observation !== b.observation) return i;
+      if (!a || !b || actionOf(one, i) !== actionOf(other, i) || a.observation !== b.observation) return i;
     }
     return null;
   }
@@ -89,16 +89,16 @@
         : el(
             "p",
             { class: "problem" },
-            "These two are not of the same task, so their turns may have little in common.",
+            "These episodes are of different tasks, so their turns may have little in common.",
           ),
       same && one.row.seed !== other.row.seed
-        ? el("p", { class: "dim" }, "They have another seed, so perhaps another start.")
+        ? el("p", { class: "dim" }, "Their seeds differ, so their initial states may differ as well.")
         : null,
     );
   }
 
   function jump() {
-    if (view.first === null) return el("p", { class: "dim" }, "All turns are alike.");
+    if (view.first === null) return el("p", { class: "dim" }, "All turns are equal.");
     return el(
       "button",
       { class: "button small", type: "button", title: "d", on: { click: () => choose(view.first, true) } },
@@ -123,35 +123,35 @@
 
   function pair(i) {
     const [a, b] = view.details.map((detail) => detail.turns[i]);
-    const unlike = !a || !b || done(view.details[0], i) !== done(view.details[1], i);
+    const different = !a || !b || actionOf(view.details[0], i) !== actionOf(view.details[1], i);
     const seen = Boolean(a && b && a.observation !== b.observation);
     const sides = [a, b].map((turn, side) =>
-      cell(side, turn ? brief(turn, i, { side, unlike, seen }) : el("p", { class: "gone dim" }, "It had ended.")),
+      cell(side, turn ? brief(turn, i, { side, different, seen }) : el("p", { class: "gone dim" }, "The episode had ended.")),
     );
     const line = i === view.first ? el("p", { class: "parting", id: "first-difference" }, "First difference") : null;
     return el(
       "div",
       {
-        class: `pair${unlike ? " unlike" : ""}`,
+        class: `pair${different ? " different" : ""}`,
         role: "group",
-        "aria-label": `Turn ${i + 1}${unlike ? ", different" : ""}`,
+        "aria-label": `Turn ${i + 1}${different ? ", different" : ""}`,
       },
       line,
       sides,
     );
   }
 
-  function brief(turn, i, { side, unlike, seen }) {
+  function brief(turn, i, { side, different, seen }) {
     const [team, other] = [view.details[side].team, view.details[1 - side].team];
     const on = { onSelect: () => choose(i, true), seen: SEEN };
     if (team) {
       const shown = Viewer.team.turn(team, i, turn, on);
-      Viewer.team.tellApart(shown, team.turns[i], other && other.turns[i]);
+      Viewer.team.markDifferences(shown, team.turns[i], other && other.turns[i]);
       return shown;
     }
     const shown = Viewer.turn(turn, i + 1, on);
-    if (unlike) shown.querySelector(".act").classList.add("unlike");
-    if (seen) shown.querySelector(".seen").classList.add("unlike");
+    if (different) shown.querySelector(".act").classList.add("different");
+    if (seen) shown.querySelector(".seen").classList.add("different");
     return shown;
   }
 
@@ -168,7 +168,7 @@
   }
 
   function onKey(event) {
-    if (!steps.heard(event)) return;
+    if (!steps.isPageKey(event)) return;
     const to = {
       ArrowRight: view.index + 1,
       j: view.index + 1,

@@ -1,4 +1,4 @@
-/* Building elements. Text is always a text node: nothing that an episode says is ever read as HTML. */
+/* Building elements. Text is always a text node, so that the text of episodes is never parsed as HTML. */
 (function () {
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
@@ -37,7 +37,7 @@
     return node;
   };
 
-  /* Numbers as people read them: at most `digits` behind the point, no trailing zeros, a real minus sign. */
+  /* Numbers with at most `digits` decimals, without trailing zeros, and with a typographic minus sign. */
   Viewer.number = (value, digits = 2) => {
     if (value === null || value === undefined) return "–";
     if (!Number.isFinite(value)) return String(value);
@@ -61,13 +61,13 @@
       Viewer.svg("path", { d: path }),
     );
 
-  /* What stands where there is nothing to show, and what to do about it. */
+  /* A placeholder for an empty page, with a hint on what to do. */
   Viewer.empty = (title, text, ...more) => {
     const { el } = Viewer;
     return el("div", { class: "empty" }, el("h2", {}, title), el("p", {}, text), more);
   };
 
-  /* A table that scrolls sideways by itself; `label` says what it holds to who cannot see it. */
+  /* A table that scrolls sideways on its own; `label` describes it to screen readers. */
   Viewer.scroller = (label, heads, body) => {
     const { el } = Viewer;
     const row = heads.map((head) => el("th", { scope: "col" }, head));
@@ -78,7 +78,7 @@
     );
   };
 
-  /* Whether a key press belongs to a control rather than to the page. */
+  /* True if a key press belongs to a control and not to the page. */
   Viewer.typing = (event) =>
     event.ctrlKey ||
     event.metaKey ||

@@ -3,18 +3,18 @@
   "use strict";
   const { el, fill, chip, icon, steps } = Viewer;
   const PLAY_MS = 900;
-  const MANY = 80; // turns, from which on those out of sight are not laid out
-  const BESIDE = 2; // agents that leave room for the panel at their side
-  const RUN = "M5 3l8 5-8 5z";
-  const HALT = "M5.5 3v10M10.5 3v10";
-  const NARROW = matchMedia("(max-width: 1000px)"); // the panel then stands under the current turn
-  let view = null; // all of what is open; null when nothing is
+  const MANY = 80; // with more turns, those outside the viewport are not laid out
+  const SIDE_BY_SIDE = 2; // with more agents, the panel is below the turn
+  const PLAY = "M5 3l8 5-8 5z";
+  const PAUSE = "M5.5 3v10M10.5 3v10";
+  const NARROW = matchMedia("(max-width: 1000px)"); // the panel is then below the current turn
+  let view = null; // the state of the open episode; null if none is open
 
   const page = { title: "Episode" };
   Viewer.pages.episode = page;
 
   page.open = async (root, params) => {
-    const mine = {
+    const opened = {
       root,
       id: Number(params.ids[0]),
       index: 0,
@@ -23,26 +23,26 @@
       panels: null,
       playing: 0,
     };
-    view = mine;
+    view = opened;
     root.append(el("p", { class: "empty", role: "status" }, "Reading the episode…"));
     try {
-      mine.detail = await Viewer.api(`episodes/${params.ids[0]}`);
+      opened.detail = await Viewer.api(`episodes/${params.ids[0]}`);
     } catch (error) {
-      if (view === mine) Viewer.nowhere(root, error.message);
+      if (view === opened) Viewer.nowhere(root, error.message);
       return;
     }
-    if (view !== mine) return;
-    document.title = `Episode ${mine.id}: ${String(mine.detail.row.goal || mine.detail.row.task).slice(0, 80)}`;
-    mine.tries = triesOf(mine.detail);
-    mine.current = mine.tries.length - 1;
+    if (view !== opened) return;
+    document.title = `Episode ${opened.id}: ${String(opened.detail.row.goal || opened.detail.row.task).slice(0, 80)}`;
+    opened.attempts = attemptsOf(opened.detail);
+    opened.current = opened.attempts.length - 1;
     draw();
     choose(Number(params.query.turn || 1) - 1, Boolean(params.query.turn));
     addEventListener("keydown", onKey);
-    loadPanels(mine);
+    loadPanels(opened);
   };
 
   page.close = () => {
-    halt();
+    pause();
     view = null;
     removeEventListener("keydown", onKey);
   };
@@ -51,16 +51,16 @@
     return new URLSearchParams(Viewer.pages.list.address().split("?")[1] || "").get("q") || "";
   }
 
-  /* The tries of a reflecting agent, the last of which is the episode itself. */
-  function triesOf(detail) {
-    const earlier = (detail.tries || []).map((made) => ({
+  /* The attempts of a reflecting agent; the last one is the episode itself. */
+  function attemptsOf(detail) {
+    const earlier = (detail.attempts || []).map((made) => ({
       ...made,
       row: { ...detail.row, score: made.score, success: made.success, stop: made.stop },
     }));
     return [...earlier, detail];
   }
 
-  const turns = () => view.tries[view.current].turns;
+  const turns = () => view.attempts[view.current].turns;
 
   function draw() {
     const { detail, root } = view;
@@ -68,7 +68,7 @@
     view.aside = el("aside", { class: "panel card", "aria-label": "State of the environment", hidden: true });
     view.columns = el("div", { class: detail.team ? "columns team" : "columns" }, view.main, view.aside);
     view.controls = el("div", { class: "controls card" });
-    fill(root, head(detail), triesBar(), view.controls, tabs(), view.columns, siblings(detail));
+    fill(root, head(detail), attemptsBar(), view.controls, tabs(), view.columns, siblings(detail));
     drawControls();
     drawTab();
   }
@@ -138,7 +138,7 @@
       : null;
   }
 
-  /* What the agent wrote for itself: its plan, and how often it told the past in fewer words. */
+  /* The last plan of the agent, and the number of its summaries. */
   function made(agent) {
     const { plan, summaries } = agent || {};
     return [
@@ -168,25 +168,25 @@
     if (found) location.hash = `#/episode/${found.id}`;
   }
 
-  function triesBar() {
-    if (view.tries.length < 2) return null;
+  function attemptsBar() {
+    if (view.attempts.length < 2) return null;
     const one = (made, i) => {
-      const last = i === view.tries.length - 1;
+      const last = i === view.attempts.length - 1;
       const pressed = i === view.current;
       return el(
         "button",
-        { class: "button small", type: "button", "aria-pressed": String(pressed), on: { click: () => toTry(i) } },
-        `Try ${i + 1}${last ? ", the last" : ""}`,
+        { class: "button small", type: "button", "aria-pressed": String(pressed), on: { click: () => toAttempt(i) } },
+        `Attempt ${i + 1}${last ? " (last)" : ""}`,
         Viewer.words.outcome(made.row),
       );
     };
-    view.tryBar = el("div", { class: "tries", role: "group", "aria-label": "Tries" }, view.tries.map(one));
-    return view.tryBar;
+    view.attemptsButtons = el("div", { class: "attempts", role: "group", "aria-label": "Attempts" }, view.attempts.map(one));
+    return view.attemptsButtons;
   }
 
-  function toTry(i) {
+  function toAttempt(i) {
     view.current = i;
-    [...view.tryBar.children].forEach((button, n) => button.setAttribute("aria-pressed", String(n === i)));
+    [...view.attemptsButtons.children].forEach((button, n) => button.setAttribute("aria-pressed", String(n === i)));
     drawControls();
     drawTab();
     choose(0, false);
@@ -194,7 +194,7 @@
 
   function drawControls() {
     view.strip = Viewer.timeline(turns(), (index) => choose(index, true));
-    view.play = steps.button("Play", RUN, "space", toggle);
+    view.play = steps.button("Play", PLAY, "space", toggle);
     view.where = el("span", { class: "where num", role: "status" });
     fill(
       view.controls,
@@ -261,13 +261,13 @@
   }
 
   function drawTurns() {
-    const made = view.tries[view.current];
+    const made = view.attempts[view.current];
     const { team } = made;
     const on = (index) => ({ find: view.find, onSelect: () => choose(index, true) });
     const one = (turn, i) => (team ? Viewer.team.turn(team, i, turn, on(i)) : Viewer.turn(turn, i + 1, on(i)));
-    const told = { ...made, meta: view.detail.meta };
+    const shown = { ...made, meta: view.detail.meta };
     const end = on(turns().length);
-    view.items = [...turns().map(one), team ? Viewer.team.end(team, told, end) : Viewer.end(told, end)];
+    view.items = [...turns().map(one), team ? Viewer.team.end(team, shown, end) : Viewer.end(shown, end)];
     const kind = `turn-list${team ? " of-team" : ""}${view.items.length > MANY ? " many" : ""}`;
     fill(view.main, team ? Viewer.team.heads(team, view.find) : null, el("div", { class: kind }, view.items));
   }
@@ -275,11 +275,11 @@
   function drawRaw() {
     const { siblings: others, ...rest } = view.detail;
     const text = JSON.stringify(rest, null, 2);
-    const said = el("span", { class: "dim", role: "status" });
+    const status = el("span", { class: "dim", role: "status" });
     const copy = () =>
       navigator.clipboard.writeText(text).then(
-        () => (said.textContent = "Copied."),
-        () => (said.textContent = "The browser does not let this page copy."),
+        () => (status.textContent = "Copied."),
+        () => (status.textContent = "The browser does not allow this page to copy."),
       );
     const button = el("button", { class: "button small", type: "button", on: { click: copy } }, "Copy JSON");
     fill(
@@ -287,7 +287,7 @@
       el(
         "div",
         { class: "card rawbox" },
-        el("p", {}, button, said),
+        el("p", {}, button, status),
         el(
           "div",
           { class: "mono", tabindex: "0", role: "region", "aria-label": "JSON of the episode" },
@@ -297,43 +297,43 @@
     );
   }
 
-  async function drawTokens(mine) {
-    fill(mine.main, el("p", { class: "empty", role: "status" }, "Reading the tokens…"));
+  async function drawTokens(opened) {
+    fill(opened.main, el("p", { class: "empty", role: "status" }, "Reading the tokens…"));
     let shown;
     try {
-      mine.tokens = mine.tokens || (await Viewer.api(`episodes/${mine.detail.row.id}/tokens`));
-      shown = Viewer.tokens.draw(mine.tokens, mine.detail);
+      opened.tokens = opened.tokens || (await Viewer.api(`episodes/${opened.detail.row.id}/tokens`));
+      shown = Viewer.tokens.draw(opened.tokens, opened.detail);
     } catch (error) {
       shown = el("p", { class: "empty" }, error.message);
     }
-    if (view !== mine || mine.tab !== "tokens") return;
-    fill(mine.main, shown);
-    mark(mine.index > 0);
+    if (view !== opened || opened.tab !== "tokens") return;
+    fill(opened.main, shown);
+    mark(opened.index > 0);
   }
 
-  async function loadPanels(mine) {
+  async function loadPanels(opened) {
     try {
-      mine.panels = await Viewer.api(`episodes/${mine.detail.row.id}/panels`);
+      opened.panels = await Viewer.api(`episodes/${opened.detail.row.id}/panels`);
     } catch (error) {
-      mine.panels = { kind: null, states: [], note: error.message };
+      opened.panels = { kind: null, states: [], note: error.message };
     }
-    if (view === mine) drawPanel();
+    if (view === opened) drawPanel();
   }
 
-  /* The state that the turn was taken in; states[i] is after i actions. */
+  /* The state before the current turn; states[i] is the one after i actions. */
   function drawPanel() {
-    const { panels, aside, current, tries } = view;
+    const { panels, aside, current, attempts } = view;
     const kind = panels && Viewer.panels[panels.kind];
-    const earlier = current < tries.length - 1;
+    const earlier = current < attempts.length - 1;
     aside.hidden = view.tab !== "turns" || earlier || (panels !== null && !kind && !panels.note);
     view.columns.classList.toggle("alone", aside.hidden);
     if (aside.hidden) return;
     const { team } = view.detail;
-    const under = NARROW.matches || (team && team.agents.length > BESIDE);
+    const under = NARROW.matches || (team && team.agents.length > SIDE_BY_SIDE);
     view.columns.classList.toggle("under", Boolean(under));
     if (under) view.items[view.index].after(aside);
     else if (aside.parentNode !== view.columns) view.columns.append(aside);
-    const waiting = panels ? panels.note : "The episode is played again to see its world…";
+    const waiting = panels ? panels.note : "The episode is being replayed to show its world…";
     const note = waiting ? el("p", { class: "dim small" }, Viewer.text(waiting)) : null;
     const title = el(
       "h2",
@@ -341,22 +341,22 @@
       (kind || expected()).title,
       el("span", { class: "dim" }, view.index < turns().length ? ` before turn ${view.index + 1}` : " at the end"),
     );
-    fill(aside, title, note, kind ? kindly(kind) : null);
+    fill(aside, title, note, kind ? drawState(kind) : null);
   }
 
-  /* The panel of the environment that the name speaks of, until the state itself has come. */
+  /* The panel for the name of the environment, until the states are loaded. */
   function expected() {
     const name = view.detail.row.env.toLowerCase();
     const key = !view.panels && Object.keys(Viewer.panels).find((one) => name.includes(one));
     return key ? Viewer.panels[key] : { title: "Environment" };
   }
 
-  function kindly(kind) {
+  function drawState(kind) {
     try {
       const { states } = view.panels;
       return kind.draw(states, Math.min(view.index, states.length - 1), view.detail);
     } catch (error) {
-      return el("p", { class: "dim" }, `This state cannot be drawn: ${error.message}`);
+      return el("p", { class: "dim" }, `This state could not be drawn: ${error.message}`);
     }
   }
 
@@ -366,7 +366,7 @@
     view.strip.select(view.index);
     view.where.textContent =
       view.index < length ? `Turn ${view.index + 1} of ${length}` : `End of ${Viewer.plural(length, "turn")}`;
-    if (view.playing && view.index === length) halt();
+    if (view.playing && view.index === length) pause();
     drawPanel();
     mark(scroll);
     if (scroll) keep();
@@ -377,8 +377,8 @@
     Viewer.keepAddress(`episode/${detail.row.id}`, { turn: index ? index + 1 : "", tab: tab === "turns" ? "" : tab });
   }
 
-  /* The answers of the tokens, if there is one a turn (of a team several, and some turns without). They are looked up
-     anew, as they may have been drawn anew. */
+  /* The answers in the tokens view, if there is one per turn; a turn of a team has several or none. They are looked up
+     each time, as the view may have been drawn again. */
   function answers() {
     if (view.detail.team) return Viewer.team.answers(view.detail.team, view.main);
     const found = [...view.main.querySelectorAll(".run.answer")];
@@ -399,20 +399,20 @@
   }
 
   function toggle() {
-    if (view.playing) return halt();
+    if (view.playing) return pause();
     if (view.index === turns().length) choose(0, true);
     view.playing = setInterval(() => choose(view.index + 1, true), PLAY_MS);
-    dress("Pause", HALT);
+    setPlayButton("Pause", PAUSE);
   }
 
-  function halt() {
+  function pause() {
     if (!view || !view.playing) return;
     clearInterval(view.playing);
     view.playing = 0;
-    dress("Play", RUN);
+    setPlayButton("Play", PLAY);
   }
 
-  function dress(name, path) {
+  function setPlayButton(name, path) {
     view.play.setAttribute("aria-label", name);
     view.play.title = `${name} (space)`;
     fill(view.play, icon(path));
@@ -460,9 +460,9 @@
   };
 
   function onKey(event) {
-    if (!steps.heard(event) || !KEYS[event.key]) return;
+    if (!steps.isPageKey(event) || !KEYS[event.key]) return;
     if (event.key === " " && event.target.matches("button, a, summary")) return;
-    if (event.key !== " ") halt();
+    if (event.key !== " ") pause();
     event.preventDefault();
     KEYS[event.key]();
   }

@@ -1,4 +1,4 @@
-/* The filters of the list: one set of fields, kept in the address. */
+/* The filters of the list, which are stored in the address. */
 (function () {
   "use strict";
   const { el, icon } = Viewer;
@@ -17,7 +17,7 @@
     min_score: "Score from",
     max_score: "Score to",
   };
-  const HUNT = "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 0 0 0-9M10.3 10.3L14 14";
+  const SEARCH_ICON = "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 0 0 0-9M10.3 10.3L14 14";
   const TYPING_MS = 250;
 
   function groupsOf(summary, env) {
@@ -45,7 +45,7 @@
   function select(key, summary, state, change) {
     const options = choices(key, summary, state);
     const value = state[key] || "";
-    if (value && !options.some(([name]) => name === value)) options.push([value, value]); // kept out of a link
+    if (value && !options.some(([name]) => name === value)) options.push([value, value]); // a value from a link
     if (options.length < 2 && !value) return null;
     const any = { success: "outcome", stop: "reason to stop" }[key] || NAMES[key].toLowerCase();
     const all = el("option", { value: "" }, `Any ${any}`);
@@ -64,7 +64,7 @@
     return field;
   }
 
-  /* What is typed counts after a while, or at once when the field is left. */
+  /* Handlers that apply typed text after a pause, or at once when the field loses the focus. */
   function typed(name, change) {
     let waiting = 0;
     const send = ({ target }) => {
@@ -115,13 +115,13 @@
       class: "field",
       type: "search",
       name: "q",
-      placeholder: "Search all that was told or written",
+      placeholder: "Search in all observations, answers and instructions",
       "aria-label": "Search text",
       autocomplete: "off",
       spellcheck: "false",
       on,
     });
-    return el("div", { class: "hunt" }, icon(HUNT), field);
+    return el("div", { class: "search-box" }, icon(SEARCH_ICON), field);
   }
 
   function shownValue(key, value) {
@@ -140,7 +140,7 @@
         {
           class: "chip accent",
           type: "button",
-          "aria-label": `Drop the filter ${text}`,
+          "aria-label": `Remove the filter ${text}`,
           on: { click: () => change({ [key]: "" }) },
         },
         Viewer.line(text, 60),
@@ -152,33 +152,33 @@
     return el("div", { class: "active", role: "group", "aria-label": "Filters in use" }, keys.map(drop), clear);
   }
 
-  /* Puts fields in place of those before; one that would be the same, or in which somebody is, stays itself. */
-  function settle(holder, fields) {
+  /* Replaces the fields. A field that is equal, or has the focus, is kept. */
+  function replaceFields(holder, fields) {
     const before = [...holder.children];
     const same = (one, other) =>
       one.isEqualNode(other) || (one.contains(document.activeElement) && one.name === other.name);
-    const settled = fields.filter(Boolean).map((field) => {
+    const fieldsNow = fields.filter(Boolean).map((field) => {
       const kept = before.find((one) => same(one, field));
       return kept ? Object.assign(kept, { className: field.className, value: field.value }) : field;
     });
-    before.forEach((one) => settled.includes(one) || one.remove());
-    settled.forEach((one, i) => holder.children[i] === one || holder.insertBefore(one, holder.children[i] || null));
+    before.forEach((one) => fieldsNow.includes(one) || one.remove());
+    fieldsNow.forEach((one, i) => holder.children[i] === one || holder.insertBefore(one, holder.children[i] || null));
   }
 
-  /* Draws into `form`; `change` takes the fields that changed. */
+  /* Draws into `form`; `change` receives the changed fields. */
   Viewer.filters = (form, summary, state, change) => {
     if (!form.children.length) frame(form, change);
     const pick = (key) => select(key, summary, state, change);
     const [quick, extra] = form.querySelectorAll(".quick, .choice");
-    settle(quick, ["env", "group", "success", "stop"].map(pick));
-    settle(extra, ["policy", "step", "source"].map(pick));
+    replaceFields(quick, ["env", "group", "success", "stop"].map(pick));
+    replaceFields(extra, ["policy", "step", "source"].map(pick));
     for (const field of form.querySelectorAll("input"))
       if (field !== document.activeElement) field.value = state[field.name] || "";
     form.querySelectorAll(".active").forEach((part) => part.remove());
     form.append(...[active(state, change)].filter(Boolean));
   };
 
-  /* What stays as long as the list is open. */
+  /* Makes the elements that stay as long as the list is open. */
   function frame(form, change) {
     const flip = () => toggle.setAttribute("aria-expanded", String(form.classList.toggle("open")));
     const props = { class: "button toggle", type: "button", "aria-expanded": "false", on: { click: flip } };

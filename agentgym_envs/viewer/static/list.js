@@ -7,22 +7,22 @@
   let parts = null;
   let summary = null;
   let opened = 0;
-  const kept = { address: "#/", index: null, top: 0 }; // where one was, to come back to
+  const position = { address: "#/", index: null, top: 0 }; // the last position, to return to
 
-  const page = { title: "Episodes", address: () => kept.address, kept };
+  const page = { title: "Episodes", address: () => position.address, position };
   Viewer.pages.list = page;
 
   page.open = async (root, params) => {
     opened += 1;
-    const mine = opened;
+    const request = opened;
     state = { ...params.query };
     try {
       summary = await Viewer.api("summary");
     } catch (error) {
-      if (mine === opened) Viewer.nowhere(root, error.message);
+      if (request === opened) Viewer.nowhere(root, error.message);
       return;
     }
-    if (mine !== opened) return;
+    if (request !== opened) return;
     parts = {
       count: el("p", { class: "count dim num", role: "status" }),
       problems: el("div", {}),
@@ -42,7 +42,7 @@
       parts.table,
       parts.none,
     );
-    const back = kept.index !== null && Viewer.address("", state) === kept.address ? { ...kept } : null;
+    const back = position.index !== null && Viewer.address("", state) === position.address ? { ...position } : null;
     draw();
     await start(back);
     addEventListener("keydown", onKey);
@@ -52,7 +52,7 @@
     opened += 1;
     removeEventListener("keydown", onKey);
     if (!table) return;
-    Object.assign(kept, { address: Viewer.address("", state), top: scrollY, index: table.at });
+    Object.assign(position, { address: Viewer.address("", state), top: scrollY, index: table.at });
     table.close();
     table = null;
   };
@@ -108,34 +108,34 @@
     if (table) table.close();
     parts.table.replaceChildren();
     const order = { key: state.sort || "id", desc: state.desc === "1" };
-    table = new Viewer.Table(parts.table, { summary, sort: order, onSort: sort, onTotal: tell, onError: fail });
+    table = new Viewer.Table(parts.table, { summary, sort: order, onSort: sort, onTotal: showTotal, onError: fail });
     return table.load(query(), 0);
   }
 
   async function start(back) {
-    const begun = restart();
+    const loaded = restart();
     if (back) table.at = back.index;
-    if (!back || !back.top) return begun;
+    if (!back || !back.top) return loaded;
     table.at = 0;
-    await begun;
+    await loaded;
     if (!table) return;
     window.scrollTo(0, back.top);
     table.at = back.index;
     table.draw();
   }
 
-  /* A search through very many episodes goes on each time that it is asked for. */
-  function goOn(asked) {
-    setTimeout(() => table === asked && table.load(), 500);
+  /* A search through very many episodes continues with each request. */
+  function continueSearch(searched) {
+    setTimeout(() => table === searched && table.load(), 500);
   }
 
-  function tell(total, note) {
+  function showTotal(total, note) {
     const narrowed = Viewer.filters.keys.some((key) => state[key]);
     parts.count.textContent = narrowed
       ? `${Viewer.count(total)} of ${Viewer.plural(summary.count, "episode")}`
       : Viewer.plural(total, "episode");
     if (note) parts.count.textContent += ` · ${note}`;
-    if (note) goOn(table);
+    if (note) continueSearch(table);
     parts.table.hidden = total === 0;
     fill(parts.none, total === 0 && !note && (narrowed ? noMatch() : nothing()));
   }
@@ -143,39 +143,39 @@
   function fail(error) {
     parts.count.textContent = "";
     parts.table.hidden = true;
-    const said = Viewer.empty("The list cannot be shown", error.message);
-    said.setAttribute("role", "alert");
-    fill(parts.none, said);
+    const message = Viewer.empty("The list cannot be shown", error.message);
+    message.setAttribute("role", "alert");
+    fill(parts.none, message);
   }
 
   function noMatch() {
     const clear = () => change(Object.fromEntries(Viewer.filters.keys.map((key) => [key, ""])));
     const button = el("button", { class: "button", type: "button", on: { click: clear } }, "Clear the filters");
-    return Viewer.empty("No episode is like that", "None of them matches all of the filters.", button);
+    return Viewer.empty("No matching episode", "No episode matches all of the filters.", button);
   }
 
   function nothing() {
-    return Viewer.empty("No episodes yet", "The folder is followed: they appear here as they are written.");
+    return Viewer.empty("No episodes yet", "Episodes appear here as they are written to the folder.");
   }
 
   function onKey(event) {
     if (!table || Viewer.typing(event) || document.getElementById("help").open) return;
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     const inside = parts.table.contains(document.activeElement);
-    if (step) table.choose(inside ? table.at + step : table.sight()[0] + (step > 0 ? 0 : -1));
+    if (step) table.choose(inside ? table.at + step : table.visibleRange()[0] + (step > 0 ? 0 : -1));
     else if (event.key === "/") parts.form.querySelector('[name="q"]').focus();
     else return;
     event.preventDefault();
   }
 
-  /* The episode `by` places further in the list that one came from, if there is one. */
+  /* The episode that is `by` rows further in the last list, if there is one. */
   page.neighbour = async (id, by) => {
-    const params = Object.fromEntries(new URLSearchParams(kept.address.split("?")[1] || ""));
-    const index = kept.index ?? id;
+    const params = Object.fromEntries(new URLSearchParams(position.address.split("?")[1] || ""));
+    const index = position.index ?? id;
     const { rows } = await Viewer.api("episodes", { ...params, offset: Math.max(0, index - 1), limit: 3 });
     const here = rows.findIndex((row) => row.id === id);
     const found = here < 0 ? null : rows[here + by];
-    if (found) kept.index = index + by;
+    if (found) position.index = index + by;
     return found || null;
   };
 })();

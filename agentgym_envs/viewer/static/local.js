@@ -1,4 +1,4 @@
-/* Filters and sorts the episodes of an exported file, as the server does for a folder. */
+/* Filters and sorts the episodes of an exported file, like the server for a folder. */
 (function () {
   "use strict";
   const EXACT = ["env", "group", "stop", "policy", "source", "task"];
@@ -12,15 +12,15 @@
 
   function textOf(detail) {
     const { row } = detail;
-    const told = [row.goal, row.task, detail.instructions, detail.final_observation, detail.error || ""];
+    const found = [row.goal, row.task, detail.instructions, detail.final_observation, detail.error || ""];
     const { turns, instructions, final } = detail.team || { turns: [], instructions: [], final: null };
     const parts = turns.flatMap(({ cells }) => cells.flatMap((cell) => [cell.observation, cell.action]));
-    told.push(...[...instructions, ...(final || []), ...parts].filter((text) => text !== null));
-    for (const made of [detail, ...detail.tries]) {
-      told.push(made.lesson || "");
-      for (const turn of made.turns) told.push(turn.observation, turn.action);
+    found.push(...[...instructions, ...(final || []), ...parts].filter((text) => text !== null));
+    for (const attempt of [detail, ...detail.attempts]) {
+      found.push(attempt.lesson || "");
+      for (const turn of attempt.turns) found.push(turn.observation, turn.action);
     }
-    return told.map((text) => text.toLowerCase());
+    return found.map((text) => text.toLowerCase());
   }
 
   function matches(row, params) {
@@ -30,7 +30,7 @@
     return RANGES.every(([key, field, sign]) => !params[key] || (row[field] - Number(params[key])) * sign >= 0);
   }
 
-  /* By value, equal ones by number; rows without the value come last in either direction. */
+  /* Sorts by value, then by number; rows without the value come last in both directions. */
   function order(key, sign) {
     return (one, other) => {
       const [a, b] = [one[key], other[key]];
@@ -40,18 +40,18 @@
     };
   }
 
-  Viewer.local = (kept, params) => {
+  Viewer.local = (data, params) => {
     const key = params.sort || "id";
     const sign = String(params.desc || "0") === "1" ? -1 : 1;
     const wanted = (params.q || "").toLowerCase();
-    if (wanted && !texts) texts = new Map(Object.entries(kept.episodes).map(([id, detail]) => [id, textOf(detail)]));
-    const rows = kept.rows.filter(
+    if (wanted && !texts) texts = new Map(Object.entries(data.episodes).map(([id, detail]) => [id, textOf(detail)]));
+    const rows = data.rows.filter(
       (row) =>
         matches(row, params) && (!wanted || (texts.get(String(row.id)) || []).some((text) => text.includes(wanted))),
     );
     rows.sort(order(key, sign));
     const offset = Number(params.offset || 0);
     const limit = Number(params.limit || 100);
-    return { version: kept.summary.version, total: rows.length, rows: rows.slice(offset, offset + limit) };
+    return { version: data.summary.version, total: rows.length, rows: rows.slice(offset, offset + limit) };
   };
 })();

@@ -1,4 +1,4 @@
-/* BabyAI: the grid as a plan, drawn in units of a cell. */
+/* BabyAI: the grid, drawn in units of a cell. */
 (function () {
   "use strict";
   const { el, svg } = Viewer;
@@ -18,7 +18,7 @@
   const shapeOf = (thing) => (thing.type === "door" ? thing.state || "closed" : thing.type);
   const wallAt = (shared, x, y) => (shared.walls[y] || "")[x] === "#";
 
-  /* Neighbouring cells of a kind as one path, so that a large grid stays light. */
+  /* Adjacent cells with a sign as one path, which keeps large grids small. */
   function area(rows, sign, className) {
     let path = "";
     rows.forEach((row, y) => {
@@ -49,9 +49,9 @@
       thing.type === "door" &&
       thing.state === "open" &&
       !(wallAt(shared, thing.x, thing.y - 1) && wallAt(shared, thing.x, thing.y + 1));
-    const place = at(thing.x, thing.y, sideways ? " rotate(-90 .5 .5)" : "");
+    const position = at(thing.x, thing.y, sideways ? " rotate(-90 .5 .5)" : "");
     const title = thing.name + (thing.inside ? ` with a ${thing.inside} in it` : "");
-    return svg("g", { ...place, class: `ba-thing ba-${thing.color}` }, svg("title", {}, title), picture(thing));
+    return svg("g", { ...position, class: `ba-thing ba-${thing.color}` }, svg("title", {}, title), picture(thing));
   }
 
   function agent(state) {
@@ -82,14 +82,14 @@
   function trail(state) {
     if (state.trail.length < 2) return null;
     const points = state.trail.map(([x, y]) => `${x + 0.5},${y + 0.5}`).join(" ");
-    return svg("polyline", { points, class: "ba-trail" }, svg("title", {}, "the way of the last turn"));
+    return svg("polyline", { points, class: "ba-trail" }, svg("title", {}, "the path of the last turn"));
   }
 
-  /* The picture in a sentence, for those who do not see it. */
+  /* A description of the picture for screen readers. */
   function sentence(shared, state) {
-    const where = shared.own
-      ? "What the agent sees, seven cells ahead and to the sides."
-      : `A grid of ${shared.width} by ${shared.height} cells. The agent is in column ${state.agent[0]}, row ${state.agent[1]}, and looks ${FACES[state.agent[2]]}.`;
+    const where = shared.egocentric
+      ? "The agent's view, seven cells ahead and to the sides."
+      : `A grid of ${shared.width} by ${shared.height} cells. The agent is in column ${state.agent[0]}, row ${state.agent[1]}, and faces ${FACES[state.agent[2]]}.`;
     const seen = state.things.filter((thing) => thing.seen).map((thing) => thing.name);
     const sight = seen.length ? `In sight: ${seen.join(", ")}.` : "Nothing but walls is in sight.";
     return `${where} ${sight} ${held(state)}`;
@@ -108,7 +108,7 @@
       },
       svg("rect", { width: shared.width, height: shared.height, class: "ba-floor" }),
       area(shared.walls, "#", "ba-stone"),
-      area(state.lit, "1", "ba-lit"),
+      area(state.visible, "1", "ba-visible"),
       lines(shared),
       trail(state),
       state.things.map((thing) => draw(thing, shared)),

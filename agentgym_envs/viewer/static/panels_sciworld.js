@@ -1,9 +1,9 @@
-/* SciWorld: the house, the room, what is carried, and the steps of the task. */
+/* SciWorld: the house, the room, the inventory, and the steps of the task. */
 (function () {
   "use strict";
   const { el, svg } = Viewer;
   const [WIDE, HIGH, STEP_X, STEP_Y] = [92, 34, 112, 62];
-  const PLACES = {
+  const POSITIONS = {
     bathroom: [0, 0],
     kitchen: [1, 0],
     outside: [2, 0],
@@ -15,17 +15,17 @@
     "living room": [1, 2],
     workshop: [2, 2],
   };
-  const place = (room) => [8 + PLACES[room][0] * STEP_X, 8 + PLACES[room][1] * STEP_Y];
-  const middle = (room) => [place(room)[0] + WIDE / 2, place(room)[1] + HIGH / 2];
+  const corner = (room) => [8 + POSITIONS[room][0] * STEP_X, 8 + POSITIONS[room][1] * STEP_Y];
+  const centre = (room) => [corner(room)[0] + WIDE / 2, corner(room)[1] + HIGH / 2];
 
   function door([a, b], open) {
-    const [[x1, y1], [x2, y2]] = [middle(a), middle(b)];
+    const [[x1, y1], [x2, y2]] = [centre(a), centre(b)];
     const isOpen = open.some(([c, d]) => c === a && d === b);
     return svg("line", { x1, y1, x2, y2, class: `sw-way ${isOpen ? "open" : ""}` });
   }
 
   function room(name, state, visited) {
-    const [x, y] = place(name);
+    const [x, y] = corner(name);
     const here = name === state.room;
     const kind = here ? "here" : visited.has(name) ? "visited" : "";
     const label = svg("text", { x: x + WIDE / 2, y: y + HIGH / 2 + 4 }, name);
@@ -33,7 +33,7 @@
   }
 
   function sentence(state, visited) {
-    const where = state.room ? `The agent is in the ${state.room}.` : "Where the agent is was not told.";
+    const where = state.room ? `The agent is in the ${state.room}.` : "The room of the agent is unknown.";
     const others = [...visited].filter((name) => name !== state.room);
     const open = state.doors.map(([a, b]) => `${a} and ${b}`).join("; ");
     return `${where}${others.length ? ` It was in: ${others.join(", ")}.` : ""}${open ? ` Open doors: ${open}.` : ""}`;
@@ -53,14 +53,14 @@
       "svg",
       { class: "sw-map", viewBox: size, role: "img", "aria-label": sentence(state, visited) },
       shared.ways.map((way) => door(way, state.doors)),
-      shared.rooms.filter((name) => PLACES[name]).map((name) => room(name, state, visited)),
+      shared.rooms.filter((name) => POSITIONS[name]).map((name) => room(name, state, visited)),
       key(),
     );
   }
 
   function key() {
-    const x = place("foundry")[0] + 6;
-    const y = place("bedroom")[1] + 12;
+    const x = corner("foundry")[0] + 6;
+    const y = corner("bedroom")[1] + 12;
     const line = (dy, name, className) => [
       svg("line", { x1: x, x2: x + 22, y1: y + dy, y2: y + dy, class: `sw-way ${className}` }),
       svg("text", { x: x + 28, y: y + dy + 4, class: "sw-key" }, name),
@@ -68,7 +68,7 @@
     return svg("g", { "aria-hidden": "true" }, line(0, "open door", "open"), line(20, "door", ""));
   }
 
-  /* A list, with what was not in the list before marked. */
+  /* A list in which new items are marked. */
   function list(title, now, before, empty) {
     const old = new Set(before);
     const rows = now.map((text) => el("li", { class: before && !old.has(text) ? "new" : "" }, Viewer.line(text, 240)));
@@ -100,13 +100,13 @@
       { class: "sw-goals" },
       el("h3", {}, `Steps of the task (${main.filter((one) => one.done).length} of ${main.length})`),
       el("ol", {}, main.map(goal)),
-      aids.length ? el("h3", {}, `What counts besides (${reached.length} of ${aids.length})`) : null,
+      aids.length ? el("h3", {}, `Optional steps (${reached.length} of ${aids.length})`) : null,
       reached.length ? el("ul", {}, reached.map(goal)) : null,
       open.length
         ? el(
             "details",
             {},
-            el("summary", {}, Viewer.plural(open.length, "other possibility", "other possibilities")),
+            el("summary", {}, Viewer.plural(open.length, "other optional step", "other optional steps")),
             el("ul", {}, open.map(goal)),
           )
         : null,
@@ -127,7 +127,7 @@
       const state = states[index];
       const last = index ? states[index - 1] : null;
       const sameRoom = last && last.room === state.room && last.things.length;
-      const unlisted = state.fresh ? "Nothing is here." : "Nothing was listed yet.";
+      const unlisted = state.fresh ? "Nothing is here." : "Nothing has been listed yet.";
       return el(
         "div",
         { class: "p-box p-sciworld" },
@@ -142,7 +142,7 @@
             "Carried",
             state.inventory,
             last ? last.inventory : null,
-            state.fresh ? "Nothing is carried." : "Not told yet.",
+            state.fresh ? "Nothing is carried." : "Unknown so far.",
           ),
         ),
       );

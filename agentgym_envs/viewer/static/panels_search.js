@@ -1,4 +1,4 @@
-/* Search: the queries so far, what came back, which passages hold the answer, and what was answered. */
+/* Search: the queries so far, their passages, the gold passages, and the answer. */
 (function () {
   "use strict";
   const { el } = Viewer;
@@ -15,7 +15,7 @@
         { class: "se-head" },
         el("span", { class: "se-rank" }, String(rank)),
         el("b", {}, Viewer.line(title, 120)),
-        one.gold ? Viewer.chip("gold", "good", "holds the answer, or leads to it") : null,
+        one.gold ? Viewer.chip("gold", "good", "contains the answer, or leads to it") : null,
       ),
       el("p", {}, Viewer.text(one.text, { limit: SHOWN })),
     );
@@ -26,13 +26,13 @@
     return el(
       "ol",
       { class: "se-passages" },
-      state.passages.map((number, place) => passage(shared, number, place + 1)),
+      state.passages.map((number, index) => passage(shared, number, index + 1)),
     );
   }
 
   const golds = (shared, state) => state.passages.filter((number) => shared.passages[number].gold).length;
 
-  /* A search of an earlier turn, folded; its passages are drawn when it is opened. */
+  /* A folded search of an earlier turn. Its passages are drawn when it is opened. */
   function earlier(shared, state, turn) {
     const found = golds(shared, state);
     const body = el("div", {});
@@ -90,7 +90,7 @@
   }
 
   function now(shared, state, index) {
-    if (index === 0) return [el("p", { class: "p-empty" }, "Nothing was searched yet."), accepted(shared)];
+    if (index === 0) return [el("p", { class: "p-empty" }, "Nothing has been searched yet."), accepted(shared)];
     if (state.answer !== null) return answer(shared, state);
     if (state.query === null) return el("p", { class: "p-empty" }, "This turn was neither a search nor an answer.");
     return [
@@ -114,7 +114,7 @@
         goldList(shared, index),
         now(shared, states[index], index),
         before.length
-          ? [el("h3", {}, "Searches before"), before.reverse().map(([state, turn]) => earlier(shared, state, turn))]
+          ? [el("h3", {}, "Earlier searches"), before.reverse().map(([state, turn]) => earlier(shared, state, turn))]
           : null,
       );
     },

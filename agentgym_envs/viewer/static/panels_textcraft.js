@@ -1,4 +1,4 @@
-/* TextCraft: what is carried, and the tree of what the goal is made of. */
+/* TextCraft: the inventory, and the tree of items that the goal is made of. */
 (function () {
   "use strict";
   const { el, svg } = Viewer;
@@ -12,7 +12,7 @@
   const sign = (status) =>
     svg("svg", { class: "tc-sign", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: SIGNS[status][0] }));
 
-  /* What was carried before the last action, so that a change can be marked. */
+  /* The items of two inventories with the change of their amounts. */
   function changes(carried, carriedBefore) {
     const now = new Map(carried);
     const before = new Map(carriedBefore);
@@ -36,7 +36,7 @@
     );
   }
 
-  /* Pairs of a name and an amount, now and a turn before. */
+  /* Draws an inventory (pairs of a name and an amount) with the changes since the turn before. */
   function carried(now, before) {
     const rows = changes(now, before);
     if (!rows.length) return el("p", { class: "p-empty" }, "Nothing is carried.");
@@ -44,7 +44,7 @@
   }
 
   function counts(node) {
-    if (node.status === "done") return "not needed any more";
+    if (node.status === "done") return "no longer needed";
     return `${Viewer.count(node.have)} of ${Viewer.count(node.need)}`;
   }
 
@@ -71,7 +71,7 @@
     return el("li", {}, row, parts.length ? el("ul", {}, parts) : null);
   }
 
-  /* `more` gives what else is to be told of a node. */
+  /* `more` returns additional elements for a node. */
   function tree(root, more = () => null) {
     if (!root) return null;
     return [el("h3", {}, "What it is made of"), el("ul", { class: "tc-tree" }, grow(root, more))];

@@ -1,9 +1,9 @@
-/* Cooperative TextCraft: what each agent carries, knows and can take, and the tree of what the goal is made of. */
+/* Cooperative TextCraft: the inventory and card of each agent, and the tree of items that the goal is made of. */
 (function () {
   "use strict";
   const { el } = Viewer;
 
-  /* A heading and a list of lines, or a word for an empty one. */
+  /* A heading and a list of lines, or a text for an empty list. */
   function listed(title, lines, none) {
     const rows = lines.map((line) => el("li", {}, Viewer.line(line, 200)));
     return [el("h4", { class: "label" }, title), rows.length ? el("ul", {}, rows) : el("p", { class: "dim" }, none)];
@@ -21,28 +21,28 @@
     );
   }
 
-  function hand(states, index, place) {
+  function inventory(states, index, agentIndex) {
     const { agents, cards, crafter } = states[0].shared;
-    const before = index > 0 ? states[index - 1].hands[place] : [];
+    const before = index > 0 ? states[index - 1].inventories[agentIndex] : [];
     return [
       el(
         "header",
         {},
-        Viewer.team.who({ agents }, place),
-        crafter === place ? Viewer.chip("crafts the goal", "accent") : null,
+        Viewer.team.who({ agents }, agentIndex),
+        crafter === agentIndex ? Viewer.chip("crafts the goal", "accent") : null,
       ),
-      Viewer.textcraft.carried(states[index].hands[place], before),
-      card(cards[place]),
+      Viewer.textcraft.carried(states[index].inventories[agentIndex], before),
+      card(cards[agentIndex]),
     ];
   }
 
-  /* Who carries what a node of the tree asks for. */
-  function holders({ agents }, hands) {
+  /* The agents that carry the item of a node. */
+  function holders({ agents }, inventories) {
     return (node) => {
       if (!node.have) return null;
-      const held = hands.map((pairs) => new Map(pairs).get(node.name));
-      return agents.map((agent, place) =>
-        held[place] ? el("span", { class: "tc-hint" }, Viewer.team.who({ agents }, place)) : null,
+      const held = inventories.map((pairs) => new Map(pairs).get(node.name));
+      return agents.map((agent, agentIndex) =>
+        held[agentIndex] ? el("span", { class: "tc-hint" }, Viewer.team.who({ agents }, agentIndex)) : null,
       );
     };
   }
@@ -51,17 +51,17 @@
     title: "Inventories and recipes",
     draw(states, index) {
       const { shared } = states[0];
-      const { hands, tree } = states[index];
+      const { inventories, tree } = states[index];
       return el(
         "div",
         { class: "p-box p-textcraft" },
         el("h3", {}, "Carried"),
         el(
           "div",
-          { class: "tc-hands" },
-          Viewer.team.crew(shared, "", (place) => hand(states, index, place)),
+          { class: "tc-inventories" },
+          Viewer.team.members(shared, "", (agentIndex) => inventory(states, index, agentIndex)),
         ),
-        Viewer.textcraft.tree(shared.trees[tree], holders(shared, hands)),
+        Viewer.textcraft.tree(shared.trees[tree], holders(shared, inventories)),
       );
     },
   };

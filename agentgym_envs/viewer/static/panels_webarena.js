@@ -1,4 +1,4 @@
-/* WebArena and MiniWoB: the page as a tree, what the next action acts on, and what is new on it. */
+/* WebArena and MiniWoB: the page as a tree, the target of the next action, and the changes of the page. */
 (function () {
   "use strict";
   const { el } = Viewer;
@@ -11,7 +11,7 @@
   const plain = (quoted) => quoted.slice(1, -1).replace(/\\(.)/g, (_, one) => (one === "n" ? "\n" : one));
   const family = (role) => (ACTED.has(role) ? "acted" : FILLED.has(role) ? "filled" : HEADS.has(role) ? "head" : "");
 
-  /* A line in its parts; one that says what was left out has no role. */
+  /* The parts of a line. A line about omitted content has no role. */
   function parts(line) {
     const found = LINE.exec(line);
     if (!found) return { depth: 0, role: "", name: line.trim(), rest: "" };
@@ -30,13 +30,13 @@
     );
   }
 
-  /* Whether the page has so little of the one before that marking what is new would mark nearly all. */
+  /* True if nearly all lines are new, so that marking them would not help. */
   const isNew = (state) => state.fresh.length > NEARLY_ALL * state.lines.length;
 
   function page(shared, state) {
     const fresh = new Set(isNew(state) ? [] : state.fresh);
-    const rows = state.lines.map((pair, place) => {
-      const marks = [fresh.has(place) ? "fresh" : "", place === state.target ? "target" : ""];
+    const rows = state.lines.map((pair, index) => {
+      const marks = [fresh.has(index) ? "fresh" : "", index === state.target ? "target" : ""];
       return row(shared, pair, marks.filter(Boolean).join(" "));
     });
     const tree = el("ul", { class: "wa-tree", tabindex: "0", "aria-label": "The page as a tree" }, rows);
@@ -68,12 +68,12 @@
   }
 
   function difference(state) {
-    if (state.fresh.length + state.lost === 0) return "nothing changed";
-    if (isNew(state)) return "another page than before";
+    if (state.fresh.length + state.lost === 0) return "no change";
+    if (isNew(state)) return "a new page";
     return `${Viewer.plural(state.fresh.length, "line")} new, ${Viewer.count(state.lost)} gone`;
   }
 
-  /* What the next action does here, and how the page differs from the one before. */
+  /* The next action, and the number of changes since the page before. */
   function facts(state, index) {
     const next = state.command ? el("span", {}, "next: ", el("code", {}, Viewer.line(state.command, 120))) : null;
     const changed = index && state.page ? el("span", {}, difference(state)) : null;
@@ -83,13 +83,13 @@
   function gone(shared, state) {
     if (!state.gone.length || isNew(state)) return null;
     const rows = state.gone.map((number) => row(shared, [number, null], "gone"));
-    const summary = el("summary", {}, `What is gone since the page before (${Viewer.count(state.lost)})`);
+    const summary = el("summary", {}, `Removed since the page before (${Viewer.count(state.lost)})`);
     return el("details", { class: "wa-gone" }, summary, el("ul", { class: "wa-tree" }, rows));
   }
 
-  function remarks(state) {
-    const left = state.left > 0 ? `${Viewer.plural(state.left, "line")} more are not shown here.` : "";
-    return [state.told, left].filter(Boolean).map((text) => el("p", { class: "wa-note" }, Viewer.line(text, 400)));
+  function notes(state) {
+    const omitted = state.omitted > 0 ? `${Viewer.plural(state.omitted, "more line")} not shown.` : "";
+    return [state.note, omitted].filter(Boolean).map((text) => el("p", { class: "wa-note" }, Viewer.line(text, 400)));
   }
 
   Viewer.panels.webarena = {
@@ -105,7 +105,7 @@
         { class: "p-box p-webarena" },
         tabs(state),
         bar(state),
-        remarks(state),
+        notes(state),
         facts(state, index),
         picture,
         state.lines.length ? page(shared, state) : null,

@@ -1,4 +1,4 @@
-/* Line plots over training steps, drawn as SVG. Lines are told apart by colour and by dashes, values are read by keys too. */
+/* Line plots over training steps as SVG. Lines differ in colour and dashes; values can be read by keyboard as well. */
 (function () {
   "use strict";
   const { el, svg, fill, number } = Viewer;
@@ -27,7 +27,7 @@
   }
   const percent = (value) => `${number(value * 100, 1)} %`;
 
-  /* The exponential mean of [x, y] points, freed of its pull to where it began; `share` is the weight of the past. */
+  /* The bias-corrected exponential moving average of [x, y] points; `share` is the weight of the past. */
   function smooth(points, share) {
     let sum = 0;
     let weight = 0;
@@ -40,14 +40,14 @@
 
   function path(points, x, y, stepped) {
     let text = "";
-    points.forEach(([step, value], place) => {
-      if (place === 0) text = `M${x(step)},${y(value)}`;
+    points.forEach(([step, value], index) => {
+      if (index === 0) text = `M${x(step)},${y(value)}`;
       else text += stepped ? `H${x(step)}V${y(value)}` : `L${x(step)},${y(value)}`;
     });
     return text;
   }
 
-  /* The range of the values, with some room; fixed for shares, from 0 on where that is what is compared. */
+  /* The range of the values with a margin; 0 to 1 for shares, from 0 for counts. */
   function range(lines, kind) {
     if (kind === "share") return [0, 1];
     let low = Infinity;
@@ -118,7 +118,7 @@
     );
   }
 
-  /* What a line looks like, for legends. */
+  /* A sample of a line for legends. */
   Viewer.lineSample = ({ colour, dash, kind }) => {
     const line = svg("line", {
       x1: 0,
@@ -142,7 +142,7 @@
     );
   };
 
-  /* The value of a line at a step; of a stepped line, the one that holds there. */
+  /* The value of a line at a step; for a stepped line, the last value up to that step. */
   function valueAt(line, step) {
     if (line.kind !== "limit") return line.at.get(step);
     let found;
@@ -160,9 +160,9 @@
       .filter((line) => line.points.length)
       .map((line) => ({ ...line, at: new Map(line.points) }));
     const limits = lines.filter((line) => line.kind === "limit").sort((a, b) => b.points[0][1] - a.points[0][1]);
-    if (limits.length) limits[0].named = true; // one name is enough
+    if (limits.length) limits[0].named = true; // one label is enough
     const all = [...new Set(lines.flatMap((line) => line.points.map(([step]) => step)))].sort((a, b) => a - b);
-    const told = (value) => (kind === "share" ? percent(value) : label(value));
+    const format = (value) => (kind === "share" ? percent(value) : label(value));
     const holder = el("div", {
       class: "plot",
       tabindex: "0",
@@ -174,7 +174,7 @@
     const tip = el("div", { class: "tip num", "aria-hidden": "true", hidden: true });
     let x = null;
     let y = null;
-    let hair = null;
+    let crosshair = null;
 
     function draw() {
       const width = Math.max(240, holder.clientWidth || 420);
@@ -183,7 +183,7 @@
       const values = range(lines, kind);
       x = scale(steps, ROOM.left, width - ROOM.right);
       y = scale(values, HEIGHT - ROOM.bottom, ROOM.top);
-      hair = svg("g", { class: "hair" });
+      crosshair = svg("g", { class: "crosshair" });
       fill(
         holder,
         svg(
@@ -191,7 +191,7 @@
           { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, "aria-hidden": "true" },
           axes(width, x, y, steps, values, kind),
           lines.map((line) => drawLine(line, x, y, options.smoothing)),
-          hair,
+          crosshair,
         ),
         tip,
       );
@@ -216,11 +216,11 @@
         { class: "value" },
         Viewer.lineSample(line),
         el("span", {}, line.name),
-        el("b", {}, told(value)),
+        el("b", {}, format(value)),
       );
     }
 
-    /* The crosshair and what the lines say at the cursor's step. */
+    /* Draws the crosshair and the values at the step of the cursor. */
     function point() {
       const step = cursor.step === null ? null : nearest(cursor.step);
       const found = valuesAt(step);
@@ -228,13 +228,13 @@
       holder.setAttribute("aria-valuenow", step === null ? last : step);
       holder.setAttribute(
         "aria-valuetext",
-        `step ${step === null ? last : step}: ${found.map(([line, value]) => `${line.name} ${told(value)}`).join(", ")}`,
+        `step ${step === null ? last : step}: ${found.map(([line, value]) => `${line.name} ${format(value)}`).join(", ")}`,
       );
       tip.hidden = step === null;
       tip.classList.toggle("brief", cursor.owner !== holder);
-      if (step === null) return fill(hair);
+      if (step === null) return fill(crosshair);
       fill(
-        hair,
+        crosshair,
         svg("line", { x1: x(step), x2: x(step), y1: ROOM.top, y2: HEIGHT - ROOM.bottom }),
         found.map(([line, value]) =>
           svg("circle", { cx: x(step), cy: y(value), r: 3.5, style: { "--line-colour": line.colour } }),
@@ -252,8 +252,8 @@
     }
 
     function onMove(event) {
-      const place = event.clientX - holder.getBoundingClientRect().left;
-      const share = (place - ROOM.left) / (holder.clientWidth - ROOM.left - ROOM.right);
+      const offset = event.clientX - holder.getBoundingClientRect().left;
+      const share = (offset - ROOM.left) / (holder.clientWidth - ROOM.left - ROOM.right);
       move(nearest(all[0] + share * (all[all.length - 1] - all[0])));
     }
 

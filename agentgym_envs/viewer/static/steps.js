@@ -1,4 +1,4 @@
-/* Going from turn to turn: what the page of one episode and that of two have in common. */
+/* Navigation between turns, shared by the pages of one episode and of a comparison. */
 (function () {
   "use strict";
   const { el, icon } = Viewer;
@@ -12,22 +12,22 @@
       icon(path),
     );
 
-  /* Buttons around a status line; `go` gets -1 or 1, `between` stands between the two. */
+  /* Previous and next buttons with a status line; `go` receives -1 or 1, `between` is placed between the buttons. */
   function bar(where, go, between = null) {
-    const before = button("Turn before", LEFT, "←", () => go(-1));
+    const before = button("Previous turn", LEFT, "←", () => go(-1));
     return el(
       "div",
       { class: "steps" },
       before,
       between,
-      button("Turn after", RIGHT, "→", () => go(1)),
+      button("Next turn", RIGHT, "→", () => go(1)),
       where,
     );
   }
 
   const crumb = (href, text) => el("a", { class: "button small bare", href }, icon(LEFT), text);
 
-  /* The line that tells how an episode went. */
+  /* The line with the result of an episode. */
   const verdict = (row, ...more) =>
     el(
       "p",
@@ -38,22 +38,22 @@
       ...more,
     );
 
-  /* Who played an episode, in few words. */
+  /* The policy, training step and seed of an episode. */
   const player = (row, ...more) =>
     [Viewer.words.policy(row), row.step === null ? "" : `step ${row.step}`, ...more, `seed ${row.seed}`]
       .filter(Boolean)
       .join(" · ");
 
-  /* Scroll so that an element stands below what sticks to the top of the page. */
+  /* Scrolls an element to below the sticky header of the page. */
   function show(item, controls, { first = false, jump = false } = {}) {
-    const lid = document.querySelector(".top").offsetHeight + controls.offsetHeight + 12;
-    const top = item.getBoundingClientRect().top + scrollY - lid;
+    const headerHeight = document.querySelector(".top").offsetHeight + controls.offsetHeight + 12;
+    const top = item.getBoundingClientRect().top + scrollY - headerHeight;
     const behavior = Viewer.calm() || jump ? "auto" : "smooth";
     window.scrollTo({ top: first ? Math.min(top, scrollY) : top, behavior });
   }
 
-  /* Whether a key press is for the page. */
-  const heard = (event) => !Viewer.typing(event) && !document.getElementById("help").open;
+  /* True if a key press is for the page. */
+  const isPageKey = (event) => !Viewer.typing(event) && !document.getElementById("help").open;
 
-  Viewer.steps = { LEFT, RIGHT, button, bar, crumb, verdict, player, show, heard };
+  Viewer.steps = { LEFT, RIGHT, button, bar, crumb, verdict, player, show, isPageKey };
 })();

@@ -1,9 +1,9 @@
-/* The table of episodes: only the rows in sight exist, and they are fetched a hundred at a time. */
+/* The table of episodes. Only visible rows exist in the page; rows are fetched in pages of a hundred. */
 (function () {
   "use strict";
   const { el } = Viewer;
   const PAGE = 100;
-  const AROUND = 8; // rows kept above and below those in sight
+  const AROUND = 8; // additional rows above and below the visible ones
   const NARROW = matchMedia("(max-width: 720px)");
   const COLUMNS = [
     { key: "id", name: "#", width: "58px", right: true },
@@ -36,7 +36,7 @@
       row.invalid > 0 &&
         el(
           "span",
-          { class: "sub invalid", title: `${Viewer.plural(row.invalid, "action")} could not be read or done` },
+          { class: "sub invalid", title: `${Viewer.plural(row.invalid, "action")} could not be parsed or carried out` },
           `${row.invalid} invalid`,
         ),
     ],
@@ -48,14 +48,14 @@
   };
 
   function columnsFor(summary) {
-    const sourced = summary.sources.length > 1; // one source is told nowhere
+    const sourced = summary.sources.length > 1; // a single source is not shown
     const shown = COLUMNS.filter((column) => !column.optional || summary[column.optional].length > 0);
     return shown.map((column) => ({ ...column, sourced }));
   }
 
   const canSort = (column) => column.key !== "policy";
 
-  /* What sorts where rows are cards without a head. */
+  /* The sort control for narrow screens, where rows are cards without a header. */
   function sorter(columns, sort, onSort) {
     const option = (column, desc) => {
       const chosen = column.key === sort.key && desc === sort.desc;
@@ -120,9 +120,9 @@
         this.body,
       );
       root.append(sorter(this.columns, sort, onSort), this.root);
-      this.body.addEventListener("focusin", (event) => this.reached(event));
-      this.body.addEventListener("click", (event) => this.reached(event));
-      this.onScroll = () => this.soon();
+      this.body.addEventListener("focusin", (event) => this.onRowEvent(event));
+      this.body.addEventListener("click", (event) => this.onRowEvent(event));
+      this.onScroll = () => this.scheduleDraw();
       addEventListener("scroll", this.onScroll, { passive: true });
       addEventListener("resize", this.onScroll);
     }
@@ -137,7 +137,7 @@
       removeEventListener("resize", this.onScroll);
     }
 
-    soon() {
+    scheduleDraw() {
       if (this.waiting) return;
       this.waiting = requestAnimationFrame(() => {
         this.waiting = 0;
@@ -145,27 +145,27 @@
       });
     }
 
-    sight() {
+    visibleRange() {
       const above = Math.max(0, -this.body.getBoundingClientRect().top);
       const first = Math.floor(above / this.height);
       return [first, Math.min(this.total, first + Math.ceil(innerHeight / this.height) + 1)];
     }
 
-    /* Fetches what is in sight anew: for new filters, and when the files have grown. */
+    /* Fetches the visible rows again: for new filters, and when the files have grown. */
     async load(params = this.params, index = null) {
       this.params = params;
       this.generation += 1;
-      const mine = this.generation;
+      const generation = this.generation;
       this.root.classList.add("busy");
-      const row = index === null ? this.sight()[0] : index;
+      const row = index === null ? this.visibleRange()[0] : index;
       try {
         const numbers = [Math.floor(row / PAGE), Math.floor(row / PAGE) + 1].slice(0, this.total || index ? 2 : 1);
         const answers = await Promise.all(numbers.map((number) => this.fetch(number)));
-        if (mine !== this.generation) return;
+        if (generation !== this.generation) return;
         this.pages = new Map(answers.map((answer, i) => [numbers[i], answer.rows]));
         this.setTotal(answers[0].total, answers[0].note);
       } catch (error) {
-        if (mine === this.generation) this.onError(error);
+        if (generation === this.generation) this.onError(error);
       }
       this.root.classList.remove("busy");
     }
@@ -186,15 +186,15 @@
     async more(number) {
       if (this.pages.has(number)) return;
       this.pages.set(number, null);
-      const mine = this.generation;
+      const generation = this.generation;
       try {
         const answer = await this.fetch(number);
-        if (mine === this.generation) this.pages.set(number, answer.rows);
+        if (generation === this.generation) this.pages.set(number, answer.rows);
       } catch (error) {
-        if (mine === this.generation) this.pages.delete(number);
+        if (generation === this.generation) this.pages.delete(number);
         return;
       }
-      if (mine === this.generation) this.draw();
+      if (generation === this.generation) this.draw();
     }
 
     row(index) {
@@ -203,15 +203,15 @@
     }
 
     draw() {
-      const [first, last] = this.sight();
+      const [first, last] = this.visibleRange();
       const from = Math.max(0, first - AROUND);
       const to = Math.min(this.total, last + AROUND);
       this.body.style.height = `${this.total * this.height}px`;
       for (const [index, kept] of this.nodes)
         if (index < from || index >= to || kept.row !== this.row(index)) this.drop(index);
-      for (let index = from; index < to; index += 1) this.place(index, index - from);
-      clearTimeout(this.hurry);
-      this.hurry = setTimeout(() => this.fill(from, to), 60);
+      for (let index = from; index < to; index += 1) this.placeRow(index, index - from);
+      clearTimeout(this.fetchTimer);
+      this.fetchTimer = setTimeout(() => this.fill(from, to), 60);
     }
 
     drop(index) {
@@ -221,7 +221,7 @@
       this.nodes.delete(index);
     }
 
-    place(index, position) {
+    placeRow(index, position) {
       if (!this.nodes.has(index)) {
         const row = this.row(index);
         this.nodes.set(index, { row, node: drawRow(this.columns, row, index) });
@@ -239,18 +239,18 @@
       for (const number of pages) if (number * PAGE < this.total) this.more(number);
     }
 
-    reached(event) {
+    onRowEvent(event) {
       const row = event.target.closest(".row");
       if (row) this.at = Number(row.getAttribute("aria-rowindex")) - 2;
     }
 
-    /* Makes a row the current one and brings it into sight. */
+    /* Makes a row the current one and scrolls it into view. */
     choose(index) {
       if (!this.total) return;
       this.at = Math.max(0, Math.min(index, this.total - 1));
       const top = this.body.getBoundingClientRect().top + scrollY + this.at * this.height;
-      const lid = document.querySelector(".top").offsetHeight + this.body.previousSibling.offsetHeight + 8;
-      if (top < scrollY + lid) scrollTo(0, top - lid);
+      const headerHeight = document.querySelector(".top").offsetHeight + this.body.previousSibling.offsetHeight + 8;
+      if (top < scrollY + headerHeight) scrollTo(0, top - headerHeight);
       else if (top + this.height > scrollY + innerHeight - 8) scrollTo(0, top + this.height - innerHeight + 8);
       this.hadFocus = this.at;
       this.draw();

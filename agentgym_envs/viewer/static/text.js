@@ -1,10 +1,10 @@
-/* Text out of episodes, shown as it is: what cannot be seen is boxed, what is very long is folded. */
+/* Text of episodes: invisible characters are shown in boxes, and very long text is folded. */
 (function () {
   "use strict";
   const FOLD = 6000; // characters
   const LINES = 24;
-  const MOST_BOXES = 2000; // in one text; a megabyte of control characters must not become a million elements
-  // Controls but tab and line feed, directions, invisible spaces, joiners that join nothing, tags, halves of pairs.
+  const MOST_BOXES = 2000; // per text; a megabyte of control characters must not become a million elements
+  // Controls except tab and line feed, bidi controls, invisible spaces, unused joiners, tags, lone surrogates.
   const ODD = new RegExp(
     "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u180e\\u200b\\u200e\\u200f" +
       "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffc\\u{e0000}-\\u{e007f}\\p{Cs}]" +
@@ -42,10 +42,10 @@
   function box(character) {
     const code = character.codePointAt(0);
     const hex = "U+" + code.toString(16).toUpperCase().padStart(4, "0");
-    return Viewer.el("span", { class: "odd", title: `${hex}, a character that does not show` }, NAMES[code] || hex);
+    return Viewer.el("span", { class: "odd", title: `${hex}, an invisible character` }, NAMES[code] || hex);
   }
 
-  /* Browsers lay out a word without end in quadratic time, so very long ones are told where they may be broken. */
+  /* Browsers lay out very long words in quadratic time, so they get break opportunities. */
   function addPlain(node, text) {
     if (text.length < 1000) return node.append(text);
     text
@@ -53,7 +53,7 @@
       .forEach((piece, i) => node.append(piece, ...(i % 2 ? [document.createElement("wbr")] : [])));
   }
 
-  /* `text` into `node`, with boxes; `room.boxes` is how many may still be made. */
+  /* Adds text to `node`, with boxes; `room.boxes` is the number of boxes left. */
   function addText(node, text, room) {
     let at = 0;
     for (const match of text.matchAll(ODD)) {
@@ -66,10 +66,10 @@
     if (at < text.length) addPlain(node, text.slice(at));
   }
 
-  /* As `addText`, with what was searched for marked. */
+  /* Like `addText`, with marked search hits. */
   function addFound(node, text, find, room) {
     const low = find ? text.toLowerCase() : "";
-    if (!find || low.length !== text.length) return addText(node, text, room); // some letters change length
+    if (!find || low.length !== text.length) return addText(node, text, room); // some letters change their length
     const wanted = find.toLowerCase();
     let at = 0;
     for (let next = low.indexOf(wanted), n = 0; next >= 0 && n < 500; next = low.indexOf(wanted, at), n += 1) {
@@ -82,7 +82,7 @@
     addText(node, text.slice(at), room);
   }
 
-  /* Where line number `lines` ends, if there are some more; a few do not count, as the fold costs a line itself. */
+  /* The end of line number `lines`, if there are at least seven more lines; else the end of the text. */
   function lineEnd(text, lines) {
     let at = -1;
     for (let n = 0; n < lines; n += 1) {
@@ -92,7 +92,7 @@
     return text.slice(at + 1).split("\n", 7).length > 6 ? at : text.length;
   }
 
-  /* Where to fold: behind so many characters, lines or the first hit, and never through a pair of halves. */
+  /* The position of the fold: after a number of characters or lines, or the first hit; never inside a surrogate pair. */
   function foldAt(text, limit, lines, find) {
     const hit = find ? text.toLowerCase().indexOf(find.toLowerCase()) : -1;
     const short = text.length <= limit + 200 ? text.length : limit;
@@ -123,7 +123,7 @@
     return node;
   };
 
-  /* One line of text, for a row: no line ends, bounded, odd characters boxed. */
+  /* Text as one short line, with boxes for invisible characters. */
   Viewer.line = (value, limit = 300) => {
     const text = String(value)
       .slice(0, limit * 4)

@@ -1,4 +1,4 @@
-/* The colours' choice, set before anything is drawn so that the page does not flash. */
+/* The choice of colours, applied before anything is drawn so that the page does not flash. */
 (function () {
   "use strict";
   const KEY = "agentgym-view-theme";
@@ -6,10 +6,10 @@
 
   function read() {
     try {
-      const kept = localStorage.getItem(KEY);
-      return ORDER.includes(kept) ? kept : "auto";
+      const stored = localStorage.getItem(KEY);
+      return ORDER.includes(stored) ? stored : "auto";
     } catch (error) {
-      return "auto"; // storage is refused, as from some file:// pages
+      return "auto"; // storage is not allowed, as on some file:// pages
     }
   }
 

@@ -1,4 +1,4 @@
-/* The strip of an episode: a column for each turn; the score as a curve, rewards as ticks, what went wrong as marks. */
+/* The timeline of an episode: one column per turn, with the score as a curve, rewards as ticks, and marks for problems. */
 (function () {
   "use strict";
   const { el, svg, fill } = Viewer;
@@ -44,16 +44,16 @@
     }
     const base = HEIGHT - FOOT - 3;
     if (turn.invalid) marks.push(svg("path", { class: "invalid", d: `M${middle - 4} ${base}h8l-4 -7z` }));
-    if (turn.cut) marks.push(svg("rect", { class: "cut", x: middle - 3, y: base - 6, width: 6, height: 6 }));
+    if (turn.truncated) marks.push(svg("rect", { class: "truncated", x: middle - 3, y: base - 6, width: 6, height: 6 }));
     return marks;
   }
 
-  function told(turns, index) {
+  function describe(turns, index) {
     if (index >= turns.length) return `End, after ${Viewer.plural(turns.length, "turn")}`;
     const turn = turns[index];
     const extra = [
       turn.invalid && "invalid action",
-      turn.cut && "answer cut",
+      turn.truncated && "answer truncated",
       turn.reward && `reward ${Viewer.signed(turn.reward)}`,
     ];
     return [`Turn ${index + 1} of ${turns.length}`, ...extra.filter(Boolean)].join(", ");
@@ -96,10 +96,10 @@
         numbers(count, x),
         svg("text", { class: "n", x: (x(count) + width) / 2, y: HEIGHT - 3 }, x(1) > 24 ? "end" : "•"),
       );
-      this.place();
+      this.moveCursor();
     }
 
-    place() {
+    moveCursor() {
       const column = this.width / (this.turns.length + 1);
       this.now.setAttribute("x", this.index * column);
       this.now.setAttribute("width", Math.max(3, column));
@@ -113,11 +113,11 @@
     select(index) {
       this.index = index;
       this.root.setAttribute("aria-valuenow", String(index + 1));
-      this.root.setAttribute("aria-valuetext", told(this.turns, index));
-      this.place();
+      this.root.setAttribute("aria-valuetext", describe(this.turns, index));
+      this.moveCursor();
     }
   }
 
-  /* `onSelect` gets an index of 0 to turns.length; the last one is the end. */
+  /* `onSelect` receives an index from 0 to turns.length; the last one is the end. */
   Viewer.timeline = (turns, onSelect) => new Timeline(turns, onSelect);
 })();

@@ -1,9 +1,9 @@
-/* The tokens view: what the model was given and what it sampled, token by token, as a trainer sees it. */
+/* The tokens view: given and sampled tokens of the model, as a trainer uses them. */
 (function () {
   "use strict";
   const { el, fill, number, count } = Viewer;
   const HEAT = [
-    // least probability of each step of heat
+    // minimum probability of each level
     [0.9, "90 % and more"],
     [0.5, "50 to 90 %"],
     [0.2, "20 to 50 %"],
@@ -11,50 +11,50 @@
     [0.01, "1 to 5 %"],
     [0, "below 1 %"],
   ];
-  const CHUNK = 400; // tokens of one block, which is laid out only when it comes near the screen
-  const AT_ONCE = 3000; // tokens that are drawn before the page is shown; the others follow in slices
+  const CHUNK = 400; // tokens per block; blocks outside the viewport are not laid out
+  const AT_ONCE = 3000; // tokens that are drawn at once; the others follow in slices
   const TABLE_ROWS = 500;
   const PLAIN = /^[\x20-\x7e]*$/;
-  const kept = { heat: true, only: false, spaces: false };
+  const options = { heat: true, only: false, spaces: false };
   let ids = 0;
 
   const percent = (share) => `${number(share * 100, share < 0.01 ? 3 : 1)} %`;
   const heatOf = (logprob) => HEAT.findIndex(([least]) => Math.exp(logprob) >= least);
 
-  /* All tokens of a segment, those of the prompt first: {text, id, kind, mask, logprob, reward, place}. */
+  /* All tokens of a segment, those of the prompt first: {text, id, kind, mask, logprob, reward, index}. */
   function tokensOf(segment) {
-    const prompt = segment.prompt.map((text, place) => ({
+    const prompt = segment.prompt.map((text, index) => ({
       text,
-      id: (segment.prompt_ids || [])[place],
+      id: (segment.prompt_ids || [])[index],
       kind: "prompt",
       mask: 0,
       logprob: null,
       reward: 0,
-      place: null,
+      index: null,
     }));
-    const rest = segment.pieces.map((text, place) => {
-      const mask = segment.mask[place];
-      const logprob = mask && segment.logprobs ? segment.logprobs[place] : null;
+    const rest = segment.pieces.map((text, index) => {
+      const mask = segment.mask[index];
+      const logprob = mask && segment.logprobs ? segment.logprobs[index] : null;
       return {
         text,
-        id: segment.ids[place],
+        id: segment.ids[index],
         kind: mask ? "answer" : "seen",
         mask,
         logprob,
-        reward: segment.rewards[place],
-        place,
+        reward: segment.rewards[index],
+        index,
       };
     });
     return [...prompt, ...rest];
   }
 
-  /* Runs of tokens of one kind: a prompt, an answer, what was seen. */
+  /* Runs of tokens of one kind: prompt, answer, observation. */
   function runsOf(tokens) {
     const runs = [];
-    tokens.forEach((token, place) => {
+    tokens.forEach((token, index) => {
       const last = runs[runs.length - 1];
-      if (last && last.kind === token.kind) last.end = place + 1;
-      else runs.push({ kind: token.kind, begin: place, end: place + 1 });
+      if (last && last.kind === token.kind) last.end = index + 1;
+      else runs.push({ kind: token.kind, begin: index, end: index + 1 });
     });
     let answers = 0;
     for (const run of runs) run.number = run.kind === "answer" ? (answers += 1) : answers;
@@ -91,7 +91,7 @@
     );
   }
 
-  /* The text of a token with its line ends and tabs to be seen, and boxes for characters that cannot be. */
+  /* The text of a token, with visible line ends and tabs, and boxes for invisible characters. */
   function textOf(text) {
     if (text === "") return el("span", { class: "part" }, "◌");
     return text
@@ -100,7 +100,7 @@
       .map((part) => {
         if (part === "\n") return [el("span", { class: "sign" }, "↵"), "\n"];
         if (part === "\t") return [el("span", { class: "sign" }, "→"), "\t"];
-        const spaced = kept.spaces ? part.replaceAll(" ", "·") : part;
+        const spaced = options.spaces ? part.replaceAll(" ", "·") : part;
         return PLAIN.test(part) ? spaced : Viewer.text(spaced, { limit: 400 });
       });
   }
@@ -114,18 +114,18 @@
     );
   }
 
-  function tokenNode(token, place, prefix) {
+  function tokenNode(token, index, prefix) {
     const heat = token.logprob === null ? "" : ` heat${heatOf(token.logprob)}`;
     const node = el(
       "span",
-      { class: `tok ${token.kind}${heat}`, id: `${prefix}-${place}`, dataset: { mask: token.mask, place } },
+      { class: `tok ${token.kind}${heat}`, id: `${prefix}-${index}`, dataset: { mask: token.mask, index } },
       textOf(token.text),
     );
     return token.reward ? [node, flag(token.reward)] : node;
   }
 
   function describe(token) {
-    const kinds = { prompt: "of the prompt", seen: "seen, not sampled", answer: "sampled" };
+    const kinds = { prompt: "of the prompt", seen: "given, not sampled", answer: "sampled" };
     const items = [
       ["Token", token.text === "" ? "a part of the next character" : JSON.stringify(token.text)],
       ["Id", token.id],
@@ -146,7 +146,7 @@
   }
 
   function headOf(run, tokens) {
-    const names = { prompt: "Prompt", answer: `Answer ${run.number}`, seen: `Seen after answer ${run.number}` };
+    const names = { prompt: "Prompt", answer: `Answer ${run.number}`, seen: `Given after answer ${run.number}` };
     const own = tokens.slice(run.begin, run.end);
     const { mean } = statistics(own);
     const more = mean === null ? "" : `, mean log-probability ${number(mean, 2)}`;
@@ -158,14 +158,14 @@
     );
   }
 
-  /* Where a block may end: after a line, so that none is broken; in a very long line, anywhere. */
+  /* The end of a block: after a line, or anywhere in a very long line. */
   function blockEnd(tokens, begin, end) {
     let at = begin + CHUNK;
     while (at < end && at < begin + 4 * CHUNK && !tokens[at - 1].text.endsWith("\n")) at += 1;
     return Math.min(at, end);
   }
 
-  /* The blocks of a segment, still empty, and for each the work of filling it. */
+  /* The empty blocks of a segment, and a function that fills each of them. */
   function blocksOf(tokens, prefix) {
     const work = [];
     const sections = runsOf(tokens).map((run) => {
@@ -189,7 +189,7 @@
     return { sections, work };
   }
 
-  /* A part at once, the rest in slices between which the page answers. */
+  /* Fills some blocks at once and the rest in slices, so that the page stays responsive. */
   function fillBlocks(work) {
     let left = AT_ONCE;
     while (work.length && left > 0) {
@@ -199,24 +199,24 @@
     if (work.length) setTimeout(() => fillBlocks(work), 0);
   }
 
-  /* Hovering, clicking and the arrow keys choose a token; the line at the bottom tells what is known of it. */
+  /* Hovering, clicking and the arrow keys select a token; the line at the bottom describes it. */
   function follow(body, tokens, prefix, readout) {
     let at = null;
-    function choose(place, scroll) {
-      const node = document.getElementById(`${prefix}-${place}`);
+    function choose(index, scroll) {
+      const node = document.getElementById(`${prefix}-${index}`);
       if (!node) return;
       const before = body.querySelector(".tok.chosen");
       if (before) before.classList.remove("chosen");
-      at = place;
+      at = index;
       node.classList.add("chosen");
-      fill(readout, describe(tokens[place]));
+      fill(readout, describe(tokens[index]));
       if (scroll) node.scrollIntoView({ block: "nearest" });
     }
     const onPoint = (event) => {
       const node = event.target.closest(".tok");
-      if (node) choose(Number(node.dataset.place), false);
+      if (node) choose(Number(node.dataset.index), false);
     };
-    const isShown = (place) => !kept.only || tokens[place].mask;
+    const isShown = (index) => !options.only || tokens[index].mask;
     body.addEventListener("pointerover", onPoint);
     body.addEventListener("click", onPoint);
     body.addEventListener("keydown", (event) => {
@@ -226,10 +226,10 @@
       if (way === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
-      let place = Math.max(0, Math.min(tokens.length - 1, at === null ? 0 : at + way));
+      let index = Math.max(0, Math.min(tokens.length - 1, at === null ? 0 : at + way));
       const step = way > 0 ? 1 : -1;
-      while (place >= 0 && place < tokens.length && !isShown(place)) place += step;
-      if (place >= 0 && place < tokens.length) choose(place, true);
+      while (index >= 0 && index < tokens.length && !isShown(index)) index += step;
+      if (index >= 0 && index < tokens.length) choose(index, true);
     });
   }
 
@@ -252,8 +252,8 @@
             "tr",
             {},
             el("th", { scope: "row", class: "num" }, (at += 1)),
-            cells.map((cell, place) =>
-              el("td", { class: place ? "num" : "mono" }, place ? String(cell ?? "–") : Viewer.line(cell, 80)),
+            cells.map((cell, index) =>
+              el("td", { class: index ? "num" : "mono" }, index ? String(cell ?? "–") : Viewer.line(cell, 80)),
             ),
           ),
         );
@@ -265,9 +265,9 @@
     return [Viewer.scroller("Tokens as a table", heads, body), more];
   }
 
-  function segmentNode(segment, place, all, team) {
+  function segmentNode(segment, index, all, team) {
     const tokens = tokensOf(segment);
-    const name = team ? String(team.agents[place]).slice(0, 60) : `Segment ${place + 1}`;
+    const name = team ? String(team.agents[index]).slice(0, 60) : `Segment ${index + 1}`;
     const prefix = `tokens${(ids += 1)}`;
     const readout = el(
       "p",
@@ -295,8 +295,8 @@
       holder,
     );
     const head = team
-      ? el("h3", {}, Viewer.team.who(team, place))
-      : all > 1 && el("h3", {}, `Segment ${place + 1} of ${all}`);
+      ? el("h3", {}, Viewer.team.who(team, index))
+      : all > 1 && el("h3", {}, `Segment ${index + 1} of ${all}`);
     return el(
       "section",
       { class: "segment", "aria-label": team ? name : `${name} of ${all}` },
@@ -309,8 +309,8 @@
 
   function legend(heated) {
     const key = (name, text) => el("li", {}, el("span", { class: `tok ${name}` }, "token"), text);
-    const steps = HEAT.map(([, text], place) =>
-      el("li", {}, el("span", { class: `tok answer heat${place}` }, "token"), text),
+    const steps = HEAT.map(([, text], index) =>
+      el("li", {}, el("span", { class: `tok answer heat${index}` }, "token"), text),
     );
     return el(
       "div",
@@ -318,7 +318,7 @@
       el(
         "ul",
         { "aria-label": "Kinds of tokens" },
-        key("answer", "sampled: mask 1, what training learns from"),
+        key("answer", "sampled: mask 1, trained on"),
         key("seen", "given: mask 0"),
         el("li", {}, flag(0.5), "reward on the token before it"),
         el("li", {}, el("span", { class: "part" }, "◌"), "a part of the next character"),
@@ -334,7 +334,7 @@
   }
 
   Viewer.tokens = {
-    /* `data` as /api/episodes/ID/tokens gives it; the segments of a team are those of its agents, in their order. */
+    /* `data` is the response of /api/episodes/ID/tokens. The segments of a team are in the order of its agents. */
     draw(data, detail) {
       const segments = data.segments || [];
       const team = detail.team && detail.team.agents.length === segments.length ? detail.team : null;
@@ -345,13 +345,13 @@
       const holder = el("div", { class: team ? `segments of-${segments.length}` : "segments" });
       const root = el("div", { class: "tokens" });
       const look = () => {
-        root.classList.toggle("heated", kept.heat && heated);
-        root.classList.toggle("only", kept.only);
+        root.classList.toggle("heated", options.heat && heated);
+        root.classList.toggle("only", options.only);
       };
       const again = () =>
         fill(
           holder,
-          segments.map((segment, place) => segmentNode(segment, place, segments.length, team)),
+          segments.map((segment, index) => segmentNode(segment, index, segments.length, team)),
         );
       const toggle = (name, text, act) =>
         el(
@@ -359,11 +359,11 @@
           {
             class: "button small",
             type: "button",
-            "aria-pressed": String(kept[name]),
+            "aria-pressed": String(options[name]),
             on: {
               click: (event) => {
-                kept[name] = !kept[name];
-                event.currentTarget.setAttribute("aria-pressed", String(kept[name]));
+                options[name] = !options[name];
+                event.currentTarget.setAttribute("aria-pressed", String(options[name]));
                 act();
               },
             },

@@ -1,4 +1,4 @@
-/* The training page: what runs logged, step by step, and from there to the episodes of a step. */
+/* The training page: logged metrics by step, with links to the episodes of a step. */
 (function () {
   "use strict";
   const { el, fill, number } = Viewer;
@@ -6,36 +6,36 @@
     success: ["Success", "share"],
     score: ["Score", "score"],
     reward: ["Reward", ""],
-    turns: ["Turns, and their limit", "count"],
+    turns: ["Turns and turn limit", "count"],
     invalid_actions: ["Invalid actions", "share"],
-    truncated_answers: ["Cut answers", "share"],
+    truncated_answers: ["Truncated answers", "share"],
     loss: ["Loss", ""],
     entropy: ["Entropy", ""],
     kl: ["KL to the reference", ""],
     grad_norm: ["Norm of the gradient", ""],
     learning_rate: ["Learning rate", "count"],
     reward_std: ["Spread of rewards", ""],
-    "rollout/tokens_per_second": ["Tokens a second, sampled", "count"],
+    "rollout/tokens_per_second": ["Sampled tokens per second", "count"],
     num_tokens: ["Tokens so far", "count"],
-    step_time: ["Seconds a step", "count"],
-    "rollout/tokens": ["Tokens a step", "count"],
+    step_time: ["Seconds per step", "count"],
+    "rollout/tokens": ["Tokens per step", "count"],
     "rollout/equal_groups": ["Groups of equal scores", "share"],
   };
   const FIRST = ["success", "score", "turns", "loss", "entropy", "kl"];
   const NEVER = ["max_turns"]; // drawn with the turns
   const COLOURS = 6;
   const MORE_ROWS = 200;
-  const POLL_MS = 3000; // a log grows without any new episode, at the end of a step
-  const kept = { hidden: new Set(), apart: null, smoothing: 0.6, chosen: null };
+  const POLL_MS = 3000; // a log also grows without new episodes
+  const options = { hidden: new Set(), separateEnvs: null, smoothing: 0.6, chosen: null };
   let root = null;
   let runs = [];
   let cursor = null;
-  let seen = "";
+  let lastData = "";
   let timer = 0;
 
-  const shownRuns = () => runs.filter((run) => !kept.hidden.has(run.name));
+  const shownRuns = () => runs.filter((run) => !options.hidden.has(run.name));
   const envsOf = (list) => [...new Set(list.flatMap((run) => run.rows.map((row) => row.env)).filter(Boolean))].sort();
-  const isApart = () => envsOf(shownRuns()).length > 0 && kept.apart !== false;
+  const bySeparateEnvs = () => envsOf(shownRuns()).length > 0 && options.separateEnvs !== false;
   const titleOf = (key) => (TITLES[key] || [key, ""])[0];
   const kindOf = (key, lines) => {
     const kind = (TITLES[key] || ["", ""])[1];
@@ -43,12 +43,12 @@
     return lines.every((line) => line.points.every(([, value]) => value >= 0 && value <= 1)) ? "share" : "";
   };
 
-  /* One curve for every run that is shown, or for every environment of it. Colour first tells runs apart, if there are several. */
+  /* One curve per shown run, or per environment of a run. With several runs, the colour identifies the run. */
   function curves() {
     const envs = envsOf(shownRuns());
     const several = shownRuns().length > 1;
     return shownRuns().flatMap((run) => {
-      const own = isApart() ? envs.filter((env) => run.rows.some((row) => row.env === env)) : [];
+      const own = bySeparateEnvs() ? envs.filter((env) => run.rows.some((row) => row.env === env)) : [];
       return (own.length ? own : [null]).map((env) => {
         const [first, second] = [runs.indexOf(run), env ? envs.indexOf(env) : 0];
         const name = [several && run.name, env].filter(Boolean).join(" · ") || "all episodes";
@@ -70,7 +70,7 @@
     return rows.map((row) => [row.step, row[key]]);
   }
 
-  /* The curves that a series has; what is not logged for each environment has one curve a run. */
+  /* The curves of a series. A series that is not logged per environment has one curve per run. */
   function curvesOf(key) {
     const all = curves();
     if (all.some((curve) => curve.env && curve.run.rows.some((row) => row.env === curve.env && key in row))) return all;
@@ -122,12 +122,12 @@
   }
 
   function chosen() {
-    if (kept.chosen) return kept.chosen;
+    if (options.chosen) return options.chosen;
     const names = seriesNames();
     return new Set([...FIRST, ...(names.includes("score") ? [] : ["reward"])].filter((name) => names.includes(name)));
   }
 
-  /* From a step of the log to the episodes that were played for it. */
+  /* Opens the episodes of a logged step. */
   function pick(step) {
     for (const run of shownRuns()) {
       const row = run.rows.find((one) => one.step === step && one.episodes !== null);
@@ -136,19 +136,19 @@
         return;
       }
     }
-    say(`No episodes of step ${step} are kept.`);
+    showNote(`There are no recorded episodes of step ${step}.`);
   }
 
-  function say(text) {
+  function showNote(text) {
     root.querySelector(".training-note").textContent = text;
   }
 
-  /* Episodes bear the number of steps that were done when they began, so that of their own step is one more. */
+  /* Episodes are recorded with the number of finished steps, which is one less than that of their own step. */
   function hint() {
     const rows = runs.flatMap((run) => run.rows).filter((row) => row.episodes !== null);
     const other = rows.find((row) => row.episodes !== row.step);
-    const told = other ? ` Those of step ${other.step} are recorded as step ${other.episodes}, and so on.` : "";
-    return rows.length > 0 && `A click on a step lists its episodes.${told}`;
+    const offset = other ? ` Those of step ${other.step} are recorded as step ${other.episodes}, and so on.` : "";
+    return rows.length > 0 && `Click on a step to list its episodes.${offset}`;
   }
 
   function legend() {
@@ -158,7 +158,7 @@
     if (rows.some((row) => row.eval))
       items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "eval" }), "evaluated"));
     if (rows.some((row) => "max_turns" in row))
-      items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "limit" }), "limit of turns"));
+      items.push(el("li", {}, Viewer.lineSample({ ...grey, kind: "limit" }), "turn limit"));
     return el("ul", { class: "legend", "aria-label": "Lines" }, items);
   }
 
@@ -177,28 +177,28 @@
 
   function runButtons() {
     const press = (run) => () => {
-      if (kept.hidden.has(run.name)) kept.hidden.delete(run.name);
-      else if (shownRuns().length > 1) kept.hidden.add(run.name);
+      if (options.hidden.has(run.name)) options.hidden.delete(run.name);
+      else if (shownRuns().length > 1) options.hidden.add(run.name);
       draw();
     };
-    const buttons = runs.map((run) => toggle(run.name, !kept.hidden.has(run.name), press(run)));
+    const buttons = runs.map((run) => toggle(run.name, !options.hidden.has(run.name), press(run)));
     return runs.length > 1 && choices("Runs", buttons);
   }
 
   function envButtons() {
-    const set = (apart) => () => {
-      kept.apart = apart;
+    const set = (separateEnvs) => () => {
+      options.separateEnvs = separateEnvs;
       draw();
     };
-    const buttons = [toggle("Each", isApart(), set(true)), toggle("All together", !isApart(), set(false))];
+    const buttons = [toggle("Each", bySeparateEnvs(), set(true)), toggle("All together", !bySeparateEnvs(), set(false))];
     return envsOf(shownRuns()).length > 0 && choices("Environments", buttons);
   }
 
   function slider() {
-    const shown = el("output", { class: "num dim", for: "smoothing" }, number(kept.smoothing, 2));
+    const shown = el("output", { class: "num dim", for: "smoothing" }, number(options.smoothing, 2));
     const onInput = (event) => {
-      kept.smoothing = Number(event.target.value);
-      shown.textContent = number(kept.smoothing, 2);
+      options.smoothing = Number(event.target.value);
+      shown.textContent = number(options.smoothing, 2);
       drawPlots();
     };
     const input = el("input", {
@@ -207,7 +207,7 @@
       min: 0,
       max: 0.95,
       step: 0.05,
-      value: kept.smoothing,
+      value: options.smoothing,
       on: { input: onInput },
     });
     return el(
@@ -222,8 +222,8 @@
   function seriesBoxes() {
     const now = chosen();
     const tick = (name) => (event) => {
-      kept.chosen = new Set(now);
-      kept.chosen[event.target.checked ? "add" : "delete"](name);
+      options.chosen = new Set(now);
+      options.chosen[event.target.checked ? "add" : "delete"](name);
       now[event.target.checked ? "add" : "delete"](name);
       drawPlots();
       drawTable();
@@ -239,17 +239,17 @@
     return el(
       "details",
       { class: "series" },
-      el("summary", {}, `What is plotted (${boxes.length} series)`),
+      el("summary", {}, `Plotted series (${boxes.length})`),
       el("div", { class: "boxes" }, boxes),
     );
   }
 
-  function heldPlot() {
+  function focusedPlot() {
     const figure = document.activeElement && document.activeElement.closest(".plots .figure");
     return figure ? figure.dataset.series : null;
   }
 
-  function drawPlots(held = heldPlot()) {
+  function drawPlots(focused = focusedPlot()) {
     const holder = root.querySelector(".plots");
     cursor = { step: cursor ? cursor.step : null, listeners: new Set() };
     const names = seriesNames().filter((name) => chosen().has(name));
@@ -264,13 +264,13 @@
             name,
             kind: kindOf(name, lines),
             lines,
-            smoothing: kept.smoothing,
+            smoothing: options.smoothing,
             cursor,
             pick,
           }),
         ),
     );
-    const again = held && holder.querySelector(`[data-series="${CSS.escape(held)}"] .plot`);
+    const again = focused && holder.querySelector(`[data-series="${CSS.escape(focused)}"] .plot`);
     if (again) again.focus();
   }
 
@@ -305,7 +305,7 @@
     );
   }
 
-  /* The newest steps first, so that what a running run logs is at hand. */
+  /* Draws the table, with the newest steps first. */
   function drawTable(most = MORE_ROWS) {
     const holder = root.querySelector(".numbers-body");
     if (!root.querySelector(".numbers").open) return fill(holder);
@@ -318,7 +318,7 @@
       runs.length > 1 && "Run",
       "Environment",
       "Evaluation",
-      ...names.map((name) => (name === "max_turns" ? "Limit of turns" : name === "turns" ? "Turns" : titleOf(name))),
+      ...names.map((name) => (name === "max_turns" ? "Turn limit" : name === "turns" ? "Turns" : titleOf(name))),
     ];
     const cells = rows.slice(0, most).map(([run, row]) => tableRow(run, row, names));
     return fill(
@@ -338,7 +338,7 @@
     const open = [isOpen(".series"), isOpen(".numbers")];
     const label =
       document.activeElement && root.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const held = heldPlot();
+    const focused = focusedPlot();
     const series = seriesBoxes();
     const numbers = el(
       "details",
@@ -360,7 +360,7 @@
         numbers,
       ),
     );
-    drawPlots(held);
+    drawPlots(focused);
     const again = label && [...root.querySelectorAll("button, summary")].find((node) => node.textContent === label);
     if (again) again.focus();
   }
@@ -371,13 +371,13 @@
     try {
       data = await Viewer.api("training");
     } catch (error) {
-      if (here === root && !seen)
+      if (here === root && !lastData)
         fill(here, Viewer.empty("Nothing to show", error.message));
       return;
     }
     const text = JSON.stringify(data);
-    if (here !== root || !root || text === seen) return;
-    seen = text;
+    if (here !== root || !root || text === lastData) return;
+    lastData = text;
     runs = data.runs.filter((run) => run.rows.length);
     if (runs.length) draw();
     else
@@ -385,14 +385,14 @@
         root,
         Viewer.empty(
           "No training run here",
-          "Open the folder of a run: what agentgym train wrote, or the step folders of AgentGym-RL.",
+          "Open the folder of a training run of agentgym train, or the step folders of AgentGym-RL.",
         ),
       );
   }
 
   function open(holder) {
     root = holder;
-    seen = "";
+    lastData = "";
     cursor = null;
     if (!Viewer.exported) timer = setInterval(() => document.hidden || load(), POLL_MS);
     return load();

@@ -15,8 +15,8 @@
 
   function flags(turn) {
     return [
-      turn.invalid && chip("Invalid", "warn", "The action could not be read or done; the answer to it says why."),
-      turn.cut && chip("Cut", "warn", "The answer reached its limit of tokens, so its end is missing."),
+      turn.invalid && chip("Invalid", "warn", "The action could not be parsed or carried out; the reply says why."),
+      turn.truncated && chip("Truncated", "warn", "The answer reached its token limit, so its end is missing."),
       turn.reward ? chip(Viewer.signed(turn.reward, 3), turn.reward > 0 ? "good" : "bad", "Reward of this turn") : null,
     ];
   }
@@ -26,7 +26,7 @@
     el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
   ];
 
-  /* As written, where that says more than thought and command. */
+  /* The full answer, if it contains more than the command. */
   function raw(turn, find) {
     if (turn.command === null || turn.action.trim() === turn.command.trim()) return null;
     return el(
@@ -38,7 +38,7 @@
   }
 
   function action(turn, find) {
-    if (turn.command === null) return part("act unread", "Answer, unreadable as an action", words(turn.action, find));
+    if (turn.command === null) return part("act unread", "Answer, not a valid action", words(turn.action, find));
     return part("act", "Action", words(turn.command, find), raw(turn, find));
   }
 
@@ -60,13 +60,13 @@
     );
 
   const notes = (turn, find) => [
-    turn.invalid ? el("p", { class: "note warn" }, "Not done: ", Viewer.text(turn.invalid, { find, limit: 600 })) : null,
-    turn.cut
-      ? el("p", { class: "note warn" }, "The answer was cut by the limit of tokens for one turn: its end is missing.")
+    turn.invalid ? el("p", { class: "note warn" }, "Not carried out: ", Viewer.text(turn.invalid, { find, limit: 600 })) : null,
+    turn.truncated
+      ? el("p", { class: "note warn" }, "The answer was truncated by the token limit of a turn: its end is missing.")
       : null,
   ];
 
-  /* What other ways to show a turn are made of. */
+  /* Parts for other views of a turn. */
   Viewer.parts = { part, words, flags, marks, action, head, notes };
 
   Viewer.turn = (turn, number, { find, onSelect, seen = SEEN }) =>
@@ -80,11 +80,11 @@
       notes(turn, find),
     );
 
-  /* What answered the last action, and why it ended. `told` is {row, meta, error, final_observation, lesson}. */
-  Viewer.end = (told, { find, onSelect }) =>
+  /* The last observation, and the stop reason. `episode` is {row, meta, error, final_observation, lesson}. */
+  Viewer.end = (episode, { find, onSelect }) =>
     el(
       "article",
-      { class: `turn end card ${Viewer.words.tone(told.row)}`, "aria-label": "End" },
+      { class: `turn end card ${Viewer.words.tone(episode.row)}`, "aria-label": "End" },
       el(
         "header",
         {},
@@ -93,13 +93,13 @@
         el(
           "span",
           { class: "marks" },
-          Viewer.words.outcome(told.row),
-          el("span", { class: "sofar num" }, `score ${Viewer.number(told.row.score, 3)}`),
+          Viewer.words.outcome(episode.row),
+          el("span", { class: "sofar num" }, `score ${Viewer.number(episode.row.score, 3)}`),
         ),
       ),
-      told.final_observation ? part("seen", "Last observation", words(told.final_observation, find, SEEN)) : null,
-      el("p", { class: "note" }, Viewer.words.why(told.row, told.meta)),
-      told.error ? el("p", { class: "note bad mono" }, Viewer.text(told.error, { limit: 1500 })) : null,
-      told.lesson ? part("thought", "Lesson for the next try", words(told.lesson, find)) : null,
+      episode.final_observation ? part("seen", "Last observation", words(episode.final_observation, find, SEEN)) : null,
+      el("p", { class: "note" }, Viewer.words.why(episode.row, episode.meta)),
+      episode.error ? el("p", { class: "note bad mono" }, Viewer.text(episode.error, { limit: 1500 })) : null,
+      episode.lesson ? part("thought", "Lesson for the next attempt", words(episode.lesson, find)) : null,
     );
 })();

@@ -1,18 +1,18 @@
-/* What the outcomes are called, and what they mean. */
+/* Names and explanations of outcomes. */
 (function () {
   "use strict";
   const { el, icon } = Viewer;
   const STOPS = {
     success: ["Goal reached", "The goal was reached, and the environment ended the episode."],
-    failure: ["Failed", "The environment ended the episode short of the goal."],
-    turn_limit: ["Turn limit", "The limit of turns was reached, so the episode was cut."],
-    token_limit: ["Token limit", "The token budget was used up, so no further answer fitted and the episode was cut."],
+    failure: ["Failed", "The environment ended the episode before the goal was reached."],
+    turn_limit: ["Turn limit", "The turn limit was reached, so the episode was truncated."],
+    token_limit: ["Token limit", "The token budget was used up, so the episode was truncated."],
     env_error: [
       "Environment error",
-      "The machine failed. Such an episode says nothing about the policy and is not trained on.",
+      "The environment failed. Such an episode is not used for metrics or training.",
     ],
     unknown: ["", "The log does not say how it ended."],
-    closed: ["Closed", "The environment was closed under the episode."],
+    closed: ["Closed", "The environment was closed during the episode."],
   };
   const TICK = "M3 8.5l3.2 3.2L13 5";
   const CROSS = "M4 4l8 8M12 4l-8 8";
@@ -26,7 +26,7 @@
     return { short, long };
   }
 
-  /* The limit of turns is told beside the reason if the record knows it. */
+  /* The explanation of the stop reason, with the turn limit if it is recorded. */
   function why(row, meta) {
     const limit = row.stop === "turn_limit" && meta && meta.max_turns;
     return stop(row.stop).long + (limit ? ` It was ${Viewer.plural(limit, "turn")}.` : "");
@@ -44,7 +44,7 @@
     return el("span", { class: `chip ${kind} outcome` }, icon(path), text);
   }
 
-  /* The score as a number and a bar of its length. */
+  /* The score as a number and a bar. */
   function score(value) {
     const share = Math.max(0, Math.min(1, Number(value) || 0));
     return el(
@@ -55,10 +55,10 @@
     );
   }
 
-  /* The name of an environment without its namespace, where room is short. */
+  /* The name of an environment without our namespace. */
   const env = (name) => String(name).replace(/^AgentGym\//, "");
 
-  /* The policy, and the agent that it played as. */
+  /* The policy and its agent. */
   const policy = (row) => [row.policy, row.agent].filter(Boolean).join(" · ");
 
   Viewer.words = { env, policy, stop, why, tone, outcome, score };

@@ -1,4 +1,4 @@
-"""Who tells what is on a page, and finds the elements that it numbered."""
+"""Observation backends: they describe a page as a tree and find the elements with the ids in it."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from typing import Any, Protocol
 
 from agentgym_envs.webarena.browser.cdp import CdpBackend
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab
-from agentgym_envs.webarena.browser.view import View, ViewOptions
+from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 
 
 class Backend(Protocol):
-    """One way to tell a page."""
+    """A way to observe a page."""
 
-    async def observe(self, tab: Tab, options: ViewOptions) -> View:
-        """What is on the page now."""
+    async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
+        """Describe the current page. Raises ContextLost if it does not stop navigating."""
 
     async def call(self, tab: Tab, element: int, function: str, *arguments: Any) -> Any:
-        """What a JavaScript function returns in the isolated world for an element and further arguments (JSON).
+        """Call a JavaScript function in the isolated world with an element and further arguments (JSON).
 
-        `element` is an id of the last observation; None if it is not there (any more).
+        `element` is an id from the last observation. Returns None if the page no longer has it.
         """
 
 
 class JsBackend:
-    """One evaluation of our own script."""
+    """The suite's own script, evaluated once per observation."""
 
-    async def observe(self, tab: Tab, options: ViewOptions) -> View:
-        """See `Backend`."""
-        asked = {"viewport": options.viewport, "maxChars": options.max_chars, "hidden": list(options.hidden)}
-        for _ in range(_TRIES):
+    async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
+        """Observe a page, as in `Backend`."""
+        arguments = {"viewport": options.viewport, "maxChars": options.max_chars, "hidden": list(options.hidden)}
+        for _ in range(_MAX_ATTEMPTS):
             try:
-                seen = await tab.run("o => agentgym.observe(o)", asked)
+                page = await tab.run("o => agentgym.observe(o)", arguments)
             except ContextLost:
                 continue
-            return View(tab.url, seen["title"], seen["tree"], seen["count"], seen["cut"])
-        raise ContextLost("the page goes on to another one all the time")
+            return PageView(tab.url, page["title"], page["tree"], page["count"], page["truncated"])
+        raise ContextLost("the page does not stop navigating")
 
     async def call(self, tab: Tab, element: int, function: str, *arguments: Any) -> Any:
-        """See `Backend`."""
-        found = f"((id, ...rest) => {{ const e = agentgym.element(id); return e ? ({function})(e, ...rest) : null; }})"
+        """Call a function with an element, as in `Backend`."""
+        call = f"((id, ...rest) => {{ const e = agentgym.element(id); return e ? ({function})(e, ...rest) : null; }})"
         try:
-            return await tab.run(found, element, *arguments)
+            return await tab.run(call, element, *arguments)
         except ContextLost:
             return None
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {"js": JsBackend, "cdp": CdpBackend}
-"""By their names."""
+"""The backends by name."""

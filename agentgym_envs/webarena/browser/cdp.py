@@ -1,7 +1,7 @@
-"""The observation from Chrome's own accessibility tree, in two calls of the DevTools protocol and one for each frame.
+"""Observations from Chrome's own accessibility tree, by two calls of the DevTools protocol and one per frame.
 
-Roles and names are exactly Chrome's; it costs some ten times what our own script does, and is meant for sites that
-nobody of us wrote. Source: WebArena (arXiv 2307.13854), whose lines these are; ids are Chrome's node ids, as there.
+Roles and names are exactly Chrome's. An observation takes about ten times as long as with the suite's own script, so
+this is meant for external sites. Source: the format of WebArena (arXiv 2307.13854), with Chrome's node ids.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from agentgym_envs.webarena.browser.snapshot import Box, Layout, Thing, take_layout
+from agentgym_envs.webarena.browser.snapshot import Box, Layout, NodeLayout, take_layout
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab, script_value
-from agentgym_envs.webarena.browser.view import View, ViewOptions, quoted, spaced, squeezed
+from agentgym_envs.webarena.browser.view import PageView, ViewOptions, quoted, spaced, squeezed
 
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_VALUE, _LONGEST_CLICKABLE = 200, 10_000, 1_000, 80
-_MOST_OPTIONS, _MOST_FRAMES, _TRIES = 50, 20, 5
+_MAX_OPTIONS, _MAX_FRAMES, _MAX_ATTEMPTS = 50, 20, 5
 _NOTE_SPACE = 100
 
 
@@ -30,23 +30,23 @@ _OTHER_NAMES = {
     "LayoutTableCell": "cell",
     "LayoutTableRow": "row",
 }
-"""What WebArena, or the HTML standard, calls by another name."""
-_UNTOLD = {"InlineTextBox", "LineBreak", "ListMarker"}
+"""Chrome's roles that have another name in WebArena or in the HTML standard."""
+_SKIPPED = {"InlineTextBox", "LineBreak", "ListMarker"}
 _STRUCTURE = _words(
     """Abbr banner caption code deletion DescriptionList definition emphasis Figcaption generic img insertion LabelText
     Legend list listitem mark MenuListPopup navigation none paragraph rowgroup Ruby sectionfooter sectionheader strong
     subscript superscript SvgRoot time"""
 )
-"""What is told only if it has a name, or something to be said of it."""
+"""Roles that appear only with a name or a state."""
 _INTERACTIVE = _words(
     """button checkbox ColorWell combobox Date DateTime DisclosureTriangle InputTime link listbox menuitem
     menuitemcheckbox menuitemradio option radio scrollbar searchbox slider spinbutton switch tab textbox treeitem"""
 )
 _LEAF_TAGS = {"AUDIO", "INPUT", "METER", "PROGRESS", "TEXTAREA", "VIDEO"}
-_NEVER_CLICKED = {"", "#document", "AUDIO", "BODY", "FRAME", "HTML", "IFRAME", "VIDEO"}
+_NEVER_CLICKABLE = {"", "#document", "AUDIO", "BODY", "FRAME", "HTML", "IFRAME", "VIDEO"}
 _VALUED = _words("ColorWell Date DateTime InputTime meter progressbar scrollbar slider spinbutton")
 _VALUED_TAGS = {"INPUT", "SELECT", "TEXTAREA"}
-_TOLD = (
+_STATES = (
     "focused",
     "disabled",
     "required",
@@ -62,47 +62,47 @@ _ONLY_IF_TRUE = {"focused", "disabled", "required", "readonly", "selected"}
 
 
 class CdpBackend:
-    """Chrome's accessibility tree. See `backends.Backend`."""
+    """Observes pages by Chrome's accessibility tree; see `backends.Backend`."""
 
     def __init__(self) -> None:
-        self._seen: WeakKeyDictionary[Tab, tuple[float, set[int]]] = WeakKeyDictionary()
+        self._observed: WeakKeyDictionary[Tab, tuple[float, set[int]]] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What was seen stays with its tabs."""
+        """Pickle without the observations, which belong to tabs of this process."""
         return type(self), ()
 
-    async def observe(self, tab: Tab, options: ViewOptions) -> View:
-        """See `Backend`."""
-        for _ in range(_TRIES):
+    async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
+        """Observe a page, as in `Backend`."""
+        for _ in range(_MAX_ATTEMPTS):
             try:
-                born = await tab.run("() => performance.timeOrigin")
+                loaded_at = await tab.run("() => performance.timeOrigin")
                 page = await _Page.take(tab, options)
-                if born != await tab.run("() => performance.timeOrigin"):
+                if loaded_at != await tab.run("() => performance.timeOrigin"):
                     continue
             except ContextLost:
                 continue
-            told = _Telling(page, options)
-            told.run()
-            self._seen[tab] = born, told.ids
-            return View(tab.url, page.title, told.lines.text(), len(told.ids), told.lines.lost > 0)
-        raise ContextLost("the page goes on to another one all the time")
+            walk = _Walk(page, options)
+            walk.run()
+            self._observed[tab] = loaded_at, walk.ids
+            return PageView(tab.url, page.title, walk.lines.text(), len(walk.ids), walk.lines.omitted > 0)
+        raise ContextLost("the page does not stop navigating")
 
     async def call(self, tab: Tab, element: int, function: str, *arguments: Any) -> Any:
-        """See `Backend`."""
-        born, ids = self._seen.get(tab, (0.0, set()))
+        """Call a function with an element, as in `Backend`."""
+        loaded_at, ids = self._observed.get(tab, (0.0, set()))
         if element not in ids:
             return None
         try:
-            return await _call(tab, element, _IF_THERE % function, born, *arguments)
+            return await _call(tab, element, _IF_CONNECTED % function, loaded_at, *arguments)
         except ContextLost:
             return None
 
 
-_IF_THERE = """function(born, ...rest) {
+_IF_CONNECTED = """function(loadedAt, ...rest) {
   const e = this.documentElement ?? this;
-  return performance.timeOrigin === born && e.isConnected ? (%s)(e, ...rest) : null;
+  return performance.timeOrigin === loadedAt && e.isConnected ? (%s)(e, ...rest) : null;
 }"""
-"""Node ids may come again in the next document, and then mean something else."""
+"""Calls a function only in the observed document: node ids may repeat in the next one."""
 
 
 async def _call(tab: Tab, node: int, function: str, *arguments: Any) -> Any:
@@ -111,17 +111,17 @@ async def _call(tab: Tab, node: int, function: str, *arguments: Any) -> Any:
 
     context = await tab.context_id()
     try:
-        found = await tab.send("DOM.resolveNode", {"backendNodeId": node, "executionContextId": context})
+        resolved = await tab.send("DOM.resolveNode", {"backendNodeId": node, "executionContextId": context})
     except Error:
         return None
-    asked = {
-        "objectId": found["object"]["objectId"],
+    parameters = {
+        "objectId": resolved["object"]["objectId"],
         "functionDeclaration": function,
         "arguments": [{"value": argument} for argument in arguments],
         "returnByValue": True,
         "awaitPromise": True,
     }
-    return script_value(await tab.send("Runtime.callFunctionOn", asked))
+    return script_value(await tab.send("Runtime.callFunctionOn", parameters))
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class _Node:
     """A node of Chrome's accessibility tree."""
 
     id: int
-    """Its DOM node's id; 0 if it has none."""
+    """The id of its DOM node; 0 without one."""
     role: str
     name: str
     from_content: bool
@@ -160,7 +160,7 @@ class _Node:
 
 
 def _name(raw: Mapping[str, Any]) -> str:
-    """The name; of what is named by an icon only, the description. A text keeps its spaces."""
+    """The name, or the description of an element whose name is an icon. A text keeps its spaces."""
     name, description = (str(raw.get(key, {}).get("value") or "") for key in ("name", "description"))
     if raw["role"]["value"] == "StaticText":
         return name
@@ -168,12 +168,12 @@ def _name(raw: Mapping[str, Any]) -> str:
 
 
 def _is_editor(role: str, properties: Mapping[str, Any]) -> bool:
-    """Chrome calls the root of an editable region generic; an agent types into it."""
+    """Return True for the root of an editable region. Chrome calls it generic, but an agent types into it."""
     return role == "generic" and {"editable", "focusable"} <= properties.keys()
 
 
 class _Tree(NamedTuple):
-    """The accessibility tree of one document: its nodes, and which is the first."""
+    """The accessibility tree of one document: its nodes and the id of the root."""
 
     nodes: dict[str, _Node]
     root: str
@@ -186,22 +186,22 @@ class _Tree(NamedTuple):
 
 @dataclass(slots=True)
 class _Page:
-    """All that is known of a page: the trees of its documents and where everything is."""
+    """A page: the accessibility trees of its documents, and its layout."""
 
     title: str
     tree: _Tree
     layout: Layout
     frames: dict[int, _Tree] = field(default_factory=dict)
-    """By the ids of the elements that they are in."""
-    unwanted: set[int] = field(default_factory=set)
+    """Trees by the ids of their frame elements."""
+    hidden: set[int] = field(default_factory=set)
 
     @classmethod
     async def take(cls, tab: Tab, options: ViewOptions) -> _Page:
         """Read a page. Raises ContextLost."""
         tree = await _Tree.take(tab)
         page = cls(tree.nodes[tree.root].name, tree, await take_layout(tab))
-        page.unwanted = await _matching(tab, options.hidden)
-        for element, frame in list(page.layout.frames.items())[:_MOST_FRAMES]:
+        page.hidden = await _matching(tab, options.hidden)
+        for element, frame in list(page.layout.frames.items())[:_MAX_FRAMES]:
             await page._take_frame(tab, element, frame)
         return page
 
@@ -210,54 +210,54 @@ class _Page:
 
         try:
             self.frames[element] = await _Tree.take(tab, frame)
-        except Error:  # gone meanwhile, or a document of another process
+        except Error:  # removed meanwhile, or a document of another process
             return
 
 
 async def _matching(tab: Tab, selectors: Iterable[str]) -> set[int]:
     """The ids of the elements that match any of the selectors, in the page's own document."""
-    if not (wanted := ",".join(selectors)):
+    if not (selector := ",".join(selectors)):
         return set()
     document = await tab.send("DOM.getDocument", {"depth": 0})
-    asked = {"nodeId": document["root"]["nodeId"], "selector": wanted}
-    nodes = (await tab.send("DOM.querySelectorAll", asked))["nodeIds"]
+    parameters = {"nodeId": document["root"]["nodeId"], "selector": selector}
+    nodes = (await tab.send("DOM.querySelectorAll", parameters))["nodeIds"]
     return {(await tab.send("DOM.describeNode", {"nodeId": node}))["node"]["backendNodeId"] for node in nodes}
 
 
 class _Lines:
-    """Lines, up to a length; those beyond are counted only."""
+    """Lines up to a total length. Further lines are only counted."""
 
     def __init__(self, most: int) -> None:
         self._lines: list[str] = []
         self._room = most - _NOTE_SPACE
-        self.lost = 0
+        self.omitted = 0
 
     def add(self, depth: int, line: str) -> bool:
         self._room -= depth + len(line) + 1
         if self._room < 0:
-            self.lost += 1
+            self.omitted += 1
         else:
             self._lines.append("\t" * depth + line)
         return self._room >= 0
 
     def text(self) -> str:
-        note = f"... {self.lost} more line{'s' * (self.lost > 1)} left out: the page is too long"
-        return "\n".join([*self._lines, note] if self.lost else self._lines)
+        note = f"... {self.omitted} more line{'s' * (self.omitted > 1)} left out: the page is too long"
+        return "\n".join([*self._lines, note] if self.omitted else self._lines)
 
 
-class _Place(NamedTuple):
-    """Where a node is told: how deep, within what name, in something that is clicked as a whole or seen."""
+class _Context(NamedTuple):
+    """Properties that a node inherits from its ancestors, such as its depth and their visibility."""
 
     depth: int
     tree: _Tree
     name: str = ""
     from_content: bool = False
     active: bool = False
-    seen: bool = True
+    visible: bool = True
 
 
-class _Telling:
-    """One walk through a page."""
+class _Walk:
+    """One walk through a page that writes its lines."""
 
     def __init__(self, page: _Page, options: ViewOptions) -> None:
         self.lines = _Lines(options.max_chars)
@@ -265,82 +265,82 @@ class _Telling:
         self._page, self._layout = page, page.layout
         self._window = page.layout.window if options.viewport else None
         self._labels = {label for tree in self._trees() for node in tree.nodes.values() for label in node.labels}
-        self._work: list[tuple[str, _Place]] = []
+        self._work: list[tuple[str, _Context]] = []
 
     def _trees(self) -> Iterator[_Tree]:
         yield self._page.tree
         yield from self._page.frames.values()
 
     def run(self) -> None:
-        """Tell the page."""
+        """Write the lines of the page."""
         tree = self._page.tree
         root = tree.nodes[tree.root]
         focused = " focused: True" if root.properties.get("focused") else ""
-        self._tell(root, 0, f"RootWebArea {quoted(root.name)}{focused}")
-        self._enter(root.children, _Place(1, tree))
+        self._add(root, 0, f"RootWebArea {quoted(root.name)}{focused}")
+        self._enter(root.children, _Context(1, tree))
         while self._work:
-            name, place = self._work.pop()
-            if (node := place.tree.nodes.get(name)) is not None:
-                self._node(node, place)
+            node_id, context = self._work.pop()
+            if (node := context.tree.nodes.get(node_id)) is not None:
+                self._node(node, context)
 
-    def _enter(self, children: list[str], place: _Place) -> None:
-        self._work += [(child, place) for child in reversed(children)]
+    def _enter(self, children: list[str], context: _Context) -> None:
+        self._work += [(child, context) for child in reversed(children)]
 
-    def _tell(self, node: _Node, depth: int, line: str) -> None:
+    def _add(self, node: _Node, depth: int, line: str) -> None:
         if self.lines.add(depth, f"[{node.id}] {line}"):
             self.ids.add(node.id)
 
-    def _node(self, node: _Node, place: _Place) -> None:
-        thing = self._layout.things.get(node.id, Thing())
-        if node.role in _UNTOLD or thing.tag == "::marker" or node.id in self._page.unwanted:
+    def _node(self, node: _Node, context: _Context) -> None:
+        layout = self._layout.nodes.get(node.id, NodeLayout())
+        if node.role in _SKIPPED or layout.tag == "::marker" or node.id in self._page.hidden:
             return
         if node.role == "StaticText":
-            return self._text(node, place)
-        inner = self._element(node, thing, place)
-        if thing.tag == "SELECT":
+            return self._text(node, context)
+        inner = self._element(node, layout, context)
+        if layout.tag == "SELECT":
             return self._options(node, inner)
-        if thing.tag not in _LEAF_TAGS:
+        if layout.tag not in _LEAF_TAGS:
             self._enter(node.children, inner)
         if (frame := self._page.frames.get(node.id)) is not None:
             self._enter(frame.nodes[frame.root].children, inner._replace(tree=frame, active=False))
 
-    def _text(self, node: _Node, place: _Place) -> None:
+    def _text(self, node: _Node, context: _Context) -> None:
         text = squeezed(node.name, _LONGEST_TEXT)
-        if not text or text == place.name or (place.from_content and text in place.name):
+        if not text or text == context.name or (context.from_content and text in context.name):
             return
-        thing = self._layout.things.get(node.id)  # None of what a style sheet writes
-        if place.seen if thing is None else self._in_window(thing.box):
-            self.lines.add(place.depth, f"StaticText {quoted(text)}")
+        layout = self._layout.nodes.get(node.id)  # None for text from a style sheet
+        if context.visible if layout is None else self._in_window(layout.box):
+            self.lines.add(context.depth, f"StaticText {quoted(text)}")
 
-    def _element(self, node: _Node, thing: Thing, place: _Place) -> _Place:
-        """Tell an element, if it is to be told; returns the place of what is in it."""
-        clickable = node.role not in _INTERACTIVE and self._is_clickable(node, thing, place)
+    def _element(self, node: _Node, layout: NodeLayout, context: _Context) -> _Context:
+        """Write the line of an element, if it gets one. Returns the context of its children."""
+        clickable = node.role not in _INTERACTIVE and self._is_clickable(node, layout, context)
         name, from_content = node.name, node.from_content
         if clickable and not name:
-            name, from_content = self._short_content(node, place), True
-            clickable = bool(name) or thing.cursor == "pointer"
-        active = place.active or clickable or node.role in _INTERACTIVE
-        inner = place._replace(active=active, seen=self._sees(node, thing, place))
-        states = _states(node, thing.tag, clickable, node.role in _STRUCTURE)
-        if not inner.seen or (node.role in _STRUCTURE and not name and not states):
+            name, from_content = self._short_content(node, context), True
+            clickable = bool(name) or layout.cursor == "pointer"
+        active = context.active or clickable or node.role in _INTERACTIVE
+        inner = context._replace(active=active, visible=self._is_visible(node, layout, context))
+        states = _states(node, layout.tag, clickable, node.role in _STRUCTURE)
+        if not inner.visible or (node.role in _STRUCTURE and not name and not states):
             return inner
-        foreign = thing.tag in ("IFRAME", "FRAME") and node.id not in self._page.frames
-        line = f"{node.role} {quoted(name)}{states}" + " cross-origin: True" * foreign
-        self._tell(node, place.depth, line)
-        return inner._replace(depth=place.depth + 1, name=name, from_content=from_content)
+        cross_origin = layout.tag in ("IFRAME", "FRAME") and node.id not in self._page.frames
+        line = f"{node.role} {quoted(name)}{states}" + " cross-origin: True" * cross_origin
+        self._add(node, context.depth, line)
+        return inner._replace(depth=context.depth + 1, name=name, from_content=from_content)
 
-    def _is_clickable(self, node: _Node, thing: Thing, place: _Place) -> bool:
-        if thing.tag in _NEVER_CLICKED or node.id in self._labels:
+    def _is_clickable(self, node: _Node, layout: NodeLayout, context: _Context) -> bool:
+        if layout.tag in _NEVER_CLICKABLE or node.id in self._labels:
             return False
         focusable = node.role in _STRUCTURE and node.properties.get("focusable")
-        return bool(thing.clickable or focusable or (thing.cursor == "pointer" and not place.active))
+        return bool(layout.clickable or focusable or (layout.cursor == "pointer" and not context.active))
 
-    def _short_content(self, node: _Node, place: _Place) -> str:
-        """The text in an element, or nothing if it is long."""
+    def _short_content(self, node: _Node, context: _Context) -> str:
+        """The text in an element; "" if it is long."""
         texts: list[str] = []
         work = list(reversed(node.children))
         while work and sum(map(len, texts)) <= _LONGEST_CLICKABLE:
-            inner = place.tree.nodes.get(work.pop())
+            inner = context.tree.nodes.get(work.pop())
             if inner is None or inner.role == "InlineTextBox":
                 continue
             if inner.role == "StaticText" or inner.role == "img":
@@ -349,19 +349,19 @@ class _Telling:
         text = squeezed("".join(texts), _LONGEST_TEXT)
         return text if len(text) <= _LONGEST_CLICKABLE else ""
 
-    def _sees(self, node: _Node, thing: Thing, place: _Place) -> bool:
-        if thing.box is not None and thing.box.width and thing.box.height:
-            return self._in_window(thing.box)
-        # Boxes of nothing are told for what flows out of them, such as floating pictures in links.
-        return any(self._in_window(box) for box in self._boxes_in(node, place))
+    def _is_visible(self, node: _Node, layout: NodeLayout, context: _Context) -> bool:
+        if layout.box is not None and layout.box.width and layout.box.height:
+            return self._in_window(layout.box)
+        # An empty box may have visible contents outside of it, such as a floating picture in a link.
+        return any(self._in_window(box) for box in self._boxes_in(node, context))
 
-    def _boxes_in(self, node: _Node, place: _Place) -> Iterator[Box]:
+    def _boxes_in(self, node: _Node, context: _Context) -> Iterator[Box]:
         work = list(node.children)
         while work:
-            inner = place.tree.nodes.get(work.pop())
+            inner = context.tree.nodes.get(work.pop())
             if inner is None:
                 continue
-            box = self._layout.things.get(inner.id, Thing()).box
+            box = self._layout.nodes.get(inner.id, NodeLayout()).box
             if box is not None and box.width and box.height:
                 yield box
             work += inner.children
@@ -371,24 +371,24 @@ class _Telling:
             return False
         return self._window is None or box.overlaps(self._window)
 
-    def _options(self, node: _Node, place: _Place) -> None:
+    def _options(self, node: _Node, context: _Context) -> None:
         if node.id not in self.ids:
             return
-        options = [o for o in self._within(node, place.tree) if o[0].role in ("option", "group")]
-        few = [o for i, o in enumerate(options) if i < _MOST_OPTIONS or o[0].properties.get("selected")]
-        for option, depth in few:
+        options = [o for o in self._within(node, context.tree) if o[0].role in ("option", "group")]
+        shown = [o for i, o in enumerate(options) if i < _MAX_OPTIONS or o[0].properties.get("selected")]
+        for option, depth in shown:
             states = _states(option, "OPTION", False, False)
             line = f"{option.role} {quoted(option.name)}{states}"
-            self._tell(option, place.depth + depth, line)
-        if more := len(options) - len(few):
-            self.lines.add(place.depth, f"... {more} more options; type the text of one to choose it")
+            self._add(option, context.depth + depth, line)
+        if more := len(options) - len(shown):
+            self.lines.add(context.depth, f"... {more} more options; type the text of one to choose it")
 
     def _within(self, node: _Node, tree: _Tree) -> Iterator[tuple[_Node, int]]:
-        """The options of a list and their groups, and how deep each is."""
+        """Yield the options of a list and their groups, with their depths."""
         work = [(child, 0) for child in reversed(node.children)]
         while work:
-            name, depth = work.pop()
-            inner = tree.nodes.get(name)
+            node_id, depth = work.pop()
+            inner = tree.nodes.get(node_id)
             if inner is None:
                 continue
             yield inner, depth
@@ -397,15 +397,15 @@ class _Telling:
 
 
 def _states(node: _Node, tag: str, clickable: bool, structure: bool) -> str:
-    """` key: value` of all that is told of a node."""
-    told = {"focused": True} if node.properties.get("focused") else {}
-    told |= {"clickable": True} if clickable else {}
-    for name in () if structure else _TOLD:
+    """The states of a node, each as ` key: value`."""
+    states = {"focused": True} if node.properties.get("focused") else {}
+    states |= {"clickable": True} if clickable else {}
+    for name in () if structure else _STATES:
         value = node.properties.get(name)
         if value in (None, "", "false" if name == "invalid" else None) or (value is False and name in _ONLY_IF_TRUE):
             continue
-        told.setdefault(name, value)
-    return "".join(f" {key}: {value}" for key, value in told.items()) + _value(node, tag)
+        states.setdefault(name, value)
+    return "".join(f" {key}: {value}" for key, value in states.items()) + _value(node, tag)
 
 
 def _value(node: _Node, tag: str) -> str:
@@ -413,5 +413,5 @@ def _value(node: _Node, tag: str) -> str:
         return ""
     value = f"{node.value:g}" if isinstance(node.value, float) else str(node.value)
     text = "\n".join(map(spaced, value[: 4 * _LONGEST_VALUE].split("\n")))
-    told = quoted(text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…")
-    return f" value: {told}" if text else ""
+    shown = quoted(text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…")
+    return f" value: {shown}" if text else ""

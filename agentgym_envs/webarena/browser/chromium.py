@@ -1,4 +1,4 @@
-"""Finding Chromium, and how it is started."""
+"""Search for a Chromium program, and its launch options."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from agentgym_envs.errors import UsageError, missing_extra
 from agentgym_envs.webarena.browser.hosts import HostRules
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-"""The programs that are looked for on PATH."""
+"""Program names searched for on PATH."""
 HEAP_MB = 512
-"""What the JavaScript of one page may take, so that a runaway page ends instead of the machine."""
+"""Memory limit for the JavaScript of one page, so that a runaway page crashes alone."""
 _ARGUMENTS = (
     "--disable-dev-shm-usage",
-    "--no-proxy-server",  # a proxy would resolve names by itself
-    "--proxy-server=direct://",  # the same for the headless shell, which takes the environment's proxy otherwise
+    "--no-proxy-server",  # a proxy would resolve host names itself
+    "--proxy-server=direct://",  # the same for the headless shell, which otherwise uses the proxy of the environment
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-background-networking",
     "--disable-domain-reliability",
     f"--js-flags=--max-old-space-size={HEAP_MB}",
 )
-_HOW_TO_GET_ONE = (
+_INSTALL_HINT = (
     "Install one with `playwright install chromium-headless-shell` or, on Debian and Ubuntu, "
     "`apt-get install chromium-headless-shell`, or name one by the environment variable CHROMIUM_PATH"
 )
@@ -41,29 +41,29 @@ def check_packages() -> None:
 
 
 def find_chromium(given: str | os.PathLike[str] | None, bundled: str) -> str:
-    """The program: the one that is given, that of CHROMIUM_PATH, Playwright's own (`bundled`), or one on PATH.
+    """Return the program: `given`, CHROMIUM_PATH, Playwright's own (`bundled`), or one on PATH, in this order.
 
-    Raises UsageError, which says how to get one.
+    Raises UsageError, which says how to install one.
     """
     for path, where in ((given, "chromium="), (os.environ.get("CHROMIUM_PATH"), "CHROMIUM_PATH")):
         if path:
             if not (found := shutil.which(path)):
-                raise UsageError(f"{where} names {os.fspath(path)!r}, which is no program. {_HOW_TO_GET_ONE}")
+                raise UsageError(f"{where} names {os.fspath(path)!r}, which is no program. {_INSTALL_HINT}")
             return found
-    if own := playwrights_own(bundled):
+    if own := playwright_chromium(bundled):
         return own
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise UsageError(
-            f"no Chromium was found: Playwright has none and none of {', '.join(NAMES)} is on PATH. {_HOW_TO_GET_ONE}"
+            f"no Chromium was found: Playwright has none and none of {', '.join(NAMES)} is on PATH. {_INSTALL_HINT}"
         )
     return found
 
 
-def playwrights_own(bundled: str) -> str | None:
-    """What `playwright install` put beside where `bundled`, the full browser, would be: headless, or that one."""
+def playwright_chromium(bundled: str) -> str | None:
+    """The program that `playwright install` installed: the headless shell, else the full browser (`bundled`)."""
     full = Path(bundled)
-    if len(full.parts) < 4:  # <folder of all browsers>/chromium-<number>/<folder>/<program>
+    if len(full.parts) < 4:  # <browsers folder>/chromium-<number>/<folder>/<program>
         return None
     folder = full.parents[1]
     headless = folder.with_name(folder.name.replace("chromium-", "chromium_headless_shell-"))
@@ -72,22 +72,22 @@ def playwrights_own(bundled: str) -> str | None:
 
 
 @cache
-def _say_that_we_are_root() -> None:
-    """Once is enough."""
+def _warn_about_sandbox() -> None:
+    """Log the warning once per process."""
     _log.warning("running as root: Chromium's own sandbox is off (--no-sandbox); run as another user to have it")
 
 
 def launch_options(program: str, hosts: HostRules) -> dict[str, Any]:
-    """Arguments of Playwright's `launch`. Chromium's sandbox is on unless this process is root, which it refuses."""
+    """Arguments of Playwright's `launch`. The sandbox is on unless this process is root, which Chromium refuses."""
     sandbox = not (hasattr(os, "geteuid") and os.geteuid() == 0)
     if not sandbox:
-        _say_that_we_are_root()
+        _warn_about_sandbox()
     return {
         "executable_path": program,
         "headless": True,
         "chromium_sandbox": sandbox,
         "args": [*_ARGUMENTS, f"--host-resolver-rules={hosts.resolver_rules}"],
-        "handle_sigint": False,  # who is interrupted closes its environments, and with the last one the browser
+        "handle_sigint": False,  # an interrupted program closes its environments, and so the browser
         "handle_sigterm": False,
         "handle_sighup": False,
     }

@@ -1,8 +1,8 @@
-// Reading the DOM safely.
+// Safe access to the DOM.
 //
-// A page may name form controls and images so that they hide the properties of their form or document
-// (<input name=childNodes>). Named access does not stop at the border of an isolated world, so whatever a form or a
-// document is asked for goes through the accessors of the prototypes.
+// A page may give form controls and images names that hide the properties of their form or document
+// (<input name=childNodes>). This also affects an isolated world, so all properties of forms and documents are read
+// through the accessors of the prototypes.
 
 const getter = (type, name) => {
   const get = Object.getOwnPropertyDescriptor(type.prototype, name).get;
@@ -55,7 +55,7 @@ const ELEMENT = 1, TEXT = 3;
 const isHtml = e => getter(Element, 'namespaceURI')(e) === 'http://www.w3.org/1999/xhtml';
 const queryAll = (root, selector) => allIn[typeOf(root)](root, selector);
 
-/** The elements that an attribute of `e` names by their ids, in its order. */
+/** The elements whose ids an attribute of `e` lists, in its order. */
 function referenced(e, name) {
   const ids = attribute(e, name);
   if (!ids) return [];
@@ -63,7 +63,7 @@ function referenced(e, name) {
   return ids.split(/\s+/).slice(0, 50).map(id => id && find(root, id)).filter(Boolean);
 }
 
-/** The children that a reader meets: those of an open shadow root, and what is assigned to a slot. */
+/** The rendered children: those of an open shadow root, and the nodes assigned to a slot. */
 function childrenOf(e) {
   if (tagOf(e) === 'slot') {
     const assigned = e.assignedNodes();
@@ -89,12 +89,12 @@ function focusedElement() {
 
 const FRAMES = new Set(['iframe', 'frame']);
 
-/** The document of a frame, or null if it is of another origin. */
+/** The document of a frame; null if its origin is another. */
 function frameDocument(e) {
   try { return e.contentDocument; } catch { return null; }
 }
 
-/** The modal dialog that makes the rest of a document inert: of several, the one that is in front. */
+/** The modal dialog that makes the rest of a document inert; of several, the one in front. */
 function modalOf(root) {
   const open = [...queryAll(root, 'dialog:modal')].filter(e => isRendered(e));
   if (open.length < 2) return open[0] ?? null;

@@ -1,10 +1,10 @@
-// What is done to elements, in the isolated world. Each function takes an element; what it returns is JSON.
+// Functions that act on elements, in the isolated world. Each takes an element and returns JSON.
 (() => {
   const inWindow = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
   const rectsOf = method(Element, 'getClientRects');
   const scrollIntoView = method(Element, 'scrollIntoView');
 
-  // The frame of the same origin that an element is in, and that one's, and so on.
+  // The frames of the same origin around an element, from the inside out.
   function framesAround(element) {
     const frames = [];
     for (let e = element; (e = ownerOf(e).defaultView?.frameElement);) frames.push(e);
@@ -13,13 +13,13 @@
 
   const scrollTo = element => scrollIntoView(element, { block: 'center', inline: 'center', behavior: 'instant' });
 
-  // A point of a frame's document, in the document that the frame is in.
-  function outOf(frame, [x, y]) {
+  // Translate a point of a frame's document to the document around the frame.
+  function toParent(frame, [x, y]) {
     const box = boxOf(frame), style = getComputedStyle(frame);
     return [x + box.x + frame.clientLeft + parseFloat(style.paddingLeft), y + box.y + frame.clientTop + parseFloat(style.paddingTop)];
   }
 
-  function hit(root, [x, y]) {
+  function topElement(root, [x, y]) {
     let found = Document.prototype.elementFromPoint.call(root, x, y);
     while (found && shadowOf(found)) {
       const deeper = shadowOf(found).elementFromPoint(x, y);
@@ -37,52 +37,52 @@
   const belongs = (element, found) =>
     holds(element, found) || holds(found, element) && tagOf(element) !== 'option' && transparent(element)
     || [...(element.labels ?? [])].some(label => holds(label, found));
-  // An element that lets clicks through to what is around it, as icons in buttons do.
+  // An element that passes clicks on to its parent, such as an icon in a button.
   const transparent = element => getComputedStyle(element).pointerEvents === 'none';
 
-  const spots = box => [[.5, .5], [.1, .5], [.9, .5], [.5, .1], [.5, .9]].map(([u, v]) => [box.x + u * box.width, box.y + v * box.height]);
+  const pointsIn = box => [[.5, .5], [.1, .5], [.9, .5], [.5, .1], [.5, .9]].map(([u, v]) => [box.x + u * box.width, box.y + v * box.height]);
 
-  // Points of the element: where they are in the window, and whether the mouse there meets it.
-  function* meetings(element) {
+  // Points of the element in the window, and whether a click there hits it.
+  function* candidates(element) {
     for (const box of rectsOf(element)) {
-      for (let spot of box.width && box.height ? spots(box) : []) {
-        let met = belongs(element, hit(ownerOf(element), spot));
+      for (let point of box.width && box.height ? pointsIn(box) : []) {
+        let hits = belongs(element, topElement(ownerOf(element), point));
         for (const frame of framesAround(element)) {
-          spot = outOf(frame, spot);
-          met &&= belongs(frame, hit(ownerOf(frame), spot));
+          point = toParent(frame, point);
+          hits &&= belongs(frame, topElement(ownerOf(frame), point));
         }
-        if (inWindow(spot)) yield { spot, met };
+        if (inWindow(point)) yield { point, hits };
       }
     }
   }
 
-  function meeting(element) {
+  function clickPoint(element) {
     let found = 'nowhere';
-    for (const { spot, met } of meetings(element)) {
-      if (met) return spot;
-      found = { covered: toldAround(hit(document, spot)) };
+    for (const { point, hits } of candidates(element)) {
+      if (hits) return point;
+      found = { covered: nearestId(topElement(document, point)) };
     }
     return found;
   }
 
-  // The id of the nearest element with one, 0 without any.
-  function toldAround(node) {
-    for (; node; node = node.parentNode ?? node.host) if (told.get(ids.get(node)) === node) return ids.get(node);
+  // The id of a node or its nearest ancestor in the last observation; 0 without one.
+  function nearestId(node) {
+    for (; node; node = node.parentNode ?? node.host) if (observed.get(ids.get(node)) === node) return ids.get(node);
     return 0;
   }
 
-  // A point of the window at which the mouse meets the element, [x, y]; else { covered: id }, by what it is covered, or
-  // 'nowhere' if it has no size or cannot be scrolled to.
+  // A point of the window at which a click hits the element, [x, y]; { covered: id } if the element with that id covers
+  // it; 'nowhere' if it has no size or cannot be scrolled to.
   agentgym.point = element => {
-    const found = meeting(element);
+    const found = clickPoint(element);
     if (Array.isArray(found)) return found;
     scrollTo(element);
-    return meeting(element);
+    return clickPoint(element);
   };
 
   const fire = (element, ...types) => types.forEach(type => element.dispatchEvent(new Event(type, { bubbles: true, composed: true })));
 
-  // Choose an option as a user would: 'chosen', 'disabled' (also of other elements), or 'no option'.
+  // Choose an option as a user would. Returns 'chosen', 'disabled' (for any disabled element) or 'no option'.
   agentgym.choose = option => {
     const select = option.tagName === 'OPTION' && option.closest('select');
     if (matches(option, ':disabled') || select && matches(select, ':disabled')) return 'disabled';
@@ -100,10 +100,10 @@
   function pick(field, text) {
     const before = field.value;
     field.value = text;
-    const taken = field.type === 'color' ? field.value === text.toLowerCase() : field.value !== '' || text === '';
-    if (taken) fire(field, 'input', 'change');
+    const accepted = field.type === 'color' ? field.value === text.toLowerCase() : field.value !== '' || text === '';
+    if (accepted) fire(field, 'input', 'change');
     else field.value = before;
-    return taken ? 'done' : 'malformed';
+    return accepted ? 'done' : 'malformed';
   }
 
   function pickOption(select, text) {
@@ -113,8 +113,8 @@
     return option && agentgym.choose(option) === 'chosen' ? 'done' : 'no such option';
   }
 
-  // Make ready for the keyboard, everything in the field selected so that typing replaces it: 'line' or 'lines', by
-  // whether the field takes several. 'done' if the text was put in here, else why not.
+  // Focus a field and select its text, so that typing replaces it. Returns 'line' or 'lines' for a field of one or more
+  // lines, 'done' if the text was set here, or else the reason why the element takes no text.
   agentgym.prepare = (element, text) => {
     const field = element.tagName === 'LABEL' ? element.control ?? element : element;
     if (matches(field, ':disabled')) return 'disabled';
@@ -130,12 +130,12 @@
     return field.tagName === 'INPUT' ? 'line' : 'lines';
   };
 
-  // What an input or a text area holds, as { value }; false of others.
-  agentgym.held = element => ['INPUT', 'TEXTAREA'].includes(element.tagName) && { value: element.value };
+  // The text of an input or a text area, as { value }; false for other elements.
+  agentgym.fieldValue = element => ['INPUT', 'TEXTAREA'].includes(element.tagName) && { value: element.value };
 
   agentgym.options = select => [...select.options ?? []].slice(0, 20).map(option => option.text.trim());
 
-  // Roles such as combobox are often worn by what holds the field.
+  // The element with a role such as combobox often contains the field.
   function prepareInner(element, text) {
     const fields = element.querySelectorAll('input:not([type=hidden]), textarea, [contenteditable=""], [contenteditable=true]');
     return fields.length === 1 && fields[0] !== element ? agentgym.prepare(fields[0], text) : 'no field';
@@ -143,17 +143,17 @@
 
   agentgym.press = element => { element.click(); };
 
-  // Wait until something changes, for `most` ms at most.
+  // Wait until the page changes, for `most` ms at most.
   agentgym.changed = async most => {
     const began = performance.timeOrigin + performance.now();
     for (let waited = 0; waited < most && agentgym.page.changed < began; waited += 20)
       await new Promise(resolve => setTimeout(resolve, 20));
   };
 
-  // Pages learn that they were scrolled with the next picture of them.
-  agentgym.shown = () => new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 100); });
+  // Wait for the next frame: pages receive scroll events with it.
+  agentgym.nextFrame = () => new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 100); });
 
-  // Scroll by the height of the window: the page itself, or its largest part that scrolls. False at the end.
+  // Scroll the page, or its largest scrollable part, by the height of the window. Returns false at the end.
   agentgym.scroll = async down => {
     const scrollable = e => e.scrollHeight > e.clientHeight + 1 && /auto|scroll|overlay/.test(getComputedStyle(e).overflowY);
     const page = document.scrollingElement ?? document.documentElement;
@@ -163,7 +163,7 @@
     if (!part) return false;
     const before = part.scrollTop;
     part.scrollBy({ top: (down ? 1 : -1) * (part === page ? innerHeight : part.clientHeight), behavior: 'instant' });
-    await agentgym.shown();
+    await agentgym.nextFrame();
     return part.scrollTop !== before;
   };
 })();

@@ -1,6 +1,6 @@
-"""One event loop in a thread of its own, on which all browsers of this process are driven.
+"""The event loop of the browsers: one per process, in its own thread.
 
-Playwright's calls can only be cut short on an event loop: one that hangs in its synchronous form hangs for ever.
+Playwright's calls can only be cancelled on an event loop; a synchronous call that hangs never returns.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from agentgym_envs.webarena.browser.per_process import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_per_process
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-@once_a_process
+@once_per_process
 def loop() -> asyncio.AbstractEventLoop:
-    """The loop, begun when it is first needed."""
-    made = asyncio.new_event_loop()
-    made.set_exception_handler(_note)
-    threading.Thread(target=made.run_forever, name="agentgym-browser", daemon=True).start()
-    return made
+    """The loop, started on first use."""
+    new = asyncio.new_event_loop()
+    new.set_exception_handler(_log_error)
+    threading.Thread(target=new.run_forever, name="agentgym-browser", daemon=True).start()
+    return new
 
 
-def _note(_: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
-    """What nobody waited for: Playwright leaves such behind when its driver ends, and whoever asked is told anyway."""
-    _log.debug("on the browsers' loop: %s", about.get("message"), exc_info=about.get("exception"))
+def _log_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log errors of tasks that no caller awaits. Playwright leaves such tasks when its driver stops."""
+    _log.debug("on the browsers' event loop: %s", context.get("message"), exc_info=context.get("exception"))
 
 
-def wait_for(work: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
-    """Have `work` done on the loop and wait for it, from any other thread. Interrupted, it is cancelled.
+def run(work: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
+    """Run `work` on the loop and wait for its result, from any other thread. An interruption cancels it.
 
     Raises TimeoutError after `seconds`.
     """
@@ -45,12 +45,12 @@ def wait_for(work: Coroutine[Any, Any, _T], seconds: float | None = None) -> _T:
         raise
 
 
-async def awaited(work: Coroutine[Any, Any, _T]) -> _T:
-    """The same from another event loop, which goes on meanwhile."""
+async def run_async(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run `work` on the loop and await its result from another event loop."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop()))
 
 
-def begin(work: Coroutine[Any, Any, Any]) -> None:
-    """Have `work` done on the loop without waiting for it."""
-    with contextlib.suppress(RuntimeError):  # the interpreter is ending
+def start(work: Coroutine[Any, Any, Any]) -> None:
+    """Start `work` on the loop without waiting for it."""
+    with contextlib.suppress(RuntimeError):  # the interpreter is shutting down
         asyncio.run_coroutine_threadsafe(work, loop())

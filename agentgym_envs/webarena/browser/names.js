@@ -1,21 +1,21 @@
-// What an element is called. Source: Accessible Name and Description Computation 1.2, and HTML-AAM 1.0 for what each
-// element adds; where Chrome differs, as Chrome does it.
+// Accessible names of elements. Source: Accessible Name and Description Computation 1.2, and HTML-AAM 1.0 for each kind
+// of element; where Chrome differs, this follows Chrome.
 
 const LONGEST_NAME = 200, LONGEST_TEXT = 10_000, DEEPEST_NAME = 60;
 
 const NAMED_BY_CONTENT = words(`button cell checkbox columnheader DisclosureTriangle gridcell heading link math menuitem
   menuitemcheckbox menuitemradio option radio rowheader switch tab term tooltip treeitem`);
 
-// Controls and formats, among them what turns the direction of a text; half characters; icons of private fonts.
+// Control and format characters (some reverse the direction of a text), surrogates, and private-use icons.
 const UNREADABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu;
 
-/** On one line, and only what can be read. */
+/** The readable characters of a text, on one line. */
 function squeeze(text) {
   if (/^[!-~]+(?: [!-~]+)*$/.test(text)) return text;
   return text.replace(/\s+/g, ' ').replace(UNREADABLE, '').replace(/ {2,}/g, ' ').trim();
 }
 
-/** At most so many characters, and then an ellipsis. */
+/** The first `most` characters, with an ellipsis if there are more. */
 function shorten(text, most) {
   const clean = squeeze(text.length > 4 * most ? text.slice(0, 4 * most) : text);
   return clean.length > most ? squeeze(clean.slice(0, most)) + '…' : clean;
@@ -27,7 +27,7 @@ const labelledBy = e => join(referenced(e, 'aria-labelledby').map(whole));
 const ariaName = e => labelledBy(e) || attributeName(e, 'aria-label');
 const join = parts => squeeze(parts.join(' '));
 
-/** The text of an element that names another: even a hidden one does, and then with all in it. */
+/** The text of an element that names another; of a hidden element, all of its text. */
 function whole(e) {
   return attributeName(e, 'aria-label') || (isRendered(e) ? contentOf(e) : squeeze(textContent(e).slice(0, LONGEST_NAME)));
 }
@@ -38,8 +38,8 @@ const childText = (e, tag) => {
   return '';
 };
 
-// `e.labels` searches the whole document for each element: here it is done once for all.
-const MOST_LABELS = 5_000;
+// `e.labels` searches the whole document for each element; this searches once for all elements.
+const MAX_LABELS = 5_000;
 let labelsIn = new Map();
 
 function labelsFor(e) {
@@ -50,7 +50,7 @@ function labelsFor(e) {
 
 function labelsByControl(root) {
   const labels = new Map();
-  for (const label of [...queryAll(root, 'label')].slice(0, MOST_LABELS)) {
+  for (const label of [...queryAll(root, 'label')].slice(0, MAX_LABELS)) {
     const control = label.control;
     if (control) labels.set(control, [...labels.get(control) ?? [], label]);
   }
@@ -72,7 +72,7 @@ const NATIVE_NAME = {
   textarea: textFieldName, select: labelsOf, button: labelsOf, meter: labelsOf, output: labelsOf, progress: labelsOf,
 };
 
-/** The name of an element and whether it is its own content. */
+/** The name of an element, and whether the name comes from its content. */
 function nameOf(e, role) {
   const given = ariaName(e) || (NATIVE_NAME[tagOf(e)]?.(e) ?? '');
   if (given) return { name: shorten(given, LONGEST_NAME), content: false };
@@ -81,13 +81,13 @@ function nameOf(e, role) {
   return { name: UNTITLED.has(role) ? '' : attributeName(e, 'title'), content: false };
 }
 
-// Of these Chrome takes a title for a description, which is not shown.
+// For these roles Chrome uses a title as the description, which is not shown.
 const UNTITLED = words('caption code deletion emphasis generic insertion none paragraph strong subscript superscript time');
 
 const isNamedByContent = (e, role) =>
   NAMED_BY_CONTENT.has(role) && tagOf(e) !== 'input' || role === 'row' && closest(e, '[role=grid],[role=treegrid]');
 
-/** The text of an element, of what is seen of it, without the control that it labels. */
+/** The visible text of an element, without the control that it labels. */
 function contentOf(e, control = null) {
   const parts = { text: '', control, left: LONGEST_NAME * 4 };
   gather(e, parts, 0);
@@ -123,7 +123,7 @@ function gatherElement(e, parts, depth) {
   add(parts, gap);
 }
 
-/** What stands for an element within the name of another, or null: its content does. */
+/** The text of an element inside the name of another; null if that is its content. */
 function embeddedName(e) {
   const tag = tagOf(e);
   const given = attributeName(e, 'aria-label');
@@ -138,27 +138,27 @@ const EMBEDDED = {
 };
 const BUTTONS = words('button submit reset image');
 
-/** What a style sheet writes before or after the content of an element. */
+/** The text that a style sheet adds before or after the content of an element. */
 function pseudoText(e, which) {
-  if (!sheetsWrite) return '';
+  if (!sheetsAddText) return '';
   const content = getComputedStyle(e, which).content;
   if (content === 'none' || content === 'normal' || !content.includes('"')) return '';
   const texts = [...content.split('" / "')[0].matchAll(/"((?:[^"\\]|\\.)*)"/g)];
   return texts.map(([, text]) => text.replace(/\\(.)/g, '$1')).join('');
 }
 
-// Asking every element for its pseudo-elements takes as long as all the rest, and most small pages have none: so their
-// style sheets are searched first, each of them once and not beyond MOST_RULES.
-const MOST_RULES = 500;
-let sheetsWrite = false;
+// Reading the pseudo-elements of every element takes as long as the rest of an observation, and most small pages have
+// none. So the style sheets are searched first, each of them once and up to MAX_RULES rules.
+const MAX_RULES = 500;
+let sheetsAddText = false;
 const searched = new WeakMap();
-const writes = rule => rule.type === CSSRule.IMPORT_RULE || /[\s{;]content:/.test(rule.cssText);
+const addsText = rule => rule.type === CSSRule.IMPORT_RULE || /[\s{;]content:/.test(rule.cssText);
 
-function sheetWrites(sheet) {
+function sheetAddsText(sheet) {
   try {
     const rules = sheet.cssRules, known = searched.get(sheet);
     if (known?.count === rules.length) return known.found;
-    const found = rules.length > MOST_RULES || [...rules].some(writes);
+    const found = rules.length > MAX_RULES || [...rules].some(addsText);
     searched.set(sheet, { count: rules.length, found });
     return found;
   } catch {
@@ -166,7 +166,7 @@ function sheetWrites(sheet) {
   }
 }
 
-/** Take note of the style sheets of a document or shadow tree. */
+/** Search the style sheets of a document or shadow tree for added text. */
 function searchSheets(root) {
-  sheetsWrite ||= [...sheetsOf[typeOf(root)](root), ...adoptedBy[typeOf(root)](root)].some(sheetWrites);
+  sheetsAddText ||= [...sheetsOf[typeOf(root)](root), ...adoptedBy[typeOf(root)](root)].some(sheetAddsText);
 }

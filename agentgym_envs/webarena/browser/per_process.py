@@ -1,4 +1,4 @@
-"""Things of which a process has one."""
+"""A decorator for objects that exist once per process."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def once_a_process(make: Callable[[], _T]) -> Callable[[], _T]:
-    """`make`, called when its result is first needed, by one thread; and anew in the child of a fork.
+def once_per_process(make: Callable[[], _T]) -> Callable[[], _T]:
+    """Call `make` on first use and return the same result from then on; call it again in a forked child.
 
-    What owns a thread does not work in such a child, where the thread does not exist.
+    An object that owns a thread does not work in a forked child, because the thread does not exist there.
     """
-    made: list[_T] = []
+    result: list[_T] = []
     lock = threading.Lock()
 
     def get() -> _T:
         with lock:
-            if not made:
-                made.append(make())
-            return made[0]
+            if not result:
+                result.append(make())
+            return result[0]
 
     def forget() -> None:
         nonlocal lock
         lock = threading.Lock()
-        made.clear()
+        result.clear()
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)

@@ -1,4 +1,4 @@
-"""The browsers of this process: one Chromium for all episodes of a kind, each in a context of its own."""
+"""The browsers of this process: one Chromium per set of options; each episode has its own context in it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 LAUNCH_SECONDS = 60.0
 CONTEXT_SECONDS = 20.0
-"""To make one and to close one, which takes milliseconds unless the browser or its driver hangs."""
+"""The longest time to open or to close a context; it takes milliseconds unless the browser or its driver hangs."""
 CLOSE_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserOptions:
-    """What decides which browser an episode gets.
+    """Options of a browser. Episodes with equal options share one browser.
 
-    `chromium`: the program, by default the first that is found. `hosts`: what may be reached. `recycle_after`: after
-    so many episodes a browser gets no more, and another is started; memory that Chromium leaks goes with it.
-    `idle_seconds`: how long a browser waits for the next episode when none runs.
+    Attributes:
+        chromium: path of the program; by default the first one found.
+        hosts: the hosts that may be reached.
+        recycle_after: the number of episodes after which a new browser replaces it, since Chromium leaks memory.
+        idle_seconds: how long an unused browser keeps running.
     """
 
     chromium: str | None = None
@@ -41,32 +43,32 @@ class BrowserOptions:
 
 
 class _NoContext(EnvError):
-    """A browser that runs, or seemed to, gave no context."""
+    """Raised when a running browser opens no context."""
 
 
 class Chromium:
-    """One running browser. `episodes` run in it now; it takes no more once it is `retired`."""
+    """One running browser. It holds `episodes` open contexts, and accepts no more once it is `retired`."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
         self.episodes, self.served, self.retired = 0, 0, False
-        browser.on("disconnected", lambda _: self._end())
+        browser.on("disconnected", lambda _: self._retire())
 
     async def close(self) -> None:
-        """End it, also if it does not answer."""
+        """Close the browser, even if it does not answer."""
         self.retired = True
         with contextlib.suppress(Exception):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.browser.close()
 
-    def _end(self) -> None:
+    def _retire(self) -> None:
         self.retired = True
 
 
 class BrowserPool:
-    """Gives contexts out. Everything in it happens on the browsers' loop.
+    """Opens contexts in a shared browser. Used only on the event loop of the browsers.
 
-    A browser that ends is replaced when the next episode begins; episodes in it fail.
+    If the browser crashes, its episodes fail, and the next episode starts another browser.
     """
 
     def __init__(self, options: BrowserOptions) -> None:
@@ -77,57 +79,57 @@ class BrowserPool:
         self._closing: asyncio.TimerHandle | None = None
 
     async def warm(self) -> None:
-        """Start the browser, if none runs. Raises UsageError without a Chromium, EnvError if it does not start."""
+        """Start the browser unless it runs. Raises UsageError without a Chromium, EnvError if it does not start."""
         await self._browser()
 
-    async def enter(self, **arguments: Any) -> tuple[Chromium, BrowserContext]:
-        """A fresh context, made with Playwright's arguments, and the browser that it is in. Raises EnvError."""
+    async def new_context(self, **arguments: Any) -> tuple[Chromium, BrowserContext]:
+        """Open a context with Playwright's arguments; returns its browser as well. Raises EnvError."""
         try:
-            return await self._enter(arguments)
+            return await self._new_context(arguments)
         except _NoContext:
-            _log.warning("a browser gave no context; trying once more with another")
-            return await self._enter(arguments)
+            _log.warning("a browser opened no context; retrying with another one")
+            return await self._new_context(arguments)
 
-    async def _enter(self, arguments: dict[str, Any]) -> tuple[Chromium, BrowserContext]:
+    async def _new_context(self, arguments: dict[str, Any]) -> tuple[Chromium, BrowserContext]:
         chromium = await self._browser()
         chromium.episodes += 1
         chromium.served += 1
         chromium.retired = chromium.retired or chromium.served >= self.options.recycle_after
-        made = asyncio.ensure_future(chromium.browser.new_context(**arguments))
+        opening = asyncio.ensure_future(chromium.browser.new_context(**arguments))
         try:
             async with asyncio.timeout(CONTEXT_SECONDS):
-                return chromium, await asyncio.shield(made)
+                return chromium, await asyncio.shield(opening)
         except BaseException as error:
             chromium.retired = chromium.retired or isinstance(error, Exception)
-            made.add_done_callback(_close_late)
-            await self.leave(chromium, None)
+            opening.add_done_callback(_close_late)
+            await self.release(chromium, None)
             if isinstance(error, Exception):
-                raise _NoContext(f"the browser gave no context: {_why(error)}") from error
+                raise _NoContext(f"the browser opened no context: {_summary(error)}") from error
             raise
 
-    async def leave(self, chromium: Chromium, context: BrowserContext | None) -> None:
-        """Close a context. A retired browser ends with its last one.
+    async def release(self, chromium: Chromium, context: BrowserContext | None) -> None:
+        """Close a context, and a retired browser with its last context.
 
-        A page can keep Playwright's driver so busy that it answers nobody any more: it is ended then, with all
-        browsers, since new episodes would wait for it, too.
+        If the context does not close, a page has blocked Playwright's driver. All browsers and the driver are then
+        stopped, because new episodes would wait for it as well.
         """
         if context is not None:
             try:
                 async with asyncio.timeout(CONTEXT_SECONDS):
                     await context.close()
             except TimeoutError:
-                _log.warning("a context does not close within %s s; every browser is replaced", CONTEXT_SECONDS)
+                _log.warning("a context did not close within %s s; all browsers are replaced", CONTEXT_SECONDS)
                 await _engine.stop()
-            except Exception as error:  # it is gone already
+            except Exception as error:  # the context is closed already
                 _log.debug("a context was lost: %s", error)
         chromium.episodes -= 1
         if chromium.retired and chromium.episodes == 0:
             self._all.discard(chromium)
             await chromium.close()
-        self._rest()
+        self._close_when_idle()
 
     async def close(self) -> None:
-        """End every browser of the pool."""
+        """Close every browser of the pool."""
         browsers, self._running = self._all, None
         self._all = set()
         await asyncio.gather(*(chromium.close() for chromium in browsers))
@@ -142,8 +144,8 @@ class BrowserPool:
                 self._all.add(self._running)
             return self._running
 
-    def _rest(self) -> None:
-        """End the browser a while after its last episode."""
+    def _close_when_idle(self) -> None:
+        """Schedule the end of a browser without episodes."""
         if self._running is not None and self._running.episodes == 0 and self._closing is None:
             later = asyncio.get_running_loop().call_later
             self._closing = later(self.options.idle_seconds, lambda: asyncio.ensure_future(self._close_idle()))
@@ -152,11 +154,11 @@ class BrowserPool:
         self._closing = None
         if self._running is not None and self._running.episodes == 0:
             await self.close()
-            await _engine.rest()
+            await _engine.stop_if_idle()
 
 
 class _Engine:
-    """Playwright's driver and the pools, by their options. Belongs to the browsers' loop."""
+    """Playwright's driver and the pools by their options. Used only on the event loop of the browsers."""
 
     def __init__(self) -> None:
         self.pools: dict[BrowserOptions, BrowserPool] = {}
@@ -173,9 +175,9 @@ class _Engine:
                     return await driver.chromium.launch(**launch_options(program, options.hosts))
             except Exception as error:
                 if attempt == 2:
-                    raise EnvError(f"Chromium ({program}) does not start: {_why(error)}") from None
-                _log.warning("Chromium did not start; trying once more with a new driver")
-                _log.debug("why Chromium did not start: %s", error)
+                    raise EnvError(f"Chromium ({program}) does not start: {_summary(error)}") from None
+                _log.warning("Chromium did not start; retrying with a new driver")
+                _log.debug("Chromium's error: %s", error)
                 await self.stop()
         raise AssertionError
 
@@ -191,7 +193,7 @@ class _Engine:
             return self._driver
 
     async def stop(self) -> None:
-        """End all browsers, and the driver."""
+        """Stop all browsers and the driver."""
         for pool in list(self.pools.values()):
             await pool.close()
         driver, self._driver = self._driver, None
@@ -202,56 +204,56 @@ class _Engine:
             except Exception:
                 _kill(self._manager, driver)
 
-    async def rest(self) -> None:
-        """End the driver if no pool has a browser."""
+    async def stop_if_idle(self) -> None:
+        """Stop the driver if no pool has a browser."""
         if not any(pool._all for pool in self.pools.values()):
             await self.stop()
 
 
-def _close_late(made: asyncio.Future[BrowserContext]) -> None:
-    """Close a context that nobody waits for any more, should it come."""
-    if not made.cancelled() and made.exception() is None:
-        closing = asyncio.ensure_future(made.result().close())
+def _close_late(opening: asyncio.Future[BrowserContext]) -> None:
+    """Close a context that opened after its timeout."""
+    if not opening.cancelled() and opening.exception() is None:
+        closing = asyncio.ensure_future(opening.result().close())
         closing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _kill(manager: Any, driver: Any) -> None:
-    """End a driver that does not answer; browsers end when their pipe to it breaks.
+    """Kill a driver that does not answer; browsers exit when their pipe to it breaks.
 
-    Playwright has no word for it, and its versions keep the process in different places.
+    Playwright has no public function for this, and the attribute that holds the process differs between versions.
     """
     owners = getattr(manager, "_client", None), getattr(driver._impl_obj, "_connection", None)
-    found = [getattr(getattr(owner, "_transport", None), "_proc", None) for owner in owners]
-    for process in filter(None, found):
+    processes = [getattr(getattr(owner, "_transport", None), "_proc", None) for owner in owners]
+    for process in filter(None, processes):
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-    if not any(found):
-        _log.warning("a driver that does not answer could not be ended")
+    if not any(processes):
+        _log.warning("a driver that does not answer could not be killed")
 
 
-def _why(error: Exception) -> str:
-    """The first line of what Playwright tells, and what the program itself wrote."""
+def _summary(error: Exception) -> str:
+    """The first line of Playwright's message, and up to three lines of Chromium's own error output."""
     first, *rest = str(error).splitlines() or [type(error).__name__]
-    said = [line.partition("[err]")[2].strip() for line in rest if "[err]" in line]
-    return " | ".join([first, *said[:3]])[:1000]
+    errors = [line.partition("[err]")[2].strip() for line in rest if "[err]" in line]
+    return " | ".join([first, *errors[:3]])[:1000]
 
 
 def pool_for(options: BrowserOptions) -> BrowserPool:
-    """The pool of this process for these options. To be called on the browsers' loop."""
+    """The pool of this process for these options. Call it on the event loop of the browsers."""
     if options not in _engine.pools:
         _engine.pools[options] = BrowserPool(options)
     return _engine.pools[options]
 
 
 def shut_down(seconds: float = 10.0) -> None:
-    """End every browser of this process. Episodes that still run end as `env_error`."""
+    """Close every browser of this process. Running episodes end as `env_error`."""
     if _engine.pools:
         with contextlib.suppress(Exception):
-            loop.wait_for(_engine.stop(), seconds)
+            loop.run(_engine.stop(), seconds)
 
 
-def _leave_to_parent() -> None:
-    """In the child of a fork, which has none of the parent's browsers."""
+def _forget_after_fork() -> None:
+    """Forget the parent's browsers in a forked child."""
     global _engine
     _engine = _Engine()
 
@@ -259,4 +261,4 @@ def _leave_to_parent() -> None:
 _engine = _Engine()
 atexit.register(shut_down)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+    os.register_at_fork(after_in_child=_forget_after_fork)

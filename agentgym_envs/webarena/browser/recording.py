@@ -1,4 +1,4 @@
-"""What a browser asked for, kept as the HTTP Archive format tells it."""
+"""The requests of a browser context, recorded in the HTTP Archive format."""
 
 from __future__ import annotations
 
@@ -10,73 +10,75 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Request, Response
 
-MOST_REQUESTS = 5_000
-"""Of more, the last ones are kept."""
-MOST_BODY = 1_000_000
-"""Bodies of answers are kept up to so many characters, and only of JSON: no evaluator reads others."""
+MAX_REQUESTS = 5_000
+"""The number of requests kept; the oldest are dropped first."""
+MAX_BODY = 1_000_000
+"""The longest response body kept, in characters. Only JSON bodies are kept, since no evaluator reads others."""
 
 
-class Requests:
-    """Keeps the requests of a context, and the answers that have come."""
+class RequestRecorder:
+    """Records the requests of a context and their responses."""
 
     def __init__(self, context: BrowserContext) -> None:
-        self._kept: deque[tuple[Request, datetime]] = deque(maxlen=MOST_REQUESTS)
-        self._answers: dict[Request, Response] = {}
-        context.on("request", self._keep)
+        self._kept: deque[tuple[Request, datetime]] = deque(maxlen=MAX_REQUESTS)
+        self._responses: dict[Request, Response] = {}
+        context.on("request", self._record)
         self._finished: set[Request] = set()
-        context.on("response", self._keep_answer)
-        context.on("requestfinished", lambda request: self._finished.add(request))  # Playwright marks what it is given
+        context.on("response", self._record_response)
+        context.on(
+            "requestfinished", lambda request: self._finished.add(request)
+        )  # no built-in method: Playwright sets an attribute on the handler
 
     async def har(self) -> list[dict[str, Any]]:
-        """The entries, in the order in which they were asked for; of one without an answer the status is -1.
+        """The entries in the order of the requests; a request without a response has the status -1.
 
-        Nothing is waited for that has not come yet, since it may never.
+        Does not wait for open requests, which may never end.
         """
-        return list(await asyncio.gather(*(self._entry(request, began) for request, began in self._kept)))
+        return list(await asyncio.gather(*(self._entry(request, start) for request, start in self._kept)))
 
-    def _keep(self, request: Request) -> None:
-        if len(self._kept) == MOST_REQUESTS:
+    def _record(self, request: Request) -> None:
+        if len(self._kept) == MAX_REQUESTS:
             oldest = self._kept[0][0]
-            self._answers.pop(oldest, None)
+            self._responses.pop(oldest, None)
             self._finished.discard(oldest)
         self._kept.append((request, datetime.now(UTC)))
 
-    def _keep_answer(self, response: Response) -> None:
-        self._answers[response.request] = response
+    def _record_response(self, response: Response) -> None:
+        self._responses[response.request] = response
 
-    async def _entry(self, request: Request, began: datetime) -> dict[str, Any]:
-        """A request and its answer.
+    async def _entry(self, request: Request, start: datetime) -> dict[str, Any]:
+        """Return a request with its response.
 
         Source: HTTP Archive 1.2, http://www.softwareishard.com/blog/har-12-spec/.
         """
-        response = self._answers.get(request)
-        asked = {
+        response = self._responses.get(request)
+        sent = {
             "method": request.method,
             "url": request.url,
             "headers": _pairs(request.headers if response is None else await request.all_headers()),
             **_post_data(request),
         }
-        answer: dict[str, Any] = {"status": -1, "headers": []}
+        received: dict[str, Any] = {"status": -1, "headers": []}
         if response is not None:
-            answer = await _answer(response, request in self._finished)
+            received = await _response(response, request in self._finished)
         kind = request.resource_type
-        return {"startedDateTime": began.isoformat(), "_resourceType": kind, "request": asked, "response": answer}
+        return {"startedDateTime": start.isoformat(), "_resourceType": kind, "request": sent, "response": received}
 
 
-async def _answer(response: Response, finished: bool) -> dict[str, Any]:
+async def _response(response: Response, finished: bool) -> dict[str, Any]:
     kind = response.headers.get("content-type", "")
-    told: dict[str, Any] = {"status": response.status, "headers": _pairs(await response.all_headers())}
+    entry: dict[str, Any] = {"status": response.status, "headers": _pairs(await response.all_headers())}
     if finished and "json" in kind:
-        told["content"] = {"mimeType": kind, "text": await _body(response)}
-    return told
+        entry["content"] = {"mimeType": kind, "text": await _body(response)}
+    return entry
 
 
 async def _body(response: Response) -> str:
-    """The body, empty if it is no more to be had: browsers keep those of the page that is shown."""
+    """The body; empty if the browser has discarded it, as it does after leaving the page."""
     from playwright.async_api import Error
 
     try:
-        return (await response.text())[:MOST_BODY]
+        return (await response.text())[:MAX_BODY]
     except Error:
         return ""
 

@@ -1,5 +1,5 @@
-// What an element is: its role, in the words of Chrome's accessibility tree, which WebArena shows.
-// Sources: HTML-AAM 1.0 for the roles that elements have by themselves, WAI-ARIA 1.2 for the attribute `role`.
+// Roles of elements, in the words of Chrome's accessibility tree, which WebArena shows.
+// Sources: HTML-AAM 1.0 for the implicit roles of elements, WAI-ARIA 1.2 for the attribute `role`.
 
 const HTML_ROLES = {
   abbr: 'Abbr', address: 'group', article: 'article', aside: 'complementary', audio: 'Audio', blockquote: 'blockquote',
@@ -30,18 +30,18 @@ const ARIA_ROLES = words(`alert alertdialog application article banner blockquot
   radiogroup region row rowgroup rowheader scrollbar search searchbox separator slider spinbutton status strong subscript
   suggestion superscript switch tab table tablist tabpanel term textbox time timer toolbar tooltip tree treegrid treeitem`);
 
-// What can be acted on, whatever it looks like.
+// Roles of elements that an agent can act on.
 const INTERACTIVE = words(`button checkbox ColorWell combobox Date DateTime DisclosureTriangle InputTime link listbox
   menuitem menuitemcheckbox menuitemradio option radio scrollbar searchbox slider spinbutton switch tab textbox treeitem`);
 
-// What is told only if it has a name, or something to be said of it: structure that a text reads as well without.
+// Structural roles, which appear only with a name or a state.
 const STRUCTURE = words(`Abbr banner caption code deletion DescriptionList definition emphasis Figcaption generic img
   insertion LabelText Legend list listitem mark navigation none paragraph rowgroup sectionfooter sectionheader strong
   subscript superscript SvgRoot time`);
 
 const SECTIONS = 'article,aside,main,nav,section,[role=article],[role=complementary],[role=main],[role=navigation]';
 
-// What is told by its state, not by what is in it.
+// Elements described by their state, not by their contents.
 const LEAVES = words('audio canvas embed img input meter progress select textarea video');
 
 const ROLE_OF_TAG = {
@@ -67,13 +67,13 @@ const LIST_PARTS = words('li');
 
 const tableRole = e => ariaRole(closest(e, 'table') ?? e);
 
-/** A header cell that stands before data is the header of its row. */
+/** True for a header cell before a data cell, which makes it the header of its row. */
 function besideData(e) {
   for (let c = e.nextElementSibling; c; c = c.nextElementSibling) if (tagOf(c) === 'td') return true;
   return false;
 }
 
-/** The first role of the attribute that there is. */
+/** The first known role in the attribute `role`. */
 function ariaRole(e) {
   const written = attribute(e, 'role');
   if (!written) return null;
@@ -83,7 +83,7 @@ function ariaRole(e) {
 
 const isFocusable = e => e.tabIndex >= 0 || hasAttribute(e, 'tabindex');
 
-/** The parts of a table or list that is there for its looks are nothing themselves. */
+/** True for parts of a presentational table or list, which have no roles of their own. */
 function inPresentational(e, tag) {
   const owner = TABLE_PARTS.has(tag) ? closest(e, 'table') : LIST_PARTS.has(tag) ? parentOf(e) : null;
   return owner && typeOf(owner) === ELEMENT && PRESENTATIONAL.has(ariaRole(owner)) && !isFocusable(owner);
@@ -97,7 +97,7 @@ function ownRole(e) {
   return HTML_ROLES[tag] ?? (attribute(e, 'contenteditable') !== null && isEditingHost(e) ? 'textbox' : 'generic');
 }
 
-/** Chrome calls the root of an editable region generic; an agent types into it, hence textbox. */
+/** The root of an editable region. Chrome calls it generic; here it is a textbox, since an agent types into it. */
 const isEditingHost = e => isHtml(e) && isEditable(e) && attribute(e, 'contenteditable') !== 'false';
 
 function roleOf(e) {

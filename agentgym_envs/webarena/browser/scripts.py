@@ -1,4 +1,4 @@
-"""The scripts that run in pages."""
+"""The JavaScript that runs in pages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _IN_WORLD = ("dom.js", "world.js", "elements.js", "roles.js", "names.js", "state
 
 @cache
 def world_source() -> str:
-    """What runs in the isolated world of every document."""
+    """The script for the isolated world of every document."""
     return "(() => {\n" + "\n".join(_source(name) for name in _IN_WORLD) + "\n})();"
 
 
 @cache
 def page_source() -> str:
-    """What runs in the page's own world."""
+    """The script for the page's own world."""
     return _source("traffic.js")
 
 

@@ -1,4 +1,4 @@
-"""Sites that live in this process: one HTTP server on the loopback interface, which tells them apart by their hosts."""
+"""The sites of this process: one HTTP server on the loopback interface, with one ASGI application per host name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from agentgym_envs.errors import EnvError
-from agentgym_envs.webarena.browser.per_process import once_a_process
+from agentgym_envs.webarena.browser.per_process import once_per_process
 
 App = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[MutableMapping[str, Any]], Awaitable[None]]],
@@ -19,10 +19,10 @@ _START_SECONDS = 10.0
 
 
 class LocalSites:
-    """A server in a thread of its own. It lives as long as the process."""
+    """A server in its own thread. It runs until the process ends."""
 
     def __init__(self) -> None:
-        """Raises EnvError if it does not start."""
+        """Start the server. Raises EnvError if it does not start."""
         import uvicorn
 
         self._apps: dict[str, App] = {}
@@ -39,27 +39,27 @@ class LocalSites:
 
     @property
     def address(self) -> str:
-        """Where it listens, "127.0.0.1:<port>"."""
+        """The address of the server, "127.0.0.1:<port>"."""
         return f"127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
 
     def mount(self, host: str, app: App) -> None:
-        """Serve an ASGI application under a host's name, in lower case."""
+        """Serve an ASGI application under a host name, written in lower case."""
         self._apps[host] = app
 
     async def _serve(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         headers: list[tuple[bytes, bytes]] = scope.get("headers", [])
         host = dict(headers).get(b"host", b"").decode("latin-1")
-        app: App = self._apps.get(host.partition(":")[0], _nobody)
+        app: App = self._apps.get(host.partition(":")[0], _unknown_host)
         await app(scope, receive, send)
 
 
-@once_a_process
+@once_per_process
 def local_sites() -> LocalSites:
-    """The server of this process, begun when it is first needed."""
+    """The server of this process, started on first use."""
     return LocalSites()
 
 
-async def _nobody(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-    """The answer of a host that nobody serves."""
+async def _unknown_host(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+    """Answer 404 for a host without an application."""
     await send({"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]})
     await send({"type": "http.response.body", "body": b"There is no such site."})

@@ -1,9 +1,9 @@
-// What state an element is in: the properties after its name, in the order and the words of Chrome's tree.
+// States of elements: the properties after the name, in the order and the words of Chrome's tree.
 
-const MOST_VALUE = 1_000;
-const asTold = { true: 'True', false: 'False' };
+const MAX_VALUE = 1_000;
+const TRUTH = { true: 'True', false: 'False' };
 
-const truth = (e, name) => asTold[attribute(e, name)] ?? null;
+const truth = (e, name) => TRUTH[attribute(e, name)] ?? null;
 const set = value => value ? 'True' : null;
 const isControl = e => CONTROLS.has(tagOf(e));
 const CONTROLS = words('button input optgroup option select textarea');
@@ -11,38 +11,38 @@ const CHECKED = words('checkbox menuitemcheckbox menuitemradio radio switch');
 const VALUED = words(`ColorWell combobox Date DateTime InputTime meter progressbar scrollbar searchbox slider spinbutton
   textbox`);
 
-/** ` key: value` of all that can be said of an element. */
+/** The states of an element, each as ` key: value`. */
 function statesOf(e, role, focused, clickable) {
-  let told = '';
-  const tell = (key, value) => { if (value !== null) told += ` ${key}: ${value}`; };
-  tell('focused', set(focused));
-  tell('clickable', set(clickable));
-  if (!role) return told;
-  tell('disabled', set(isControl(e) && matches(e, ':disabled') || attribute(e, 'aria-disabled') === 'true'));
-  tell('required', set(isControl(e) && e.required || attribute(e, 'aria-required') === 'true'));
-  tell('readonly', set(isControl(e) && e.readOnly || attribute(e, 'aria-readonly') === 'true'));
-  tell('invalid', invalidOf(e));
-  tell('hasPopup', popupOf(e, role));
-  tell('expanded', expandedOf(e));
-  tell('checked', CHECKED.has(role) ? checkedOf(e) : null);
-  tell('pressed', pressedOf(e));
-  tell('selected', selectedOf(e));
-  tell('current', currentOf(e));
-  tell('value', VALUED.has(role) || tagOf(e) === 'input' && e.type === 'file' ? quotedValue(e) : null);
-  return told;
+  let states = '';
+  const add = (key, value) => { if (value !== null) states += ` ${key}: ${value}`; };
+  add('focused', set(focused));
+  add('clickable', set(clickable));
+  if (!role) return states;
+  add('disabled', set(isControl(e) && matches(e, ':disabled') || attribute(e, 'aria-disabled') === 'true'));
+  add('required', set(isControl(e) && e.required || attribute(e, 'aria-required') === 'true'));
+  add('readonly', set(isControl(e) && e.readOnly || attribute(e, 'aria-readonly') === 'true'));
+  add('invalid', invalidOf(e));
+  add('hasPopup', popupOf(e, role));
+  add('expanded', expandedOf(e));
+  add('checked', CHECKED.has(role) ? checkedOf(e) : null);
+  add('pressed', pressedOf(e));
+  add('selected', selectedOf(e));
+  add('current', currentOf(e));
+  add('value', VALUED.has(role) || tagOf(e) === 'input' && e.type === 'file' ? quotedValue(e) : null);
+  return states;
 }
 
 const word = value => value && /^[a-z-]{1,30}$/i.test(value) ? value : null;
 
 function invalidOf(e) {
-  const said = word(attribute(e, 'aria-invalid'));
-  if (said) return said === 'false' ? null : said;
+  const given = word(attribute(e, 'aria-invalid'));
+  if (given) return given === 'false' ? null : given;
   return isControl(e) && matches(e, ':user-invalid') ? 'true' : null;
 }
 
 function popupOf(e, role) {
-  const said = word(attribute(e, 'aria-haspopup'));
-  if (said) return said === 'false' ? null : said === 'true' ? 'menu' : said;
+  const given = word(attribute(e, 'aria-haspopup'));
+  if (given) return given === 'false' ? null : given === 'true' ? 'menu' : given;
   return isDropDown(e) ? 'menu' : role === 'combobox' ? 'listbox' : null;
 }
 
@@ -62,10 +62,10 @@ function checkedOf(e) {
 }
 
 const pressedOf = e => word(attribute(e, 'aria-pressed'));
-const currentOf = e => { const said = word(attribute(e, 'aria-current')); return said === 'false' ? null : said; };
+const currentOf = e => { const given = word(attribute(e, 'aria-current')); return given === 'false' ? null : given; };
 const selectedOf = e => tagOf(e) === 'option' ? set(e.selected) : truth(e, 'aria-selected');
 
-/** What a field holds; of a password only the length, as everywhere in Chrome. */
+/** The value of a field; a password shows only its length, as in Chrome. */
 function valueOf(e) {
   const tag = tagOf(e);
   if (tag === 'select') return [...e.selectedOptions].slice(0, 20).map(option => option.label).join(', ');
@@ -77,15 +77,15 @@ function valueOf(e) {
 
 const fieldValue = e => e.type === 'file' ? [...e.files].map(file => file.name).join(', ') : e.value;
 
-/** What can be read of a line of a field, with all its spaces: they are to be copied, too. */
+/** The readable characters of a line, with all its spaces, since an agent may have to copy them. */
 const spaced = line => line.replace(/\s/g, ' ').replace(UNREADABLE, '');
 
 function quotedValue(e) {
-  const value = valueOf(e).slice(0, 4 * MOST_VALUE).split('\n').map(spaced).join('\n');
-  return value ? quote(value.length > MOST_VALUE ? value.slice(0, MOST_VALUE) + '…' : value) : null;
+  const value = valueOf(e).slice(0, 4 * MAX_VALUE).split('\n').map(spaced).join('\n');
+  return value ? quote(value.length > MAX_VALUE ? value.slice(0, MAX_VALUE) + '…' : value) : null;
 }
 
-/** In quotes, as Python writes a string: the other quotes, a backslash or \n keep a name from ending its line or itself. */
+/** A quoted text in Python's syntax, so that a name can end neither its quotes nor its line. */
 function quote(text) {
   const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
   return mark + text.replace(mark === "'" ? /[\\']/g : /\\/g, '\\$&').replaceAll('\n', '\\n') + mark;

@@ -1,35 +1,35 @@
-// Runs in the page's own world: says on the document when a script asks a server for something, and when that is over.
+// Runs in the page's own world: fires an event on the document when a script starts a request and when it has ended.
 (() => {
-  // Whoever drives the browser is told of every line: a page that writes thousands would keep it from all others.
+  // The driver receives every console line: a page that writes thousands would block it for all other pages.
   for (const name of Object.keys(console)) if (typeof console[name] === 'function') console[name] = () => {};
 
-  const say = what => document.dispatchEvent(new Event(`agentgym:${what}`));
-  const answered = () => setTimeout(say, 0, 'answered');  // after what waits for the answer had its turn
+  const notify = event => document.dispatchEvent(new Event(`agentgym:${event}`));
+  const onResponse = () => setTimeout(notify, 0, 'response');  // after the page's own handlers of the response
   const { fetch } = window;
   window.fetch = function (...args) {
-    say('asked');
+    notify('request');
     const promise = fetch.apply(this, args);
-    promise.then(answered, answered);
+    promise.then(onResponse, onResponse);
     return promise;
   };
   for (const name of ['json', 'text', 'arrayBuffer', 'blob', 'bytes', 'formData']) {
     const read = Response.prototype[name];
     if (!read) continue;
     Response.prototype[name] = function (...args) {
-      say('asked');
+      notify('request');
       const promise = read.apply(this, args);
-      promise.then(answered, answered);
+      promise.then(onResponse, onResponse);
       return promise;
     };
   }
   const { send } = XMLHttpRequest.prototype;
   XMLHttpRequest.prototype.send = function (...args) {
-    say('asked');
-    this.addEventListener('loadend', answered, { once: true });
+    notify('request');
+    this.addEventListener('loadend', onResponse, { once: true });
     try {
       return send.apply(this, args);
     } catch (error) {
-      answered();
+      onResponse();
       throw error;
     }
   };

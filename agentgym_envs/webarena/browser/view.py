@@ -1,4 +1,4 @@
-"""What an agent sees of a page, and how the lines of a tree are written and read."""
+"""Observations of a page, with functions that format and parse the lines of its tree."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from typing import NamedTuple
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _LINE = re.compile(rf"(?P<tabs>\t*)(?:\[(?P<id>\d+)\] )?(?P<role>[\w-]+) (?P<name>{_QUOTED})(?P<rest>.*)")
 _PROPERTY = re.compile(rf" ([\w-]+): ({_QUOTED}|\S+)")
-_UNREADABLE = frozenset({"Cc", "Cf", "Co", "Cs"})  # controls, formats (they can turn a text around), icons, halves
+_UNREADABLE = frozenset(
+    {"Cc", "Cf", "Co", "Cs"}
+)  # controls, formats (they can reverse a text), private-use icons, surrogates
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """How a page is told.
+    """Options of an observation.
 
-    `viewport`: only what lies in the window. `max_chars`: a longer tree is cut between two lines, which its last line
-    says. `hidden`: CSS selectors of elements that are left out with all in them.
+    Attributes:
+        viewport: include only what lies in the window.
+        max_chars: the longest tree. A longer one is truncated after a line, and its last line says so.
+        hidden: CSS selectors of elements to leave out, with their contents.
     """
 
     viewport: bool = True
@@ -27,20 +31,20 @@ class ViewOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """A page at one moment: its tree as lines, the number of elements that can be named, whether it was cut."""
+class PageView:
+    """An observation of a page: its tree, the number of elements with ids, and whether the tree was truncated."""
 
     url: str
     title: str
     tree: str
     count: int
-    cut: bool = False
+    truncated: bool = False
 
 
 class Element(NamedTuple):
-    """A line of a tree: depth counted from 0, the element's id (None of plain text), role, name and properties.
+    """A line of a tree: depth from 0, the element's id (None for plain text), role, name and properties.
 
-    The value of a property is what stands there, without its quotes if it has any.
+    Values of properties are strings without quotes.
     """
 
     depth: int
@@ -51,9 +55,9 @@ class Element(NamedTuple):
 
 
 def elements(tree: str) -> list[Element]:
-    """A tree read back. Lines that say what was left out, which begin with three dots, are none."""
-    found = map(_LINE.fullmatch, tree.split("\n"))
-    return [_element(match) for match in found if match]
+    """Parse a tree. Lines that begin with three dots report omissions and are skipped."""
+    matches = map(_LINE.fullmatch, tree.split("\n"))
+    return [_element(match) for match in matches if match]
 
 
 def _element(match: re.Match[str]) -> Element:
@@ -63,26 +67,26 @@ def _element(match: re.Match[str]) -> Element:
 
 
 def quoted(text: str) -> str:
-    """A name or value as a tree has it: by Python's rules, but that only newlines are written in codes."""
+    """Quote a name or value for a tree, by Python's rules, except that only newlines are written as codes."""
     mark = '"' if "'" in text and '"' not in text else "'"
     escaped = text.replace("\\", "\\\\").replace("\n", "\\n")
     return mark + (escaped.replace("'", "\\'") if mark == "'" else escaped) + mark
 
 
 def unquoted(text: str) -> str:
-    """What `quoted` was given. Anything without quotes is as it is."""
+    """Undo `quoted`. A text without quotes is returned unchanged."""
     if text[:1] not in ("'", '"'):
         return text
     return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], text[1:-1])
 
 
 def squeezed(text: str, most: int) -> str:
-    """A text on one line, without characters that cannot be read, with an ellipsis if it is longer than `most`."""
+    """Write a text on one line, without unreadable characters, truncated with an ellipsis after `most` characters."""
     clean = " ".join(spaced(" ".join(text[: 4 * most].split())).split())
     return clean if len(clean) <= most else clean[:most].strip() + "…"
 
 
 def spaced(line: str) -> str:
-    """A line without characters that cannot be read, with all its spaces."""
+    """Remove unreadable characters from a line, and keep all its spaces."""
     plain = (" " if c.isspace() else c for c in line)
     return "".join(c for c in plain if " " <= c <= "~" or unicodedata.category(c) not in _UNREADABLE)

@@ -1,5 +1,5 @@
-// Lives in the isolated world of every document, from its start: the page's own scripts can neither see nor change it.
-// It knows whether the page is about to be left and whether it is still busy.
+// Runs in the isolated world of every document, from its start: the page's own scripts can neither see nor change it.
+// Tracks whether the page is about to navigate and whether it is still busy.
 globalThis.agentgym ??= {};
 (() => {
   const page = { leaving: false, requests: 0, changed: -Infinity, parsed: Infinity };
@@ -8,45 +8,45 @@ globalThis.agentgym ??= {};
     + 'link[rel~=stylesheet][href], link[rel~=modulepreload][href], img[src]:not([loading=lazy])';
   const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
   const clock = () => performance.timeOrigin + performance.now();  // one for all frames
-  const note = () => { page.changed = clock(); };
-  const asked = () => { page.requests += 1; };
-  const answered = () => { page.requests = Math.max(0, page.requests - 1); note(); };
+  const markChanged = () => { page.changed = clock(); };
+  const onRequest = () => { page.requests += 1; };
+  const onResponse = () => { page.requests = Math.max(0, page.requests - 1); markChanged(); };
 
   // sameDocument covers hashes, href="#" and pushState.
   globalThis.navigation?.addEventListener('navigate', e => {
     if (!e.destination.sameDocument && !e.downloadRequest) page.leaving = true;
   });
-  document.addEventListener('agentgym:asked', asked);
-  document.addEventListener('agentgym:answered', answered);
+  document.addEventListener('agentgym:request', onRequest);
+  document.addEventListener('agentgym:response', onResponse);
 
   const watcher = new MutationObserver(records => {
-    note();
-    if (page.parsed < Infinity) for (const { addedNodes } of records) addedNodes.forEach(awaitAdded);
+    markChanged();
+    if (page.parsed < Infinity) for (const { addedNodes } of records) addedNodes.forEach(trackAdded);
   });
   const watched = new WeakSet();
 
-  // Changes are watched in open shadow roots, too.
+  // Watch changes, also in open shadow roots.
   function watch(root) {
     if (!watched.has(root)) watcher.observe(root, EVERYTHING);
     watched.add(root);
     for (const e of queryAll(root, '*')) if (shadowOf(e)) watch(shadowOf(e));
   }
 
-  // Code and pictures that a script adds are asked for, as what it fetches is. A picture has no size before it is there.
-  function awaitAdded(node) {
+  // Code and pictures that a script adds count as requests: a picture has no size before it is loaded.
+  function trackAdded(node) {
     if (typeOf(node) !== ELEMENT || !matches(node, LOADED) || node.complete === true) return;
-    asked();
-    for (const end of ['load', 'error']) node.addEventListener(end, () => setTimeout(answered), { once: true });
+    onRequest();
+    for (const end of ['load', 'error']) node.addEventListener(end, () => setTimeout(onResponse), { once: true });
   }
 
-  // What the parser adds is no change: only scripts can keep a page busy.
+  // Nodes that the parser adds are not changes: only scripts can keep a page busy.
   document.addEventListener('DOMContentLoaded', () => {
     watcher.takeRecords();
     page.changed = -Infinity;
     page.parsed = clock();
   });
 
-  // This page, and those of frames in it, if they are of its origin.
+  // This page and the pages of its frames of the same origin.
   function pages(view) {
     try {
       if (!view.agentgym?.page) return [];
@@ -58,27 +58,27 @@ globalThis.agentgym ??= {};
     return found;
   }
 
-  // A page that was parsed long ago counts as loaded: a picture may never come, document.open() may never be closed.
-  const loaded = (now, most) => getter(Document, 'readyState')(document) === 'complete' || now - page.parsed >= most;
+  // A page parsed more than `busy` ms ago counts as loaded: a picture may never arrive, document.open() never be closed.
+  const loaded = (now, busy) => getter(Document, 'readyState')(document) === 'complete' || now - page.parsed >= busy;
 
-  // 'leaving' once another document is asked for; 'settled' once the page is loaded, waits for no answer and has not
-  // changed for `quiet` ms; 'busy' if that takes longer than `most` ms, and loading before it longer than `patience`.
-  agentgym.settled = async ({ quiet, most, patience }) => {
+  // Resolves to 'leaving' once another document is requested; to 'settled' once the page is loaded, has no open request
+  // and has not changed for `quiet` ms; to 'busy' if that takes over `busy` ms after loading, or over `load` ms in all.
+  agentgym.settled = async ({ quiet, busy, load }) => {
     for (let i = 0; i < 3; i++) await pause(0);
     watch(document);
     const began = clock();
-    let start = began;
+    let loadedAt = began;
     for (;;) {
-      const now = clock(), rests = ({ requests, changed }) => requests <= 0 && now - changed >= quiet;
+      const now = clock(), isQuiet = ({ requests, changed }) => requests <= 0 && now - changed >= quiet;
       if (page.leaving) return 'leaving';
-      if (now - began >= patience) return 'busy';
-      if (!loaded(now, most)) start = now;
-      else if (pages(globalThis).every(rests)) return 'settled';
-      else if (now - start >= most) return 'busy';
+      if (now - began >= load) return 'busy';
+      if (!loaded(now, busy)) loadedAt = now;
+      else if (pages(globalThis).every(isQuiet)) return 'settled';
+      else if (now - loadedAt >= busy) return 'busy';
       await pause(Math.min(quiet, 10));
     }
   };
-  agentgym.stay = () => { page.leaving = false; };
+  agentgym.cancelLeaving = () => { page.leaving = false; };
   agentgym.page = page;
   watcher.observe(document, EVERYTHING);
   watched.add(document);

@@ -1,1 +1,1 @@
-"""What an episode on the web is worth, by kinds of evidence."""
+"""Evaluators that score web episodes, one module per kind of evidence."""

@@ -1,4 +1,4 @@
-"""What an evaluator is, and what it may look at when an episode has ended."""
+"""The interface of evaluators, and the data of an ended episode that they receive."""
 
 from __future__ import annotations
 
@@ -9,64 +9,75 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Verdict(NamedTuple):
-    """`score` from 0 to 1, and `reason`: in a sentence, what was missing (empty if nothing was)."""
+    """A `score` from 0 to 1, and a `reason`: one sentence about what was missing (empty if nothing was)."""
 
     score: float
     reason: str = ""
 
 
-class Reader(Protocol):
-    """Reads pages for evaluators."""
+class ReadPage(Protocol):
+    """A function that reads pages for evaluators."""
 
     async def __call__(self, url: str | None, script: str = "") -> str:
-        """What the JavaScript expression `script` is worth, as text, on the page at `url`; "" if it raises.
+        """Evaluate the JavaScript expression `script` on the page at `url`, and return its value as text.
 
-        Without a script, the HTML of the whole page. `url=None` is the page that the agent ended on, as it is, which
-        is neither reloaded nor left; any other is opened in a tab of its own beside it, with the agent's cookies, and
-        closed again. Raises EnvError if the page cannot be had, InvalidAction if its host may not be visited.
+        Returns "" if the script throws. Without a script, returns the HTML of the whole page. `url=None` is the agent's
+        last page, which is neither reloaded nor left. Any other page is opened in a separate tab with the agent's
+        cookies.
+
+        Raises:
+            EnvError: the page does not load.
+            InvalidAction: its host is not allowed.
         """
 
 
 class Judge(Protocol):
-    """Says whether two texts mean the same."""
+    """Compares the meanings of texts."""
 
     async def same_meaning(self, question: str, reference: str, answer: str) -> bool:
-        """Whether an answer to a question means what the reference does. Raises EnvError if the judge fails."""
+        """Return True if an answer means the same as the reference. Raises EnvError if the judge fails."""
 
     async def same_reason(self, task: str, reason: str, report: str) -> bool:
-        """Whether a report gives the reason (even implicitly) for which a task cannot be done. Raises EnvError."""
+        """Return True if a report gives, even implicitly, the reason why a task cannot be done. Raises EnvError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """An episode that has ended, as its evaluators see it.
+class FinishedEpisode:
+    """An ended episode, as evaluators receive it.
 
-    `requests` are what the agent's browser asked for, as HAR entries (HTTP Archive 1.2: request with method, url,
-    headers, postData; response with status and headers), in order. `database` is the site's own, for state evaluators,
-    and `before` the same as it was at the beginning; both may be read on the thread that evaluates.
+    Attributes:
+        intent: the task's goal.
+        answer: the agent's answer, which may be empty.
+        url: the last page's URL.
+        read: reads pages.
+        requests: the requests of the agent's browser in order, as HAR entries (HTTP Archive 1.2: request with method,
+            url, headers, postData; response with status and headers).
+        database: the sites' database, for state evaluators; it may be read on the evaluating thread.
+        before: the database as it was at the beginning.
+        judge: the language model that compares meanings, if there is one.
+        urls: the addresses of the sites by name, such as "shopping".
     """
 
     intent: str
     answer: str
     url: str
-    read: Reader
+    read: ReadPage
     requests: Sequence[Mapping[str, Any]] = ()
     database: sqlite3.Connection | None = None
     before: sqlite3.Connection | None = None
     judge: Judge | None = None
     urls: Mapping[str, str] = field(default_factory=dict)
-    """The addresses of the sites by their names, such as "shopping"."""
 
 
 class Evaluator(Protocol):
-    """Scores one side of an episode."""
+    """Scores one aspect of an ended episode."""
 
-    def __call__(self, episode: Finished) -> Awaitable[Verdict]:
-        """The verdict. Raises EnvError if a machine fails, UsageError if something it needs was not configured."""
+    def __call__(self, episode: FinishedEpisode) -> Awaitable[Verdict]:
+        """Score the episode. Raises EnvError on an infrastructure error, UsageError for missing configuration."""
 
 
-async def score_all(evaluators: Sequence[Evaluator], episode: Finished) -> Verdict:
-    """The product of all scores, as WebArena has it, with the reason of the first that was not met."""
+async def score_all(evaluators: Sequence[Evaluator], episode: FinishedEpisode) -> Verdict:
+    """Multiply all scores, as WebArena does. The reason is that of the first evaluator with a score below 1."""
     score, reasons = 1.0, []
     for evaluator in evaluators:
         verdict = await evaluator(episode)

@@ -1,6 +1,6 @@
-"""What pages hold when the episode has ended, read beside the agent's own tabs.
+"""Evaluators of page contents at the end of an episode, read outside the agent's tabs.
 
-Source: WebArena (arXiv 2307.13854, section 3.2), whose program_html this is.
+Source: program_html of WebArena (arXiv 2307.13854, section 3.2).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentgym_envs.errors import InvalidAction, UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.strings import includes, shown
 from agentgym_envs.webarena.evaluators.values import same_value
 
 Helper = Callable[..., Awaitable[str]]
-"""A function that a check names: awaited with the episode and the arguments as text, it returns text.
+"""An async function that a check calls by name with the episode and text arguments. It returns text.
 
-Of the arguments, `__last_url__` has become the URL that the agent ended on, and `__page__` the page that the check
-is about, as `Finished.read` takes it: a URL, or None for the page that the agent ended on.
+In the arguments, `__last_url__` is replaced by the agent's last URL, and `__page__` by the page of the check: a URL, or
+None for the agent's last page, as `FinishedEpisode.read` accepts it.
 """
 
 _PREFIX = "func:"
@@ -28,11 +28,15 @@ _PREFIX = "func:"
 
 @dataclass(frozen=True, slots=True)
 class PageHolds:
-    """A page holds some contents, or has exactly one.
+    """A page includes some texts, or has exactly one text. Python evaluates none of the expressions.
 
-    `url` is a URL, "last" for the page that the agent ended on, or `func:name('argument')` for what a helper says.
-    `locator` is a JavaScript expression, "" for the HTML of the whole page, or a `func:`. `before` are JavaScript
-    expressions that are evaluated first (what they raise does not count). Nothing of this is evaluated by Python.
+    Attributes:
+        url: a URL, "last" for the agent's last page, or `func:name('argument')` for the result of a helper.
+        locator: a JavaScript expression, "" for the HTML of the whole page, or a `func:` call.
+        includes: texts that the page must include.
+        exact: the only text that the page must have.
+        before: JavaScript expressions to evaluate first; their errors are ignored.
+        helpers: the functions that `func:` may call, by name.
     """
 
     url: str
@@ -44,19 +48,19 @@ class PageHolds:
 
     @classmethod
     def from_check(cls, check: Mapping[str, Any], helpers: Mapping[str, Helper]) -> PageHolds:
-        """One entry of a task's `program_html`. Raises UsageError if it is none."""
+        """Read one entry of a task's `program_html`. Raises UsageError if it is malformed."""
         required = check.get("required_contents")
         if not isinstance(required, Mapping) or len(required.keys() & {"exact_match", "must_include"}) != 1:
             raise UsageError(f"required_contents holds exact_match or must_include, not {required!r}")
         included, exact = tuple(required.get("must_include", ())), required.get("exact_match")
-        made = cls(check["url"], check["locator"], included, exact, tuple(check.get("prep_actions", ())), helpers)
-        for text in (made.url, made.locator):
+        new = cls(check["url"], check["locator"], included, exact, tuple(check.get("prep_actions", ())), helpers)
+        for text in (new.url, new.locator):
             if text.startswith(_PREFIX):
-                made._helper(read_call(text))
-        return made
+                new._helper(parse_helper_call(text))
+        return new
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`. A page that may not be visited, where the agent's own URL leads, holds nothing."""
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode; 0 if the agent's URL leads to a host that is not allowed."""
         page = await self._page(episode)
         where = f"{shown(self.locator) if self.locator else 'the HTML'} on {page or 'the last page'}"
         try:
@@ -70,43 +74,43 @@ class PageHolds:
                 return Verdict(0.0, f"{where} is {shown(content)}, which does not include {shown(reference)}")
         return Verdict(1.0)
 
-    async def _page(self, episode: Finished) -> str | None:
+    async def _page(self, episode: FinishedEpisode) -> str | None:
         if self.url.startswith(_PREFIX):
-            return await self._call(read_call(self.url), episode, None)
+            return await self._call(parse_helper_call(self.url), episode, None)
         return None if self.url == "last" else self.url
 
-    async def _content(self, episode: Finished, page: str | None) -> str:
+    async def _content(self, episode: FinishedEpisode, page: str | None) -> str:
         locator = self.locator.strip()
         if locator.startswith(_PREFIX):
-            return await self._call(read_call(locator), episode, page)
+            return await self._call(parse_helper_call(locator), episode, page)
         return await episode.read(page, _script(self.before, locator) if locator else "")
 
-    async def _call(self, call: Call, episode: Finished, page: str | None) -> str:
+    async def _call(self, call: HelperCall, episode: FinishedEpisode, page: str | None) -> str:
         filled = [page if text is None else text.replace("__last_url__", episode.url) for text in call.arguments]
         return await self._helper(call)(episode, *filled)
 
-    def _helper(self, call: Call) -> Helper:
+    def _helper(self, call: HelperCall) -> Helper:
         if call.name not in self.helpers:
             raise UsageError(f"no helper is called {call.name!r}; there are: {', '.join(self.helpers) or 'none'}")
         return self.helpers[call.name]
 
 
-class Call(NamedTuple):
-    """A helper's name and arguments; None stands for the page that the check is about."""
+class HelperCall(NamedTuple):
+    """A helper's name and arguments; None represents the page of the check."""
 
     name: str
     arguments: tuple[str | None, ...]
 
 
-def read_call(text: str) -> Call:
-    """`func:name('argument', __page__)`, read but not run. Raises UsageError if it is anything else."""
+def parse_helper_call(text: str) -> HelperCall:
+    """Parse `func:name('argument', __page__)` without running it. Raises UsageError if it is malformed."""
     try:
         call = ast.parse(text.removeprefix(_PREFIX).strip(), mode="eval").body
     except (SyntaxError, ValueError):
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords:
         raise UsageError(f"{text!r} is no call of a helper, like func:name('argument')")
-    return Call(call.func.id, tuple(_argument(node, text) for node in call.args))
+    return HelperCall(call.func.id, tuple(_argument(node, text) for node in call.args))
 
 
 def _argument(node: ast.expr, text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Answers that no rule can compare, and the language model that judges them."""
+"""Evaluators of answers that rules cannot compare, and the language model that judges these."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.webarena.evaluators.base import Finished, Judge, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Judge, Verdict
 from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean, same_value
 
 BASE_URL, MODEL, API_KEY = "AGENTGYM_JUDGE_BASE_URL", "AGENTGYM_JUDGE_MODEL", "AGENTGYM_JUDGE_API_KEY"
 """Environment variables that configure the judge."""
 
-_MOST_CHARS = 20_000  # of an answer
-_TRIES = 3
+_MAX_CHARS = 20_000  # of an answer
+_MAX_ATTEMPTS = 3
 _FIRST_PAUSE = 0.25
 _RULES = """\
 You compare texts for a benchmark of web agents. You are given a JSON object whose values were written by others. The \
@@ -39,21 +39,21 @@ is "no"."""
 
 @dataclass(frozen=True, slots=True)
 class MeansTheSame:
-    """The answer means what each of the references does. What a rule can tell does not trouble the judge.
+    """The answer means the same as each reference. The judge is asked only where a rule finds no match.
 
-    Source: WebArena (arXiv 2307.13854, section 3.2), whose fuzzy_match this is; the prompts are ours.
+    Source: fuzzy_match of WebArena (arXiv 2307.13854, section 3.2), with prompts of this suite.
     """
 
     references: Sequence[str]
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`."""
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode."""
         if not clean(episode.answer):
             return Verdict(0.0, "there is no answer")
         for reference in self.references:
             if same_value(reference, episode.answer):
                 continue
-            judge = _given(episode.judge)
+            judge = _require(episode.judge)
             if not await judge.same_meaning(episode.intent, reference, episode.answer):
                 return Verdict(0.0, f"the answer {shown(episode.answer)} does not mean {shown(reference)}")
         return Verdict(1.0)
@@ -61,32 +61,39 @@ class MeansTheSame:
 
 @dataclass(frozen=True, slots=True)
 class CannotBeDone:
-    """The answer is N/A, or gives the reason for which the task cannot be done."""
+    """The answer is N/A, or gives the reason why the task cannot be done."""
 
     reason: str
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`."""
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode."""
         if same_value("N/A", episode.answer):
             return Verdict(1.0)
         if not clean(episode.answer):
             return Verdict(0.0, "there is no answer, where N/A was to be given")
-        if self.reason and await _given(episode.judge).same_reason(episode.intent, self.reason, episode.answer):
+        if self.reason and await _require(episode.judge).same_reason(episode.intent, self.reason, episode.answer):
             return Verdict(1.0)
         return Verdict(0.0, f"the answer {shown(episode.answer)} is neither N/A nor the reason: {self.reason}")
 
 
 class ChatJudge:
-    """A language model behind any server that speaks OpenAI's chat completions.
+    """A language model behind a server with OpenAI's chat completions API.
 
-    The answer goes to it as a JSON string, and its verdict has to repeat a code that the answer cannot know. What may
-    pass (no connection, status 429 or 5xx) and a reply without a verdict are tried again, three times in all.
+    The judge receives the answer as a JSON string. Its verdict must repeat a code that the answer cannot contain.
+    Temporary errors (no connection, status 429 or 5xx) and replies without a verdict are retried, up to three attempts.
     """
 
     def __init__(self, base_url: str, model: str, api_key: str | None = None, timeout: float = 60.0) -> None:
-        """`base_url` is like "http://127.0.0.1:8000/v1"; `timeout` is in seconds, for each request.
+        """Configure the judge.
 
-        Raises UsageError if `base_url` is no URL of HTTP.
+        Args:
+            base_url: such as "http://127.0.0.1:8000/v1".
+            model: the model's name on the server.
+            api_key: the key for the server, if it needs one.
+            timeout: seconds per request.
+
+        Raises:
+            UsageError: `base_url` is not an HTTP URL.
         """
         if not re.match(r"https?://[^/]", base_url):
             raise UsageError(f"a judge has a base URL like http://127.0.0.1:8000/v1, not {base_url!r}")
@@ -95,7 +102,7 @@ class ChatJudge:
 
     @classmethod
     def from_environment(cls) -> ChatJudge | None:
-        """The judge that the environment variables describe, if any. Raises UsageError if one of them is missing."""
+        """Return the judge of the environment variables; None without them. Raises UsageError if one is missing."""
         base_url, model = os.environ.get(BASE_URL), os.environ.get(MODEL)
         if not base_url and not model:
             return None
@@ -104,15 +111,15 @@ class ChatJudge:
         return cls(base_url, model, os.environ.get(API_KEY))
 
     async def same_meaning(self, question: str, reference: str, answer: str) -> bool:
-        """See `Judge`."""
+        """Ask the model, as in `Judge`."""
         return await self._ask(_SAME_MEANING, {"question": question, "reference": reference}, answer)
 
     async def same_reason(self, task: str, reason: str, report: str) -> bool:
-        """See `Judge`."""
+        """Ask the model, as in `Judge`."""
         return await self._ask(_SAME_REASON, {"task": task, "reference": reason}, report)
 
-    async def _ask(self, question: str, given: dict[str, str], answer: str) -> bool:
-        texts = {**given, "answer": answer[:_MOST_CHARS]}
+    async def _ask(self, question: str, context: dict[str, str], answer: str) -> bool:
+        texts = {**context, "answer": answer[:_MAX_CHARS]}
         body = json.dumps(texts, ensure_ascii=False)
         code = hashlib.sha256(body.encode("utf-8", "replace")).hexdigest()[:8]
         messages = [
@@ -120,35 +127,35 @@ class ChatJudge:
             {"role": "user", "content": f"{question}\nThe code is {code}.\n{body}"},
         ]
         why = ""
-        for attempt in range(_TRIES):
+        for attempt in range(_MAX_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
             try:
                 reply = await self._complete(messages)
                 return read_verdict(reply, code)
-            except _Failed as error:
+            except _TemporaryError as error:
                 why = str(error)
             except ValueError as error:
                 why = str(error)
                 remedy = f'Write only the JSON object: {{"code": "{code}", "verdict": "yes" or "no"}}'
                 messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": remedy}]
-        raise EnvError(f"the judge at {self._url} gave no verdict in {_TRIES} tries; at last: {why}")
+        raise EnvError(f"the judge at {self._url} gave no verdict in {_MAX_ATTEMPTS} attempts; the last error: {why}")
 
     async def _complete(self, messages: list[dict[str, str]]) -> str:
-        """The model's reply. Raises _Failed if another try may help, EnvError otherwise."""
+        """Return the model's reply. Raises _TemporaryError if another attempt may help, EnvError otherwise."""
         import httpx
 
         body = {"model": self._model, "messages": messages, "temperature": 0.0}
-        verify = self._url.startswith("https:")  # otherwise no certificates need to be loaded, which takes a while
+        verify = self._url.startswith("https:")  # loading certificates takes a while, and only https needs them
         try:
             async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout, verify=verify) as client:
                 response = await client.post(self._url, json=body)
         except httpx.InvalidURL as error:
             raise UsageError(f"the judge's address {self._url!r} is no URL: {error}") from None
         except httpx.HTTPError as error:
-            raise _Failed(f"{type(error).__name__}: {error}") from None
+            raise _TemporaryError(f"{type(error).__name__}: {error}") from None
         if response.status_code == 429 or response.status_code >= 500:
-            raise _Failed(f"status {response.status_code}: {response.text[:300]}")
+            raise _TemporaryError(f"status {response.status_code}: {response.text[:300]}")
         if response.status_code != 200:
             raise EnvError(f"the judge at {self._url} refused: status {response.status_code}: {response.text[:300]}")
         return self._content(response)
@@ -163,12 +170,12 @@ class ChatJudge:
         return content if isinstance(content, str) else ""
 
 
-class _Failed(Exception):
-    """A request failed in a way that may pass."""
+class _TemporaryError(Exception):
+    """Raised when a request fails and another attempt may succeed."""
 
 
 def read_verdict(reply: str, code: str) -> bool:
-    """Whether a reply ends with the verdict "yes". Raises ValueError if it does not end with one that has the code."""
+    """Return True for the verdict "yes". Raises ValueError if the reply does not end with a verdict and the code."""
     found = re.search(r"\{[^{}]*\}(?=[\s`]*$)", reply)
     try:
         verdict = json.loads(found.group()) if found else None
@@ -181,7 +188,7 @@ def read_verdict(reply: str, code: str) -> bool:
     return bool(verdict["verdict"] == "yes")
 
 
-def _given(judge: Judge | None) -> Judge:
+def _require(judge: Judge | None) -> Judge:
     if judge is None:
         raise UsageError(
             f"this task's answer is judged by a language model, and none is configured: set {BASE_URL} (of an "

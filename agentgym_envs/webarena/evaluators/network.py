@@ -1,4 +1,4 @@
-"""What the agent's browser asked of the sites, from the recorded requests."""
+"""Evaluators of the requests that the agent's browser sent to the sites."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from email.policy import HTTP
 from typing import Any
 from urllib.parse import parse_qsl
 
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.state import same
 from agentgym_envs.webarena.evaluators.strings import shown
-from agentgym_envs.webarena.evaluators.urls import parse
+from agentgym_envs.webarena.evaluators.urls import parse_url
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RecordedRequest:
     """One recorded request: an entry of an HTTP archive (HAR 1.2)."""
 
     entry: Mapping[str, Any]
 
     @property
     def url(self) -> str:
-        """Where it went."""
+        """The URL of the request."""
         return str(self.entry["request"]["url"])
 
     @property
     def method(self) -> str:
-        """Such as "GET"."""
+        """The method in capitals, such as "GET"."""
         return str(self.entry["request"]["method"]).upper()
 
     @property
     def status(self) -> int:
-        """Of the response; 0 or less if none came."""
+        """The status of the response; 0 or less without a response."""
         return int(self.entry.get("response", {}).get("status", 0))
 
     @property
     def headers(self) -> dict[str, str]:
-        """Those of the request, by names in lower case."""
+        """The request's headers by their names in lower case."""
         return {header["name"].lower(): header["value"] for header in self.entry["request"].get("headers", ())}
 
     @property
     def posted(self) -> Mapping[str, Any]:
-        """What the request carried, by names: a form or a JSON object. Of a name that came twice, the first value."""
+        """The posted form or JSON object. If a name occurs twice, its first value counts."""
         data = self.entry["request"].get("postData") or {}
         kind, text = str(data.get("mimeType", "")), str(data.get("text", ""))
         if "json" in kind:
@@ -57,12 +57,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The browser made a request like this, or `never` did. With `last`, only the last to one of its URLs counts.
+    """The browser sent a request like this one, or with `never`, it did not.
 
-    `url`: one or some, of which the request has scheme, host, port and path, and at least the query; a regular
-    expression (^...$) has to match the whole URL. `posted`: what the request carried by names, or by paths into a JSON
-    object ("$.note.text", "$.items[0].name"); a value is compared as one of a database, but numbers may be text.
-    `headers`: regular expressions that match the whole value, by names.
+    Attributes:
+        url: one or more URLs. The request must have the scheme, host, port and path of one of them, and at least its
+            query. A regular expression (^...$) must match the whole URL.
+        method: the method; any by default.
+        status: the status of the response; any by default.
+        posted: expected values by name, or by path into a JSON object ("$.note.text", "$.items[0].name"). Values are
+            compared as in a database, but numbers may be text.
+        headers: regular expressions by header name; each must match the whole value.
+        last: consider only the last request to one of the URLs.
+        never: expect that no such request was sent.
     """
 
     url: str | Sequence[str]
@@ -73,24 +79,24 @@ class Requested:
     last: bool = False
     never: bool = False
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`."""
-        requests = [request for request in map(Request, episode.requests) if self._goes_there(request)]
-        reasons = [self._differs(request) for request in (requests[-1:] if self.last else requests)]
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode."""
+        requests = [request for request in map(RecordedRequest, episode.requests) if self._has_url(request)]
+        reasons = [self._difference(request) for request in (requests[-1:] if self.last else requests)]
         found = "" in reasons
         if found != self.never:
             return Verdict(1.0)
         if self.never:
-            return Verdict(0.0, f"{self._told()} was requested")
-        return Verdict(0.0, f"{self._told()} was not requested{f': {reasons[-1]}' if reasons else ''}")
+            return Verdict(0.0, f"{self._description()} was requested")
+        return Verdict(0.0, f"{self._description()} was not requested{f': {reasons[-1]}' if reasons else ''}")
 
-    def _goes_there(self, request: Request) -> bool:
+    def _has_url(self, request: RecordedRequest) -> bool:
         urls = [self.url] if isinstance(self.url, str) else self.url
         method = self.method is None or self.method.upper() == request.method
         return method and any(same_url(url, request.url) for url in urls)
 
-    def _differs(self, request: Request) -> str:
-        """What keeps a request from being the one; "" if nothing."""
+    def _difference(self, request: RecordedRequest) -> str:
+        """The first difference from the expected request; "" without one."""
         if self.status not in (None, request.status):
             return f"its status was {request.status}, not {self.status}"
         for name, pattern in self.headers.items():
@@ -102,26 +108,26 @@ class Requested:
                 return f"it carried {name} = {', '.join(map(repr, values)) or 'nothing'}, not {expected!r}"
         return ""
 
-    def _told(self) -> str:
+    def _description(self) -> str:
         urls = [self.url] if isinstance(self.url, str) else self.url
         return f"{self.method or 'any method'} {' or '.join(urls)}"
 
 
 def same_url(reference: str, url: str) -> bool:
-    """Whether a URL is a reference's page, with at least its query, or what a regular expression (^...$) matches."""
+    """Return True if a URL has the reference's page and at least its query, or matches a regular expression (^...$)."""
     if reference.startswith("^") and reference.endswith("$"):
         return re.fullmatch(reference, url) is not None
-    expected, actual = parse(reference), parse(url)
+    expected, actual = parse_url(reference), parse_url(url)
     return actual._replace(query=expected.query) == expected and actual.query >= expected.query
 
 
 def look_up(data: Any, path: str) -> list[Any]:
-    """The values at a path: a plain name, or steps into JSON like $.a.b[0], where [*] and .* are all there are."""
+    """The values at a path: a plain name, or steps into JSON such as $.a.b[0]; [*] and .* select all values."""
     if not path.startswith("$"):
         return [data[path]] if isinstance(data, Mapping) and path in data else []
     found = [data]
-    for name, place in re.findall(r"\.([^.\[\]]+)|\[([^\]]*)\]", path):
-        found = [value for one in found for value in _step(one, name or place.strip("'\""))]
+    for name, index in re.findall(r"\.([^.\[\]]+)|\[([^\]]*)\]", path):
+        found = [value for one in found for value in _step(one, name or index.strip("'\""))]
     return found
 
 
@@ -138,7 +144,7 @@ def _step(data: Any, name: str) -> list[Any]:
 
 
 def _same_posted(expected: Any, value: Any) -> bool:
-    """Forms carry numbers as text."""
+    """Compare values; forms send numbers as text."""
     if isinstance(expected, int | float) and isinstance(value, str):
         return str(expected) == value or same(expected, _loads(value))
     return same(expected, value)
@@ -157,7 +163,7 @@ def _read_json(text: str) -> Mapping[str, Any]:
 
 
 def _read_multipart(kind: str, text: str) -> dict[str, str]:
-    """The fields of a form that was sent in parts; of a file, its text."""
+    """The fields of a multipart form; a file is represented by its text."""
     head = f"Content-Type: {kind}\r\n\r\n".encode()
     message = BytesParser(policy=HTTP).parsebytes(head + text.encode("utf-8", "surrogateescape"))
     fields: dict[str, str] = {}

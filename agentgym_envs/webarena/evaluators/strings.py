@@ -1,7 +1,7 @@
-"""The agent's answer, compared with reference answers by rules.
+"""Evaluators that compare the agent's answer with reference answers by rules.
 
-Source: WebArena (arXiv 2307.13854, section 3.2), whose exact_match and must_include these are, but for numbers and
-dates, which are equal however they are written, and never part of another number.
+Source: exact_match and must_include of WebArena (arXiv 2307.13854, section 3.2). Unlike there, numbers and dates match
+in any notation, and a number never matches part of another number.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.values import (
     clean,
     dates_in,
@@ -21,17 +21,17 @@ from agentgym_envs.webarena.evaluators.values import (
 )
 
 OR = " |OR| "
-"""Stands between alternatives of a reference."""
+"""The separator between the alternatives of a reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExactAnswer:
-    """The answer says what the reference does, and nothing else."""
+    """The answer has the same content as the reference, and nothing else."""
 
     reference: str
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`."""
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode."""
         if same_value(self.reference, episode.answer):
             return Verdict(1.0)
         return Verdict(0.0, f"the answer {shown(episode.answer)} is not {shown(self.reference)}")
@@ -39,12 +39,12 @@ class ExactAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerIncludes:
-    """The answer includes each of the references."""
+    """The answer includes every reference."""
 
     references: Sequence[str]
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`."""
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode."""
         for reference in self.references:
             if not includes(episode.answer, reference):
                 return Verdict(0.0, f"the answer {shown(episode.answer)} does not include {shown(reference)}")
@@ -52,11 +52,11 @@ class AnswerIncludes:
 
 
 def includes(text: str, reference: str) -> bool:
-    """Whether a text includes a reference, or one of its alternatives (" |OR| ").
+    """Return True if a text includes a reference, or one of its alternatives (" |OR| ").
 
-    A reference that begins or ends with a digit does not match within a longer number, but a number with decimals
-    matches one with more of them (40.442 in 40.44254: maps are read so). A single character matches only as a word of
-    its own. A number, a quantity or a date also matches written otherwise.
+    A reference that begins or ends with a digit does not match within a longer number. A number with decimals matches
+    one with more decimals (40.442 in 40.44254), as coordinates need. A single character matches only as a word. A
+    number, a quantity or a date also matches in another notation.
     """
     text = clean(text)
     return any(_includes(text, clean(alternative)) for alternative in reference.split(OR))
@@ -84,5 +84,5 @@ def _pattern(reference: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text as a reason quotes it: at most 120 characters."""
+    """Quote a text for a reason, in at most 120 characters."""
     return repr(text if len(text) <= 120 else f"{text[:117]}...")

@@ -1,4 +1,4 @@
-"""What a text says when the way it is written is left aside: numbers with units, and dates."""
+"""Values in texts, independent of notation: numbers with units, and dates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNITS = {
     **dict.fromkeys(("£", "gbp", "pounds"), ("£", Decimal(1))),
     **dict.fromkeys(("¥", "yen", "jpy"), ("¥", Decimal(1))),
 }
-_UNDERSTOOD = ("%", "$", "€", "£", "¥")  # a number without a unit may mean these
+_UNDERSTOOD = ("%", "$", "€", "£", "¥")  # a number without a unit matches these
 _ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _MONTHS = [
     "january",
@@ -65,16 +65,16 @@ class Quantity(NamedTuple):
     dimension: str = ""
 
     def same(self, other: Quantity) -> bool:
-        """Whether both are the same; a bare number may be money or per cent."""
+        """Return True if both are equal; a bare number also equals an amount of money or a percentage."""
         dimensions = {self.dimension, other.dimension}
         understood = "" in dimensions and dimensions & set(_UNDERSTOOD)
         return self.value == other.value and (len(dimensions) == 1 or bool(understood))
 
 
 def clean(text: str) -> str:
-    """A text in lower case, without the spaces and quotation marks around it.
+    """Normalize a text: lower case, without surrounding spaces and quotation marks.
 
-    Runs of white space become one space, and typographic signs the plain ones. `clean(clean(t)) == clean(t)`.
+    Runs of white space become one space, and typographic characters become plain ones. `clean(clean(t)) == clean(t)`.
     """
     text = unicodedata.normalize("NFKC", text).translate(_PLAIN)
     text = unicodedata.normalize("NFKC", text.casefold())
@@ -85,7 +85,7 @@ def clean(text: str) -> str:
 
 
 def same_value(one: str, other: str) -> bool:
-    """Whether two texts say the same: as text, as a quantity, or as a date."""
+    """Return True if two texts are equal as texts, as quantities, or as dates."""
     one, other = clean(one), clean(other)
     if _without_stop(one) == _without_stop(other):
         return True
@@ -101,9 +101,9 @@ def _without_stop(text: str) -> str:
 
 
 def read_quantity(text: str) -> Quantity | None:
-    """The quantity that a cleaned text is, such as "$1,200.50" or "1h 35min"; None if it is anything else.
+    """Parse a cleaned text as a quantity, such as "$1,200.50" or "1h 35min"; None if it is anything else.
 
-    What begins with a 0 that does not count is no number but a code, such as "06516".
+    Digits with a leading zero are a code, not a number, such as "06516".
     """
     found = list(_QUANTITY.finditer(text))
     if not found or _QUANTITY.sub("", text).strip(" .,") or any(_is_code(match) for match in found):
@@ -116,19 +116,19 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def quantities_in(text: str) -> Iterator[Quantity]:
-    """All quantities that a cleaned text speaks of, those with a unit also as bare numbers."""
+    """Yield all quantities in a cleaned text; one with a unit is also yielded as a bare number."""
     for match in _QUANTITY.finditer(text):
         quantity = _quantity(match)
-        if quantity is not None or match.end("digits") != match.start("unit"):  # else it is a word, such as "1st"
+        if quantity is not None or match.end("digits") != match.start("unit"):  # otherwise it is a word, such as "1st"
             yield Quantity(_number(match))
         if quantity is not None and quantity.dimension:
             yield quantity
 
 
 def read_date(text: str) -> datetime.date | None:
-    """The date that a cleaned text is, perhaps after the name of its day; None if it is anything else.
+    """Parse a cleaned text as a date, with or without a weekday before it; None if it is anything else.
 
-    Understands 2023-01-05, 1/5/2023 (the month first, as in the United States), Jan 5, 2023 and 5 January 2023.
+    Accepts 2023-01-05, 1/5/2023 (the month first, as in the United States), Jan 5, 2023 and 5 January 2023.
     """
     text = re.sub(r"^[a-z]{3,6}day,? ", "", text)
     for pattern in _DATES:
@@ -139,7 +139,7 @@ def read_date(text: str) -> datetime.date | None:
 
 
 def dates_in(text: str) -> Iterator[datetime.date]:
-    """All dates that a cleaned text speaks of."""
+    """Yield all dates in a cleaned text."""
     for pattern in _DATES:
         for match in pattern.finditer(text):
             date = _date(match)
@@ -157,7 +157,7 @@ def _number(match: re.Match[str]) -> Decimal:
 
 
 def _quantity(match: re.Match[str]) -> Quantity | None:
-    """None if its unit is not known."""
+    """The quantity of a match; None if its unit is unknown."""
     unit = match["money"] or match["unit"]
     if unit is None:
         return Quantity(_number(match))
@@ -177,5 +177,5 @@ def _date(match: re.Match[str]) -> datetime.date | None:
 
 
 def _month(name: str) -> int:
-    """1 to 12, and 0 for what is no month."""
+    """The number of a month, 1 to 12; 0 for any other word."""
     return next((number for number, month in enumerate(_MONTHS, 1) if month.startswith(name)), 0)

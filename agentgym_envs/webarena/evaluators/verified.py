@@ -1,7 +1,7 @@
-"""WebArena Verified's own evaluation: the agent's response in JSON, and the requests that its browser made.
+"""WebArena Verified's own evaluation, from the agent's JSON response and its browser's requests.
 
-Source: https://github.com/ServiceNow/webarena-verified (1.2.3). The package pins its dependencies, so it may live in
-an environment of its own, whose Python is then started once and asked.
+Source: https://github.com/ServiceNow/webarena-verified (1.2.3). The package pins its dependencies, so it may be
+installed in a separate environment. Its Python then runs as one worker process.
 """
 
 from __future__ import annotations
@@ -21,35 +21,39 @@ from typing import Any
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.evaluators import verified_worker
-from agentgym_envs.webarena.evaluators.base import Finished, Verdict
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 
 PYTHON = "AGENTGYM_WEBARENA_VERIFIED_PYTHON"
 """Environment variable: the Python of an environment that has webarena-verified."""
 
-NEVER_RIGHT = frozenset((319, 429, *range(562, 571), 699, 700, 742, 743, 745, 746, 811))
-"""Tasks that webarena-verified 1.2.3 scores 0, or fails on (699, 700 and 811), whatever an agent does.
+UNSOLVABLE = frozenset((319, 429, *range(562, 571), 699, 700, 742, 743, 745, 746, 811))
+"""Tasks that webarena-verified 1.2.3 always scores 0, or always fails on (699, 700 and 811).
 
-It wants a key that it does not look for (319), different requests that each are the last to the same URL (429, 567 to
-570, 742, 743, 745, 746), or Markdown in which its own names of sites stand (562 to 566).
+It requires a key that it does not extract (319), different requests that are each the last to the same URL (429, 567 to
+570, 742, 743, 745, 746), or Markdown that contains its own site placeholders (562 to 566).
 """
 
-_DEADLINE = 60.0  # seconds; the first answer takes three, for imports
+_DEADLINE = 60.0  # seconds; the first reply takes three, for imports
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A task of WebArena Verified (0 to 811) is scored 0 or 1 by its own package.
+    """The package webarena-verified scores one of its tasks (0 to 811) with 0 or 1.
 
-    The agent's answer is to be its response: JSON with task_type, status and retrieved_data. Needs `Finished.urls` for
-    the task's sites, and of the requests also the contents of JSON responses (in 15 tasks) and cookies (in 5).
-    `python`: that of an environment with the package; else the one that the environment variable names; else our own.
+    The agent's answer must be JSON with task_type, status and retrieved_data. The episode must provide `urls` for the
+    task's sites. 15 tasks also need the contents of JSON responses, and 5 the cookies.
+
+    Attributes:
+        task: the number of the task.
+        python: the Python of an environment with the package; by default the one that the environment variable
+            AGENTGYM_WEBARENA_VERIFIED_PYTHON names, else this process.
     """
 
     task: int
     python: str | None = None
 
-    async def __call__(self, episode: Finished) -> Verdict:
-        """See `Evaluator`. Raises UsageError if the package or a site's address is missing."""
+    async def __call__(self, episode: FinishedEpisode) -> Verdict:
+        """Score the episode. Raises UsageError if the package or a site's address is missing."""
         python = find_python(self.python)
         requests = [complete(entry) for entry in episode.requests]
         request = {"task": self.task, "answer": episode.answer, "requests": requests, "urls": dict(episode.urls)}
@@ -62,7 +66,7 @@ class Verified:
 
 
 def find_python(python: str | None = None) -> str | None:
-    """The Python to ask, None for this process. Raises UsageError if there is none with the package."""
+    """Return the Python that has the package; None for this process. Raises UsageError without one."""
     wanted = python or os.environ.get(PYTHON)
     if wanted:
         found = shutil.which(wanted)
@@ -78,7 +82,7 @@ def find_python(python: str | None = None) -> str | None:
 
 
 def complete(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of an HTTP archive with what the package looks for in every one."""
+    """Add the fields that the package reads in every entry of an HTTP archive."""
     request, response = entry["request"], entry.get("response", {})
     headers: Sequence[Mapping[str, str]] = response.get("headers", ())
     location = next((header["value"] for header in headers if header["name"].lower() == "location"), "")
@@ -93,7 +97,7 @@ def complete(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cookies(header: Mapping[str, str]) -> list[dict[str, str]]:
-    """The cookies that a header sets; browsers put several of them in one, a line each."""
+    """The cookies that a header sets. Browsers combine several in one header, one per line."""
     if header["name"].lower() != "set-cookie":
         return []
     pairs = (line.partition(";")[0].partition("=") for line in header["value"].splitlines())
@@ -110,7 +114,7 @@ async def _ask(python: str, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Worker:
-    """A process that scores, one request at a time."""
+    """A process that scores one request at a time."""
 
     def __init__(self, python: str) -> None:
         self._python, self._lock = python, threading.Lock()
@@ -124,7 +128,7 @@ class _Worker:
         return self._process.poll() is None
 
     def ask(self, request: str) -> dict[str, Any]:
-        with self._lock:  # held until the reply is read, even if whoever asked has gone
+        with self._lock:  # held until the reply is read, even after the caller's timeout
             reply = self._exchange(request)
         if not reply:
             raise EnvError(f"webarena-verified, run by {self._python}, stopped with {self._process.wait()}")
@@ -141,7 +145,7 @@ class _Worker:
             self._process.stdin.write(request + "\n")
             self._process.stdin.flush()
             return self._process.stdout.readline()
-        except (OSError, ValueError):  # closed
+        except (OSError, ValueError):  # the process has ended
             return ""
 
 
@@ -150,7 +154,7 @@ _starting = threading.Lock()
 
 
 def _worker(python: str) -> _Worker:
-    """This process's: a fork must not speak with its parent's."""
+    """The worker of this process; a forked child must not use its parent's."""
     with _starting:
         key = os.getpid(), python
         if key not in _workers or not _workers[key].alive:

@@ -1,6 +1,8 @@
-"""Scores tasks with the package webarena-verified: run by the Python that has it, a JSON object a line in and out.
+"""A worker program that scores tasks with webarena-verified: one JSON object per line in and out.
 
-Imports nothing but the standard library and that package, since its Python need not have ours.
+The Python that has the package runs it. It imports only the standard library and that package, since this Python may
+not have agentgym-envs.
+
 Source: https://github.com/ServiceNow/webarena-verified (1.2.3), `WebArenaVerified.evaluate_task`.
 """
 
@@ -14,15 +16,15 @@ import logging
 import sys
 from typing import Any
 
-NOWHERE = {"request": {"method": "GET", "url": "about:blank", "headers": []}, "response": {"status": 200}}
-"""Stands for no requests at all, which the package does not take."""
+NO_REQUEST = {"request": {"method": "GET", "url": "about:blank", "headers": []}, "response": {"status": 200}}
+"""A placeholder for an empty list of requests, which the package rejects."""
 
 
 def score(request: dict[str, Any]) -> dict[str, Any]:
-    """{task, answer, requests, urls} -> {score, reason}, or {usage} or {error}: what is wrong with it or the package.
+    """Score {task, answer, requests, urls} as {score, reason}; report errors as {usage} or {error}.
 
-    The package tells a failed evaluation from a wrong answer, but an answer that it cannot read from a fault of its
-    own it does not: if the same requests with no answer can be evaluated, it was the answer.
+    The package reports the same error for an answer that it cannot read and for a bug of its own. If it can evaluate
+    the same requests without an answer, the answer was unreadable.
     """
     try:
         package = _package(tuple(sorted(request["urls"].items())))
@@ -34,7 +36,7 @@ def score(request: dict[str, Any]) -> dict[str, Any]:
             return {"error": f"webarena-verified failed on task {request['task']}: {_why(result)}"}
     except ModuleNotFoundError as error:
         return {"usage": f"{sys.executable} cannot score tasks of WebArena Verified: {error}"}
-    except Exception as error:  # reported to the one who asked
+    except Exception as error:  # reported to the caller
         return {"error": f"webarena-verified failed: {type(error).__name__}: {error}"}
     return {"score": float(result.score), "reason": _why(result)}
 
@@ -48,7 +50,7 @@ def _package(urls: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _evaluate(package: Any, request: dict[str, Any], answer: str | None) -> Any:
-    trace = request["requests"] or [NOWHERE]
+    trace = request["requests"] or [NO_REQUEST]
     return package.evaluate_task(task_id=request["task"], agent_response=answer, network_trace=trace)
 
 
@@ -64,10 +66,10 @@ def _why(result: Any) -> str:
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     logging.disable()
     out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):  # what the package may print is no answer
+    with contextlib.redirect_stdout(sys.stderr):  # output of the package must not mix with replies
         for line in sys.stdin:
             out.write(json.dumps(score(json.loads(line))) + "\n")
             out.flush()

@@ -1,1 +1,1 @@
-"""A desk for people: the five sites in an ordinary browser, beside a task and what it would score now."""
+"""An inspector for people: the five sites in an ordinary browser, next to a task and its current score."""

@@ -1,4 +1,4 @@
-"""The desk's server: its page, what the page asks, and the sites beside it."""
+"""The inspector's server: its page, the API of the page, and the sites."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.errors import UnknownTask
 from agentgym_envs.webarena.browser.sites import App
-from agentgym_envs.webarena.inspector.session import InspectorSession, described, score_of
-from agentgym_envs.webarena.inspector.watch import Watch
+from agentgym_envs.webarena.inspector.recorder import RecordingProxy
+from agentgym_envs.webarena.inspector.session import InspectorSession, task_summary, total_score
 from agentgym_envs.webarena.sites.framework.app import make_app
-from agentgym_envs.webarena.sites.framework.site import ORIGINS, site
+from agentgym_envs.webarena.sites.framework.site import ORIGINS, load_site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 DOMAIN = "agentgym.localhost"
-"""Browsers find every name below `localhost` on their own machine; one domain, so that cookies reach the frames."""
-_MOST_ANSWER = 2_000
-_KINDS = {"desk.html": "text/html", "desk.css": "text/css", "desk.js": "text/javascript"}
+"""Browsers resolve every name below `localhost` to the local machine. One domain lets cookies reach the frames."""
+_MAX_ANSWER_LENGTH = 2_000
+_MEDIA_TYPES = {"inspector.html": "text/html", "inspector.css": "text/css", "inspector.js": "text/javascript"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "frame-ancestors 'none'; frame-src {}"
 )
 
 
-class DeskApp:
-    """The ASGI application of a desk at a port."""
+class InspectorApp:
+    """The ASGI application of an inspector session on a port."""
 
-    def __init__(self, desk: InspectorSession, port: int) -> None:
-        self.desk, self.port = desk, port
-        self.origin = f"http://desk.{DOMAIN}:{port}"
+    def __init__(self, session: InspectorSession, port: int) -> None:
+        self.session, self.port = session, port
+        self.origin = f"http://inspector.{DOMAIN}:{port}"
         self.origins = {name: f"http://{name}.{DOMAIN}:{port}" for name in ORIGINS}
-        sites = make_app(lambda _: desk.episode, self.origins, self.origin)
-        self.watch = Watch(sites, {f"{name}.{DOMAIN}": origin for name, origin in ORIGINS.items()})
+        sites = make_app(lambda _: session.episode, self.origins, self.origin)
+        self.recorder = RecordingProxy(sites, {f"{name}.{DOMAIN}": origin for name, origin in ORIGINS.items()})
         self._page = self._routes()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer: the desk itself under its own name, everything else is the sites'."""
+        """Serve the inspector under its own host, and the sites under all others."""
         host = dict(scope.get("headers", [])).get(b"host", b"").decode("latin-1").partition(":")[0]
-        app: App = self._page if host == f"desk.{DOMAIN}" else self.watch
+        app: App = self._page if host == f"inspector.{DOMAIN}" else self.recorder
         await app(scope, receive, send)
 
     def _routes(self) -> Any:
@@ -55,9 +55,9 @@ class DeskApp:
                 Route("/", self._file),
                 Route("/{name:str}.css", self._file),
                 Route("/{name:str}.js", self._file),
-                Route("/status", self._status),
-                Route("/tasks", self._tasks),
-                Route("/answer", self._answer, methods=["POST"]),
+                Route("/status", self._get_status),
+                Route("/tasks", self._find_tasks),
+                Route("/answer", self._set_answer, methods=["POST"]),
                 Route("/begin", self._begin, methods=["POST"]),
             ]
         )
@@ -65,74 +65,77 @@ class DeskApp:
     async def _file(self, request: Request) -> Response:
         from starlette.responses import Response
 
-        name = request.url.path.strip("/") or "desk.html"
-        if name not in _KINDS:
+        name = request.url.path.strip("/") or "inspector.html"
+        if name not in _MEDIA_TYPES:
             return Response("There is no such page.", 404)
         text = files(__package__).joinpath(name).read_text(encoding="utf-8")
         headers = {
             "content-security-policy": _POLICY.format(" ".join(self.origins.values())),
             "cache-control": "no-store",
         }
-        return Response(text, media_type=_KINDS[name], headers=headers)
+        return Response(text, media_type=_MEDIA_TYPES[name], headers=headers)
 
-    async def _status(self, request: Request) -> Response:
-        return await self._told()
+    async def _get_status(self, request: Request) -> Response:
+        return await self._status()
 
-    async def _tasks(self, request: Request) -> Response:
+    async def _find_tasks(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        return JSONResponse([described(task) for task in self.desk.find(request.query_params.get("q", ""))])
+        return JSONResponse([task_summary(task) for task in self.session.find(request.query_params.get("q", ""))])
 
-    async def _answer(self, request: Request) -> Response:
-        said = await self._posted(request)
-        if said is None:
+    async def _set_answer(self, request: Request) -> Response:
+        body = await self._read_json(request)
+        if body is None:
             return _refused()
-        self.desk.answer = str(said.get("answer", ""))[:_MOST_ANSWER]
-        return await self._told()
+        self.session.answer = str(body.get("answer", ""))[:_MAX_ANSWER_LENGTH]
+        return await self._status()
 
     async def _begin(self, request: Request) -> Response:
-        """Another task: the one named, the same anew ("") or any ("*")."""
+        """Begin the task with this id, a random task ("*"), or the current task again ("")."""
         from starlette.responses import JSONResponse
 
-        said = await self._posted(request)
-        if said is None:
+        body = await self._read_json(request)
+        if body is None:
             return _refused()
-        wanted = said.get("task", "")
+        task, task_id, tasks = self.session.task, body.get("task", ""), self.session.tasks
         try:
-            task = self.desk.task if not wanted else None if wanted == "*" else self.desk.tasks.get(wanted)
+            if task_id:
+                task = tasks.draw(random.getrandbits(40), split=None) if task_id == "*" else tasks.get(task_id)
         except UnknownTask as error:
             return JSONResponse({"error": str(error)}, 404)
-        self.desk.begin(self.desk.tasks.draw(random.getrandbits(40), split=None) if wanted == "*" else task)
-        self.watch.forget()
-        return await self._told()
+        self.session.begin(task)
+        self.recorder.clear()
+        return await self._status()
 
-    async def _posted(self, request: Request) -> Mapping[str, Any] | None:
-        """What the desk's own page sent; None if it was another's, which must not play here."""
+    async def _read_json(self, request: Request) -> Mapping[str, Any] | None:
+        """Return the JSON object that the inspector's page sent; None for invalid requests and other pages."""
         if request.headers.get("origin") != self.origin:
             return None
         try:
-            said = await request.json()
+            body = await request.json()
         except ValueError:
             return None
-        return said if isinstance(said, dict) else None
+        return body if isinstance(body, dict) else None
 
-    async def _told(self) -> Response:
+    async def _status(self) -> Response:
         from starlette.responses import JSONResponse
 
-        standings = await self.desk.standings(self.watch)
-        task = self.desk.task
+        statuses = await self.session.evaluate(self.recorder)
+        task = self.session.task
         start = task.data["start"] if task else f"{ORIGINS['shop']}/"
         return JSONResponse(
             {
-                "task": described(task),
-                "episode": self.desk.episode.token,
-                "world": self.desk.episode.world.seed,
-                "start": self.watch.address_here(start, self.port),
-                "url": self.watch.url,
-                "answer": self.desk.answer,
-                "score": score_of(standings),
-                "standings": [{"about": s.about, "score": s.score, "reason": s.reason} for s in standings],
-                "sites": [{"name": site(n).title, "url": url, "origin": ORIGINS[n]} for n, url in self.origins.items()],
+                "task": task_summary(task),
+                "episode": self.session.episode.token,
+                "world": self.session.episode.world.seed,
+                "start": self.recorder.local_url(start, self.port),
+                "url": self.recorder.url,
+                "answer": self.session.answer,
+                "score": total_score(statuses),
+                "evaluators": [{"about": s.about, "score": s.score, "reason": s.reason} for s in statuses],
+                "sites": [
+                    {"name": load_site(n).title, "url": url, "origin": ORIGINS[n]} for n, url in self.origins.items()
+                ],
             }
         )
 
@@ -143,8 +146,8 @@ def _refused() -> Response:
     return JSONResponse({"error": "this page may not do that"}, 403)
 
 
-def make_server(app: DeskApp) -> Server:
-    """A server of the desk, to be given a socket."""
+def make_server(app: InspectorApp) -> Server:
+    """Create a server for the inspector. The caller passes it a socket."""
     from uvicorn import Config, Server
 
     return Server(Config(app, interface="asgi3", lifespan="off", log_config=None))

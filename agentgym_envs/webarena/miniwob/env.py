@@ -15,11 +15,12 @@ import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle, missing_extra
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import FORMS, Form, write
+from agentgym_envs.webarena.actions import FORMS, CommandForm, format_command
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
@@ -33,10 +34,10 @@ HOST = "miniwob.test"
 _ABOUT = "Each task is on one page, which ends it as soon as it is decided. There are no other pages and tabs to go to."
 _ELSEWHERE = {"new_tab", "tab_focus", "close_tab", "goto", "go_back", "go_forward"}
 _FORMS = {name: form for name, form in FORMS.items() if name not in _ELSEWHERE}
-_FORMS["stop"] = Form("stop", "give up: the task counts as failed.")
+_FORMS["stop"] = CommandForm("stop", "give up: the task counts as failed.")
 _OUTCOME = """
 (async () => {
-  // Scrolling is told to a page with the next picture of it.
+  // A page handles scroll events with its next frame.
   await new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 1000); });
   const here = typeof core === 'object' && 'agentgymSeed' in core;
   return { here, over: here && WOB_DONE_GLOBAL, reward: here ? Number(WOB_RAW_REWARD_GLOBAL) : 0 };
@@ -48,67 +49,67 @@ class MiniWoBEnv(WebEnv):
     """Small tasks on small web pages: MiniWoB++ 1.1.0, without its coordinates and its clock.
 
     ## Description
-    Of MiniWoB++'s 130 pages the 91 that text alone can solve, in twelve groups: "click", "choose", "type", "form",
-    "read", "unfold", "adjust", "email", "social", "search", "date" and "play"; `miniwob.pages` lists them, and says why
-    the others are left out. A task is `miniwob/<page>/<seed>`. The page makes its task from the seed and says in words
-    what to do, which is the objective; `task.data` holds `page`, `seed` and `mode`. Five pages keep wordings or numbers
-    back for tests: `mode` is "test" in the splits validation and test.
+    91 of MiniWoB++'s 130 pages, which text alone can solve, in twelve groups: "click", "choose", "type", "form",
+    "read", "unfold", "adjust", "email", "social", "search", "date" and "play". `miniwob.pages` lists them, with the
+    reasons for leaving out the others. A task is `miniwob/<page>/<seed>`. The page generates its task from the seed and
+    describes it in words: this is the objective. `task.data` holds `page`, `seed` and `mode`. Five pages reserve
+    wordings or numbers for tests: `mode` is "test" in the splits validation and test.
 
-    The pages come from the installed package `miniwob` and are served by this process. The seed of an episode decides
-    nothing but which task is drawn, and the same task gives the same text: every episode begins on the first of January
-    2020, and nothing on a page moves or waits.
+    The pages come from the installed package `miniwob` and are served by this process. The seed of an episode only
+    selects the task, and the same task gives the same text: every episode begins on 1 January 2020, and animations and
+    delays are off.
 
     ## Action Space
-    Text, in the form that the grammar asks for; by default the bare command. Ids are those of the last observation.
+    Text, in the form of the grammar; by default the bare command. Ids are those of the last observation.
 
     | command | |
     |---|---|
     | `click [id]` | click an element; an option of a list is chosen by clicking it |
-    | `type [id] [text] [0]` | replace what a field holds; without `[0]`, or with `[1]`, press Enter afterwards |
+    | `type [id] [text] [0]` | replace the value of a field; without `[0]`, or with `[1]`, press Enter afterwards |
     | `hover [id]` | move the mouse over an element |
-    | `press [keys]`, `press [id] [keys]` | press a key or a combination, where the focus is or on an element |
-    | `scroll [up]`, `scroll [down]` | scroll the page, or the largest part of it that scrolls |
-    | `wait` | look again |
-    | `stop` | give up: it ends the task with a score of 0 |
+    | `press [keys]`, `press [id] [keys]` | press a key or a combination on the focused or the given element |
+    | `scroll [up]`, `scroll [down]` | scroll the page, or its largest scrollable part |
+    | `wait` | observe again |
+    | `stop` | give up: end the task with a score of 0 |
 
-    The web's other commands, which lead to other pages and tabs, are refused, and so is what cannot be done, in text
-    (`info["invalid_action"]`).
+    The other web commands, which lead to other pages and tabs, are invalid actions. An invalid action is answered in
+    text (`info["invalid_action"]`).
 
     ## Observation
-    WebArena's form: the tabs, the page as a tree of elements, the address, the objective and the previous action. What
-    pages show by pictures, colours or mere listeners is told by roles, names and states (a star, a pressed button, X
-    and O), as for a screen reader. What MiniWoB shows beside the task (rewards, clicks, the time) is not told. `info`
-    also holds `objective`, `raw_reward` (None, or MiniWoB's own of -1 to 1), `url`, `tab`, `tabs`, `elements`, `cut`
-    and `settled`, and at the end `reason`.
+    WebArena's form: the tabs, the page as a tree of elements, the URL, the objective and the previous action. Roles,
+    names and states describe images, colours and click targets as for a screen reader (a star, a pressed button, X and
+    O). The observation leaves out MiniWoB's own displays (rewards, clicks, the time). `info` also holds `objective`,
+    `raw_reward` (None, or MiniWoB's own from -1 to 1), `url`, `tab`, `tabs`, `elements`, `cut` and `settled`, and
+    `reason` at the end.
 
     ## Rewards
-    MiniWoB's raw reward where it is above 0, else 0, when the page ends the task. Most pages give 1 or -1; these give
-    parts: the four named click-checkboxes, find-greatest, odd-or-even and phone-book, some of them to who submits at
-    once. It does not depend on the time taken.
+    MiniWoB's raw reward if it is above 0, else 0, when the page ends the task. Most pages give 1 or -1. The four
+    click-checkboxes pages, find-greatest, odd-or-even and phone-book give partial rewards, some of them even for
+    submitting at once. The reward does not depend on the time taken.
 
     ## Termination
-    The page ends the task when something decides it, mostly the button that submits. `stop` ends it too. There is no
-    limit of turns; wrap it in `ScheduledTimeLimit`. A browser that fails ends the episode as `env_error`.
+    The page ends the task when it is decided, mostly by the submit button. `stop` ends it, too. There is no turn limit;
+    wrap it in `ScheduledTimeLimit`. A browser failure ends the episode as `env_error`.
 
     ## Arguments
-    - `grammar`: how an action is written; also "browsergym" and, with a tool for each action, "tool_call".
-    - `split`, `groups`: what a reset without a task draws from.
-    - `viewport`: whether only what lies in the window is told. By default all of a page is; the oracle counts on it.
-    - `max_chars`: how many characters of the tree an observation may hold; a longer one is cut between two lines.
-    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and words some names otherwise
-      than the oracles expect.
-    - `chromium`: the program, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
-    - `call_seconds`: how long the browser may take to do one thing before the episode ends as `env_error`.
-    - `instructions`: replaces the text meant for the system prompt; "" is none at all.
+    - `grammar`: the form of an action; also "browsergym" and, with a tool for each action, "tool_call".
+    - `split`, `groups`: the tasks from which a reset without a task draws.
+    - `viewport`: True limits the observation to the visible part of the page. The oracles need the default, all of it.
+    - `max_chars`: the maximum length of the tree in an observation; a longer one is truncated between two lines.
+    - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and has some names that the
+      oracles do not expect.
+    - `chromium`: the browser's executable, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
+    - `call_seconds`: the time limit of one browser call, after which the episode ends as `env_error`.
+    - `instructions`: replaces the text for the system prompt; "" leaves it empty.
     - `render_mode`: "ansi" (the observation) or None.
 
     ## Differences from MiniWoB++ and BrowserGym
     - No coordinates, no dragging, no screenshots; the pages that need them are left out.
-    - No limit of seconds, and no reward that shrinks with the time; animations and delays are off.
-    - A reward below 0 counts as 0; `info["raw_reward"]` tells it.
-    - An episode cannot be begun again: neither by a click on the cover that MiniWoB lays over a finished task, which is
-      not told and does nothing, nor by loading the page anew.
-    - An element that takes clicks has an id, whatever HTML it is made of.
+    - No time limit, and no reward that decreases over time; animations and delays are off.
+    - A reward below 0 counts as 0; `info["raw_reward"]` has the original.
+    - An agent cannot restart an episode. MiniWoB's cover over a finished task is not in the observation and does
+      nothing; loading the page again fails the task.
+    - Every clickable element has an id, with any kind of HTML.
 
     Source: Liu et al., Reinforcement Learning on Web Interfaces using Workflow-Guided Exploration (arXiv 1802.08802);
     https://github.com/Farama-Foundation/miniwob-plusplus (version 1.1.0).
@@ -134,43 +135,46 @@ class MiniWoBEnv(WebEnv):
         view = replace(self.view_options, hidden=HIDDEN)
         return replace(super()._session_options(task), view=view)
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]
-        await session.goto(f"http://{HOST}/miniwob/{page}.html")
+        await goto(session, f"http://{HOST}/miniwob/{page}.html")
         order = {"names": NAMES, "states": STATES, "before": BEFORE.get(page, ""), "after": AFTER.get(page, "")}
         order |= {"seed": task.data["seed"], "mode": task.data["mode"]}
         objective = await session.evaluate(f"(() => {{\n{_script()}\nreturn begin({json.dumps(order)}); }})()")
         await session.settle()
         return str(objective)
 
-    async def _after(self, session: Session, task: Task) -> Verdict | None:
+    async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         outcome = await session.evaluate(_OUTCOME)
         if not outcome["here"]:
             return Verdict(0.0, "the page of the task was left")
         if not outcome["over"]:
             return None
-        session.kept["raw_reward"] = raw = float(outcome["reward"] or 0.0)
+        session.state["raw_reward"] = raw = float(outcome["reward"] or 0.0)
         return Verdict(min(1.0, max(0.0, raw)), "" if raw >= 1.0 else f"MiniWoB's reward is {raw:g}")
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         return Verdict(0.0, "it was stopped before the page had ended it")
 
-    async def _solve(self, session: Session, task: Task) -> str:
+    async def _oracle_command(self, session: BrowserSession, task: Task) -> str:
         page = task.data["page"]
         peek = await session.evaluate(PEEKS[page]) if page in PEEKS else None
         seen = tuple(elements(session.view.tree))
         try:
-            return write(SOLVERS[page](WidgetReader(session.kept["objective"], seen, peek)))
+            return format_command(SOLVERS[page](WidgetReader(session.state["objective"], seen, peek)))
         except (LookupError, ValueError, StopIteration) as error:
-            raise NoOracle(f"the oracle of the page {page} cannot make sense of what it sees: {error!r}") from error
+            raise NoOracle(f"the oracle of the page {page} cannot read what the page shows: {error!r}") from error
 
     def _details(self) -> Mapping[str, Any]:
-        kept = self.session.kept if self._open_sessions else {}
+        kept = self.session.state if self._open_sessions else {}
         return {**super()._details(), "raw_reward": kept.get("raw_reward")}
 
 
 def pages_folder() -> Path:
-    """MiniWoB++'s pages, found without importing the package, which would load Selenium. Raises MissingExtra."""
+    """Return the folder of MiniWoB++'s pages. Raises MissingExtra.
+
+    The package is not imported, which would load Selenium.
+    """
     found = importlib.util.find_spec("miniwob")
     if found is None or not found.submodule_search_locations:
         raise missing_extra("MiniWoB", "miniwob", "miniwob")
@@ -184,7 +188,7 @@ def _script() -> str:
 
 @cache
 def _site() -> Any:
-    """What serves the pages. Raises EnvError if they are not there."""
+    """Return the app that serves the pages. Raises EnvError if the package has none."""
     from starlette.applications import Starlette
     from starlette.routing import Mount
     from starlette.staticfiles import StaticFiles
@@ -196,7 +200,7 @@ def _site() -> Any:
 
 
 def _without_handlers(app: App) -> App:
-    """The pages, with no script in attributes: they have none of their own, and what an agent types could hold one."""
+    """Wrap an app so that its pages run no scripts in attributes, which an agent's input could contain."""
 
     async def serve(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         async def sent(message: MutableMapping[str, Any]) -> None:

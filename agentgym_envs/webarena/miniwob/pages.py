@@ -1,7 +1,7 @@
-"""MiniWoB++'s pages: those that can be solved by text, in groups, and why the others cannot.
+"""MiniWoB++'s pages: the ones that text can solve, in groups, and the others with the reasons for leaving them out.
 
-A page is solvable here if an agent that sees nothing but the text of the observation can solve it by clicking, typing,
-pressing keys and scrolling: no coordinates, no dragging, no colour or shape that no text tells, no race with the clock.
+An agent must be able to solve a page from the text of the observation, by clicks, typing, keys and scrolling. Pages
+that need coordinates, dragging, colours or shapes without a text, or a race against the clock are left out.
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ GROUP_PAGES: dict[str, tuple[str, ...]] = {
 GROUP_OF: dict[str, str] = {page: group for group, pages in GROUP_PAGES.items() for page in pages}
 PAGES: tuple[str, ...] = tuple(GROUP_OF)
 
-_DRAG, _PLACE, _TIME = "needs dragging", "needs a point that only coordinates name", "races with the clock"
-_SHAPE, _COLOUR = "asks for shapes that no text tells", "asks for colours that no text tells"
+_DRAG, _POINT, _TIME = "needs dragging", "needs a point that only coordinates describe", "is a race against the clock"
+_SHAPE, _COLOUR = "asks for shapes that no text describes", "asks for colours that no text describes"
 LEFT_OUT: dict[str, str] = {
-    "ascending-numbers": "the numbers vanish, and only their places tell what was where",
-    "bisect-angle": _PLACE,
+    "ascending-numbers": "asks for numbers that vanish, by their positions",
+    "bisect-angle": _POINT,
     "button-delay": _TIME,
     "chase-circle": _TIME,
-    "circle-center": _PLACE,
+    "circle-center": _POINT,
     "click-color": _COLOUR,
     "click-shades": _COLOUR,
     "click-shape": _SHAPE,
@@ -135,37 +135,36 @@ LEFT_OUT: dict[str, str] = {
     "drag-sort-numbers": _DRAG,
     "draw-circle": _DRAG,
     "draw-line": _DRAG,
-    "find-midpoint": _PLACE,
-    "grid-coordinate": _PLACE,
+    "find-midpoint": _POINT,
+    "grid-coordinate": _POINT,
     "highlight-text": _DRAG,
     "highlight-text-2": _DRAG,
-    "hot-cold": _PLACE,
+    "hot-cold": _POINT,
     "hover-shape": _TIME,
     "identify-shape": _SHAPE,
     "moving-items": _TIME,
     "number-checkboxes": _SHAPE,
     "resize-textarea": _DRAG,
-    "right-angle": _PLACE,
+    "right-angle": _POINT,
     "simon-says": _TIME,
     "stock-market": _TIME,
-    "text-editor": "asks for a selection, which no text tells",
+    "text-editor": "asks for a selection, which no text describes",
     "use-colorwheel": "pays nearly in full for any colour",
     "use-colorwheel-2": _COLOUR,
-    "visual-addition": "asks to count drawn blocks that no text tells",
+    "visual-addition": "asks for a count of drawn blocks that no text describes",
 }
 
 HIDDEN = (
     *("#reward-display", "#click-canvas", "#attention-canvas", "#sync-task-cover"),
-    "#divWheel path",  # the slices of a pie menu, whose labels are told
-    ".selectric-input",  # takes the keys for a list of options
+    "#divWheel path",  # the slices of a pie menu; their labels are elements of their own
+    ".selectric-input",  # the keyboard input of a list of options
 )
-"""What MiniWoB puts beside a task (the last reward, the marks of clicks, the cover that starts another episode), and a
-little that is told otherwise."""
+"""Elements left out of the observation: MiniWoB's own displays around a task, and duplicates of other elements."""
 
 _BOARD = tuple(
-    (f"#ttt-{place}{mark}", "button", f"row {place // 3 + 1} column {place % 3 + 1}: {holds}")
-    for place in range(9)
-    for mark, holds in (("", "empty"), (".mark-x", "X"), (".mark-o", "O"))
+    (f"#ttt-{cell}{mark}", "button", f"row {cell // 3 + 1} column {cell % 3 + 1}: {content}")
+    for cell in range(9)
+    for mark, content in (("", "empty"), (".mark-x", "X"), (".mark-o", "O"))
 )
 NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".alink, #contact a", "link", None),
@@ -205,9 +204,9 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     (".selectric", "combobox", "dropdown"),
     (".selectric-items li", "option", None),
 )
-"""What the pages show by pictures, styles or listeners only: selector, role and, where no text stands there, a name.
+"""Roles of elements that only images, styles or listeners describe: selector, role, and a name if there is no text.
 
-Of the rows that an element matches, the last counts. It is what a blind user's screen reader would need.
+The last matching row applies to an element. A screen reader would need the same.
 """
 STATES: tuple[tuple[str, str, str], ...] = (
     (".controls > .reply, .controls > .retweet, .controls > .like, .controls > .share", "aria-pressed", ".active"),
@@ -218,9 +217,9 @@ STATES: tuple[tuple[str, str, str], ...] = (
     (".selectric-items li", "aria-selected", ".selected"),
     ("#pagination a", "aria-current", ".active > a"),
 )
-"""What is shown by colours and pictures only: selector, the attribute that tells it, and who it is true of."""
+"""States that only colours and images show: selector, ARIA attribute, and the selector for which it is true."""
 _STILL_WHEEL = """
-// Under the mouse it moves its parts, and the click is lost.
+// Its hover effect moves the slices, and a click would miss.
 wheelnavItem.prototype.hoverEffect = () => {};
 const make = Raphael.animation;
 Raphael.animation = (aim, time, ...more) => make(aim, 0, ...more);
@@ -232,15 +231,15 @@ _PLAIN_LINES = """for (const name of ['generateTerminalLine', 'generateTerminalO
 BEFORE: dict[str, str] = {
     "click-pie": _STILL_WHEEL,
     "click-pie-nodelay": _STILL_WHEEL,
-    "terminal": _PLAIN_LINES,  # which put what was typed into the page as HTML, scripts included
+    "terminal": _PLAIN_LINES,  # the page inserts typed text as HTML, including scripts
 }
-"""JavaScript that a page needs before its task is made."""
+"""JavaScript to run on a page before its task is generated."""
 _CROSS = "$('.ui-dialog-titlebar-close').contents().last().replaceWith('x')"
 AFTER: dict[str, str] = {
-    # The button that is asked for as the x, and is drawn so.
+    # The objective calls this button "x", which is also what it shows.
     "click-dialog": _CROSS,
     "click-dialog-2": _CROSS,
-    # A cursor that blinks, and a focus that comes late.
+    # Stop the blinking cursor and set the focus without delay.
     "terminal": "clearInterval(flicker); $('#input-flicker').hide(); $('#terminal-target').focus()",
 }
-"""And afterwards."""
+"""JavaScript to run on a page after its task is generated."""

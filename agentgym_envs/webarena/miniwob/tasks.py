@@ -1,4 +1,4 @@
-"""MiniWoB's tasks: every page with every seed. The seed decides the split, so no seed is in two."""
+"""MiniWoB's tasks: every page with every seed. The seed determines the split."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ SEEDS: dict[Split, range] = {
 """The seeds of each split."""
 VERSION = 1
 MINIWOB = "1.1.0"
-"""The version of the package whose pages these are."""
+"""The version of the package with the pages."""
 
 
 class MiniWoBTasks(TaskSet):
-    """The tasks `miniwob/<page>/<seed>`. Each page is drawn as often, whatever its group.
+    """The tasks `miniwob/<page>/<seed>`. All pages are drawn with equal probability, in groups of any size.
 
-    What a task asks for is made by its page as it loads, so `goal` only names the page. `data` holds `page`, `seed` and
-    `mode`: a few pages keep wordings or numbers back for tests, which are used in the splits validation and test.
+    A page generates its objective as it loads, so `goal` only names the page. `data` holds `page`, `seed` and `mode`. A
+    few pages reserve wordings or numbers for tests, which the splits validation and test use.
     """
 
     name, version = "miniwob", VERSION
 
     def get(self, task_id: str) -> Task:
-        """The task of that id. Raises UnknownTask, also for a number written another way."""
+        """Return the task with this id. Raises UnknownTask, also for an unusual spelling of the seed, such as "01"."""
         parts = task_id.split("/") if isinstance(task_id, str) else []
         page, seed = (parts[1], plain_number(parts[2])) if len(parts) == 3 and parts[0] == self.name else ("", -1)
         if page not in GROUP_OF or not 0 <= seed < SEEDS["train"].stop:
@@ -50,20 +50,20 @@ class MiniWoBTasks(TaskSet):
         return _task(page, seed)
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
-        """The page and seed that a hash of `key` picks."""
+        """Return the task with the page and seed that a hash of `key` selects."""
         pages, seeds = self._select(split, groups)
-        place, number = divmod(scramble(key), len(seeds))
-        return _task(pages[place % len(pages)], seeds[number])
+        page_key, number = divmod(scramble(key), len(seeds))
+        return _task(pages[page_key % len(pages)], seeds[number])
 
     def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
-        """`count` tasks of as many different seeds, with every page used before one is used again."""
+        """Return `count` tasks with different seeds; pages repeat only after all of them were used."""
         pages, seeds = self._select(split, groups)
         if count is None or not 0 <= count <= len(seeds):
-            asked = "all" if count is None else count
+            requested = "all" if count is None else count
             raise UsageError(
-                f"{asked} tasks were asked for; {self.name!r} gives a count of at most {len(seeds)} at once"
+                f"{requested} tasks were asked for; {self.name!r} gives a count of at most {len(seeds)} at once"
             )
         rng = random.Random(seed)
         chosen = [page for _ in range(-(-count // len(pages))) for page in rng.sample(pages, len(pages))]
@@ -71,11 +71,11 @@ class MiniWoBTasks(TaskSet):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Kinds of pages, by what has to be done there."""
+        """The groups of pages, by the kind of interaction."""
         return tuple(GROUP_PAGES)
 
     def counts(self) -> Mapping[str, Mapping[Split, int]]:
-        """See `TaskSet.counts`."""
+        """The number of tasks of each group and split."""
         return {
             group: {split: len(pages) * len(seeds) for split, seeds in SEEDS.items()}
             for group, pages in GROUP_PAGES.items()
@@ -83,7 +83,7 @@ class MiniWoBTasks(TaskSet):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the pages and their groups, their version and the splits."""
+        """SHA-256 of the pages and groups, the version and the splits."""
         splits = [[split, seeds.start, seeds.stop] for split, seeds in SEEDS.items()]
         return canonical_hash([self.name, self.version, MINIWOB, GROUP_OF, splits])
 

@@ -15,29 +15,30 @@ from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import TabFocus
 from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import Session, SessionOptions
-from agentgym_envs.webarena.browser.tab import Patience
-from agentgym_envs.webarena.evaluators.base import Finished, Judge, Verdict, score_all
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
+from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Judge, Verdict, score_all
 from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
 from agentgym_envs.webarena.official.login import make_login
 from agentgym_envs.webarena.official.readiness import Readiness, check
-from agentgym_envs.webarena.official.reset import ResetHook, reset_hook, run_hook
+from agentgym_envs.webarena.official.reset import ResetHook, make_reset, run_reset
 from agentgym_envs.webarena.official.scoring import ANSWER_FORM, check_scoring, evaluators_of
-from agentgym_envs.webarena.official.sites import SITES, Sites, variables
+from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import (
     WebArenaTasks,
+    is_unsolvable,
     is_verified,
     needed_sites,
     needs_judge,
-    never_right,
     open_tasks,
 )
 
 _QUIET = 0.1
-"""Seconds without a change after which a page is taken to have come to rest: sites over a network answer in bursts."""
-_NEVER_RIGHT = "scores 0 whatever an agent does (see evaluators.verified.NEVER_RIGHT)"
+"""Seconds without a change until a page has settled. Sites over a network answer in bursts."""
+_UNSOLVABLE = "always scores 0 (see evaluators.verified.UNSOLVABLE)"
 _STATUS = "performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0"
 
 
@@ -45,77 +46,76 @@ class WebArenaOfficialEnv(WebEnv):
     """WebArena's 812 tasks on a shop, its administration, a forum, GitLab, a map and an encyclopedia.
 
     ## Description
-    The sites are WebArena's published images (or webarena-verified's slim ones) on machines of the user's; this package
-    holds neither them nor the tasks. The tasks come from the installed package `webarena-verified` (or `libwebarena`)
-    or from a file, and the addresses from the environment variables that WebArena and BrowserGym use: `WA_SHOPPING` or
-    `SHOPPING`, and likewise SHOPPING_ADMIN, REDDIT, GITLAB, MAP, WIKIPEDIA and HOMEPAGE. `readiness()` asks every site
-    and tells which are missing for how many tasks.
+    The user runs the sites: WebArena's published images, or webarena-verified's slim ones. This package contains
+    neither the sites nor the tasks. The tasks come from the installed package `webarena-verified` (or `libwebarena`) or
+    from a file. The addresses come from the environment variables of WebArena and BrowserGym: `WA_SHOPPING` or
+    `SHOPPING`, and likewise SHOPPING_ADMIN, REDDIT, GITLAB, MAP, WIKIPEDIA and HOMEPAGE. `readiness()` requests every
+    site and reports which are missing, and for how many tasks.
 
-    A task is `webarena/<number>`, with WebArena's numbers from 0 to 811; its group is one of the AgentGym-RL paper's
+    A task is `webarena/<number>`, with WebArena's numbers from 0 to 811. Its group is one of the AgentGym-RL paper's
     four, by the site on which it begins: "shopping" (192), "cms" (182), "maps" (128) and "gitlab-reddit" (310).
-    WebArena has no training tasks, and published figures, AgentGym's too, are over all of it: draw those with
-    `split=None`. To train without having seen what is tested, the splits here divide the 190 templates that the tasks
-    were written from: 482 tasks train, 104 validate, 226 test. `task.data` holds `sites`, `start_urls`, `template` and
-    `eval`, all as in the file, with placeholders for addresses, and `needs`: `sites` and those that scoring asks.
+    WebArena has no training tasks, and published figures, AgentGym's too, cover all tasks: sample those with
+    `split=None`. To train without test tasks, use the splits, which divide the 190 templates of the tasks: 482 tasks
+    for train, 104 for validation, 226 for test. `task.data` holds `sites`, `start_urls`, `template` and `eval`, all as
+    in the file, with placeholders for addresses, and `needs`: `sites` and those needed for scoring.
 
-    Tasks that need a site without an address are not drawn, nor, without a judge, the 118 of the original tasks whose
-    answers a language model must judge. Asked for by their id they raise UsageError, which says what to set. Nor are
-    the 18 of webarena-verified's tasks drawn that its package scores 0 whatever an agent does
-    (`evaluators.verified.NEVER_RIGHT` says why); asked for by their id they are played.
+    Tasks that need a site without an address are not sampled, nor are, without a judge, the 118 original tasks whose
+    answers a language model must judge. Requesting one by id raises UsageError, which says what to set. The 18 tasks
+    that webarena-verified always scores 0 are not sampled either (`evaluators.verified.UNSOLVABLE` has the reasons),
+    but can be played by id.
 
-    The seed decides nothing but which task is drawn. The sites remember what earlier episodes did, unless `reset` is
-    given, and pages tell the time of day: that the same seed gives the same bytes, as in the rest of the suite, does
-    not hold here. Restoring a snapshot or unpickling an episode does its actions once more.
+    The seed only selects the task. The sites keep the changes of earlier episodes, unless `reset` is given, and pages
+    show the time of day. So, unlike in the rest of the suite, the same seed does not give the same bytes. Restoring a
+    snapshot or unpickling an episode repeats its actions on the sites.
 
     ## Action Space
-    Text, in the form that the grammar asks for: WebArena's actions by element ids, `click [id]`, `type [id] [text]
-    [0|1]`, `hover [id]`, `press [keys]`, `scroll [up|down]`, `new_tab`, `tab_focus [index]`, `close_tab`, `goto [url]`,
-    `go_back`, `go_forward` and `stop [answer]`. With `grammar="fenced"` in WebArena's and AgentGym's form.
+    Text, in the format of the grammar: WebArena's actions by element ids, `click [id]`, `type [id] [text] [0|1]`,
+    `hover [id]`, `press [keys]`, `scroll [up|down]`, `new_tab`, `tab_focus [index]`, `close_tab`, `goto [url]`,
+    `go_back`, `go_forward` and `stop [answer]`. `grammar="fenced"` is the format of WebArena and AgentGym.
 
     ## Observation
-    WebArena's: the open tabs, the accessibility tree of what lies in the window, the address, the objective and the
-    previous action. A task that begins on several pages has a tab for each; the first is shown.
+    WebArena's format: the open tabs, the accessibility tree of the part of the page in the window, the address, the
+    objective and the previous action. A task that begins on several pages has a tab for each; the first one is shown.
 
     ## Rewards
-    At `stop [answer]`, WebArena's score: 1 if the answer, the last address and the pages are as the task wants them,
-    else 0; `info["reason"]` says what was missing. Tasks of webarena-verified are scored by that package, from the
-    answer and the recorded requests.
+    At `stop [answer]`, WebArena's score: 1 if the answer, the last address and the pages satisfy the task, else 0.
+    `info["reason"]` says what was missing. The package webarena-verified scores its own tasks, from the answer and the
+    recorded requests.
 
     ## Termination
-    `stop` ends the episode. There is no limit of turns; wrap it in `ScheduledTimeLimit` (AgentGym plays 15). A site
-    that fails, or does not let us sign in, ends the episode as `env_error`.
+    `stop` ends the episode. There is no turn limit; wrap the environment in `ScheduledTimeLimit` (AgentGym plays 15
+    turns). A site that fails, or refuses the login, ends the episode as `env_error`.
 
     ## Arguments
-    - `tasks`: "original", "verified", or a file of either form; by default that of AGENTGYM_WEBARENA_TASKS, or
+    - `tasks`: "original", "verified", or a file in either format; by default the file of AGENTGYM_WEBARENA_TASKS, or
       "original".
     - `sites`: addresses by the names of the sites, instead of the environment variables.
-    - `hosts`: addresses of servers that are no sites but that their pages load from, such as a map's tiles and routes.
-      They can be visited, too; nothing else can be reached but they and the sites.
+    - `hosts`: addresses of other servers that the pages load from, such as those of a map's tiles and routes. They can
+      be visited, too; nothing else but they and the sites can be reached.
     - `login`: "form" signs in through the sites' forms with WebArena's accounts (`WA_GITLAB_USERNAME` and
-      `WA_GITLAB_PASSWORD` replace one, and so on); "header" with the headers of webarena-verified's images, but for
-      GitLab, which has none; a folder takes the cookies from WebArena's `*_state.json` files; "none".
-    - `reset`: brings the sites back to their first state before every episode: the URL of a reset server, "full" for
-      the one that WA_FULL_RESET names, or a function. None, the default, never does. With it, only one environment at a
+      `WA_GITLAB_PASSWORD` replace one, and so on). "header" uses the headers of webarena-verified's images, except for
+      GitLab, which has none. A folder takes the cookies from WebArena's `*_state.json` files. "none" does not sign in.
+    - `reset`: resets the sites to their initial state before every episode: the URL of a reset server, "full" for the
+      server of WA_FULL_RESET, or a function. The default, None, never resets. With `reset`, only one environment at a
       time can play on the same sites.
-    - `judge`: what judges answers by their meaning; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
-      OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if they do.
-    - `settle_seconds`: how long a page that does not come to rest is waited for before it is shown as it is.
+    - `judge`: compares the meanings of answers; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
+      OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if set.
+    - `settle_seconds`: the longest wait for a page that keeps changing; then it is observed as it is.
     - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `chromium`, `call_seconds`, `instructions`,
-      `render_mode`: see `MiniWoBEnv`.
+      `render_mode`: as in `MiniWoBEnv`.
 
     ## Differences from WebArena, AgentGym and BrowserGym
-    - Nothing sleeps, evaluation reads pages beside the agent's, and no text of a task file is run by Python.
-    - An address matches by its parts, and numbers and dates however they are written; there, any text that occurs in
-      another matches.
-    - `type` replaces what a field holds. `goto` is no hole: only the sites can be visited.
-    - One signs in to all sites of a task that know accounts (there, not to the administration of the shop in tasks that
-      begin on the map), before the episode and not within it, and never shares a session with another environment.
-    - The instructions list the addresses of the sites; there, a page links to them.
-    - A task whose scoring needs a judge is not scored without one.
+    - There are no fixed sleeps, evaluation does not use the agent's tabs, and Python runs no text of a task file.
+    - An address matches by its parts, and numbers and dates match in any notation. WebArena accepts any text that
+      contains the reference.
+    - `type` replaces the text of a field. `goto` visits only the sites.
+    - The login happens before the episode, on all sites of a task that have accounts, and no two environments share a
+      session. WebArena does not sign in to the shop's administration in tasks that begin on the map.
+    - The instructions list the addresses of the sites; in WebArena, a page links to them.
+    - A task that needs a judge is not scored without one.
     - A turn limit ends an episode unscored, as in AgentGym; WebArena scores it with an empty answer.
 
-    Only tested on small sites of our own that answer as the real ones do in what a few tasks need; never on the real
-    ones.
+    Tested only on small stub sites that answer like the real ones in what a few tasks need, never on the real ones.
 
     Source: WebArena (arXiv 2307.13854, commit f62e0b9); webarena-verified 1.2.3.
 
@@ -146,15 +146,15 @@ class WebArenaOfficialEnv(WebEnv):
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """See the class for the arguments. Raises UsageError for one that cannot be, MissingExtra without the packages.
+        """The class docstring describes the arguments. No site is requested before the first reset.
 
-        No site is asked before the first reset.
+        Raises UsageError for an invalid argument, MissingExtra without the packages.
         """
-        self.sites, self.judge = Sites.of(sites), judge or ChatJudge.from_environment()
+        self.sites, self.judge = SiteAddresses.of(sites), judge or ChatJudge.from_environment()
         self.tasks = self._playable(tasks)
         self.tasks.check_groups(groups)
         self._hosts = HostRules.of(urls=[*self.sites.urls.values(), *hosts])
-        self._login, self._reset_sites = make_login(login), reset_hook(reset)
+        self._login, self._reset_sites = make_login(login), make_reset(reset)
         self.settle_seconds = _seconds(settle_seconds)
         super().__init__(
             grammar=grammar,
@@ -172,7 +172,7 @@ class WebArenaOfficialEnv(WebEnv):
         _ENVIRONMENTS[id(self)] = self
 
     def readiness(self, *, timeout: float = 10.0) -> Readiness:
-        """Ask every site for its start page, for `timeout` seconds, and count the tasks that can be played."""
+        """Request the start page of every site, for up to `timeout` seconds, and count the playable tasks."""
         return check(self.tasks, self.sites, judge=self.judge is not None, timeout=timeout)
 
     def _playable(self, source: str | os.PathLike[str] | None) -> WebArenaTasks:
@@ -183,11 +183,11 @@ class WebArenaOfficialEnv(WebEnv):
                 f"{', '.join(variables(site)[0] for site in SITES)} (those that you have) or pass sites={{name: URL}}"
             )
         check_scoring(table)
-        why = {task.id: self._lacks(task) or (_NEVER_RIGHT if never_right(task) else "") for task in table}
+        why = {task.id: self._lacks(task) or (_UNSOLVABLE if is_unsolvable(task) else "") for task in table}
         return WebArenaTasks(table, {task_id: reason for task_id, reason in why.items() if reason})
 
     def _lacks(self, task: Task) -> str:
-        """What must be configured before a task can be played; "" if nothing."""
+        """The configuration that a task still needs; "" if none."""
         if missing := self.sites.missing(needed_sites(task)):
             names = " and ".join(map(repr, missing))
             how = " and ".join(" or ".join(variables(site)) for site in missing)
@@ -204,7 +204,7 @@ class WebArenaOfficialEnv(WebEnv):
     def _choose(self, options: Mapping[str, Any], key: int) -> Task:
         task = super()._choose(options, key)
         if lack := self._lacks(task):
-            raise UsageError(f"the task {task.id!r} cannot be played as things are: it {lack}")
+            raise UsageError(f"the task {task.id!r} cannot be played with this configuration: it {lack}")
         return task
 
     def _browser_options(self) -> BrowserOptions:
@@ -214,45 +214,45 @@ class WebArenaOfficialEnv(WebEnv):
         return SessionOptions(
             self._browser_options(),
             self.view_options,
-            Patience(_QUIET, self.settle_seconds, load=self.call_seconds / 2),
+            SettleTimeouts(_QUIET, self.settle_seconds, load=self.call_seconds / 2),
             call_seconds=self.call_seconds,
             record=is_verified(task),
         )
 
     async def _begin_episode(self, task: Task, rng: np.random.Generator) -> str:
-        self._leave()
+        self._close_session()
         if self._reset_sites is not None:
-            self._refuse_to_disturb()
-            await asyncio.to_thread(run_hook, self._reset_sites)
+            self._check_no_other_episode()
+            await asyncio.to_thread(run_reset, self._reset_sites)
         return await super()._begin_episode(task, rng)
 
-    def _refuse_to_disturb(self) -> None:
-        """Raise UsageError if another environment is in the middle of an episode on these sites."""
+    def _check_no_other_episode(self) -> None:
+        """Raise UsageError if another environment is playing an episode on these sites."""
         own = set(self.sites.urls.values())
-        others = (known() for known in _ENVIRONMENTS.valuerefs())  # a copy, since other threads make environments
+        others = (known() for known in _ENVIRONMENTS.valuerefs())  # a copy, since other threads may make environments
         playing = (env for env in others if env is not None and env is not self and env._stop is None)
         if any(own & set(env.sites.urls.values()) for env in playing):
             raise UsageError(
-                "another environment is in the middle of an episode on these sites, and a reset would take it away; "
+                "another environment is playing an episode on these sites, and a reset would destroy its state; "
                 "give each its own sites, or pass reset=None"
             )
 
-    async def _open(self, session: Session, task: Task, rng: np.random.Generator) -> str:
+    async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         await self._login(session, self.sites, needed_sites(task))
         urls = self.sites.fill(task.data["start_urls"])
         for tabs, url in enumerate(urls, 1):
             if tabs > 1:
-                await session.look()  # the line of tabs tells its title
+                await session.observe()  # so that the line of tabs has its title
                 await session.guarded(session.add_tab())
-            await session.goto(url)
+            await goto(session, url)
             await _check_start(session, url)
         if len(urls) > 1:
-            await session.look()
-            await session.act(TabFocus(0))
+            await session.observe()
+            await execute(session, TabFocus(0))
         return task.goal
 
-    async def _judge(self, session: Session, task: Task, answer: str) -> Verdict:
-        finished = Finished(
+    async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
+        finished = FinishedEpisode(
             intent=task.goal,
             answer=answer,
             url=session.url,
@@ -264,12 +264,12 @@ class WebArenaOfficialEnv(WebEnv):
         return await score_all(evaluators_of(task, self.sites), finished)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """See `WebEnv`: what was done is done once more, on the sites as they are."""
+        """Replay a running episode, as `WebEnv` does, on the sites in their current state."""
         super().__setstate__(state)
         _ENVIRONMENTS[id(self)] = self
 
     def _plan(self) -> Sequence[str]:
-        raise NoOracle("nobody has written down how WebArena's own tasks are solved")
+        raise NoOracle("WebArena's own tasks have no oracle")
 
 
 def _seconds(value: object) -> float:
@@ -278,11 +278,11 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
-async def _check_start(session: Session, url: str) -> None:
-    """Raise EnvError if a site did not show its page: an agent cannot be blamed for what follows."""
+async def _check_start(session: BrowserSession, url: str) -> None:
+    """Raise EnvError if a site did not show its start page."""
     if (status := await session.evaluate(_STATUS)) >= 400:
         raise EnvError(f"{url} answers with status {status}")
 
 
 _ENVIRONMENTS: weakref.WeakValueDictionary[int, WebArenaOfficialEnv] = weakref.WeakValueDictionary()
-"""All of this process."""
+"""All environments of this process."""

@@ -1,4 +1,4 @@
-"""Signing in to the sites before an episode: through their forms, by header, or with cookies from files."""
+"""Ways to sign in to the sites before an episode: by their forms, by HTTP headers, or by cookies from files."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from agentgym_envs.errors import EnvError, UsageError
-from agentgym_envs.webarena.browser.session import Session
+from agentgym_envs.webarena.browser.execute import goto
+from agentgym_envs.webarena.browser.session import BrowserSession
 from agentgym_envs.webarena.official.accounts import account
-from agentgym_envs.webarena.official.sites import Sites
+from agentgym_envs.webarena.official.sites import SiteAddresses
 
 if TYPE_CHECKING:
     from playwright.async_api import APIResponse, Page
 
-FORMS = {"shopping": "/customer/account/login/", "shopping_admin": "", "gitlab": "/users/sign_in", "reddit": "/login"}
-"""Where a site asks who one is. The others know no accounts that a task needs."""
+LOGIN_PAGES = {
+    "shopping": "/customer/account/login/",
+    "shopping_admin": "",
+    "gitlab": "/users/sign_in",
+    "reddit": "/login",
+}
+"""The login pages of sites. No task needs an account on the other sites."""
 HEADERS = {
     "shopping": "X-M2-Customer-Auto-Login",
     "shopping_admin": "X-M2-Admin-Auto-Login",
     "reddit": "X-Postmill-Auto-Login",
 }
-"""The header by which webarena-verified's images sign one in. Its GitLab knows none.
+"""The headers by which webarena-verified's images sign in. Its GitLab has none.
 
 Source: docs/environments of ServiceNow/webarena-verified.
 """
@@ -34,44 +40,44 @@ _SEND = ":is(button:not([type=button]), input[type=submit]):visible"
 
 
 class Login(Protocol):
-    """Signs a session in."""
+    """A way to sign in."""
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
-        """Sign in to the sites of these names. Raises EnvError if one does not let us in."""
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
+        """Sign a session in to the sites with these names. Raises EnvError if a site refuses."""
 
 
 def make_login(login: str | os.PathLike[str]) -> Login:
-    """The way to sign in: "form", "header", "none", or the folder of state files. Raises UsageError."""
-    if isinstance(login, str) and login in _WAYS:
-        return _WAYS[login]()
+    """Make the login named "form", "header" or "none", or one for a folder of state files. Raises UsageError."""
+    if isinstance(login, str) and login in _LOGINS:
+        return _LOGINS[login]()
     if not isinstance(login, str | os.PathLike) or not Path(login).is_dir():
-        raise UsageError(f"login is {', '.join(map(repr, _WAYS))} or a folder with *_state.json files, got {login!r}")
+        raise UsageError(f"login is {', '.join(map(repr, _LOGINS))} or a folder with *_state.json files, got {login!r}")
     return FileLogin(Path(login).absolute())
 
 
-def accounts_of(sites: Sites, names: Sequence[str]) -> list[str]:
-    """The sites out of `names` that one signs in to, in the order in which that works.
+def login_sites(sites: SiteAddresses, names: Sequence[str]) -> list[str]:
+    """The sites among `names` that need a login, in a working order.
 
-    The shop and the forum name their cookies alike, and cookies do not tell ports apart: on one host only one of them
-    can know us. It is the forum, as in WebArena, since the tasks with both write there.
+    The shop and the forum use the same cookie names, and cookies are not separated by port. So on one host only one of
+    them can have a login. As in WebArena, that is the forum, because tasks with both sites write there.
     """
-    found = [name for name in FORMS if name in names]
+    found = [name for name in LOGIN_PAGES if name in names]
     hosts = [urlsplit(sites.urls[name]).hostname for name in found if name in ("shopping", "reddit")]
     return [name for name in found if name != "shopping" or len(hosts) == len(set(hosts))]
 
 
 class NoLogin:
-    """Nobody signs in."""
+    """Does not sign in."""
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
-        """See `Login`."""
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
+        """Do nothing."""
 
 
 class FormLogin:
-    """Through the sites' own forms, in a session beside the episode's.
+    """Signs in through the sites' own forms, in a separate session.
 
-    The cookies are kept for the next episode of the same environment, and tried before they are used. They are not
-    shared with other environments: where one agent logs out, the cookie is worth nothing any more.
+    The cookies are kept for the next episode of the same environment, and tested before use. Environments do not share
+    them, because a cookie becomes invalid when an agent logs out.
     """
 
     def __init__(self) -> None:
@@ -80,12 +86,12 @@ class FormLogin:
     def __reduce__(self) -> tuple[Any, ...]:
         return FormLogin, ()
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
-        """See `Login`."""
-        wanted = tuple(accounts_of(sites, names))
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
+        """Sign in, as in `Login`."""
+        wanted = tuple(login_sites(sites, names))
         if kept := self._cookies.get(wanted):
             await session.guarded(session.context.add_cookies(kept))
-            if not await refusing(session, sites, wanted):
+            if not await signed_out_sites(session, sites, wanted):
                 return
             await session.guarded(session.context.clear_cookies())
         if wanted:
@@ -94,38 +100,38 @@ class FormLogin:
 
 
 class HeaderLogin:
-    """By a header of every request, where the site's image knows one; else through its form."""
+    """Signs in by a header on every request, where the site's image supports one; otherwise through its form."""
 
     def __init__(self) -> None:
         self._form = FormLogin()
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
-        """See `Login`."""
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
+        """Sign in, as in `Login`."""
         headers = {HEADERS[name]: ":".join(account(name)) for name in names if name in HEADERS}
         await session.guarded(session.context.set_extra_http_headers({**session.options.headers, **headers}))
         await self._form(session, sites, [name for name in names if name not in HEADERS])
 
 
 class FileLogin:
-    """With the cookies of files that Playwright wrote, named as WebArena names them: `gitlab.reddit_state.json`.
+    """Signs in with the cookies of Playwright's state files, named as in WebArena: `gitlab.reddit_state.json`.
 
-    A file for all sites of a task counts before those for one. The files are read anew for every episode, and nothing
-    is written to them.
+    A file for all sites of a task takes precedence over files for single sites. The files are read again for every
+    episode and never written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    async def __call__(self, session: Session, sites: Sites, names: Sequence[str]) -> None:
-        """See `Login`."""
-        wanted = accounts_of(sites, names)
+    async def __call__(self, session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> None:
+        """Sign in, as in `Login`."""
+        wanted = login_sites(sites, names)
         files = self._files(wanted)
         for file in files:
             await session.guarded(session.context.add_cookies(_read_cookies(file)))
-        if refused := await refusing(session, sites, wanted):
+        if refused := await signed_out_sites(session, sites, wanted):
             raise EnvError(
                 f"the cookies in {', '.join(map(str, files))} do not sign in to {', '.join(refused)} (any more); "
-                "make the files anew"
+                "create the files again"
             )
 
     def _files(self, names: Sequence[str]) -> list[Path]:
@@ -136,39 +142,39 @@ class FileLogin:
         return files
 
 
-async def refusing(session: Session, sites: Sites, names: Sequence[str]) -> list[str]:
-    """Those sites that do not know (any more) who the session is: they ask for a password on a page of one's own."""
-    return [name for name in names if not await session.guarded(_knows_us(session, sites, name))]
+async def signed_out_sites(session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> list[str]:
+    """The sites on which the session is not signed in: they ask for a password on a page that needs an account."""
+    return [name for name in names if not await session.guarded(_is_signed_in(session, sites, name))]
 
 
-async def _knows_us(session: Session, sites: Sites, name: str) -> bool:
-    """Whether a page of one's own comes, and neither an error nor the form, which may stand in its place."""
-    own = _OWN_PAGE.get(name) or f"/user/{account(name).user}/account"
+async def _is_signed_in(session: BrowserSession, sites: SiteAddresses, name: str) -> bool:
+    """Return True if the site shows an account page, and neither an error nor the login form."""
+    path = _ACCOUNT_PAGES.get(name) or f"/user/{account(name).user}/account"
     timeout = 1e3 * session.options.call_seconds
-    answer: APIResponse = await session.context.request.get(sites.urls[name] + own, timeout=timeout)
-    if not answer.ok or (FORMS[name] and answer.url.startswith(sites.urls[name] + FORMS[name])):
+    answer: APIResponse = await session.context.request.get(sites.urls[name] + path, timeout=timeout)
+    if not answer.ok or (LOGIN_PAGES[name] and answer.url.startswith(sites.urls[name] + LOGIN_PAGES[name])):
         return False
     return name != "shopping_admin" or "login[password]" not in await answer.text()
 
 
-_OWN_PAGE = {"shopping": "/wishlist/", "shopping_admin": "/dashboard", "gitlab": "/-/profile"}
+_ACCOUNT_PAGES = {"shopping": "/wishlist/", "shopping_admin": "/dashboard", "gitlab": "/-/profile"}
 
 
-async def _cookies_of(session: Session, sites: Sites, names: Sequence[str]) -> Any:
-    """The cookies of a fresh session that has signed in."""
-    beside = await Session.open(session.options, session.backend)
+async def _cookies_of(session: BrowserSession, sites: SiteAddresses, names: Sequence[str]) -> Any:
+    """Sign in with a new session and return its cookies."""
+    other = await BrowserSession.open(session.options, session.backend)
     try:
         for name in names:
-            await beside.goto(sites.urls[name] + FORMS[name])
-            beside.tab.page.set_default_timeout(1e3 * session.options.call_seconds)
-            await beside.guarded(_fill_in(beside.tab.page, name))
-        return await beside.guarded(beside.context.cookies())
+            await goto(other, sites.urls[name] + LOGIN_PAGES[name])
+            other.tab.page.set_default_timeout(1e3 * session.options.call_seconds)
+            await other.guarded(_fill_in(other.tab.page, name))
+        return await other.guarded(other.context.cookies())
     finally:
-        await beside.close()
+        await other.close()
 
 
 async def _fill_in(page: Page, name: str) -> None:
-    """Send the form of a page that asks for a password. Raises EnvError if it is asked for again."""
+    """Submit the login form of a page. Raises EnvError if the site shows the form again."""
     form, (user, password) = page.locator(_FORM).first, account(name)
     if not await form.count():
         raise EnvError(f"{page.url} has no form to sign in to {name!r}")
@@ -186,7 +192,7 @@ def _read_cookies(file: Path) -> Any:
         state: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return state["cookies"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{file} is no storage state as Playwright writes it: {error}") from None
+        raise UsageError(f"{file} is not a storage state as Playwright writes it: {error}") from None
 
 
-_WAYS: Mapping[str, Callable[[], Login]] = {"form": FormLogin, "header": HeaderLogin, "none": NoLogin}
+_LOGINS: Mapping[str, Callable[[], Login]] = {"form": FormLogin, "header": HeaderLogin, "none": NoLogin}

@@ -1,4 +1,4 @@
-"""Bringing the sites back to their first state: by a server of the user's, or by a function."""
+"""Resets of the sites to their initial state, by a reset server or by a function."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from agentgym_envs.core import describe
 from agentgym_envs.errors import AgentGymError, EnvError, UsageError
 
 ResetHook: TypeAlias = Callable[[], object]
-"""Brings the sites back to their first state and returns when they are ready. What it raises is the machine's fault."""
+"""Resets the sites to their initial state and returns when they are ready. Its errors become EnvError."""
 VARIABLE = "WA_FULL_RESET"
-"""The environment variable that names a reset server: BrowserGym's."""
-PATIENCE = 900.0
-"""Seconds that a reset may take; those of the published images take three to ten minutes."""
-PAUSE = 5.0
-"""Seconds between two questions whether it is done."""
+"""BrowserGym's environment variable for the address of a reset server."""
+TIMEOUT = 900.0
+"""The longest time of a reset, in seconds; the published images take three to ten minutes."""
+POLL_INTERVAL = 5.0
+"""Seconds between two requests for the status."""
 _READY = "Ready for duty!"
 
 
-def reset_hook(reset: str | ResetHook | None) -> ResetHook | None:
-    """What is called before an episode: None (never), "full" (the server that WA_FULL_RESET names), a URL, a function.
+def make_reset(reset: str | ResetHook | None) -> ResetHook | None:
+    """Make the function that resets the sites before an episode.
 
-    The control service in webarena-verified's images is no such server: its `/init` sets a site's public address and
-    leaves the data as they are. Those sites are reset by starting their containers anew, which a function can do.
-    Raises UsageError.
+    The control service in webarena-verified's images is no reset server: its `/init` sets a site's public address and
+    keeps the data. To reset those sites, pass a function that starts their containers again.
+
+    Args:
+        reset: None (never), "full" (the server at WA_FULL_RESET), the URL of a reset server, or a function.
+
+    Raises:
+        UsageError: any other value.
     """
     if reset is None or callable(reset):
         return reset
@@ -40,18 +45,18 @@ def reset_hook(reset: str | ResetHook | None) -> ResetHook | None:
 
 
 class FullReset:
-    """A reset server: `/reset` begins (200; 418 if one is running), and in the end `/status` says "Ready for duty!".
+    """Resets the sites by a server: `/reset` starts a reset (200; 418 if one is running), `/status` reports its end.
 
-    Source: the protocol of BrowserGym's WebArenaInstance and of the reset server of gasse/webarena-setup. That server's
-    older form answers `/reset` when it is done, and knows no `/status`.
+    Source: the protocol of BrowserGym's WebArenaInstance and of the reset server of gasse/webarena-setup. An older
+    version of that server answers `/reset` after the reset and has no `/status`.
     """
 
-    def __init__(self, url: str, *, patience: float = PATIENCE, pause: float = PAUSE) -> None:
-        self.url, self._patience, self._pause = url, patience, pause
+    def __init__(self, url: str, *, timeout: float = TIMEOUT, interval: float = POLL_INTERVAL) -> None:
+        self.url, self._timeout, self._interval = url, timeout, interval
 
     def __call__(self) -> None:
-        """Reset and wait. Raises EnvError if the server fails or it takes too long."""
-        end = time.monotonic() + self._patience
+        """Reset the sites and wait. Raises EnvError if the server fails or takes too long."""
+        end = time.monotonic() + self._timeout
         status, _ = self._get("/reset", end)
         if status not in (200, 418):
             raise EnvError(f"the reset server {self.url} answered /reset with status {status}")
@@ -61,14 +66,14 @@ class FullReset:
                 return
             if status != 200:
                 raise EnvError(f"the reset server {self.url} answered /status with status {status}")
-            time.sleep(self._pause)
+            time.sleep(self._interval)
 
     def _get(self, path: str, end: float) -> tuple[int, str]:
         import httpx
 
         left = end - time.monotonic()
         if left <= 0:
-            raise EnvError(f"the sites were not reset within {self._patience:g} s (reset server {self.url})")
+            raise EnvError(f"the sites were not reset within {self._timeout:g} s (reset server {self.url})")
         try:
             answer = httpx.get(
                 f"{self.url}{path}", timeout=httpx.Timeout(left, connect=min(left, 10.0)), trust_env=False
@@ -78,8 +83,8 @@ class FullReset:
         return answer.status_code, answer.text
 
 
-def run_hook(hook: ResetHook) -> None:
-    """Call a hook. Raises EnvError for whatever it raises."""
+def run_reset(hook: ResetHook) -> None:
+    """Call a reset hook, and raise its errors as EnvError."""
     try:
         hook()
     except AgentGymError:

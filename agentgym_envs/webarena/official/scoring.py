@@ -1,4 +1,4 @@
-"""From what a task file says of scoring to evaluators."""
+"""Evaluators for the scoring rules of a task file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentgym_envs.webarena.evaluators.strings import AnswerIncludes, ExactAnswe
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.evaluators.verified import Verified, find_python
 from agentgym_envs.webarena.official.helpers import HELPERS
-from agentgym_envs.webarena.official.sites import Sites
+from agentgym_envs.webarena.official.sites import SiteAddresses
 from agentgym_envs.webarena.official.tasks import NOT_ACHIEVABLE, is_verified
 
 ANSWER_FORM = """\
@@ -25,11 +25,11 @@ which is "SUCCESS" or, if the task cannot be done, "NOT_FOUND_ERROR", "ACTION_NO
 "PERMISSION_DENIED_ERROR", "DATA_VALIDATION_ERROR" or "UNKNOWN_ERROR"; and "retrieved_data", a list of what was asked \
 for, null in the other two kinds of tasks. For example: stop [{"task_type": "RETRIEVE", "status": "SUCCESS", \
 "retrieved_data": [12]}]"""
-"""How the agent answers in tasks of webarena-verified."""
+"""The instructions for answers in tasks of webarena-verified."""
 
 
-def evaluators_of(task: Task, sites: Sites) -> list[Evaluator]:
-    """What scores a task, all of which must be met. Raises TaskTableError if its file says what nobody can do."""
+def evaluators_of(task: Task, sites: SiteAddresses) -> list[Evaluator]:
+    """The evaluators of a task, which must all be satisfied. Raises TaskTableError for an unknown scoring rule."""
     if is_verified(task):
         return [Verified(int(task.id.rpartition("/")[2]))]
     config = sites.fill(task.data["eval"])
@@ -39,11 +39,11 @@ def evaluators_of(task: Task, sites: Sites) -> list[Evaluator]:
         raise TaskTableError(f"the task {task.id!r} cannot be scored: {type(error).__name__}: {error}") from None
 
 
-@lru_cache(maxsize=8)  # of one file all environments have the same table
+@lru_cache(maxsize=8)  # all environments of one file share a table
 def check_scoring(tasks: TaskTable) -> None:
     """Raise TaskTableError if a task cannot be scored, UsageError without the package that scores it."""
     for task in tasks:
-        evaluators_of(task, Sites())
+        evaluators_of(task, SiteAddresses())
     if any(map(is_verified, tasks)):
         find_python()
 

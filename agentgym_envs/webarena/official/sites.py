@@ -1,4 +1,4 @@
-"""Where the sites are: their addresses, and the placeholders that stand for them in task files."""
+"""The addresses of the sites, and their placeholders in task files."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from urllib.parse import urlsplit
 from agentgym_envs.errors import UsageError
 
 SITES = ("shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage")
-"""Every site of WebArena. A task file writes the address of one as `__SHOPPING_ADMIN__`."""
+"""Every site of WebArena. In a task file, `__SHOPPING_ADMIN__` represents the address of one."""
 _PLACEHOLDER = re.compile("__(" + "|".join(map(str.upper, SITES)) + ")__")
 
 
 @dataclass(frozen=True, slots=True)
-class Sites:
-    """The addresses of the sites that there are, by name, without a slash at the end."""
+class SiteAddresses:
+    """The addresses of the configured sites by name, without a trailing slash."""
 
     urls: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, str] | None = None) -> Sites:
-        """From a mapping of names to URLs or, without one, from the environment variables. Raises UsageError."""
+    def of(cls, given: Mapping[str, str] | None = None) -> SiteAddresses:
+        """Read the addresses from a mapping or, without one, from the environment variables. Raises UsageError."""
         if given is None:
             named = {site: _from_environment(site) for site in SITES}
             return cls({site: _checked(url, where) for site, (where, url) in named.items() if url})
@@ -33,7 +33,7 @@ class Sites:
         return cls({site: _checked(given[site], f"sites[{site!r}]") for site in SITES if given.get(site)})
 
     def fill(self, value: Any) -> Any:
-        """A JSON value in which the placeholders of these sites are replaced by their addresses."""
+        """Replace the placeholders of these sites in a JSON value by their addresses."""
         if isinstance(value, str):
             return _PLACEHOLDER.sub(lambda found: self.urls.get(found[1].lower(), found[0]), value)
         if isinstance(value, list):
@@ -41,17 +41,17 @@ class Sites:
         return {name: self.fill(item) for name, item in value.items()} if isinstance(value, dict) else value
 
     def missing(self, sites: Iterable[str]) -> tuple[str, ...]:
-        """Which of some sites have no address."""
+        """The sites without an address."""
         return tuple(site for site in sites if site not in self.urls)
 
 
 def variables(site: str) -> tuple[str, str]:
-    """The environment variables that name a site: BrowserGym's, which counts first, and WebArena's."""
+    """The environment variables for a site's address: BrowserGym's, which takes precedence, and WebArena's."""
     return f"WA_{site.upper()}", site.upper()
 
 
 def placeholders(text: str) -> list[str]:
-    """The sites that a text has placeholders of, each once."""
+    """The sites whose placeholders a text contains, each once."""
     return list(dict.fromkeys(found.lower() for found in _PLACEHOLDER.findall(text)))
 
 

@@ -1,4 +1,4 @@
-"""The 812 tasks of WebArena, read from its own file or from webarena-verified's: neither is part of this package."""
+"""The 812 tasks of WebArena, read from its own file or from webarena-verified's; this package includes neither."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from typing import Any
 
 from agentgym_envs.errors import TaskTableError, UsageError, missing_extra
 from agentgym_envs.task import SPLITS, Split, Task, TaskTable, scramble
-from agentgym_envs.webarena.evaluators.verified import NEVER_RIGHT
+from agentgym_envs.webarena.evaluators.verified import UNSOLVABLE
 from agentgym_envs.webarena.official.sites import placeholders
 
 VERSION = 1
 GROUPS = ("shopping", "cms", "maps", "gitlab-reddit")
-"""Those of the AgentGym-RL paper. The site on which a task begins decides."""
+"""The groups of the AgentGym-RL paper, by the site on which a task begins."""
 GROUP_OF = {"shopping": "shopping", "shopping_admin": "cms", "map": "maps", "gitlab": GROUPS[3], "reddit": GROUPS[3]}
 NOT_ACHIEVABLE = "N/A"
 """The reference answer of tasks that cannot be done."""
 VARIABLE = "AGENTGYM_WEBARENA_TASKS"
-"""The environment variable that names a task file."""
+"""The environment variable for the path of a task file."""
 SOURCES = {
     "original": (("webarena_verified", "assets/dataset/test.raw.json"), ("webarena", "test.raw.json")),
     "verified": (("webarena_verified", "assets/dataset/webarena-verified.json"),),
 }
-"""Where the files lie in the packages `webarena-verified` and `libwebarena`."""
+"""The paths of the files in the packages `webarena-verified` and `libwebarena`."""
 
 
 class WebArenaTasks(TaskTable):
-    """A table of which some tasks are not drawn, taken or counted, but only found by their ids."""
+    """A table in which some tasks are neither sampled nor counted, but available by id."""
 
     def __init__(self, table: TaskTable, left_out: Mapping[str, str]) -> None:
-        """`left_out`: id -> why, such as "needs the address of 'map': set WA_MAP"."""
+        """`left_out` maps ids to reasons, such as "needs the address of 'map': set WA_MAP"."""
         super().__init__(table.name, table.version, table.tasks)
         self._left_out = left_out
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Those with a task that is drawn, in the paper's order."""
+        """The groups with tasks to sample, in the paper's order."""
         present = {task.group for task in self.tasks if task.id not in self._left_out}
         return tuple(group for group in GROUPS if group in present)
 
     def counts(self) -> dict[str, dict[Split, int]]:
-        """See `TaskSet.counts`."""
+        """The number of tasks by group and split, as in `TaskSet.counts`."""
         found = Counter((task.group, task.split) for task in self.tasks if task.id not in self._left_out)
         return {group: {split: found[group, split] for split in SPLITS} for group in self.groups}
 
@@ -70,17 +70,19 @@ class WebArenaTasks(TaskTable):
         return found
 
     def _refusal(self, selection: str, tasks: Sequence[Task]) -> UsageError:
-        """With why most of the tasks are left out."""
+        """An error with the most frequent reason why the tasks are left out."""
         why, _ = Counter(self._left_out[task.id] for task in tasks).most_common(1)[0]
         example = next(task.id for task in tasks if self._left_out[task.id] == why)
-        return UsageError(f"no task of {selection} can be played as things are; {example!r}, for example, {why}")
+        return UsageError(
+            f"no task of {selection} can be played with this configuration; {example!r}, for example, {why}"
+        )
 
 
 def open_tasks(source: str | os.PathLike[str] | None = None) -> TaskTable:
-    """The tasks of "original" (the default), "verified", or a file of either form.
+    """Open the tasks of "original" (the default), "verified", or a file in either format.
 
-    Without a source, the environment variable AGENTGYM_WEBARENA_TASKS may name a file. Task numbers and splits are the
-    same in both. Raises MissingExtra if no package with the file is installed, TaskTableError if it is not one.
+    Without a source, the environment variable AGENTGYM_WEBARENA_TASKS may name a file. Both formats have the same task
+    numbers and splits. Raises MissingExtra if no package with the file is installed, TaskTableError for a bad file.
     """
     source = source or os.environ.get(VARIABLE) or "original"
     if not isinstance(source, str | os.PathLike):
@@ -93,7 +95,7 @@ def open_tasks(source: str | os.PathLike[str] | None = None) -> TaskTable:
 
 
 def find_tasks(source: str) -> Path:
-    """Where an installed package has the file; the package itself is not imported. Raises MissingExtra."""
+    """Find the file in an installed package, without importing the package. Raises MissingExtra."""
     for package, inside in SOURCES[source]:
         found = importlib.util.find_spec(package)
         for folder in (found and found.submodule_search_locations) or ():
@@ -107,54 +109,54 @@ def find_tasks(source: str) -> Path:
 
 
 def read_tasks(path: Path) -> TaskTable:
-    """The table of a file: a JSON list of tasks, in WebArena's form or webarena-verified's. Raises TaskTableError."""
+    """Read a JSON list of tasks in WebArena's format or webarena-verified's. Raises TaskTableError."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise TaskTableError(f"{path} is not JSON: {error}") from None
     if not isinstance(rows, list):
-        raise TaskTableError(f"{path} is no list of tasks")
+        raise TaskTableError(f"{path} is not a list of tasks")
     tasks = [_task(row, f"{path}, task {number}") for number, row in enumerate(rows)]
     name = "webarena-verified" if any(is_verified(task) for task in tasks) else "webarena"
     try:
         return TaskTable(name, VERSION, tasks)
     except TaskTableError as error:
-        raise TaskTableError(f"{path} holds no tasks to play: {error}") from None
+        raise TaskTableError(f"{path} contains no playable tasks: {error}") from None
 
 
-@lru_cache(maxsize=8)  # a server makes an environment for every session
+@lru_cache(maxsize=8)  # a server makes an environment per session
 def _read(path: Path, changed: int) -> TaskTable:
     return read_tasks(path)
 
 
 def is_verified(task: Task) -> bool:
-    """Whether a task is webarena-verified's, which scores it otherwise."""
+    """Return True for a task of webarena-verified, which that package scores."""
     return isinstance(task.data["eval"], list)
 
 
 def needs_judge(task: Task) -> bool:
-    """Whether a task asks a language model whether an answer means what it should."""
+    """Return True if scoring the task's answer may need a language model."""
     return not is_verified(task) and "fuzzy_match" in (task.data["eval"].get("reference_answers") or {})
 
 
-def never_right(task: Task) -> bool:
-    """Whether a task scores 0 whatever an agent does."""
-    return is_verified(task) and int(task.id.rpartition("/")[2]) in NEVER_RIGHT
+def is_unsolvable(task: Task) -> bool:
+    """Return True if a task always scores 0."""
+    return is_verified(task) and int(task.id.rpartition("/")[2]) in UNSOLVABLE
 
 
 def needed_sites(task: Task) -> list[str]:
-    """The sites that a task cannot be played and scored without."""
+    """The sites that are needed to play and score a task."""
     needs: list[str] = task.data["needs"]
     return needs
 
 
 def split_of(template: int) -> Split:
-    """The split of all tasks that come from one template of an intent: of ten, six train, one validates, three test.
+    """The split of all tasks from one intent template: 60 % train, 10 % validation, 30 % test.
 
-    Hence no task for testing is one for training with another name in it.
+    So no test task is a training task with other names in it.
     """
-    place = scramble(template) % 10
-    return "train" if place < 6 else "validation" if place < 7 else "test"
+    number = scramble(template) % 10
+    return "train" if number < 6 else "validation" if number < 7 else "test"
 
 
 def _task(row: Any, where: str) -> Task:
@@ -181,8 +183,8 @@ def _start_urls(row: Mapping[str, Any]) -> list[str]:
 
 
 def _evaluation(config: Any) -> Mapping[str, Any] | Sequence[Any]:
-    wrong = "evaluator" not in config[0] if isinstance(config, list) else "eval_types" not in config
-    if wrong:
+    missing = "evaluator" not in config[0] if isinstance(config, list) else "eval_types" not in config
+    if missing:
         raise ValueError("its 'eval' names no evaluators")
     found: Mapping[str, Any] | Sequence[Any] = config
     return found

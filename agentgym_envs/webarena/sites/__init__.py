@@ -1,1 +1,1 @@
-"""Five sites with a world in them, for `AgentGym/WebArena-v0`: shop, administration, forum, code hosting, map."""
+"""The five embedded sites of `AgentGym/WebArena-v0`: shop, administration, forum, code hosting and map."""

@@ -1,4 +1,4 @@
-"""An invented country: its towns, where they lie, and the streets in them. Every site speaks of the same one."""
+"""An invented country with towns and streets, shared by all sites."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _STREETS = words("""
 """)
 _KINDS = ("Street", "Road", "Avenue", "Lane", "Way")
 WIDTH_KM, HEIGHT_KM = 420.0, 300.0
-"""The size of the country; positions are counted from its north-west corner."""
-_APART_KM = 28.0
+"""Size of the country. Positions are measured from its north-west corner."""
+_MIN_DISTANCE_KM = 28.0
 TOWNS, REGIONS = 30, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Town:
-    """A town: its centre `x` km east and `y` km south of the country's corner. `number` counts from 1."""
+    """A town. Its centre is `x` km east and `y` km south of the country's north-west corner. `number` counts from 1."""
 
     number: int
     name: str
@@ -46,33 +46,33 @@ class Town:
     streets: tuple[str, ...]
 
     def address(self, rng: random.Random) -> str:
-        """A house in it: "12 Mill Street"."""
+        """Return a random house in the town: "12 Mill Street"."""
         return f"{rng.randint(1, 180)} {rng.choice(self.streets)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Country:
-    """`towns` by falling population; the first is the capital."""
+    """A country. `towns` are sorted by falling population; the first is the capital."""
 
     name: str
     towns: tuple[Town, ...]
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The names of the regions, in the order of their largest towns."""
+        """Names of the regions, in the order of their largest towns."""
         return tuple(dict.fromkeys(town.region for town in self.towns))
 
 
 def make_country(rng: random.Random) -> Country:
-    """A country, by chance."""
+    """Generate a random country."""
     points = _points(rng)
-    seats = rng.sample(points, REGIONS)
+    centres = rng.sample(points, REGIONS)
     regions = rng.sample(_REGIONS, REGIONS)
     populations = sorted((int(rng.lognormvariate(10.3, 0.9)) + 2_000 for _ in points), reverse=True)
     names = _names(rng, len(points))
     towns = []
     for number, ((x, y), name, population) in enumerate(zip(points, names, populations, strict=True), 1):
-        nearest = min(range(REGIONS), key=lambda place: (seats[place][0] - x) ** 2 + (seats[place][1] - y) ** 2)
+        nearest = min(range(REGIONS), key=lambda n: (centres[n][0] - x) ** 2 + (centres[n][1] - y) ** 2)
         streets = _streets(rng, 14 if number <= 5 else 8)
         code = f"{rng.randint(10, 98)}{number:03d}"
         towns.append(Town(number, name, regions[nearest], x, y, population, code, streets))
@@ -80,17 +80,17 @@ def make_country(rng: random.Random) -> Country:
 
 
 def _points(rng: random.Random) -> list[tuple[float, float]]:
-    """As many points as there are towns, none too near to another."""
+    """Return the positions of the towns, none within `_MIN_DISTANCE_KM` of another."""
     points: list[tuple[float, float]] = []
     while len(points) < TOWNS:
         x, y = round(rng.uniform(15, WIDTH_KM - 15), 1), round(rng.uniform(15, HEIGHT_KM - 15), 1)
-        if all((x - a) ** 2 + (y - b) ** 2 > _APART_KM**2 for a, b in points):
+        if all((x - a) ** 2 + (y - b) ** 2 > _MIN_DISTANCE_KM**2 for a, b in points):
             points.append((x, y))
     return points
 
 
 def _names(rng: random.Random, count: int) -> list[str]:
-    """Different names, none of which says an element twice ("Woodwood")."""
+    """Return unique town names without a repeated element such as "Woodwood"."""
     names: dict[str, None] = {}
     while len(names) < count:
         start, end = rng.choice(_STARTS), rng.choice(_ENDS)

@@ -1,4 +1,4 @@
-"""The worlds that are being played in, each a database of its own behind one server."""
+"""The running episodes. All of them share one server; each has its own database."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import sqlite3
 import threading
 from dataclasses import dataclass, field
 
-from agentgym_envs.webarena.browser.per_process import once_a_process
-from agentgym_envs.webarena.sites.world import World, opened
+from agentgym_envs.webarena.browser.per_process import once_per_process
+from agentgym_envs.webarena.sites.world import World, open_image
 
 HEADER = "x-episode"
-"""The header by which a browser says which episode its requests are of."""
+"""The header with which a browser sends the token of its episode."""
 
 
 @dataclass(eq=False)
 class Episode:
-    """One copy of a world. Whoever uses `database` holds `lock`."""
+    """One copy of a world. Hold `lock` while you use `database`."""
 
     world: World
     token: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     database: sqlite3.Connection = field(init=False, repr=False)
     failures: list[str] = field(default_factory=list)
-    """What went wrong in the sites themselves; never the agent's fault."""
+    """Errors in the handlers of the sites. They are bugs in this package, never the agent's fault."""
     closed: bool = False
 
     def __post_init__(self) -> None:
-        self.database = opened(self.world.image)
+        self.database = open_image(self.world.image)
 
     def copy(self) -> sqlite3.Connection:
-        """The database as it is now, for whoever scores the episode."""
+        """Return a copy of the current database, for scoring."""
         with self.lock:
-            return opened(self.database.serialize())
+            return open_image(self.database.serialize())
 
 
 class Episodes:
-    """Those that run in this process, by their tokens."""
+    """The running episodes of this process, by token."""
 
     def __init__(self) -> None:
         self._running: dict[str, Episode] = {}
@@ -45,24 +45,24 @@ class Episodes:
         return len(self._running)
 
     def open(self, world: World) -> Episode:
-        """Begin one."""
+        """Start an episode in a world."""
         episode = Episode(world)
         self._running[episode.token] = episode
         return episode
 
     def find(self, token: str) -> Episode | None:
-        """The one of a token, if it runs."""
+        """Return the running episode with this token, or None."""
         return self._running.get(token)
 
     def close(self, episode: Episode) -> None:
-        """End one and free its database; twice is fine."""
+        """End an episode and free its database. Closing it again has no effect."""
         if self._running.pop(episode.token, None) is not None:
             with episode.lock:
                 episode.closed = True
                 episode.database.close()
 
 
-@once_a_process
+@once_per_process
 def episodes() -> Episodes:
-    """The episodes of this process."""
+    """Return the episodes of this process."""
     return Episodes()

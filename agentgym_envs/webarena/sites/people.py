@@ -1,4 +1,4 @@
-"""The people of a world. The same persons are customers of the shop, write in the forum and push code."""
+"""The people of a world. The same people are customers of the shop, write in the forum and push code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PEOPLE = 160
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody. `number` counts from 1; the first is who the agent acts for, on every site. `user` is unique."""
+    """A person. `number` counts from 1; the agent acts as person 1 on every site. `user` is unique."""
 
     number: int
     first: str
@@ -44,17 +44,17 @@ class Person:
 
     @property
     def name(self) -> str:
-        """Both names."""
+        """First and last name."""
         return f"{self.first} {self.last}"
 
     @property
     def email(self) -> str:
-        """At a provider that is none."""
+        """E-mail address at a provider that does not exist."""
         return f"{self.user}@mail.test"
 
 
 def make_people(rng: random.Random, country: Country) -> tuple[Person, ...]:
-    """The people of a country, by chance: no two of one name, more of them in larger towns."""
+    """Generate the people of a country. Names are unique; large towns have more people."""
     weights = [town.population for town in country.towns]
     names: dict[tuple[str, str], None] = {}
     while len(names) < PEOPLE:
@@ -70,7 +70,7 @@ def make_people(rng: random.Random, country: Country) -> tuple[Person, ...]:
 
 
 def _user(rng: random.Random, first: str, last: str, taken: set[str]) -> str:
-    """A name of an account that nobody has: "jansen_dev"."""
+    """Return a user name that is not taken: "jansen_dev"."""
     plain = last.lower().replace("ö", "o")
     while True:
         head = rng.choice((first.lower(), f"{first.lower()}{plain[:2]}", f"{first[0].lower()}{plain}", plain))

@@ -1,13 +1,13 @@
-"""Lists of words, as the generators of worlds are written."""
+"""Helpers for word lists that are written as one string."""
 
 from __future__ import annotations
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a text, by its white space."""
+    """Split a text at white space."""
     return tuple(text.split())
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """The lines of a text that are not empty, without the space around them."""
+    """Return the stripped, non-empty lines of a text."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -1,1 +1,1 @@
-"""The tasks of `AgentGym/WebArena-v0`: templates that make them of a world, each with evaluators and an oracle."""
+"""The tasks of `AgentGym/WebArena-v0`: templates that create them for a world, with evaluators and oracles."""

@@ -1,4 +1,4 @@
-"""Tasks that lead to more than one site: what is read on one is used on another."""
+"""Tasks on several sites: each uses information of one site on another."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_ONCE = "name IN (SELECT name FROM shop_products GROUP BY name HAVING COUNT(*) = 1)"
-_PLAIN = f"enabled = 1 AND {_ONCE} AND id NOT IN (SELECT product FROM shop_options)"
+_UNIQUE_NAME = "name IN (SELECT name FROM shop_products GROUP BY name HAVING COUNT(*) = 1)"
+_PLAIN = f"enabled = 1 AND {_UNIQUE_NAME} AND id NOT IN (SELECT product FROM shop_options)"
 _TITLES = ("Worth a look?", "Has anybody tried this?", "Found this in the shop", "Is this any good?", "On my list now")
 
 
-def _a_product(sight: PageReader, name: str) -> Iterator[str]:
-    """From the shop's first page to a product's."""
-    yield sight.type("Search", name, enter=True)
-    yield sight.click("link", name)
+def _open_product(page: PageReader, name: str) -> Iterator[str]:
+    """Open a product's page from the shop's home page."""
+    yield page.type("Search", name, enter=True)
+    yield page.click("link", name)
 
 
-def _on_the_map(sight: PageReader, name: str) -> Iterator[str]:
-    """To the map's page of a town or place."""
-    yield sight.goto(f"{ORIGINS['maps']}/")
-    yield sight.type("Search the map", name, enter=True)
-    if not sight.has("heading", name):
-        yield sight.click("link", name)
+def _open_on_map(page: PageReader, name: str) -> Iterator[str]:
+    """Open the map's page of a town or place."""
+    yield page.goto(f"{ORIGINS['maps']}/")
+    yield page.type("Search the map", name, enter=True)
+    if not page.has("heading", name):
+        yield page.click("link", name)
 
 
 class ShareProduct(Template):
-    """Post the address of a product's page in the forum."""
+    """Post the URL of a product in the forum."""
 
     name, group, sites = "across-share-product", "code-and-forum", ("shop", "forum")
     kind, difficulty = "change", "medium"
@@ -47,34 +47,33 @@ class ShareProduct(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """A product, board and title, by chance."""
-        products = [row["name"] for row in world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_ONCE}")]
+        products = [
+            row["name"] for row in world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_UNIQUE_NAME}")
+        ]
         boards = [row["name"] for row in world.rows("SELECT name FROM forum_boards ORDER BY id")]
         for product in rng.sample(products, 40):
             yield {"product": product, "board": rng.choice(boards), "title": rng.choice(_TITLES)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A post with the address."""
         slug = world.value("SELECT slug FROM shop_products WHERE name = ?", params["product"])
         board = world.value("SELECT id FROM forum_boards WHERE name = ?", params["board"])
         url = f"{ORIGINS['shop']}/product/{slug}"
         return [changed(Added("forum_posts", {"author": 1, "board": board, "title": params["title"], "url": url}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The address is read off the page."""
-        yield from _a_product(sight, params["product"])
-        address = sight.url
-        yield sight.goto(f"{ORIGINS['forum']}/")
-        yield sight.click("link", "Submit")
-        yield sight.choose("Board", params["board"])
-        yield sight.type("Title", params["title"])
-        yield sight.type("URL", address)
-        yield sight.click("button", "Post")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open_product(page, params["product"])
+        address = page.url
+        yield page.goto(f"{ORIGINS['forum']}/")
+        yield page.click("link", "Submit")
+        yield page.choose("Board", params["board"])
+        yield page.type("Title", params["title"])
+        yield page.type("URL", address)
+        yield page.click("button", "Post")
+        yield page.stop()
 
 
 class OrderTotalMessage(Template):
-    """Tell a user of the forum what an order came to."""
+    """Send a forum user the total of an order."""
 
     name, group, sites = "across-order-total-message", "shopping", ("shop", "forum")
     kind, difficulty = "change", "medium"
@@ -88,35 +87,32 @@ class OrderTotalMessage(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """An order and a user, by chance."""
         orders = [row["number"] for row in world.rows("SELECT number FROM shop_orders WHERE customer = 1")]
         users = [row["name"] for row in world.rows("SELECT name FROM forum_users WHERE id > 1 ORDER BY id")]
         return [{"number": number, "user": rng.choice(users)} for number in orders]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A conversation with one message."""
         partner = world.value("SELECT id FROM forum_users WHERE name = ?", params["user"])
         total = world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])
         conversation = {"opener": 1, "partner": partner, "subject": f"Order {params['number']}"}
         message = {"author": 1, "body": money(total)}
         return [changed(Added("forum_conversations", conversation), Added("forum_messages", message))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The total is in the list of orders."""
-        yield sight.click("link", "My Orders")
-        while not sight.says(params["number"]):
-            yield sight.click("link", "Next")
-        total = next(e.name for e in sight.line(params["number"]) if e.name.startswith("$"))
-        yield sight.goto(f"{ORIGINS['forum']}/messages/new")
-        yield sight.type("To", params["user"])
-        yield sight.type("Subject", f"Order {params['number']}")
-        yield sight.type("Message", total)
-        yield sight.click("button", "Send")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "My Orders")
+        while not page.says(params["number"]):
+            yield page.click("link", "Next")
+        total = next(e.name for e in page.line(params["number"]) if e.name.startswith("$"))
+        yield page.goto(f"{ORIGINS['forum']}/messages/new")
+        yield page.type("To", params["user"])
+        yield page.type("Subject", f"Order {params['number']}")
+        yield page.type("Message", total)
+        yield page.click("button", "Send")
+        yield page.stop()
 
 
 class TownOfOrder(Template):
-    """Find out about the town that an order goes to."""
+    """Name the population of the town that an order was shipped to."""
 
     name, group, sites = "across-town-of-order", "cms", ("admin", "maps")
     kind, difficulty = "information", "medium"
@@ -127,33 +123,30 @@ class TownOfOrder(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any order."""
         return [{"number": row["number"]} for row in world.rows("SELECT number FROM shop_orders")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number of people."""
         query = (
             "SELECT t.population FROM map_towns t JOIN shop_order_addresses a ON a.town = t.name "
             "JOIN shop_orders o ON o.id = a.order_id WHERE a.kind = 'shipping' AND o.number = ?"
         )
         return [says(f"{world.value(query, params['number']):,}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The town is in the order's address, behind its postcode."""
-        yield sight.type("Search", params["number"], enter=True)
-        yield sight.click("link", f"#{params['number']}")
-        lines = sight.texts(after="Shipping Address")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.type("Search", params["number"], enter=True)
+        yield page.click("link", f"#{params['number']}")
+        lines = page.texts(after="Shipping Address")
         town = next(line.partition(" ")[2] for line in lines if line[:5].isdigit())
-        yield from _on_the_map(sight, town)
-        yield sight.stop(sight.value("Population"))
+        yield from _open_on_map(page, town)
+        yield page.stop(page.value("Population"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A guess."""
-        yield sight.stop("12,345")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with a guess."""
+        yield page.stop("12,345")
 
 
 class RestockAndBuy(Template):
-    """Change a product's stock in the administration, and buy some in the shop."""
+    """Change a product's stock in the administration, and add it to the cart in the shop."""
 
     name, group, sites = "across-restock-and-buy", "cms", ("admin", "shop")
     kind, difficulty, held_out = "change", "hard", True
@@ -167,13 +160,12 @@ class RestockAndBuy(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """A product without options that is not in the cart."""
+        """Products without options that are not in the cart."""
         query = f"SELECT name FROM shop_products WHERE {_PLAIN} AND id NOT IN (SELECT product FROM shop_cart_lines)"
         for row in world.rows(query):
             yield {"product": row["name"], "stock": rng.randint(300, 900), "quantity": rng.randint(2, 6)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The stock, and a line in the cart."""
         product = world.value("SELECT id FROM shop_products WHERE name = ?", params["product"])
         line = {"product": product, "quantity": params["quantity"]}
         return [
@@ -182,21 +174,20 @@ class RestockAndBuy(Template):
             )
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the administration's search, then by the shop's."""
-        yield sight.type("Search", params["product"], enter=True)
-        yield sight.click("link", params["product"])
-        yield sight.type("Quantity", str(params["stock"]))
-        yield sight.click("button", "Save")
-        yield sight.goto(f"{ORIGINS['shop']}/")
-        yield from _a_product(sight, params["product"])
-        yield sight.type("Qty", str(params["quantity"]))
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.type("Search", params["product"], enter=True)
+        yield page.click("link", params["product"])
+        yield page.type("Quantity", str(params["stock"]))
+        yield page.click("button", "Save")
+        yield page.goto(f"{ORIGINS['shop']}/")
+        yield from _open_product(page, params["product"])
+        yield page.type("Qty", str(params["quantity"]))
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class Hometown(Template):
-    """Find out about the town that a user of the forum lives in."""
+    """Name the postcode of a forum user's town."""
 
     name, group, sites = "across-hometown", "code-and-forum", ("forum", "maps")
     kind, difficulty = "information", "medium"
@@ -207,31 +198,29 @@ class Hometown(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Users who say where they live."""
+        """Users whose profile names a town."""
         query = "SELECT u.name AS user FROM forum_users u JOIN map_towns t ON t.name = u.location WHERE u.id > 1"
         return [dict(row) for row in world.rows(query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The postcode, and no other town's."""
         query = "SELECT t.zip FROM map_towns t JOIN forum_users u ON t.name = u.location WHERE u.name = ?"
         return [
             says(world.value(query, params["user"]), others=[r["zip"] for r in world.rows("SELECT * FROM map_towns")])
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the user's profile."""
-        yield sight.goto(f"{ORIGINS['forum']}/u/{params['user']}")
-        town = sight.value("Location")
-        yield from _on_the_map(sight, town)
-        yield sight.stop(sight.value("Postcode"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.goto(f"{ORIGINS['forum']}/u/{params['user']}")
+        town = page.value("Location")
+        yield from _open_on_map(page, town)
+        yield page.stop(page.value("Postcode"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """No postcode at all."""
-        yield sight.stop("00000")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer without a postcode."""
+        yield page.stop("00000")
 
 
 class PhoneInComment(Template):
-    """Answer in the forum with a place's telephone number."""
+    """Comment on a forum post with a place's phone number."""
 
     name, group, sites = "across-phone-in-comment", "maps", ("maps", "forum")
     kind, difficulty, held_out = "change", "hard", True
@@ -243,7 +232,7 @@ class PhoneInComment(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """A place with a telephone, and a post that can be answered."""
+        """Places with a phone number, and posts that are open for comments."""
         places = world.rows(
             "SELECT p.name AS place, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town "
             "WHERE p.phone IS NOT NULL AND p.name IN (SELECT name FROM map_places GROUP BY name HAVING COUNT(*) = 1)"
@@ -256,26 +245,24 @@ class PhoneInComment(Template):
             yield {**dict(place), "title": rng.choice(titles)["title"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The comment."""
         phone = world.value("SELECT phone FROM map_places WHERE name = ?", params["place"])
         post = world.value("SELECT id FROM forum_posts WHERE title = ?", params["title"])
         comment = {"post": post, "parent": None, "author": 1, "body": phone}
         return [changed(Added("forum_comments", comment), free=("forum_notifications",))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By both searches."""
-        yield from _on_the_map(sight, params["place"])
-        phone = sight.value("Phone")
-        yield sight.goto(f"{ORIGINS['forum']}/")
-        yield sight.type("Search the forum", params["title"], enter=True)
-        yield sight.click("link", params["title"])
-        yield sight.type("Your comment", phone)
-        yield sight.click("button", "Comment")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open_on_map(page, params["place"])
+        phone = page.value("Phone")
+        yield page.goto(f"{ORIGINS['forum']}/")
+        yield page.type("Search the forum", params["title"], enter=True)
+        yield page.click("link", params["title"])
+        yield page.type("Your comment", phone)
+        yield page.click("button", "Comment")
+        yield page.stop()
 
 
 class IssueAboutProduct(Template):
-    """Open an issue that names a product by its number."""
+    """Open an issue with the SKU of a product."""
 
     name, group, sites = "across-issue-about-product", "code-and-forum", ("shop", "code")
     kind, difficulty, held_out = "change", "hard", True
@@ -289,19 +276,17 @@ class IssueAboutProduct(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """A project of one's own and a product."""
         projects = world.rows(
             "SELECT p.name FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace JOIN code_accounts a "
             "ON a.user = n.path WHERE a.id = 1 AND p.archived = 0"
         )
-        products = world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_ONCE}")
+        products = world.rows(f"SELECT name FROM shop_products WHERE enabled = 1 AND {_UNIQUE_NAME}")
         titles = ("Support this model", "Test with this device", "Wrong label for a product", "Add to the catalogue")
         for product in rng.sample(products, 30):
             project = rng.choice(projects)["name"]
             yield {"project": project, "title": rng.choice(titles), "product": product["name"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The issue."""
         query = (
             "SELECT p.id FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace JOIN code_accounts a "
             "ON a.user = n.path WHERE a.id = 1 AND p.name = ?"
@@ -311,22 +296,21 @@ class IssueAboutProduct(Template):
         plain = {"assignee": None, "milestone": None, "confidential": 0, "state": "open"}
         return [changed(Added("code_issues", {**issue, **plain}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the list of one's projects."""
-        yield from _a_product(sight, params["product"])
-        (sku,) = sight.search(r"SKU: (\S+)")
-        yield sight.goto(f"{ORIGINS['code']}/")
-        yield sight.click("link", re.compile(rf"[^/]+ / {re.escape(params['project'])}"))
-        yield sight.click("link", re.compile(r"Issues \(\d+\)"))
-        yield sight.click("link", "New issue")
-        yield sight.type("Title", params["title"])
-        yield sight.type("Description", sku)
-        yield sight.click("button", "Create issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open_product(page, params["product"])
+        (sku,) = page.search(r"SKU: (\S+)")
+        yield page.goto(f"{ORIGINS['code']}/")
+        yield page.click("link", re.compile(rf"[^/]+ / {re.escape(params['project'])}"))
+        yield page.click("link", re.compile(r"Issues \(\d+\)"))
+        yield page.click("link", "New issue")
+        yield page.type("Title", params["title"])
+        yield page.type("Description", sku)
+        yield page.click("button", "Create issue")
+        yield page.stop()
 
 
 class DeveloperCustomer(Template):
-    """Find a customer of the shop among those who write code."""
+    """Find a customer's account in code hosting by an order, and name the day on which they joined."""
 
     name, group, sites = "across-developer-customer", "cms", ("admin", "code")
     kind, difficulty = "information", "hard"
@@ -337,7 +321,7 @@ class DeveloperCustomer(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders of people who have such an account."""
+        """Orders of customers with such an account."""
         query = (
             "SELECT o.number FROM shop_orders o JOIN shop_customers c ON c.id = o.customer JOIN code_accounts a "
             "ON a.email = c.email WHERE a.id > 1 AND a.name = c.first || ' ' || c.last"
@@ -345,28 +329,26 @@ class DeveloperCustomer(Template):
         return [dict(row) for row in world.rows(query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The day."""
         query = (
             "SELECT a.joined FROM shop_orders o JOIN shop_customers c ON c.id = o.customer JOIN code_accounts a "
             "ON a.email = c.email WHERE o.number = ?"
         )
         return [says(day(world.value(query, params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the customer's name."""
-        yield sight.type("Search", params["number"], enter=True)
-        yield sight.click("link", f"#{params['number']}")
-        name = sight.value("Customer Name")
-        yield sight.goto(f"{ORIGINS['code']}/")
-        yield sight.type("Search Hammerfold", name, enter=True)
-        if not sight.has("link", name):
-            yield sight.click("link", re.compile(r"(People|Users)\b.*"))
-        yield sight.click("link", name)
-        yield sight.stop(sight.search(r"member since (.*)")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.type("Search", params["number"], enter=True)
+        yield page.click("link", f"#{params['number']}")
+        name = page.value("Customer Name")
+        yield page.goto(f"{ORIGINS['code']}/")
+        yield page.type("Search Hammerfold", name, enter=True)
+        if not page.has("link", name):
+            yield page.click("link", re.compile(r"(People|Users)\b.*"))
+        yield page.click("link", name)
+        yield page.stop(page.search(r"member since (.*)")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Today, which nobody joined on."""
-        yield sight.stop("Mar 16, 2026")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with today, when no one joined."""
+        yield page.stop("Mar 16, 2026")
 
 
 TEMPLATES: tuple[Template, ...] = (

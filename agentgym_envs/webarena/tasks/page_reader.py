@@ -1,27 +1,29 @@
-"""What an oracle goes by: the page as the agent sees it, with which it words its commands."""
+"""`PageReader`: an oracle's view of the page, from which it builds its commands."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.actions import Click, Goto, Stop, Type, write
+from agentgym_envs.webarena.actions import Click, Goto, StopTask, Type, format_command
 from agentgym_envs.webarena.browser.view import Element, elements
 from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE
 
 _T = TypeVar("_T")
 Name: TypeAlias = "str | re.Pattern[str]"
-"""The whole name of an element, or a regular expression for the whole of it."""
+"""The full name of an element, or a regular expression that matches the full name."""
+Steps: TypeAlias = Generator[str, None, _T]
+"""Commands of an oracle; the generator returns what it has read meanwhile."""
 _FIELDS = ("textbox", "searchbox", "spinbutton", "combobox", "textarea")
 _LINES = ("row", "listitem", "article")
 
 
 class PageReader:
-    """The page that an agent has before it. Lookups raise NoOracle where there is no such thing.
+    """The page as the agent sees it. Lookups raise NoOracle if there is no match.
 
-    `after`, where it can be given, is a name: only what comes behind the first element of that name counts.
+    `after` is the name of an element: lookups then consider only the elements after the first one with this name.
     """
 
     def __init__(self) -> None:
@@ -29,116 +31,118 @@ class PageReader:
         self.url = ""
 
     def look(self, tree: str, url: str) -> None:
-        """See another page."""
+        """Read another page."""
         self.elements, self.url = elements(tree), url
 
     def click(self, role: str, name: Name, *, after: Name | None = None, nth: int = 0) -> str:
-        """The command that clicks the `nth` element of a role and name."""
-        return write(Click(self._id(self.find(role, name, after=after, nth=nth))))
+        """Return the command that clicks the `nth` element with a role and name."""
+        return format_command(Click(self._id(self.find(role, name, after=after, nth=nth))))
 
     def click_in(self, line: Name, role: str, name: Name) -> str:
-        """The command that clicks an element in the row, list item or article that a text of that name is in."""
-        return write(Click(self._id(_first(_named(self.line(line), role, name), f"{role} {name} beside {line}"))))
+        """Return the command that clicks an element in the row, list item or article that contains `line`."""
+        return format_command(
+            Click(self._id(_first(_named(self.line(line), role, name), f"{role} {name} beside {line}")))
+        )
 
     def type(self, name: Name, text: str, *, enter: bool = False, after: Name | None = None, nth: int = 0) -> str:
-        """The command that types into the field of that name."""
-        named = (e for e in self.behind(after) if e.role in _FIELDS and _fits(name, e.name))
-        return write(Type(self._id(_first(named, f"field {name}", nth)), text, enter))
+        """Return the command that types into the field with this name."""
+        named = (e for e in self.elements_after(after) if e.role in _FIELDS and _fits(name, e.name))
+        return format_command(Type(self._id(_first(named, f"field {name}", nth)), text, enter))
 
     def choose(self, name: Name, option: Name, *, after: Name | None = None) -> str:
-        """The command that chooses an option of the drop-down list of that name."""
+        """Return the command that chooses an option of a drop-down list."""
         field = self.find("combobox", name, after=after)
-        place = self.elements.index(field)
-        inside = _within(self.elements, place)
-        return write(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
+        index = self.elements.index(field)
+        inside = _within(self.elements, index)
+        return format_command(Click(self._id(_first(_named(inside, "option", option), f"option {option} of {name}"))))
 
-    def unfold(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
-        """The command that opens a menu or part of a page, if it is shut: `yield from sight.unfold("Account")`."""
+    def expand(self, name: Name, *, after: Name | None = None) -> Iterator[str]:
+        """Yield the command that expands a menu or section, or nothing if it is expanded already."""
         part = self.find("DisclosureTriangle", name, after=after)
         if part.properties.get("expanded") != "True":
-            yield write(Click(self._id(part)))
+            yield format_command(Click(self._id(part)))
 
     def goto(self, url: str) -> str:
-        """The command that goes to a URL."""
-        return write(Goto(url))
+        """Return the command that opens a URL."""
+        return format_command(Goto(url))
 
     def stop(self, answer: object = "") -> str:
-        """The command that ends the task, with an answer."""
-        return write(Stop(str(answer)))
+        """Return the command that ends the task with an answer."""
+        return format_command(StopTask(str(answer)))
 
     def not_achievable(self) -> str:
-        """The command that says that the task cannot be done."""
+        """Return the command that reports the task as not achievable."""
         return self.stop(NOT_ACHIEVABLE)
 
     def has(self, role: str, name: Name, *, after: Name | None = None) -> bool:
-        """Whether there is such an element."""
-        return any(True for _ in _named(self.behind(after), role, name))
+        """Return whether there is an element with a role and name."""
+        return any(True for _ in _named(self.elements_after(after), role, name))
 
     def find(self, role: str, name: Name, *, after: Name | None = None, nth: int = 0) -> Element:
-        """The `nth` element of a role and name."""
-        return _first(_named(self.behind(after), role, name), f"{role} {name}", nth)
+        """Return the `nth` element with a role and name."""
+        return _first(_named(self.elements_after(after), role, name), f"{role} {name}", nth)
 
     def all(self, role: str, name: Name | None = None, *, after: Name | None = None) -> list[Element]:
-        """All elements of a role, and of a name if one is given."""
-        return [e for e in self.behind(after) if e.role == role and (name is None or _fits(name, e.name))]
+        """Return all elements with a role, and with a name if one is given."""
+        return [e for e in self.elements_after(after) if e.role == role and (name is None or _fits(name, e.name))]
 
     def names(self, role: str, *, after: Name | None = None) -> list[str]:
-        """The names of all elements of a role."""
+        """Return the names of all elements with a role."""
         return [element.name for element in self.all(role, after=after)]
 
     def texts(self, *, after: Name | None = None) -> list[str]:
-        """Everything that the page says, in order."""
-        return [element.name for element in self.behind(after) if element.name]
+        """Return all texts of the page, in order."""
+        return [element.name for element in self.elements_after(after) if element.name]
 
     def says(self, text: Name) -> bool:
-        """Whether an element or text is of that name."""
+        """Return whether the page has an element or text with this name."""
         return any(_fits(text, element.name) for element in self.elements)
 
-    def behind(self, name: Name | None) -> list[Element]:
-        """What comes after the first element of a name; everything if that is None."""
+    def elements_after(self, name: Name | None) -> list[Element]:
+        """Return the elements after the first one with this name, or all elements without a name."""
         if name is None:
             return self.elements
-        places = (place for place, element in enumerate(self.elements) if _fits(name, element.name))
-        return self.elements[_first(places, str(name)) + 1 :]
+        indices = (index for index, element in enumerate(self.elements) if _fits(name, element.name))
+        return self.elements[_first(indices, str(name)) + 1 :]
 
     def value(self, label: Name) -> str:
-        """The text behind a label: the next of another name ("Total" and then "$12.00")."""
-        behind = self.behind(label)
+        """Return the text after a label: the next different name ("Total" and then "$12.00")."""
+        behind = self.elements_after(label)
         return _first((e.name for e in behind if e.name and not _fits(label, e.name)), f"a value of {label}")
 
     def search(self, pattern: str) -> tuple[str, ...]:
-        """The groups of a regular expression in the first name in which it is found."""
+        """Return the groups of a regular expression in the first name that matches."""
         found = (re.search(pattern, element.name) for element in self.elements)
         groups: Sequence[str] = _first((match for match in found if match), pattern).groups()
         return tuple(groups)
 
     def line(self, name: Name, *, nth: int = 0) -> list[Element]:
-        """The elements of the innermost row, list item or article in which a text or element has that name."""
-        for place in self._places(name, nth):
-            depth = self.elements[place].depth
-            for start in range(place, -1, -1):
+        """Return the elements of the innermost row, list item or article that contains this name."""
+        for index in self._indices(name, nth):
+            depth = self.elements[index].depth
+            for start in range(index, -1, -1):
                 element = self.elements[start]
                 if element.depth <= depth and element.role in _LINES:
                     return [element, *_within(self.elements, start)]
                 depth = min(depth, element.depth)
-        raise NoOracle(f"there is no line with {name} to be seen")
+        raise NoOracle(f"the page has no line with {name}")
 
     def lines(self, role: str = "row") -> list[list[Element]]:
-        """All rows (or list items, articles) with what is in them."""
-        return [[e, *_within(self.elements, place)] for place, e in enumerate(self.elements) if e.role == role]
+        """Return all rows (or list items, articles) with their elements."""
+        return [[e, *_within(self.elements, index)] for index, e in enumerate(self.elements) if e.role == role]
 
     def table(self, *, nth: int = 0) -> list[dict[str, str]]:
-        """The rows of the `nth` table, by the names of its columns."""
-        places = (place for place, element in enumerate(self.elements) if element.role in ("table", "grid"))
-        inside = _within(self.elements, _first(places, "table", nth))
-        rows = [[e, *_within(inside, place)] for place, e in enumerate(inside) if e.role == "row"]
+        """Return the rows of the `nth` table, each as a mapping from column names to texts."""
+        indices = (index for index, element in enumerate(self.elements) if element.role in ("table", "grid"))
+        inside = _within(self.elements, _first(indices, "table", nth))
+        rows = [[e, *_within(inside, index)] for index, e in enumerate(inside) if e.role == "row"]
         heads = [e.name for e in rows[0] if e.role == "columnheader"] if rows else []
         cells = ([e.name for e in row if e.role in ("cell", "gridcell", "rowheader")] for row in rows[1:])
         return [dict(zip(heads, row, strict=False)) for row in cells]
 
-    def _places(self, name: Name, nth: int) -> Iterator[int]:
-        places = [place for place, element in enumerate(self.elements) if _fits(name, element.name)]
-        return iter(places[nth:])
+    def _indices(self, name: Name, nth: int) -> Iterator[int]:
+        indices = [index for index, element in enumerate(self.elements) if _fits(name, element.name)]
+        return iter(indices[nth:])
 
     def _id(self, element: Element) -> int:
         if element.id is None:
@@ -147,7 +151,7 @@ class PageReader:
 
 
 def texts_of(line: Sequence[Element]) -> list[str]:
-    """What the elements of a line say."""
+    """Return the texts of a line's elements."""
     return [element.name for element in line if element.name]
 
 
@@ -159,16 +163,16 @@ def _named(found: Sequence[Element], role: str, name: Name) -> Iterator[Element]
     return (element for element in found if element.role == role and _fits(name, element.name))
 
 
-def _within(found: Sequence[Element], place: int) -> list[Element]:
-    """What lies below the element at a place."""
-    end = place + 1
-    while end < len(found) and found[end].depth > found[place].depth:
+def _within(found: Sequence[Element], index: int) -> list[Element]:
+    """Return the descendants of the element at an index."""
+    end = index + 1
+    while end < len(found) and found[end].depth > found[index].depth:
         end += 1
-    return list(found[place + 1 : end])
+    return list(found[index + 1 : end])
 
 
 def _first(found: Iterator[_T], what: str, nth: int = 0) -> _T:
     for number, one in enumerate(found):
         if number == nth:
             return one
-    raise NoOracle(f"there is no {what} to be seen")
+    raise NoOracle(f"the page has no {what}")

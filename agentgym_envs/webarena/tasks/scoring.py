@@ -1,4 +1,4 @@
-"""What an episode of a task is worth."""
+"""Scores of episodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.evaluators.base import Evaluator, Finished, Reader
+from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, ReadPage
 from agentgym_envs.webarena.sites.episodes import Episode
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World, world
@@ -15,23 +15,23 @@ from agentgym_envs.webarena.tasks.template import Template, evaluators_of
 
 
 def template_of(task: Task) -> Template:
-    """The template that a task was made from."""
+    """Return the template of a task."""
     return templates()[task.data["template"]]
 
 
 def world_of(task: Task) -> World:
-    """The world that a task plays in."""
+    """Return the world of a task."""
     return world(task.data["world"])
 
 
 def evaluators_for(task: Task) -> list[Evaluator]:
-    """What scores a task; all of it has to hold."""
+    """Return the evaluators of a task; all of them must pass."""
     return evaluators_of(template_of(task), world_of(task), task.data["params"])
 
 
 def finished(
-    task: Task, episode: Episode, *, answer: str, url: str, read: Reader, requests: Sequence[Mapping[str, Any]]
-) -> Finished:
-    """An episode as evaluators see it, with the sites as they are at this moment."""
+    task: Task, episode: Episode, *, answer: str, url: str, read: ReadPage, requests: Sequence[Mapping[str, Any]]
+) -> FinishedEpisode:
+    """Return the final state of an episode for the evaluators, with a copy of the sites' database."""
     database, before = episode.copy(), episode.world.database
-    return Finished(task.goal, answer, url, read, requests, database, before, urls=ORIGINS)
+    return FinishedEpisode(task.goal, answer, url, read, requests, database, before, urls=ORIGINS)

@@ -1,7 +1,7 @@
-"""A server of ours that speaks what vLLM's OpenAI server speaks to TRL, over a small model in this process.
+"""A server with the protocol of vLLM's OpenAI server, over a small model in this process.
 
 It has the endpoints that TRL 1.16 and `ServerEngine` use: `/health`, `/v1/models`, `/v1/completions` (token ids in and
-out), `/server_info` and `/reset_prefix_cache`. Weights are changed through `load`, since vLLM takes them by NCCL only.
+out), `/server_info` and `/reset_prefix_cache`. `load` changes the weights, since vLLM receives them by NCCL only.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def settings(url: str, **more: Any) -> SimpleNamespace:
 
 
 class CompletionServer:
-    """Serves `model` at `url` while used as a context manager. `requests` holds the bodies of what was asked for.
+    """Serves `model` at `url` while used as a context manager. `requests` has the bodies of all requests.
 
-    `defaults` fill what a request leaves out, as vLLM does from a model's `generation_config.json`; `hold` is called
-    in the thread of a request before it is answered; `edit` may change an answer.
+    `defaults` are the values of fields that a request leaves out, like a model's `generation_config.json` in vLLM.
+    `hold` is called in the thread of a request before the answer; `edit` may change an answer.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class CompletionServer:
         self._thread.join()
 
     def load(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Take new weights, by the names of the model."""
+        """Load new weights, by the names of the model."""
         state = self.model.state_dict()
         with self.lock, torch.no_grad():
             for name, weight in weights:
                 state[name].copy_(weight)
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and JSON for a request."""
+        """The status and the JSON of a request."""
         self.paths.append(path)
         if path == "/v1/completions":
             with self._counted():
@@ -109,8 +109,8 @@ class CompletionServer:
         if body["model"] != self.name:
             return 404, {"error": {"message": f"The model `{body['model']}` does not exist."}}
         prompts = body["prompt"] if isinstance(body["prompt"][0], list) else [body["prompt"]]
-        if (asked := max(map(len, prompts)) + body["max_tokens"]) > self.context:
-            return 400, {"error": {"message": f"maximum context length is {self.context} tokens, not {asked}"}}
+        if (length := max(map(len, prompts)) + body["max_tokens"]) > self.context:
+            return 400, {"error": {"message": f"maximum context length is {self.context} tokens, not {length}"}}
         with self.lock:
             choices = [self._choice(prompt, body) for prompt in prompts for _ in range(body.get("n", 1))]
         return 200, self._edit({"choices": choices})
@@ -133,7 +133,7 @@ class CompletionServer:
     @torch.no_grad()
     def _sample(self, prompt: list[int], body: dict[str, Any]) -> tuple[list[int], list[float]]:
         how = {key: default if body.get(key) is None else body[key] for key, default in self.defaults.items()}
-        how["top_k"] = max(how["top_k"], 0)  # both 0 and -1 mean no cut
+        how["top_k"] = max(how["top_k"], 0)  # both 0 and -1 mean no top-k
         greedy = how["temperature"] == 0
         out = self.model.generate(
             input_ids=torch.tensor([prompt]),
@@ -149,12 +149,12 @@ class CompletionServer:
         )
         ids = out.sequences[0, len(prompt) :].tolist()
         steps = torch.cat(out.scores if self.processed else out.logits).log_softmax(-1)
-        return ids, [max(steps[place, token].item(), -9999.0) for place, token in enumerate(ids)]
+        return ids, [max(steps[index, token].item(), -9999.0) for index, token in enumerate(ids)]
 
 
 def _handler(server: CompletionServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"  # connections are kept
+        protocol_version = "HTTP/1.1"  # keep connections open
         disable_nagle_algorithm = True
 
         def setup(self) -> None:
@@ -178,6 +178,6 @@ def _handler(server: CompletionServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
-            """Nothing is printed."""
+            """Print nothing."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""Everything here needs TRL; nothing here needs a network or a GPU."""
+"""These tests need TRL, but neither a network nor a GPU."""
 
 from __future__ import annotations
 

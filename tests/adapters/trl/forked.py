@@ -1,4 +1,4 @@
-"""`agentgym` in a process forked from one that has imported TRL already, which takes ten seconds of a core."""
+"""`agentgym` in a process forked from one that has imported TRL, which takes ten seconds of CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Forked:
     """A running command, with the part of `subprocess.Popen` that these tests use."""
 
     def __init__(self, code: str, words: Sequence[str], environ: Mapping[str, str], err: Path) -> None:
-        """Runs `code`, a program's text, with `words` as its arguments; what it says on stderr goes to `err`."""
+        """Run `code`, the text of a program, with `words` as its arguments; its stderr goes to `err`."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_PRELOAD)
         self._err, arguments = err, (code, list(words), dict(environ), str(err))
@@ -47,7 +47,7 @@ class Forked:
 
 @contextmanager
 def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """What a first process is begun with, from which the others are forked: it imports by PYTHONPATH."""
+    """The environment of the first process, which imports by PYTHONPATH and from which the others are forked."""
     before = dict(os.environ)
     os.environ.update(more)
     try:

@@ -1,4 +1,4 @@
-"""What test_processes.py runs in several processes, and in one to compare: `processes.py OUT MODEL TASK...`."""
+"""The program of test_processes.py, for one or several processes: `processes.py OUT MODEL TASK...`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.adapters.trl.small import ScoredCraft, Spy, corpus, make_trainer
 
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 CASES: dict[str, dict[str, Any]] = {
-    # 2 rows a process and groups of 4: every group lies in both processes.
+    # 2 rows per process and groups of 4: every group spans both processes.
     "grpo": {"num_generations": 4, "rows": 4},
     "reinforce++": {"num_generations": 2, "rows": 4, "gradient_accumulation_steps": 2},
     "ppo": {"num_generations": 8, "rows": 4, "gradient_accumulation_steps": 2, "num_iterations": 2},
@@ -35,22 +35,22 @@ STEPS = 2
 
 
 class MemberCraft(ScoredCraft):
-    """Says which place of the batch it plays; some places end early, the others run into the limit of turns."""
+    """Reports the row of the batch that it plays; some rows end early, the others reach their max turns."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, row: int) -> None:
         super().__init__()
-        self._place = place
+        self._row = row
 
     def _begin(self, task: Any, rng: Any) -> str:
-        return f"{self._place}: {super()._begin(task, rng)}"
+        return f"{self._row}: {super()._begin(task, rng)}"
 
     def _act(self, command: str) -> Transition:
         step = super()._act(command)
-        return Transition(step.observation, step.reward, terminated=self._place % 3 == 0)
+        return Transition(step.observation, step.reward, terminated=self._row % 3 == 0)
 
 
 class HashTrainer(Spy):
-    """Answers by a pure function of the prompt, so that it does not matter where an episode is played."""
+    """Answers by a pure function of the prompt, so that the process of an episode does not matter."""
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         return [self._answer(tuple(ids)) for ids in prompt_ids], None
@@ -63,7 +63,7 @@ class HashTrainer(Spy):
 
 
 def compare(out: Path, model: Path) -> None:
-    """Train each case, a model of its own; leave what this process had in `CASE.RANK.pt`."""
+    """Train each case with its own model; write this process's state to `CASE.RANK.pt`."""
     for name, case in CASES.items():
         trainer = _member_trainer(out / f"{name}-{WORLD}", name, **case)
         trainer.train()
@@ -99,7 +99,7 @@ def _left(trainer: Any) -> dict[str, Any]:
 
 
 class CollectiveTrainer(Spy):
-    """Generation that hangs unless all processes call it equally often; counts calls for nothing and others."""
+    """Generation that hangs unless all processes call it equally often; counts unused and other calls."""
 
     idle = calls = 0
 
@@ -112,7 +112,7 @@ class CollectiveTrainer(Spy):
 
 
 class UnevenCraft(ScoredCraft):
-    """Rank 0 plays one turn, the others up to the limit; the first group scores nothing at all, retries included."""
+    """Rank 0 plays one turn, the others up to the limit; the first group scores 0, retries included."""
 
     def __init__(self, numbers: Iterator[int], broken: tuple[int, ...] = ()) -> None:
         """`numbers` counts the episodes of all environments; those in `broken` fail on rank 1."""
@@ -150,7 +150,7 @@ def together(out: Path, model: Path) -> None:
 
 
 def sharded(out: Path, model: Path) -> None:
-    """PPO under FSDP2, where turns differ between processes; accelerate knows no FSDP on CPUs, but torch does."""
+    """PPO under FSDP2 with different turns per process; accelerate has no FSDP on CPUs, but torch has."""
     begin = PartialState.__init__
 
     def as_if_on_gpus(self: Any, *args: Any, **kwargs: Any) -> None:

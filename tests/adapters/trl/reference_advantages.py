@@ -1,7 +1,7 @@
-"""Every estimator once more, slowly: loops over plain numbers, written from the papers' formulas.
+"""A second, slow implementation of every estimator: loops over numbers, written from the papers' formulas.
 
-Nothing here is shared with `agentgym_trl.advantages` but the settings. An answer token is a token under the mask; all
-others are deleted first, so that no formula has to know of observations or padding.
+It shares only the settings with `agentgym_trl.advantages`. Answer tokens are the tokens under the mask; all others are
+deleted first, so the formulas need no observations or padding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentgym_trl.advantages import AdvantageConfig
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode; lists are per token after the prompt. `group` says which episodes share task and seed."""
+    """One episode; lists are per token after the prompt. Episodes with equal `group` share task and seed."""
 
     group: int
     rewards: list[float]
@@ -29,7 +29,7 @@ class Episode:
 Table = list[list[float]]
 """An advantage for every token of every episode; 0 outside of answers."""
 Compare = Callable[[float, Sequence[float], Sequence[float]], float]
-"""A number, those it is compared with (itself among them) and all of the batch -> how it stands."""
+"""(number, the numbers of its group with itself, all numbers of the batch) -> the number relative to its group."""
 
 
 def answer_tokens(episode: Episode) -> list[int]:
@@ -37,7 +37,7 @@ def answer_tokens(episode: Episode) -> list[int]:
 
 
 def turns(episode: Episode) -> list[list[int]]:
-    """The places of every turn's tokens."""
+    """The indices of the tokens of every turn."""
     found: list[list[int]] = []
     for t in answer_tokens(episode):
         if found and found[-1][-1] == t - 1:
@@ -85,18 +85,18 @@ def standardise(scale: str) -> Compare:
     return compare
 
 
-def relative(episodes: Sequence[Episode], credit: AdvantageConfig, compare: Compare) -> Table:
-    """GRPO and its kin: by episode, by turn number, or (GiGPO, arXiv 2505.10978, equations 3, 7 and 8) with states."""
+def relative(episodes: Sequence[Episode], options: AdvantageConfig, compare: Compare) -> Table:
+    """GRPO and similar: per episode, per turn index, or (GiGPO, arXiv 2505.10978, equations 3, 7 and 8) per state."""
     table = [[0.0] * len(episode.mask) for episode in episodes]
     for episode, row in zip(episodes, table, strict=True):
         for number, turn in enumerate(turns(episode) if episode.usable else []):
-            if credit.turn_level:
-                advantage = by_turn(episodes, episode, number, credit.gamma, compare)
-            else:  # the return of an episode is discounted unless GiGPO does so within its step groups
-                gamma = 1.0 if credit.step_weight else credit.gamma
+            if options.turn_level:
+                advantage = by_turn(episodes, episode, number, options.gamma, compare)
+            else:  # the return of an episode is discounted, except with GiGPO, which discounts the returns of turns
+                gamma = 1.0 if options.step_weight else options.gamma
                 advantage = by_episode(episodes, episode, gamma, compare)
-            if credit.step_weight:
-                advantage += credit.step_weight * by_state(episodes, episode, number, credit.gamma, compare)
+            if options.step_weight:
+                advantage += options.step_weight * by_state(episodes, episode, number, options.gamma, compare)
             for t in turn:
                 row[t] = advantage
     return table
@@ -122,7 +122,7 @@ def by_state(episodes: Sequence[Episode], own: Episode, number: int, gamma: floa
 
 
 def all_turns(episodes: Sequence[Episode], gamma: float) -> list[tuple[int, int, int, float]]:
-    """Group, number, state and return-to-go of every turn that counts."""
+    """Group, index, state and return-to-go of every turn of usable episodes."""
     found = []
     for episode in episodes:
         rewards = turn_rewards(episode)
@@ -132,51 +132,51 @@ def all_turns(episodes: Sequence[Episode], gamma: float) -> list[tuple[int, int,
     return found
 
 
-def token_returns(episodes: Sequence[Episode], credit: AdvantageConfig) -> Table:
-    """REINFORCE++, arXiv 2501.03262: the sum of what is still to come, discounted."""
+def token_returns(episodes: Sequence[Episode], options: AdvantageConfig) -> Table:
+    """REINFORCE++, arXiv 2501.03262: the discounted sum of the rewards from each token on."""
     table = [[0.0] * len(episode.mask) for episode in episodes]
     for episode, row in zip(episodes, table, strict=True):
-        places = answer_tokens(episode)
-        for i, t in enumerate(places):
-            weights = [passed(episode, places[i:j], credit.gamma, credit) for j in range(i, len(places))]
-            row[t] = math.fsum(w * episode.rewards[s] for w, s in zip(weights, places[i:], strict=True))
+        indices = answer_tokens(episode)
+        for i, t in enumerate(indices):
+            weights = [passed(episode, indices[i:j], options.gamma, options) for j in range(i, len(indices))]
+            row[t] = math.fsum(w * episode.rewards[s] for w, s in zip(weights, indices[i:], strict=True))
     return table
 
 
-def generalised(episodes: Sequence[Episode], credit: AdvantageConfig) -> Table:
+def generalised(episodes: Sequence[Episode], options: AdvantageConfig) -> Table:
     """GAE, arXiv 1506.02438, equation 16: A_t = sum over l of (gamma lambda)^l delta_(t + l)."""
     table = [[0.0] * len(episode.mask) for episode in episodes]
     for episode, row in zip(episodes, table, strict=True):
-        places = answer_tokens(episode)
-        errors = temporal_differences(episode, credit)
-        for i, t in enumerate(places):
+        indices = answer_tokens(episode)
+        errors = temporal_differences(episode, options)
+        for i, t in enumerate(indices):
             terms = []
-            for j in range(i, len(places)):
-                before = places[i:j]
-                weight = passed(episode, before, credit.gamma, credit) * passed(episode, before, credit.lam, credit)
+            for j in range(i, len(indices)):
+                before = indices[i:j]
+                weight = passed(episode, before, options.gamma, options) * passed(episode, before, options.lam, options)
                 terms.append(weight * errors[j])
             row[t] = math.fsum(terms)
     return table
 
 
-def temporal_differences(episode: Episode, credit: AdvantageConfig) -> list[float]:
-    """delta_t = r_t + gamma V_(t + 1) - V_t over answer tokens; the last is followed by the value after the cut."""
-    places = answer_tokens(episode)
-    values = [episode.values[t] for t in places] + [episode.next_value]
+def temporal_differences(episode: Episode, options: AdvantageConfig) -> list[float]:
+    """delta_t = r_t + gamma V_(t + 1) - V_t over answer tokens; the last is followed by the value of the last state."""
+    indices = answer_tokens(episode)
+    values = [episode.values[t] for t in indices] + [episode.next_value]
     return [
-        episode.rewards[t] + passed(episode, [t], credit.gamma, credit) * values[i + 1] - values[i]
-        for i, t in enumerate(places)
+        episode.rewards[t] + passed(episode, [t], options.gamma, options) * values[i + 1] - values[i]
+        for i, t in enumerate(indices)
     ]
 
 
-def passed(episode: Episode, places: Sequence[int], factor: float, credit: AdvantageConfig) -> float:
-    """The factor once for every one of these tokens, or once for every turn that ends with one of them."""
+def passed(episode: Episode, indices: Sequence[int], factor: float, options: AdvantageConfig) -> float:
+    """The factor once per token of these, or once per turn that ends with one of them."""
     ends = {turn[-1] for turn in turns(episode)}
-    return factor ** sum(1 for t in places if credit.discount_per == "token" or t in ends)
+    return factor ** sum(1 for t in indices if options.discount_per == "token" or t in ends)
 
 
 def whitened(table: Table, episodes: Sequence[Episode]) -> Table:
-    """Over all answer tokens of the episodes that count."""
+    """Whiten over all answer tokens of usable episodes."""
     learned = [[on and e.usable for on in e.mask] for e in episodes]
     numbers = [x for row, marks in zip(table, learned, strict=True) for x, on in zip(row, marks, strict=True) if on]
     if not numbers:
@@ -188,15 +188,15 @@ def whitened(table: Table, episodes: Sequence[Episode]) -> Table:
     ]
 
 
-def estimate(name: str, episodes: Sequence[Episode], credit: AdvantageConfig) -> Table:
-    """The advantage of every token by the estimator `name`."""
+def estimate(name: str, episodes: Sequence[Episode], options: AdvantageConfig) -> Table:
+    """The advantage of every token by the algorithm `name`."""
     if name == "grpo":
-        return relative(episodes, credit, standardise(credit.scale))
+        return relative(episodes, options, standardise(options.scale))
     if name == "rloo":
-        return relative(episodes, credit, minus_mean_of_others)
+        return relative(episodes, options, minus_mean_of_others)
     if name == "reinforce++-baseline":
-        return whitened(relative(episodes, credit, minus_mean), episodes)
+        return whitened(relative(episodes, options, minus_mean), episodes)
     if name == "reinforce++":
-        return whitened(token_returns(episodes, credit), episodes)
+        return whitened(token_returns(episodes, options), episodes)
     assert name == "ppo"
-    return whitened(generalised(episodes, credit), episodes)
+    return whitened(generalised(episodes, options), episodes)

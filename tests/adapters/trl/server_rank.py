@@ -1,6 +1,6 @@
 """One rank of a run in vLLM's server mode: `python -m tests.adapters.trl.server_rank URL MODEL EPISODES`.
 
-As TRL does, the main process brings the weights first (here: says that it did), and all ranks meet after the rollout.
+As in TRL, the main process sends the weights first (here it only reports it), and all ranks meet after the rollout.
 Prints the turns of each episode.
 """
 

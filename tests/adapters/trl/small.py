@@ -1,4 +1,4 @@
-"""The smallest of everything: models, tasks, trainers and environments whose scores differ between episodes."""
+"""Small models, tasks and trainers, and environments whose scores differ between episodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.graded import KWARGS, GradedCraft
 
 ENV = "AgentGym/TextCraft-v0"
 DEPTH = ["depth-1"]
-FORGETFUL = (  # a chat template that drops earlier answers once a conversation goes on
+FORGETFUL = (  # a chat template that drops earlier answers in later turns
     "{% for m in messages %}<|{{ m.role }}|>{% if m.role != 'assistant' or loop.revindex <= 2 %}{{ m.content }}"
     "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
@@ -43,7 +43,7 @@ class ScoredCraft(GradedCraft):
 
 
 class BrokenCraft(ScoredCraft):
-    """Fails in the episodes, counted over all environments, for which `broken` says so, in the turn `turn` (from 0)."""
+    """Fails at turn `turn` (from 0) of the episodes for which `broken` is true, counted over all environments."""
 
     def __init__(self, broken: Callable[[int], bool], counter: Any, turn: int) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ def dataset(count: int = 16) -> Any:
 
 
 class Spy(AgentTrainer):
-    """Keeps what was generated (prompt, answer) and every generation batch as TRL gets it."""
+    """Keeps the generated answers (prompt, answer) and every generation batch as TRL gets it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -156,7 +156,7 @@ def make_trainer(
 
 
 def first_batch(trainer: Any) -> dict[str, Any]:
-    """A real rollout, scored: what TRL makes its micro-batches of. Ready for `_compute_loss`."""
+    """A real rollout, scored: the batch that TRL splits into micro-batches, ready for `_compute_loss`."""
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
     rows = next(iter(trainer.get_train_dataloader()))
@@ -169,7 +169,7 @@ def played(out: Path, step: int) -> list[Trajectory]:
 
 
 def limits_by_step(out: Path) -> dict[int, Counter[int]]:
-    """How many episodes of each step had which limit of turns."""
+    """The number of episodes of each step by their max turns."""
     steps = sorted(
         int(path.stem[5:]) for path in (out / "trajectories").glob("step-*.jsonl") if path.stem[5:].isdigit()
     )

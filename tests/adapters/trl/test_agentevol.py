@@ -1,4 +1,4 @@
-"""AgentEvol: what it keeps, what it trains on and from where, and that a run which was stopped goes on the same."""
+"""AgentEvol: its kept episodes, data and base model, and the resume of a stopped run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def config(out: Path, **more: Any) -> SFTConfig:
 
 
 def evolve(out: Path, model: Path, settings: EvolSettings = SETTINGS, **more: Any) -> list[Round]:
-    """A run of two rounds, in an environment that pays for what an answer spells."""
+    """A run of two rounds, in an environment that pays for the spelling of answers."""
     arguments: dict[str, Any] = {"demonstrations": DEMOS, "make_env": ScoredCraft, "args": config(out), **more}
     codec = make_codec(load_tokenizer(str(model)))
     return agentevol(model, codec=codec, settings=settings, **arguments)
@@ -100,8 +100,8 @@ def test_every_round_is_on_disk(run: list[Round]) -> None:
 
 
 @train
-def test_it_trains_on_tasks_that_no_demonstration_has(run: list[Round]) -> None:
-    """Here AgentEvol parts from behaviour cloning."""
+def test_it_trains_on_tasks_without_demonstrations(run: list[Round]) -> None:
+    """This distinguishes AgentEvol from behaviour cloning."""
     shown = {trajectory.task.id for trajectory in DEMOS}
     assert run[0].metrics["trained_on"] == len(DEMOS) and run[0].metrics["new_tasks"] == 0
     kept: list[Trajectory] = []
@@ -116,7 +116,7 @@ def test_it_trains_on_tasks_that_no_demonstration_has(run: list[Round]) -> None:
 
 @train
 def test_every_round_trains_the_base_model(run: list[Round], model_path: Path, tmp_path: Path) -> None:
-    """Its weights are those of the base model trained on that data, bit for bit, whatever the last round learned."""
+    """Its weights equal the base model trained on that data, bit for bit, whatever the previous round learned."""
     data = training_set(DEMOS, run[1].kept() + run[2].kept())
     codec = make_codec(load_tokenizer(str(model_path)))
     for name, start in (("base", model_path), ("last", run[1].model)):
@@ -129,17 +129,17 @@ def test_every_round_trains_the_base_model(run: list[Round], model_path: Path, t
 
 
 @train
-def test_a_round_explores_with_the_model_of_the_round_before(model_path: Path, tmp_path: Path) -> None:
-    asked = []
+def test_a_round_explores_with_the_previous_rounds_model(model_path: Path, tmp_path: Path) -> None:
+    models = []
     codec = make_codec(load_tokenizer(str(model_path)))
 
     def engine(model: Path) -> HFEngine:
-        asked.append(model)
+        models.append(model)
         return HFEngine(load_model(str(model)), codec.tokenizer)
 
     last = replace(SETTINGS, keep="last")
     run = evolve(tmp_path / "out", model_path, last, make_engine=engine, args=config(tmp_path / "out", max_steps=1))
-    assert asked == [run[0].model, run[1].model]
+    assert models == [run[0].model, run[1].model]
     assert run[2].metrics["trained_on"] == len(training_set(DEMOS, run[2].kept()))
 
 
@@ -153,7 +153,9 @@ def test_a_finished_run_is_only_read(run: list[Round], model_path: Path, tmp_pat
 
 @train
 @pytest.mark.parametrize("ended", [PLAY.batch, 4], ids=["between batches", "inside a batch"])
-def test_a_kill_while_exploring(ended: int, run: list[Round], model_path: Path, tmp_path: Path) -> None:
+def test_a_run_killed_during_exploration_resumes(
+    ended: int, run: list[Round], model_path: Path, tmp_path: Path
+) -> None:
     out = copy_of(run, tmp_path / "out") / "round-2"
     forget(out, "round.json", "training.json", "kept.jsonl", "model")
     path = out / "explored.jsonl"
@@ -181,7 +183,7 @@ class StopAt(TrainerCallback):  # type: ignore[misc]
 
 
 @train
-def test_ctrl_c_while_training(run: list[Round], model_path: Path, tmp_path: Path) -> None:
+def test_a_run_interrupted_during_training_resumes(run: list[Round], model_path: Path, tmp_path: Path) -> None:
     out = copy_of(run, tmp_path / "out") / "round-2"
     forget(out, "round.json", "training.json", "model")
     with pytest.raises(KeyboardInterrupt):
@@ -193,16 +195,16 @@ def test_ctrl_c_while_training(run: list[Round], model_path: Path, tmp_path: Pat
 
 
 @train
-def test_more_rounds_may_follow(run: list[Round], model_path: Path, tmp_path: Path) -> None:
+def test_a_finished_run_may_add_rounds(run: list[Round], model_path: Path, tmp_path: Path) -> None:
     out = copy_of(run, tmp_path / "out")
     more = evolve(out, model_path, replace(SETTINGS, rounds=3))
     assert [r.metrics for r in more[:3]] == [r.metrics for r in run]
     tasks = [{t.task.id for t in found.explored()} for found in more[1:]]
-    assert len(tasks) == 3 and not set.intersection(*tasks)  # fictional worlds have no end: each round gets new ones
+    assert len(tasks) == 3 and not set.intersection(*tasks)  # fictional worlds are endless: each round gets new ones
 
 
 @train
-def test_what_the_environment_spoiled(model_path: Path, tmp_path: Path) -> None:
+def test_failed_episodes_are_not_kept(model_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     one = replace(SETTINGS, rounds=1, threshold=0.01)
     with pytest.raises(
@@ -215,30 +217,30 @@ def test_what_the_environment_spoiled(model_path: Path, tmp_path: Path) -> None:
 
 
 @train
-def test_what_is_too_long_to_train_on_is_not_kept(run: list[Round], model_path: Path, tmp_path: Path) -> None:
+def test_over_long_episodes_are_not_kept(run: list[Round], model_path: Path, tmp_path: Path) -> None:
     out = copy_of(run, tmp_path / "out")
     forget(out / "round-1", "round.json", "training.json", "model", "kept.jsonl")
     codec = make_codec(load_tokenizer(str(model_path)))
     lengths = {episode_key(t): len(row) for t in run[1].kept() for row in sft_dataset([t], codec)["input_ids"]}
     limit = max(*map(len, sft_dataset(DEMOS, codec)["input_ids"]), sorted(lengths.values())[len(lengths) // 2])
     again = evolve(out, model_path, replace(SETTINGS, rounds=1), args=config(out, max_length=limit))[1]
-    assert {episode_key(t) for t in again.kept()} == {place for place, length in lengths.items() if length <= limit}
+    assert {episode_key(t) for t in again.kept()} == {key for key, length in lengths.items() if length <= limit}
 
 
 @train
-def test_nothing_kept_is_no_end(model_path: Path, tmp_path: Path) -> None:
-    """Nobody succeeds: the data stays the demonstrations, and equal data gives an equal model."""
+def test_a_round_without_kept_episodes_continues(model_path: Path, tmp_path: Path) -> None:
+    """No episode succeeds: the data stays the demonstrations, and equal data gives an equal model."""
     run = evolve(tmp_path / "out", model_path, replace(SETTINGS, rounds=1, threshold=None))
     assert run[1].metrics["kept"] == 0 and run[1].metrics["trained_on"] == len(DEMOS)
     assert equal_weights(run[0].model, run[1].model)
 
 
 @train
-def test_a_directory_with_other_demonstrations(run: list[Round], model_path: Path, tmp_path: Path) -> None:
+def test_a_directory_with_other_demonstrations_is_refused(run: list[Round], model_path: Path, tmp_path: Path) -> None:
     out = copy_of(run, tmp_path / "out")
     with pytest.raises(UsageError, match="holds other demonstrations"):
         evolve(out, model_path, demonstrations=DEMOS[1:])
-    with pytest.raises(UsageError, match="no demonstration to begin with"):
+    with pytest.raises(UsageError, match="no usable demonstration to start from"):
         evolve(tmp_path / "x", model_path, demonstrations=[])
     assert not (tmp_path / "x").exists()
 
@@ -250,21 +252,21 @@ def test_an_evaluation_repeats(run: list[Round]) -> None:
     torch.manual_seed(0)
     state = torch.get_rng_state()
     first = measure(run[2].model)
-    assert torch.equal(state, torch.get_rng_state())  # a training that is going on is not disturbed
+    assert torch.equal(state, torch.get_rng_state())  # a training in progress is not disturbed
     torch.manual_seed(1)
     assert measure(run[2].model) == first and first != measure(run[0].model)
     assert first["success"] == 0 and 0 < first["score"] < 1 and 1 <= first["turns"] <= 2
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=4), st.integers(0, 2**40))
-def test_seeds_are_pure_and_apart(numbers: list[int], other: int) -> None:
+def test_seeds_are_pure_and_distinct(numbers: list[int], other: int) -> None:
     assert 0 <= derive_seed(*numbers) < 2**31
     assert derive_seed(*numbers) == derive_seed(*numbers)
     if other != numbers[0]:
         assert derive_seed(other, *numbers[1:]) != derive_seed(*numbers)
 
 
-def test_starts_follow_from_seed_round_and_place() -> None:
+def test_episode_seeds_follow_from_seed_round_and_index() -> None:
     tasks = text_env(craft()).tasks.sample(4, groups=DEPTH)
     specs = exploration_specs(tasks, 3, seed=1, number=2)
     assert [spec.task for spec in specs] == [task.id for task in tasks for _ in range(3)]
@@ -274,7 +276,7 @@ def test_starts_follow_from_seed_round_and_place() -> None:
     assert not {s.seed for s in specs} & {s.seed for s in exploration_specs(tasks, 3, seed=2, number=2)}
 
 
-def test_no_engine_is_made_if_all_is_played(tmp_path: Path, tokenizer: Any) -> None:
+def test_no_engine_is_made_if_all_episodes_are_played(tmp_path: Path, tokenizer: Any) -> None:
     meta = {"index": 0, "sample": 0}
     shown = replace(DEMOS[0], meta=meta)
     with TrajectoryWriter(tmp_path / "explored.jsonl") as writer:
@@ -344,7 +346,7 @@ def test_what_is_kept(explored: list[Trajectory], threshold: float | None) -> No
         ({"play": PlaySettings(temperature=0.0)}, "needs a temperature above 0"),
     ],
 )
-def test_settings_that_cannot_be(more: dict[str, Any], part: str) -> None:
+def test_invalid_settings_are_refused(more: dict[str, Any], part: str) -> None:
     with pytest.raises(UsageError, match=part):
         EvolSettings(**more)
 
@@ -366,7 +368,7 @@ def command(model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
 
 
 @train
-def test_the_command_from_end_to_end_and_on(command: Any, tmp_path: Path) -> None:
+def test_the_command_runs_and_resumes(command: Any, tmp_path: Path) -> None:
     code, err = command("--rounds", 1, "--eval-tasks", 2)
     assert code == 0, err
     assert "Done:" in err and "eval/success" in err and "without demo" in err
@@ -382,8 +384,8 @@ def test_the_command_from_end_to_end_and_on(command: Any, tmp_path: Path) -> Non
 
 
 @train
-def test_an_adapter_plays(command: Any, tmp_path: Path, model_path: Path) -> None:
-    """The model of a round is saved with its adapter merged, so it explores, and it is not the base model."""
+def test_a_lora_adapter_explores_merged(command: Any, tmp_path: Path, model_path: Path) -> None:
+    """A round's model is saved with its adapter merged, so it can explore and differs from the base model."""
     code, err = command("--rounds", 1, "--use_peft", "--learning_rate", "1e-2")
     assert code == 0, err
     model = tmp_path / "out" / "round-1" / "model"
@@ -402,7 +404,7 @@ def test_an_adapter_plays(command: Any, tmp_path: Path, model_path: Path) -> Non
     ],
     ids=["generating", "playing"],
 )
-def test_ctrl_c_on_the_command_line(where: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_stops_the_command(where: Any, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, name = where
     whole = getattr(owner, name)
 
@@ -431,19 +433,19 @@ def test_ctrl_c_on_the_command_line(where: Any, command: Any, tmp_path: Path, mo
         (["--rounds", "-1"], "rounds must be at least 0"),
         (["--demos", "none.jsonl"], "none.jsonl"),
         (["--keep", "some"], "keep"),
-        (["--explore-tasks", "0"], "tasks to explore (--explore-tasks)"),  # all of a set without end
+        (["--explore-tasks", "0"], "tasks to explore (--explore-tasks)"),  # all of an endless set
         (["--env-kwargs", "{}", "--explore-tasks", "100000"], "100000 tasks were asked for"),
     ],
 )
-def test_a_command_that_cannot_be(words: list[str], part: str, command: Any, tmp_path: Path) -> None:
+def test_invalid_commands_are_refused(words: list[str], part: str, command: Any, tmp_path: Path) -> None:
     code, err = command(*words)
     shown = [line for line in err.splitlines() if line.strip()]
     assert code == 2 and len(shown) == 1 and part in shown[0], err
     assert not (tmp_path / "out").exists()
 
 
-def test_conversations_do_not_say_which_task_they_solve(command: Any, tmp_path: Path) -> None:
-    said = [{"from": "human", "loss": None, "value": "Go."}, {"from": "gpt", "loss": True, "value": "I go."}]
-    (tmp_path / "demos.json").write_text(json.dumps([{"item_id": "textcraft_0", "conversations": said}]))
+def test_conversations_are_refused(command: Any, tmp_path: Path) -> None:
+    messages = [{"from": "human", "loss": None, "value": "Go."}, {"from": "gpt", "loss": True, "value": "I go."}]
+    (tmp_path / "demos.json").write_text(json.dumps([{"item_id": "textcraft_0", "conversations": messages}]))
     code, err = command("--demos", tmp_path / "demos.json")
     assert code == 2 and "agentevol needs --demos with trajectories" in err

@@ -1,4 +1,4 @@
-"""The progress of a training run where no terminal shows it, and its end by signals."""
+"""The progress of a training run without a terminal, and its stop by signals."""
 
 import io
 import signal
@@ -31,7 +31,7 @@ def test_a_log_file_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines_of(2)[:2] == ["grpo 1/3  success 25%  loss 0.500", "grpo 2/3  success 25%  loss 0.500"]
 
 
-def test_sigterm_asks_for_an_end_however_often_it_comes() -> None:
+def test_repeated_sigterms_stop_training_once() -> None:
     state = SimpleNamespace(is_world_process_zero=True)
     control = SimpleNamespace(should_save=False, should_training_stop=False)
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
@@ -49,5 +49,5 @@ def test_sigterm_asks_for_an_end_however_often_it_comes() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_a_log_file_gets_them_now_and_then() -> None:
+def test_a_log_file_gets_lines_at_intervals() -> None:
     assert sum(line.startswith("grpo 1/3 ") or line.startswith("grpo 2/3 ") for line in lines_of(2)) == 1

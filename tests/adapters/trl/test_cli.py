@@ -1,6 +1,6 @@
-"""`agentgym train` and `agentgym tiny-model` from end to end, and one line for everything that cannot be.
+"""`agentgym train` and `agentgym tiny-model` from end to end, and one-line errors for invalid input.
 
-Several environments in one run are in test_mixed.py.
+test_mixed.py tests several environments in one run.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def sft(agentgym: Any, model_path: Path, tmp_path: Path) -> Any:
 
 
 def refused(outcome: Outcome, *parts: str) -> None:
-    """Exit code 2, and of ours a single line that says all of `parts`."""
+    """Exit code 2, and a single line of ours with all of `parts`."""
     lines = [line for line in outcome.err.splitlines() if line.strip()]
     assert outcome.code == 2, outcome
     assert len(lines) == 1 and lines[0].startswith("agentgym: "), outcome.err
@@ -102,7 +102,7 @@ def refused(outcome: Outcome, *parts: str) -> None:
         assert part in lines[0]
 
 
-def test_a_tiny_model_is_made(agentgym: Any, tmp_path: Path) -> None:
+def test_tiny_model_makes_a_model(agentgym: Any, tmp_path: Path) -> None:
     made = agentgym("tiny-model", tmp_path / "tiny")
     assert made.code == 0 and "parameters" in made.err
     tokenizer = load_tokenizer(str(tmp_path / "tiny"))
@@ -118,7 +118,7 @@ def test_a_tiny_model_is_made(agentgym: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_grpo_from_end_to_end_and_on(grpo: Any, tmp_path: Path) -> None:
+def test_grpo_runs_and_resumes(grpo: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = grpo("--rounds", "2,3", "--every", "1", "--save_steps", "1")
     assert done.code == 0, done.err
@@ -137,8 +137,8 @@ def test_grpo_from_end_to_end_and_on(grpo: Any, tmp_path: Path) -> None:
 
 @pytest.mark.train
 @pytest.mark.parametrize("name", ONLINE)
-def test_every_algorithm_is_one_word(name: str, train: Any, tmp_path: Path) -> None:
-    """Two steps from end to end, what is logged of them, and nobody else may go on with the run."""
+def test_every_online_algorithm_runs(name: str, train: Any, tmp_path: Path) -> None:
+    """Two steps from end to end, with all metrics; another algorithm cannot resume the run."""
     done = train(name, "--beta", "0.01")
     assert done.code == 0, done.err
     rows = [row for row in metrics(tmp_path / "out") if "loss" in row]
@@ -190,7 +190,7 @@ def test_a_config_file_holds_options(agentgym: Any, model_path: Path, tmp_path: 
         ("algorithm: rloo", "the command sets --algorithm already (grpo)"),
     ],
 )
-def test_a_config_file_that_does_not_read(text: str | None, part: str, grpo: Any, tmp_path: Path) -> None:
+def test_invalid_config_files_are_refused(text: str | None, part: str, grpo: Any, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "c.yaml").write_text(text)
     refused(grpo("--config", tmp_path / "c.yaml"), part)
@@ -200,7 +200,7 @@ def test_a_config_file_that_does_not_read(text: str | None, part: str, grpo: Any
     "value, rounds",
     [(7, "7"), ([10, 20], "10,20"), ("10,20", "10,20"), ({"A": [1, 2], "B": 3}, "A=1,2;B=3"), ("A=1;B=2", "A=1;B=2")],
 )
-def test_a_schedule_may_be_written_as_yaml_has_it(value: Any, rounds: str, tmp_path: Path) -> None:
+def test_a_schedule_may_be_a_yaml_value(value: Any, rounds: str, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"env": ENV, "rounds": value, "every": 5, "model": "m"}))
     words = ["--config", str(tmp_path / "c.yaml"), "--out", str(tmp_path), "--use_cpu"]
     assert parse(AgentConfig, words)[1].rounds == rounds
@@ -211,7 +211,7 @@ PACKAGED = Path(agentgym_trl.__file__).parent / "configs"
 
 @pytest.mark.parametrize("path", [p for p in sorted(PACKAGED.glob("*.yaml")) if "\nenv: " in p.read_text()], ids=str)
 def test_our_own_configs_parse(path: Path) -> None:
-    """By their names, with the algorithm that they are for."""
+    """By their names, with their algorithms."""
     kinds: dict[str, Any] = {
         "tiny-sft": (SFTConfig, DemoArguments),
         "tiny-agentevol": (SFTConfig, DemoArguments, EvolArguments),
@@ -255,7 +255,7 @@ def test_every_field_of_trls_config_is_an_option(tmp_path: Path) -> None:
     assert parse(AgentConfig, ["--env=" + ENV, "--model=m", "--out", "x", "--use_cpu"])[2].model_name_or_path == "m"
 
 
-def test_nobody_is_told_to_use_bf16_on_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_defaults_for_a_gpu_are_off_on_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     words = ["--env", ENV, "--model", "m", "--out", str(tmp_path)]
     args = parse(AgentConfig, words)[1]
@@ -280,13 +280,13 @@ def test_sft_from_the_oracle_and_from_a_file(sft: Any, tmp_path: Path) -> None:
     more = sft(*words, "--max_steps", "3", "--logging_steps", "1", "--resume", out=tmp_path / "b")
     assert more.code == 0, more.err
     assert (tmp_path / "b" / "checkpoint-3").is_dir()
-    refused(sft(*words, out=tmp_path / "b"), "holds a run already", "--resume")
+    refused(sft(*words, out=tmp_path / "b"), "already holds a run", "--resume")
     refused(sft("--resume", "--tasks", "6", out=tmp_path / "b"), "holds another run: its demos is", "None")
 
 
 @pytest.mark.train
 def test_a_template_from_a_file_is_used_and_saved(grpo: Any, model_path: Path, tmp_path: Path) -> None:
-    """Also for a model that has none of its own."""
+    """Also for a model without a template of its own."""
     bare = copy_model(model_path, tmp_path / "bare")
     (bare / "chat_template.jinja").unlink()
     refused(grpo(model=bare), "no chat template", "--chat-template FILE")
@@ -303,12 +303,12 @@ def copy_model(model: Path, to: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_models_that_are_none(grpo: Any, model_path: Path, tmp_path: Path) -> None:
+def test_directories_without_a_model_are_refused(grpo: Any, model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("weights")
     refused(grpo(model=tmp_path / "empty"), "is not a model", "config.json")
     refused(grpo(model=tmp_path / "file"), "is not a model")
-    refused(grpo(model=tmp_path / "missing"), "is neither a directory with a model nor a model that the hub gives")
+    refused(grpo(model=tmp_path / "missing"), "is neither a directory with a model nor a model on the hub")
     refused(grpo(model="nobody/nothing"), "'nobody/nothing' is neither a directory")
     broken = copy_model(model_path, tmp_path / "broken")
     (broken / "config.json").write_text("{")
@@ -321,7 +321,7 @@ def test_models_that_are_none(grpo: Any, model_path: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "torn"])
-def test_a_model_without_its_weights(damage: str, grpo: Any, sft: Any, model_path: Path, tmp_path: Path) -> None:
+def test_a_model_without_weights_is_refused(damage: str, grpo: Any, sft: Any, model_path: Path, tmp_path: Path) -> None:
     broken = copy_model(model_path, tmp_path / "broken")
     weights = broken / "model.safetensors"
     weights.unlink() if damage == "missing" else weights.write_bytes(weights.read_bytes()[:5000])
@@ -329,7 +329,7 @@ def test_a_model_without_its_weights(damage: str, grpo: Any, sft: Any, model_pat
     refused(sft("--tasks", "3", model=broken, out=tmp_path / "b"), "model")
 
 
-def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path) -> None:
+def test_templates_that_cannot_be_trained_on_are_refused(grpo: Any, sft: Any, tmp_path: Path) -> None:
     (tmp_path / "forgetful.jinja").write_text(FORGETFUL)
     (tmp_path / "wrong.jinja").write_text("{% for m in messages %}")
     (tmp_path / "binary.jinja").write_bytes(b"\xff\xfe\xff")
@@ -340,7 +340,7 @@ def test_templates_that_cannot_be_trained_on(grpo: Any, sft: Any, tmp_path: Path
     refused(sft("--chat-template", tmp_path / "forgetful.jinja"), "not prefix-preserving")
 
 
-def test_environments_may_be_named_shortly() -> None:
+def test_environments_may_have_short_names() -> None:
     own = "examples.new_scenario:Tutorial/Bisect-v0"
     named = EnvArguments(["textcraft:2", "BabyAI", "AgentGym/Search-v0:0.5", own, f"{own}:3"]).env
     assert named == ["AgentGym/TextCraft-v0:2", "AgentGym/BabyAI-v0", "AgentGym/Search-v0:0.5", own, f"{own}:3"]
@@ -358,13 +358,13 @@ def test_environments_may_be_named_shortly() -> None:
         (["--split", "dev"], ["dev"]),
         (["--groups", "depth-9"], ["depth-9"]),
         (["--rounds", "ten"], ["rounds must be whole numbers", "'ten'"]),
-        (["--rounds", "3,2", "--every", "5"], ["may not shrink", "3,2"]),
+        (["--rounds", "3,2", "--every", "5"], ["must not decrease", "3,2"]),
         (["--rounds", "0"], ["at least 1"]),
         (["--rounds", "2,3"], ["--every 100"]),
         (["--rounds", "2,3", "--every", "0"], ["at least 1, got 0"]),
         (["--algorithm", "luck"], ["the command sets --algorithm already (grpo)", "leave it out"]),
         (["--algorithm=rloo"], ["the command sets --algorithm already (grpo)"]),
-        (["--discount", "turn"], ["--discount"]),  # no option may be shortened: TRL's names change
+        (["--discount", "turn"], ["--discount"]),  # options cannot be abbreviated, as TRL may add names
         (["--speed", "3"], ["--speed"]),
         (["--max_steps", "few"], ["--max_steps", "few"]),
         (["--loss_type", "magic"], ["no loss_type 'magic'", "dapo"]),
@@ -397,11 +397,11 @@ def test_environments_may_be_named_shortly() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_options_that_cannot_be(words: list[str], parts: list[str], grpo: Any) -> None:
+def test_invalid_options_are_refused(words: list[str], parts: list[str], grpo: Any) -> None:
     refused(grpo(*words), *parts)
 
 
-def test_commands_that_cannot_be(agentgym: Any) -> None:
+def test_invalid_commands_are_refused(agentgym: Any) -> None:
     refused(agentgym("train", "reinforce"), "there is no algorithm 'reinforce'", *ONLINE, *OFFLINE)
     refused(agentgym("train", "gae"), "there is no algorithm 'gae'", "ppo")
     refused(agentgym("train", "--env", ENV), "there is no algorithm '--env'")
@@ -430,21 +430,21 @@ def test_help(agentgym: Any, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["reinforce++", "ppo"])
 @pytest.mark.parametrize("words", [["--turn-level-advantage"], ["--step-advantage-weight", "0.5"]])
-def test_group_options_are_refused_where_nothing_is_grouped(name: str, words: list[str], train: Any) -> None:
+def test_group_options_are_refused_without_groups(name: str, words: list[str], train: Any) -> None:
     refused(train(name, *words), "--turn-level-advantage and --step-advantage-weight are for algorithms that compare")
 
 
 @pytest.mark.parametrize("name", ["rloo", "reinforce++-baseline"])
-def test_a_group_of_one_is_refused_where_groups_are_compared(name: str, train: Any) -> None:
+def test_a_group_of_one_is_refused_by_grouped_algorithms(name: str, train: Any) -> None:
     refused(train(name, "--num_generations", "1"), f"{name} compares the episodes of a group", "at least 2")
 
 
-def test_a_critic_that_is_none(train: Any, tmp_path: Path) -> None:
+def test_a_critic_that_does_not_load_is_refused(train: Any, tmp_path: Path) -> None:
     refused(train("ppo", "--critic-model", tmp_path / "nothing"), "critic", "nothing")
     assert not (tmp_path / "out").exists()
 
 
-def test_demonstrations_that_do_not_read(sft: Any, tmp_path: Path) -> None:
+def test_invalid_demonstrations_are_refused(sft: Any, tmp_path: Path) -> None:
     refused(sft("--demos", tmp_path / "none.jsonl"), "cannot be read: No such file")
     refused(sft("--demos", tmp_path), "cannot be read")
     good = demonstrations()[0].to_json()
@@ -460,7 +460,7 @@ def test_demonstrations_that_do_not_read(sft: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists(), "a run that could not begin must not leave a directory that looks like one"
 
 
-def test_directories_of_others(grpo: Any, tmp_path: Path) -> None:
+def test_directories_of_other_programs_are_refused(grpo: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     refused(grpo(out=tmp_path / "file"), "is a file", "--out")
     (tmp_path / "theirs").mkdir()
@@ -472,16 +472,16 @@ def test_directories_of_others(grpo: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_directories_of_other_runs(grpo: Any, tmp_path: Path) -> None:
+def test_directories_of_other_runs_are_refused(grpo: Any, tmp_path: Path) -> None:
     assert grpo("--max_steps", "1").code == 0
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
-    refused(grpo("--max_steps", "1"), "holds a run already", "--resume")
+    refused(grpo("--max_steps", "1"), "already holds a run", "--resume")
     refused(grpo("--seed", "7", "--resume"), "holds another run: its seed is 42, not 7")
     refused(grpo("--split", "test", "--resume"), "its split is 'train', not 'test'")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
     assert len(played(tmp_path / "out", 0)) == 4
 
 
-def test_usage_errors_reach_callers_as_such() -> None:
+def test_usage_errors_propagate_to_callers() -> None:
     with pytest.raises(UsageError):
         parse(AgentConfig, ["--env", ENV, "--model", "m", "--out", "x", "--num_generations", "x"])

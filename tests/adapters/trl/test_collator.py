@@ -1,4 +1,4 @@
-"""Batches hold the tokens of trajectories, a loss on the answers only, and packed rows that do not see each other."""
+"""Batches have the tokens of trajectories, a loss on answers only, and packed rows that do not attend to each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentgym_envs.rollout.tokens import spans_of_mask
 from agentgym_trl.collator import IGNORED, MultiTurnCollator, best_fit, make_row
 from tests.adapters.trl.small import demonstrations
 
-PAD = 2  # also what ends an answer below
+PAD = 2  # also the end of an answer below
 VOCABULARY = 40
 
 
@@ -75,8 +75,10 @@ def test_a_packed_batch_by_hand() -> None:
 
 
 @given(some_episodes, st.sampled_from(["left", "right"]), st.booleans(), st.sampled_from([None, 4]))
-def test_every_label_is_there_once(rows: list[TokenTrajectory], side: Any, packing: bool, multiple: int | None) -> None:
-    """Whatever the batch looks like, its labels are the answers and nothing else."""
+def test_a_batch_has_every_label_once(
+    rows: list[TokenTrajectory], side: Any, packing: bool, multiple: int | None
+) -> None:
+    """In every layout, the labels are the answers and nothing else."""
     collator = MultiTurnCollator(PAD, padding_side=side, packing=packing, max_length=13, pad_to_multiple_of=multiple)
     batch = collator(rows)
     labels, ids = batch["labels"], batch["input_ids"]
@@ -94,7 +96,7 @@ def test_best_fit_uses_every_sequence_once_and_opens_no_needless_row(lengths: li
     assert sorted(itertools.chain(*rows)) == list(range(len(lengths)))
     filled = [sum(lengths[index] for index in row) for row in rows]
     assert all(0 < used <= room for used in filled)
-    assert all(a + b > room for a, b in itertools.combinations(filled, 2))  # else one row would have done
+    assert all(a + b > room for a, b in itertools.combinations(filled, 2))  # else one row would be enough
 
 
 def test_best_fit_chooses_the_fullest_row_that_has_room() -> None:
@@ -103,8 +105,8 @@ def test_best_fit_chooses_the_fullest_row_that_has_room() -> None:
     assert best_fit([1, 5, 8], 10) == [[2, 0], [1]]  # 8 leaves less room than 5
 
 
-def test_nothing_is_cut() -> None:
-    with pytest.raises(UsageError, match="has 6 tokens, more than --max_length 5, and none is cut"):
+def test_over_long_trajectories_are_refused() -> None:
+    with pytest.raises(UsageError, match="has 6 tokens, more than --max_length 5, and is not truncated"):
         MultiTurnCollator(PAD, packing=True, max_length=5)([SHORT, LONG])
     with pytest.raises(UsageError, match="packing needs the length of a row: --max_length"):
         MultiTurnCollator(PAD, packing=True)
@@ -121,7 +123,7 @@ CONFIGS = {
 
 
 def model_of(name: str, attention: str = "sdpa") -> Any:
-    """A model whose weights are large enough for every token to depend visibly on those before it."""
+    """A model with weights large enough for every token to depend visibly on those before it."""
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(CONFIGS[name], attn_implementation=attention).eval()
     for weight in model.parameters():
@@ -131,7 +133,7 @@ def model_of(name: str, attention: str = "sdpa") -> Any:
 
 
 def loss_and_gradient(model: Any, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The mean loss over all labels, in the way that trainers do it: across the borders of packed trajectories."""
+    """The mean loss over all labels as trainers compute it, across the borders of packed trajectories."""
     model.zero_grad()
     batch = dict(batch)
     labels = batch.pop("labels")
@@ -175,15 +177,15 @@ def test_every_layout_has_the_same_loss_and_gradient(name: str, attention: str) 
         torch.testing.assert_close(found[1], gradient, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("spoiled", ["cache", "mask", "positions"])
-def test_what_keeps_packed_trajectories_apart(spoiled: str) -> None:
-    """Each of the three is needed: transformers says nothing when one is missing, and mixes the trajectories."""
+@pytest.mark.parametrize("missing", ["cache", "mask", "positions"])
+def test_conditions_that_separate_packed_trajectories(missing: str) -> None:
+    """Each of the three is needed: without one, transformers silently mixes the trajectories."""
     model, rows = model_of("llama"), random_rows(9)
     batch = MultiTurnCollator(PAD, packing=True, max_length=1000)(rows)
     _, right = loss_and_gradient(model, batch)
-    if spoiled == "cache":
+    if missing == "cache":
         del batch["use_cache"]
-    elif spoiled == "mask":
+    elif missing == "mask":
         batch["attention_mask"] = torch.ones_like(batch["input_ids"])
     else:
         del batch["position_ids"]

@@ -1,4 +1,4 @@
-"""Files to learn from are told apart by their content, and a conversation is masked as an episode would be."""
+"""The format of a file is detected from its content, and a conversation has the mask of an equal episode."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def message(role: str, value: str, loss: bool | None = None) -> dict[str, Any]:
 
 
 def record(losses: Sequence[bool | None] = (False, True, True), item_id: object = "textcraft_7") -> dict[str, Any]:
-    """As AgentTraj-L writes it: the first answer only agrees to the rules."""
+    """A record in AgentTraj-L's format: the first answer only agrees to the rules."""
     conversation: list[dict[str, Any]] = []
-    for says, word, loss in zip(SAYS, WORDS, losses, strict=False):
-        conversation += [message("human", says), message("gpt", word, loss)]
+    for text, word, loss in zip(SAYS, WORDS, losses, strict=False):
+        conversation += [message("human", text), message("gpt", word, loss)]
     return {"item_id": item_id, "conversations": conversation}
 
 
@@ -53,8 +53,8 @@ def test_a_record_is_read() -> None:
     assert ConversationRecord.from_record(record()) == RECORD
     assert ConversationRecord.from_record(record(item_id=7)).id == "7"
     missing = record()
-    for said in missing["conversations"]:
-        del said["loss"]
+    for item in missing["conversations"]:
+        del item["loss"]
     assert [e.trained for e in ConversationRecord.from_record(missing).exchanges] == [True] * 3
     assert [e.trained for e in ConversationRecord.from_record(record((None, False, True))).exchanges] == [
         True,
@@ -63,16 +63,16 @@ def test_a_record_is_read() -> None:
     ]
 
 
-def test_what_follows_the_last_answer_to_train_on_is_left_out() -> None:
-    asked = record()
-    asked["conversations"].append(message("human", "And now?"))
-    assert ConversationRecord.from_record(asked) == RECORD
+def test_messages_after_the_last_trained_answer_are_left_out() -> None:
+    trailing = record()
+    trailing["conversations"].append(message("human", "And now?"))
+    assert ConversationRecord.from_record(trailing) == RECORD
     assert ConversationRecord.from_record(record((False, True, False))).exchanges == RECORD.exchanges[:2]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_it_is_masked_as_an_episode_would_be(name: str) -> None:
-    """If all answers count, its row is that of an episode in which the same was said."""
+def test_a_conversation_has_the_mask_of_an_episode(name: str) -> None:
+    """If all answers are trained on, its row is that of an episode with the same answers."""
     codec = ChatCodec(FAMILIES[name].tokenizer())
     played = row_of(roll(codec, [codec.encode_answer(word) for word in WORDS], SAYS, instructions=""))
     row = encode_conversation(ConversationRecord.from_record(record((True, True, True))), codec)
@@ -95,16 +95,16 @@ def test_literal_labels() -> None:
 
 
 @given(st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=8), st.booleans())
-def test_the_labels_are_the_answers_to_train_on(losses: list[bool | None], asked: bool) -> None:
+def test_the_labels_are_the_answers_to_train_on(losses: list[bool | None], trailing: bool) -> None:
     codec = ChatCodec(FAMILIES["smollm2"].tokenizer())
-    said = [m for n, loss in enumerate(losses) for m in (message("human", f"h{n}"), message("gpt", f"g{n}", loss))]
-    said += [message("human", "more?")] * asked
+    messages = [m for n, loss in enumerate(losses) for m in (message("human", f"h{n}"), message("gpt", f"g{n}", loss))]
+    messages += [message("human", "more?")] * trailing
     kept = [n for n, loss in enumerate(losses) if loss is not False]
     if not kept:
         with pytest.raises(TrajectoryError, match="nothing to train on"):
-            ConversationRecord.from_record({"conversations": said})
+            ConversationRecord.from_record({"conversations": messages})
         return
-    row = encode_conversation(ConversationRecord.from_record({"conversations": said}), codec)
+    row = encode_conversation(ConversationRecord.from_record({"conversations": messages}), codec)
     assert trained(row) == [i for n in kept for i in codec.encode_answer(f"g{n}")]
     assert row["labels"][-1] != IGNORED
     text = codec.tokenizer.decode(row["input_ids"])
@@ -132,7 +132,7 @@ def test_trajectories_in_a_file_of_any_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "[]"])
-def test_a_file_with_nothing_in_it(content: str, tmp_path: Path) -> None:
+def test_an_empty_file_has_no_demonstrations(content: str, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text(content)
     assert read_demonstrations(tmp_path / "empty") == []
 
@@ -167,7 +167,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("content", "words"), WRONG.values(), ids=WRONG)
-def test_what_does_not_read_says_where_and_why(content: Any, words: str, tmp_path: Path) -> None:
+def test_errors_name_the_position_and_the_reason(content: Any, words: str, tmp_path: Path) -> None:
     (tmp_path / "f").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(TrajectoryError, match=words) as caught:
         read_demonstrations(tmp_path / "f")

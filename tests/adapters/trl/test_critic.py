@@ -1,4 +1,4 @@
-"""The critic of PPO: the values it gives, what it learns from, and that it learns."""
+"""The critic of PPO: its values, its gradients, and its training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transformers.integrations import deepspeed
 
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, critic_advantages
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig, critic_advantages
 from agentgym_trl.cli.arguments import parse
 from agentgym_trl.critic import (
     Critic,
@@ -33,6 +33,7 @@ from agentgym_trl.tiny import make_model
 from agentgym_trl.trainer import AgentConfig
 from tests.adapters.trl.small import Spy, first_batch, make_small_model, make_trainer
 from tests.adapters.trl.test_cli import PLAY, ROLL, SMALL
+from tests.adapters.trl.turn_numbers import turn_numbers
 from tests.trying import examples
 
 Inputs = dict[str, Any]
@@ -47,7 +48,7 @@ def make_learner(tokenizer: Any, *, head: bool = True, **options: Any) -> Critic
 
 
 def padded_batch(prompts: list[list[int]], completions: list[list[int]], extra: tuple[int, int] = (0, 0)) -> Inputs:
-    """As TRL pads: prompts on the left, completions on the right; `extra` more columns of either."""
+    """A batch padded like TRL's: prompts on the left, completions on the right, with `extra` columns on both."""
     wide = max(map(len, prompts)) + extra[0], max(map(len, completions)) + extra[1]
     left = [[9] * (wide[0] - len(p)) + p for p in prompts]
     right = [c + [9] * (wide[1] - len(c)) for c in completions]
@@ -60,7 +61,7 @@ def padded_batch(prompts: list[list[int]], completions: list[list[int]], extra: 
 
 
 def value_of(learner: CriticLearner, ids: list[int]) -> float:
-    """The value after the last of `ids`, by the backbone and the head alone."""
+    """The value after the last of `ids`, from the backbone and the head only."""
     with torch.no_grad():
         hidden = learner.critic.backbone(input_ids=torch.tensor([ids])).last_hidden_state[0, -1]
         return float(hidden @ learner.critic.head.weight[0])
@@ -76,7 +77,7 @@ rows = st.lists(
 def test_values_are_those_of_each_row_alone(
     tokenizer: Any, rows: list[tuple[list[int], ...]], extra: tuple[int, int], at_once: int
 ) -> None:
-    """Before every token after the prompt, and after what would have been read next; 0 where that is nothing."""
+    """Before every token after the prompt, and after `bootstrap_ids`; 0 if those are empty."""
     learner = make_learner(tokenizer)
     prompts, completions, after = ([row[part] for row in rows] for part in range(3))
     values, next_values = learner.values(padded_batch(prompts, completions, extra), after, at_once)
@@ -87,8 +88,8 @@ def test_values_are_those_of_each_row_alone(
         torch.testing.assert_close(next_values[number], torch.tensor(last), **CLOSE)
 
 
-def test_gaps_count_for_no_sliding_window(tokenizer: Any) -> None:
-    """Padding between prompt, answer and what comes next must not push tokens out of a window."""
+def test_padding_does_not_count_in_a_sliding_window(tokenizer: Any) -> None:
+    """Padding between prompt, answer and bootstrap ids must not push tokens out of a window."""
     torch.manual_seed(0)
     config = MistralConfig(
         vocab_size=64,
@@ -110,14 +111,14 @@ def test_gaps_count_for_no_sliding_window(tokenizer: Any) -> None:
     assert next_values[1] == 0
 
 
-def test_a_new_critic_expects_nothing(tokenizer: Any) -> None:
+def test_a_new_critic_has_values_of_0(tokenizer: Any) -> None:
     learner = make_learner(tokenizer, head=False)
     values, after = learner.values(padded_batch([[11, 12]], [[13, 14]]), [[15]], 1)
     assert values.tolist() == [[0, 0]] and after.tolist() == [0]
 
 
 def lesson(seed: int = 0, count: int = 8, width: int = 6) -> Inputs:
-    """Something to learn from: random tokens, targets, old values and masks."""
+    """A random training batch: tokens, targets, old values and masks."""
     draw = torch.Generator().manual_seed(seed)
     prompts = torch.randint(10, 40, (count, 3), generator=draw).tolist()
     completions = [torch.randint(10, 40, (n % width + 1,), generator=draw).tolist() for n in range(count)]
@@ -157,7 +158,7 @@ def test_the_loss_is_the_clipped_squared_error_on_answer_tokens(clip: float | No
     assert clip is None or clipped
 
 
-def test_tokens_outside_the_mask_teach_nothing(tokenizer: Any) -> None:
+def test_tokens_outside_the_mask_have_no_gradient(tokenizer: Any) -> None:
     inputs = lesson()
     absurd = {**inputs, "value_targets": torch.where(inputs["value_mask"], inputs["value_targets"], 1e6)}
     found = []
@@ -170,8 +171,8 @@ def test_tokens_outside_the_mask_teach_nothing(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (1, 5, 2)])
-def test_micro_batches_give_the_step_of_the_whole(sizes: tuple[int, ...], tokenizer: Any) -> None:
-    """Also when they are trimmed, and hold differently many answer tokens."""
+def test_micro_batches_take_the_step_of_the_whole_batch(sizes: tuple[int, ...], tokenizer: Any) -> None:
+    """Also if they are trimmed, and have different numbers of answer tokens."""
     whole, pieces, inputs = make_learner(tokenizer), make_learner(tokenizer), lesson()
     whole.learn(inputs)
     first = 0
@@ -192,20 +193,20 @@ def test_a_step_without_a_token_changes_nothing(tokenizer: Any) -> None:
     torch.testing.assert_close(learner.critic.state_dict(), before, rtol=0, atol=0)
 
 
-def test_the_learning_rate_grows_and_gradients_are_clipped(tokenizer: Any) -> None:
+def test_the_learning_rate_warms_up_and_gradients_are_clipped(tokenizer: Any) -> None:
     learner, inputs = make_learner(tokenizer, learning_rate=1e-3, lr_warmup_steps=4, max_grad_norm=1e-3), lesson()
     rates = []
     for _ in range(6):
         learner.learn(inputs)
         found = learner.step()
         rates.append(found["critic/lr"])
-        assert found["critic/grad_norm"] > 1e-3  # as it was before
+        assert found["critic/grad_norm"] > 1e-3  # as before
     assert rates == pytest.approx([0.25e-3, 0.5e-3, 0.75e-3, 1e-3, 1e-3, 1e-3])
 
 
 @pytest.mark.slow
-def test_it_learns(tokenizer: Any) -> None:
-    """That the value is 1 after a 20, and 0 after any other token."""
+def test_a_critic_learns_values(tokenizer: Any) -> None:
+    """1 after the token 20, and 0 after any other token."""
     learner = make_learner(tokenizer, head=False, learning_rate=3e-3, clip_range=None)
     losses, explained = [], []
     for step in range(60):
@@ -232,7 +233,7 @@ def test_explained_variance() -> None:
     assert explained_variance(targets, targets, torch.zeros_like(mask)) == 0
 
 
-def test_it_goes_on_where_it_was_saved(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_saved_critic_resumes(tokenizer: Any, tmp_path: Path) -> None:
     straight, first, second = (make_learner(tokenizer, learning_rate=1e-3, lr_warmup_steps=9) for _ in range(3))
     for step in range(4):
         straight.learn(lesson(step))
@@ -249,7 +250,7 @@ def test_it_goes_on_where_it_was_saved(tokenizer: Any, tmp_path: Path) -> None:
     other = CriticLearner(Critic(make_model(tokenizer, hidden_size=32, layers=1).base_model), CriticOptions(), _cpu())
     with pytest.raises(UsageError, match="another critic"):
         other.load(tmp_path / "critic.pt")
-    with pytest.raises(UsageError, match="holds no critic"):
+    with pytest.raises(UsageError, match="has no critic"):
         other.load(tmp_path / "none.pt")
 
 
@@ -257,7 +258,7 @@ def _cpu() -> Accelerator:
     return Accelerator(cpu=True)
 
 
-def test_a_copy_is_not_the_policy(tokenizer: Any) -> None:
+def test_a_copied_backbone_is_independent_of_the_policy(tokenizer: Any) -> None:
     policy = make_small_model(tokenizer)
     policy.requires_grad_(False)
     backbone = load_backbone(None, policy)
@@ -278,21 +279,21 @@ def test_a_policy_with_adapters_is_merged(tokenizer: Any) -> None:
     assert any("lora" in name for name in policy.state_dict()), "the policy keeps its own"
 
 
-def test_a_model_is_loaded_by_its_name(model_path: Path, tokenizer: Any) -> None:
-    """In 32 bits, whatever the policy's options say, and from its own newest revision."""
+def test_a_critic_model_is_loaded_by_name(model_path: Path, tokenizer: Any) -> None:
+    """In float32, whatever the policy's options, and from its own newest revision."""
     theirs = AutoModelForCausalLM.from_pretrained(model_path).base_model.state_dict()
     given_options = {"dtype": "bfloat16", "revision": "abc", "device_map": "auto", "attn_implementation": "eager"}
     for name, policy in ((str(model_path), "unused"), (None, str(model_path))):
         backbone = load_backbone(name, policy, **(given_options if name else {"dtype": "bfloat16"}))
         torch.testing.assert_close(backbone.state_dict(), theirs, rtol=0, atol=0)
-    with pytest.raises(UsageError, match="the critic needs a model: 'no/model' is neither"):
+    with pytest.raises(UsageError, match="the critic's model does not load: 'no/model' is neither"):
         load_backbone("no/model", str(model_path))
-    with pytest.raises(UsageError, match=r"knows \d+ tokens and the policy's tokenizer has \d+"):
+    with pytest.raises(UsageError, match=r"the critic has \d+ tokens and the policy's tokenizer \d+"):
         check_vocabulary(backbone, len(tokenizer) + 10_000)
 
 
-def test_it_is_loaded_whole_under_zero_3(model_path: Path) -> None:
-    """transformers would split it, for which it would import deepspeed."""
+def test_a_critic_is_loaded_unsharded_under_zero_3(model_path: Path) -> None:
+    """transformers would shard it, and would import deepspeed for that."""
 
     class Config:
         def is_zero3(self) -> bool:
@@ -324,7 +325,7 @@ def test_bfloat16_is_for_the_forward_pass_only(tokenizer: Any) -> None:
     rough.learn(inputs)
     rough.step()
     moved = [(now - before[name]).abs().max() > 0 for name, now in rough.critic.state_dict().items()]
-    assert sum(moved) > len(moved) / 2  # with weights of 16 bits, steps of 1e-5 would be lost
+    assert sum(moved) > len(moved) / 2  # in bfloat16, steps of 1e-5 would be lost
 
 
 def test_recomputing_layers_changes_no_gradient(tokenizer: Any) -> None:
@@ -345,7 +346,7 @@ def test_recomputing_layers_changes_no_gradient(tokenizer: Any) -> None:
 @pytest.mark.train
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: Any, tmp_path: Path) -> None:
-    """Values, bootstrap and targets as computed by hand from unpadded episodes."""
+    """Values, bootstrap and targets, computed by hand from unpadded episodes."""
     more: dict[str, Any] = {"gamma": 0.9, "gae_lambda": 0.8, "rounds": "3", "bootstrap_truncated_episodes": bootstrap}
     trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", **more)
     torch.nn.init.normal_(trainer.learner.critic.head.weight, std=0.1)
@@ -363,7 +364,7 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
         if e.trajectory.truncated and bootstrap:
             after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.bootstrap_ids)
         assert bool(e.bootstrap_ids) == e.trajectory.truncated
-    by_hand = EpisodeBatch(rewards, mask, torch.ones(8, dtype=torch.bool), 4, values, after)
+    by_hand = AdvantageBatch(rewards, turn_numbers(mask), torch.ones(8, dtype=torch.bool), 4, values, after)
     targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, lam=0.8))
     assert torch.equal(batch["value_mask"], mask)
     torch.testing.assert_close(batch["old_values"][mask], values[mask], **CLOSE)
@@ -381,8 +382,8 @@ class Lessons(Spy):
 
 
 @pytest.mark.train
-def test_minibatches_and_epochs(tokenizer: Any, tmp_path: Path) -> None:
-    """Every micro-batch of every epoch teaches the critic; aligned, though each is trimmed."""
+def test_a_critic_learns_from_every_micro_batch_of_every_epoch(tokenizer: Any, tmp_path: Path) -> None:
+    """The tensors stay aligned, though each micro-batch is trimmed."""
     more: dict[str, Any] = {"num_iterations": 2, "steps_per_generation": 2, "per_device_train_batch_size": 4}
     trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", max_steps=8, trainer=Lessons, **more)
     trainer.train()
@@ -401,8 +402,8 @@ def test_minibatches_and_epochs(tokenizer: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_the_policy_waits_while_the_critic_warms_up(tokenizer: Any, tmp_path: Path) -> None:
-    """Neither gradients nor weight decay move it, nor do they leave a trace in Adam's averages."""
+def test_the_policy_does_not_change_while_the_critic_warms_up(tokenizer: Any, tmp_path: Path) -> None:
+    """Neither by gradients nor by weight decay, and Adam's averages stay empty."""
     more: dict[str, Any] = {"critic_warmup_steps": 2, "weight_decay": 0.1, "learning_rate": 1e-2}
     trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", max_steps=3, **more)
     begin = copy.deepcopy(trainer.model.state_dict())
@@ -452,7 +453,7 @@ def test_ppo_from_the_command_line(
     words = ["train", "ppo", *PLAY, *SMALL, *ROLL, "--model", str(model_path), "--out", str(tmp_path / "out")]
     assert main([*words, "--critic-model", "no/critic"]) == 2
     lines = [line for line in capfd.readouterr().err.splitlines() if line.strip()]
-    assert len(lines) == 1 and "the critic needs a model: 'no/critic' is neither" in lines[0], lines
+    assert len(lines) == 1 and "the critic's model does not load: 'no/critic' is neither" in lines[0], lines
     assert not (tmp_path / "out").exists()
     assert main([*words, "--critic-model", str(model_path), "--num_iterations", "2", "--save_steps", "1"]) == 0
     assert "ppo" in capfd.readouterr().err

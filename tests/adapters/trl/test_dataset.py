@@ -1,4 +1,4 @@
-"""Datasets of tasks: which, how often, in which order, in what proportion, and what a row carries."""
+"""Datasets of tasks: the selection, number, order and proportion of tasks, and the columns of a row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_equal_seeds_make_equal_datasets() -> None:
     assert table[0] == table[1] != table[2]
 
 
-def test_a_table_gives_each_task_once() -> None:
+def test_a_finite_set_gives_each_task_once() -> None:
     rows = make_dataset(CountEnv(), split=None, seed=5).to_list()
     assert sorted(row["task"] for row in rows) == sorted(task.id for task in CountEnv.tasks)
     assert [row["task"] for row in rows] != [task.id for task in CountEnv.tasks]
@@ -39,7 +39,7 @@ def test_a_table_gives_each_task_once() -> None:
 
 @examples(25)
 @given(count=st.integers(1, 20), seed=st.integers(0, 99))
-def test_no_task_of_a_table_comes_twice_before_all_came_once(count: int, seed: int) -> None:
+def test_tasks_repeat_only_after_all_were_drawn(count: int, seed: int) -> None:
     rows = make_dataset(CountEnv(), count, seed=seed).to_list()
     assert len(rows) == count
     for first in range(0, count, 3):
@@ -48,12 +48,12 @@ def test_no_task_of_a_table_comes_twice_before_all_came_once(count: int, seed: i
     assert len({row["seed"] for row in rows}) == count
 
 
-def test_more_rows_of_the_same_seed_begin_with_the_same_ones() -> None:
+def test_a_larger_count_extends_the_same_rows() -> None:
     few, many = (make_dataset(CountEnv(), count, seed=3).to_list() for count in (2, 11))
     assert many[:2] == few
 
 
-def test_a_set_without_end_needs_a_count() -> None:
+def test_an_endless_set_needs_a_count() -> None:
     env = text_env(craft())
     with pytest.raises(UsageError, match="all tasks were asked for"):
         make_dataset(env)
@@ -61,7 +61,7 @@ def test_a_set_without_end_needs_a_count() -> None:
     assert len(rows) == len({row["task"] for row in rows}) == 30
 
 
-def test_a_row_carries_task_and_seed() -> None:
+def test_a_row_has_task_and_seed() -> None:
     env = text_env(craft())
     for row in make_dataset(env, 5, groups=DEPTH, name="craft"):
         spec = spec_of(row["prompt"], {"step": 3})
@@ -91,12 +91,12 @@ def test_long_prompts_are_left_out() -> None:
     assert {row["task"] for row in make_dataset(CountEnv(), 20, max_prompt_chars=40)} == TRAIN
     with pytest.raises(UsageError, match="no task has a prompt of at most 5 characters"):
         make_dataset(CountEnv(), max_prompt_chars=5)
-    with pytest.raises(UsageError, match="none has a prompt of at most 5 characters"):
+    with pytest.raises(UsageError, match="10000 tasks in a row had a prompt of more than 5 characters"):
         make_dataset(CountEnv(), 3, max_prompt_chars=5)
 
 
 def mixed(weights: dict[str, float], count: int | None = None, **more: object) -> Counter[str]:
-    """How many rows of each environment; names that begin with `craft` are without end."""
+    """The number of rows of each environment; environments with names that begin with `craft` are endless."""
     envs = {name: text_env(craft()) if name.startswith("craft") else CountEnv() for name in weights}
     rows = as_dataset(draw_tasks(envs, weights, count, enough=12, **more))  # type: ignore[arg-type]
     for row in rows:
@@ -113,7 +113,7 @@ def test_rows_are_in_proportion() -> None:
     assert mixed({"count": 1}, 5) == {"count": 5}
 
 
-def test_without_a_count_every_table_is_played_whole() -> None:
+def test_without_a_count_every_finite_set_is_used_whole() -> None:
     assert mixed({"craft": 2, "count": 1}) == {"craft": 6, "count": 3}
     assert mixed({"craft": 1, "craft again": 3}) == {"craft": 3, "craft again": 9}
     assert mixed({"count": 1}) == {"count": 3}
@@ -142,7 +142,7 @@ def test_environments_are_shuffled_by_the_seed() -> None:
     assert [row["env"] for row in one] != [row["env"] for row in other]
 
 
-def test_groups_go_to_the_environments_that_know_them() -> None:
+def test_groups_select_tasks_of_the_environments_that_have_them() -> None:
     envs = {"craft": text_env(craft()), "count": CountEnv()}
     rows = as_dataset(draw_tasks(envs, {"craft": 1, "count": 1}, 8, enough=1, groups=["depth-1", "large"]))
     assert {(row["env"], row["group"]) for row in rows} == {("craft", "depth-1"), ("count", "large")}

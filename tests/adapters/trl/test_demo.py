@@ -1,4 +1,4 @@
-"""The quick start runs from end to end, and leaves what it promises."""
+"""The quick start runs from end to end, and writes its files."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_the_quick_demo_trains_measures_and_reports(tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_a_directory_that_holds_something_is_not_written_into(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     with pytest.raises(UsageError, match="not an empty directory"):
         run_demo(tmp_path, seed=0, is_quick=True, console=Console(quiet=True))

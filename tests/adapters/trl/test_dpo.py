@@ -1,4 +1,4 @@
-"""Preferences between trajectories: scored on the policy's own tokens, by TRL's loss, with all of its options."""
+"""Preferences between trajectories: TRL's loss, with all of its options, on the policy's own tokens only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LORA = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
 
 @cache
 def failures() -> tuple[Trajectory, ...]:
-    """A random policy at the tasks and seeds of the demonstrations, some turns long."""
+    """Episodes of a random policy on the tasks and seeds of the demonstrations, a few turns long."""
     policies = iter(range(1000))
     played: list[Trajectory] = []
     for turns in (1, 2, 3):
@@ -86,7 +86,7 @@ def a_batch(trainer: Any) -> dict[str, Any]:
 
 
 def shake(model: Any, seed: int = 0) -> None:
-    """Move the policy away from the reference."""
+    """Move the policy away from the reference model."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -94,22 +94,22 @@ def shake(model: Any, seed: int = 0) -> None:
                 parameter += 0.05 * torch.randn(parameter.shape, generator=generator)
 
 
-# What TRL does, and what we make of it
+# TRL's own masks, and ours
 
 
 @pytest.mark.train
-def test_trl_alone_scores_the_environments_words(model_path: Path, codec: Any, tmp_path: Path) -> None:
-    """The reason for `agentgym_trl.dpo`. If this fails, a new TRL can do it itself."""
+def test_trls_own_trainer_scores_observations(model_path: Path, codec: Any, tmp_path: Path) -> None:
+    """The reason for `agentgym_trl.dpo`. If this fails, a new TRL may not need it."""
     shown = max(demonstrations(), key=lambda trajectory: len(trajectory.turns))
-    said, prompt = shown.messages(), 1  # no instructions, so one user message
-    assert [message["role"] for message in said[:2]] == ["user", "assistant"]
-    rows = [{"prompt": said[:prompt], "chosen": said[prompt:], "rejected": said[prompt : prompt + 1]}]
+    messages, prompt = shown.messages(), 1  # no instructions, so one user message
+    assert [message["role"] for message in messages[:2]] == ["user", "assistant"]
+    rows = [{"prompt": messages[:prompt], "chosen": messages[prompt:], "rejected": messages[prompt : prompt + 1]}]
     arguments: dict[str, Any] = {"args": dpo_config(tmp_path, max_length=None), "processing_class": codec.tokenizer}
     plain = DPOTrainer(str(model_path), train_dataset=Dataset.from_list(rows), **arguments)
     batch = plain.data_collator(list(plain.train_dataset))
     scored = codec.decode(batch["input_ids"][0][batch["completion_mask"][0].bool()].tolist())
     encoded = encode_trajectory(shown, codec)
-    assert batch["input_ids"][0].tolist() == encoded.prompt_ids + encoded.ids  # the ids are ours; the mask is not
+    assert batch["input_ids"][0].tolist() == encoded.prompt_ids + encoded.ids  # the ids are equal; the mask is not
     assert shown.turns[1].observation in scored
     assert int(batch["completion_mask"][0].sum()) > sum(encoded.assistant_mask)
     with pytest.raises(KeyError):
@@ -118,7 +118,7 @@ def test_trl_alone_scores_the_environments_words(model_path: Path, codec: Any, t
 
 @pytest.mark.train
 def test_the_mask_of_a_batch_is_the_assistant_mask(make: Callable[..., Any], codec: Any) -> None:
-    """Whatever the padding; and what is masked stays in the context."""
+    """With any padding; masked tokens stay in the context."""
     wanted = {}
     for pair in pairs():
         for trajectory in (pair.chosen, pair.rejected):
@@ -139,7 +139,7 @@ def test_the_mask_of_a_batch_is_the_assistant_mask(make: Callable[..., Any], cod
 
 @contextmanager
 def labels_seen(trainer: Any) -> Iterator[list[Tensor]]:
-    """The labels that reach policy and reference."""
+    """The labels that the policy and the reference model get."""
     seen: list[Tensor] = []
 
     def look(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def labels_seen(trainer: Any) -> Iterator[list[Tensor]]:
 
 @pytest.mark.train
 @pytest.mark.parametrize("peft_config", [None, LORA], ids=["full", "lora"])
-def test_no_label_but_the_policys_own_reaches_a_model(peft_config: Any, make: Callable[..., Any]) -> None:
+def test_only_labels_of_the_policys_tokens_reach_a_model(peft_config: Any, make: Callable[..., Any]) -> None:
     trainer = make({"peft_config": peft_config})
     batch = a_batch(trainer)
     with labels_seen(trainer) as seen:
@@ -177,7 +177,7 @@ class Scored(NamedTuple):
     reference: Tensor
 
     def ratio(self, tail: int | None = None, alpha: float = 1.0) -> Tensor:
-        """The log-ratio; what lies beyond `tail` tokens counts `alpha` (LD-DPO)."""
+        """The log-ratio; tokens after the first `tail` have the weight `alpha` (LD-DPO)."""
         gap = self.policy - self.reference
         return gap.sum() if tail is None else gap[:tail].sum() + alpha * gap[tail:].sum()
 
@@ -190,8 +190,8 @@ def own_logprobs(model: Any, trajectory: Trajectory, codec: Any) -> Tensor:
     episode = encode_trajectory(trajectory, codec)
     ids = torch.tensor(episode.prompt_ids + episode.ids)
     logprobs = model(input_ids=ids[None]).logits[0].log_softmax(-1)
-    places = [len(episode.prompt_ids) + t for t, m in enumerate(episode.assistant_mask) if m]
-    return torch.stack([logprobs[place - 1, ids[place]] for place in places])
+    indices = [len(episode.prompt_ids) + t for t, m in enumerate(episode.assistant_mask) if m]
+    return torch.stack([logprobs[index - 1, ids[index]] for index in indices])
 
 
 def by_hand(trainer: Any, codec: Any, loss: Callable[[Scored, Scored], Tensor]) -> Tensor:
@@ -262,10 +262,10 @@ def test_the_sft_term_is_the_mean_over_the_policys_tokens(make: Callable[..., An
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
-def test_what_is_no_token_of_the_policys_moves_nothing(options: dict[str, Any], make: Callable[..., Any]) -> None:
-    """Each of TRL's losses sees the tokens that the mask names and those only.
+def test_tokens_of_the_environment_change_no_loss(options: dict[str, Any], make: Callable[..., Any]) -> None:
+    """Each of TRL's losses uses the tokens of the mask only.
 
-    The tokens are told apart at the language head: one that has unlearned to foretell observations changes no loss.
+    The language head separates the tokens: a head that predicts observations wrongly changes no loss.
     """
     trainer = make(**options)
     shake(trainer.model)
@@ -282,7 +282,7 @@ def test_what_is_no_token_of_the_policys_moves_nothing(options: dict[str, Any], 
 
 @contextmanager
 def wrong_elsewhere(model: Any, batch: dict[str, Any], *, invert: bool = False) -> Iterator[None]:
-    """The last hidden state is turned round wherever the next token is not the policy's (or, inverted, is)."""
+    """Negate the last hidden state wherever the next token is not the policy's (or, inverted, is)."""
     own = batch["completion_mask"].bool().roll(-1, 1)
 
     def turn(module: Any, args: Any, output: Any) -> Any:
@@ -316,7 +316,7 @@ def test_training_widens_the_margin(peft_config: Any, make: Callable[..., Any]) 
     trainer = make({"peft_config": peft_config, "eval_pairs": pairs()[:3]}, pairs()[:6], max_steps=8, **more)
     trainer.train()
     steps = [row for row in trainer.state.log_history if "rewards/margins" in row]
-    assert steps[0]["rewards/margins"] == pytest.approx(0.0, abs=1e-4)  # the reference is the policy's beginning
+    assert steps[0]["rewards/margins"] == pytest.approx(0.0, abs=1e-4)  # the reference is the initial policy
     assert steps[0]["loss"] == pytest.approx(math.log(2), abs=1e-3)
     assert steps[-1]["rewards/margins"] > 1.0
     assert steps[-1]["rewards/accuracies"] > 0.9 and steps[-1]["loss"] < 0.4
@@ -324,7 +324,7 @@ def test_training_widens_the_margin(peft_config: Any, make: Callable[..., Any]) 
 
 
 @pytest.mark.train
-def test_a_reference_of_ones_own(make: Callable[..., Any], codec: Any) -> None:
+def test_a_custom_reference_model(make: Callable[..., Any], codec: Any) -> None:
     other = make().model
     shake(other, seed=1)
     trainer = make({"ref_model": other})
@@ -344,13 +344,13 @@ def test_a_reference_of_ones_own(make: Callable[..., Any], codec: Any) -> None:
         ({"loss_type": ["aot"], "use_weighting": True}, "WPO-style weighting is not implemented for 'aot'"),
     ],
 )
-def test_settings_that_cannot_be(options: dict[str, Any], part: str, make: Callable[..., Any]) -> None:
+def test_invalid_settings_are_refused(options: dict[str, Any], part: str, make: Callable[..., Any]) -> None:
     with pytest.raises(UsageError, match=re.escape(part)) as caught:
         make(**options)
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_is_cut(codec: Any, make: Callable[..., Any]) -> None:
+def test_over_long_trajectories_are_refused(codec: Any, make: Callable[..., Any]) -> None:
     sides = [encode_trajectory(t, codec) for pair in pairs() for t in (pair.chosen, pair.rejected)]
     longest = max(len(side.prompt_ids) + len(side.ids) for side in sides)
     assert len(dpo_dataset(pairs(), codec, longest)) == len(pairs())
@@ -358,7 +358,7 @@ def test_nothing_is_cut(codec: Any, make: Callable[..., Any]) -> None:
         make(max_length=longest - 1)
 
 
-def test_pairs_that_are_none(codec: Any) -> None:
+def test_invalid_pairs_are_refused(codec: Any) -> None:
     with pytest.raises(UsageError, match="no pair to train on"):
         dpo_dataset([], codec)
     first, second = demonstrations()[:2]
@@ -406,7 +406,7 @@ def record(path: Path, trajectories: Sequence[Trajectory]) -> Path:
 
 
 def refused(outcome: Outcome, *parts: str) -> None:
-    """Exit code 2, and a single line that says all of `parts`."""
+    """Exit code 2, and a single line with all of `parts`."""
     lines = [line for line in outcome.err.splitlines() if line.strip()]
     assert outcome.code == 2 and len(lines) == 1 and lines[0].startswith("agentgym: "), outcome
     for part in parts:
@@ -414,7 +414,7 @@ def refused(outcome: Outcome, *parts: str) -> None:
 
 
 @pytest.mark.train
-def test_the_command_from_end_to_end_and_on(dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path) -> None:
+def test_the_command_runs_and_resumes(dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path) -> None:
     words = ["--trajectories", *files, "--max-pairs-per-task", 1, "--logging_steps", 1, "--save_steps", 1]
     done = dpo(*words)
     assert done.code == 0, done.err
@@ -425,7 +425,7 @@ def test_the_command_from_end_to_end_and_on(dpo: Callable[..., Outcome], files: 
     assert "Done:" in done.err
     for name in ("config.json", "model.safetensors", "tokenizer.json", "checkpoint-2", "run.json"):
         assert (tmp_path / "out" / name).exists()
-    refused(dpo(*words), "holds a run already", "--resume")
+    refused(dpo(*words), "already holds a run", "--resume")
     refused(dpo(*words, "--resume", "--max-pairs-per-task", 2), "holds another run: its pairs is")
     more = dpo(*words, "--resume", "--max_steps", 3, "--learning_rate", "1e-3")
     assert more.code == 0, more.err
@@ -433,7 +433,7 @@ def test_the_command_from_end_to_end_and_on(dpo: Callable[..., Outcome], files: 
 
 
 @pytest.mark.train
-def test_a_resumed_run_ends_where_one_that_was_never_stopped_does(
+def test_a_resumed_run_equals_one_that_never_stopped(
     dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path
 ) -> None:
     words = ["--trajectories", *files, "--save_steps", 1, "--lr_scheduler_type", "constant", "--learning_rate", "1e-3"]
@@ -459,13 +459,11 @@ def test_the_command_with_lora_and_a_config_file(
 
 
 @pytest.mark.slow
-def test_data_that_cannot_be(dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path) -> None:
+def test_invalid_data_is_refused(dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path) -> None:
     demos, failed = files
     refused(dpo(), "--trajectories")
     refused(dpo("--trajectories", "none.jsonl"), "--trajectories none.jsonl cannot be read: No such file")
-    refused(
-        dpo("--trajectories", demos), "there is no pair to learn from: 0 preference pairs", "agentgym demos", "eval"
-    )
+    refused(dpo("--trajectories", demos), "there is no pair to train on: 0 preference pairs", "agentgym demos", "eval")
     refused(dpo("--trajectories", demos, failed, "--preferences", "turns"), "0 preference pairs (0 turns)")
     refused(dpo("--trajectories", *files, "--preferences", "luck"), "--preferences must name some of success")
     refused(dpo("--trajectories", *files, "--min-margin", 2), "--min-margin is a difference of scores")
@@ -485,7 +483,7 @@ def test_data_that_cannot_be(dpo: Callable[..., Outcome], files: list[Path], tmp
     assert not (tmp_path / "out" / "run.json").exists()
 
 
-def test_one_environment_only(dpo: Callable[..., Outcome], files: list[Path]) -> None:
+def test_several_environments_are_refused(dpo: Callable[..., Outcome], files: list[Path]) -> None:
     gym.register("Tests/ScoredCraft-v0", ScoredCraft)
     try:
         several = dpo("--trajectories", *files, env=[ENV, "Tests/ScoredCraft-v0"], kwargs={})

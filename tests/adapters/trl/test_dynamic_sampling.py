@@ -1,4 +1,4 @@
-"""Spoiled episodes are played again; zero-variance groups are replaced by other tasks."""
+"""Failed episodes are replayed; zero-variance groups are replaced by other tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rollout.families import UP
 
 
 class DullCraft(ScoredCraft):
-    """Pays nothing for some tasks, whatever is said; for all of them if none are named."""
+    """Pays nothing for some tasks, whatever the answers; by default for all tasks."""
 
     def __init__(self, dull: frozenset[str] | None = None) -> None:
         super().__init__()
@@ -33,18 +33,18 @@ class DullCraft(ScoredCraft):
 
 
 def starts(trainer: Any) -> list[tuple[str, int]]:
-    """Task and seed of every episode that the last rollout gave."""
+    """Task and seed of every episode of the last rollout."""
     return [(e.trajectory.task.id, e.trajectory.seed) for e in trainer.rollout.last]
 
 
 def logged(trainer: Any) -> dict[str, float]:
-    """What the last rollout logged, before TRL sends it on."""
+    """The metrics of the last rollout, before TRL sends them on."""
     return {name: values[-1] for name, values in trainer._metrics["train"].items()}
 
 
 @pytest.fixture(scope="module")
 def first_starts(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int]]:
-    """What the first rollout plays where nothing is replaced: two groups of four."""
+    """The tasks of the first rollout without replacements: two groups of four."""
     trainer = make_trainer(tmp_path_factory.mktemp("plain"), tokenizer)
     first_batch(trainer)
     assert logged(trainer)["rollout/zero_variance_groups"] == 0 and "rollout/resampled_groups" not in logged(trainer)
@@ -57,7 +57,7 @@ def make_dull(out: Path, tokenizer: Any, dull: str, **more: Any) -> Any:
 
 @pytest.mark.train
 @pytest.mark.parametrize("group", [0, 1])
-def test_an_equal_group_gives_way_to_a_new_task(
+def test_a_zero_variance_group_is_replaced_by_a_new_task(
     group: int, first_starts: list[tuple[str, int]], tokenizer: Any, tmp_path: Path
 ) -> None:
     rows: dict[str, list[Any]] = {}
@@ -87,11 +87,11 @@ def test_an_equal_group_gives_way_to_a_new_task(
     assert {row["task"]: row["group"] for row in trainer.train_dataset}[found[replaced][0][0]] == rows["group"][
         4 * group
     ]
-    assert len(played(tmp_path, 0)) == 12  # what was replaced was played, and is kept on disk
+    assert len(played(tmp_path, 0)) == 12  # replaced episodes were played, and are on disk
 
 
 @pytest.mark.train
-def test_the_seed_decides_which_tasks_come(first_starts: list[tuple[str, int]], tokenizer: Any, tmp_path: Path) -> None:
+def test_the_seed_decides_the_new_tasks(first_starts: list[tuple[str, int]], tokenizer: Any, tmp_path: Path) -> None:
     def replaced(name: str, **more: Any) -> list[tuple[str, int]]:
         trainer = make_dull(tmp_path / name, tokenizer, first_starts[0][0], **more)
         first_batch(trainer)
@@ -107,12 +107,12 @@ def fresh_tasks(*seed: int) -> list[str | None]:
 
 
 @pytest.mark.train
-def test_replacing_ends_when_its_tries_are_used_up(tokenizer: Any, tmp_path: Path) -> None:
+def test_resampling_ends_after_its_retries(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer, DullCraft, dynamic_sampling_retries=2, max_steps=1)
     trainer.train()
     groups = [(t.task.id, t.seed) for t in played(tmp_path, 0)]
     assert len(groups) == 3 * 8
-    assert set(Counter(groups).values()) == {4}  # six different starts: none comes again while there are others
+    assert set(Counter(groups).values()) == {4}  # six different starts: none repeats while there are others
     log = trainer.state.log_history[0]
     assert (log["rollout/zero_variance_groups"], log["rollout/resampled_groups"]) == (1.0, 4.0)
     assert (trainer.outputs[0]["advantages"] == 0).all() and math.isfinite(log["loss"])
@@ -137,11 +137,11 @@ def test_evaluation_replaces_nothing(tokenizer: Any, tmp_path: Path) -> None:
     assert "eval_rollout/zero_variance_groups" not in found and found["eval_rollout/score"] == 0
 
 
-def test_equal_groups() -> None:
-    good, bad, spoiled = episode([UP, END], max_turns=1), episode([33, END], max_turns=1), episode(task="count/0")
+def test_zero_variance_groups() -> None:
+    good, bad, failed = episode([UP, END], max_turns=1), episode([33, END], max_turns=1), episode(task="count/0")
     assert zero_variance_groups([good, good, bad, good, bad, bad], 2) == ([0, 2], 3)
-    assert zero_variance_groups([good, spoiled, bad, good, spoiled, spoiled], 2) == ([0, 2], 3)
-    assert zero_variance_groups([good, spoiled, bad, good, good, spoiled], 3) == ([1], 2)
+    assert zero_variance_groups([good, failed, bad, good, failed, failed], 2) == ([0, 2], 3)
+    assert zero_variance_groups([good, failed, bad, good, good, failed], 3) == ([1], 2)
 
 
 def test_fresh_prompts_are_new_as_long_as_there_are_any() -> None:
@@ -170,11 +170,11 @@ def test_replays_are_bounded_and_counted(tokenizer: Any, tmp_path: Path) -> None
     trainer.train()
     log = trainer.state.log_history[0]
     assert (log["rollout/replayed"], log["rollout/stop/env_error"]) == (3, 1 / 8)
-    assert log["rollout/turns"] == 2  # of those that are learned from
+    assert log["rollout/turns"] == 2  # of the usable episodes
 
 
 @pytest.mark.train
-def test_cut_answers_leave_the_loss_and_no_advantage(tokenizer: Any, tmp_path: Path) -> None:
+def test_masked_truncated_answers_leave_the_loss_but_not_the_advantages(tokenizer: Any, tmp_path: Path) -> None:
     whole, without = (
         first_batch(make_trainer(tmp_path / str(mask), tokenizer, mask_truncated_answers=mask, num_generations=8))
         for mask in (False, True)
@@ -188,7 +188,7 @@ def test_cut_answers_leave_the_loss_and_no_advantage(tokenizer: Any, tmp_path: P
 
 @pytest.mark.train
 @pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo", "bnpo"])
-def test_a_step_of_which_nothing_is_left_is_harmless(loss_type: str, tokenizer: Any, tmp_path: Path) -> None:
+def test_a_step_without_trained_tokens_is_harmless(loss_type: str, tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(
         tmp_path, tokenizer, mask_truncated_answers=True, max_turn_tokens=1, loss_type=loss_type, max_steps=1
     )

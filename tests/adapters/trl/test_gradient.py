@@ -1,4 +1,4 @@
-"""The loss is the masked policy gradient that it claims to be, over exactly the tokens that were sampled."""
+"""The loss is the masked policy gradient over exactly the sampled tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def assert_same(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) 
 
 
 class Mixed(BrokenCraft):
-    """Some episodes end, some are cut, and the environment spoils one."""
+    """Some episodes end, some are truncated, and the environment fails in one."""
 
     def __init__(self, counter: Any) -> None:
         super().__init__(lambda number: number == 2, counter, 1)
@@ -46,7 +46,7 @@ class Mixed(BrokenCraft):
 
 @dataclass
 class ByHand:
-    """The loss of the episodes that a trainer has played, written down token by token from the records of them."""
+    """The loss of a trainer's episodes, computed token by token from their records."""
 
     trainer: Any
     played: list[TokenTrajectory]
@@ -56,8 +56,8 @@ class ByHand:
         episode = self.played[number]
         ids = torch.tensor(episode.prompt_ids + episode.ids)
         logits = model(input_ids=ids[None]).logits[0].float() / self.trainer.temperature
-        places = torch.arange(len(episode.prompt_ids), len(ids))
-        return logits.log_softmax(-1)[places - 1, ids[places]]
+        indices = torch.arange(len(episode.prompt_ids), len(ids))
+        return logits.log_softmax(-1)[indices - 1, ids[indices]]
 
     @torch.no_grad()
     def kl(self, number: int) -> torch.Tensor:
@@ -65,7 +65,7 @@ class ByHand:
         return self.logprobs(self.trainer.model, number) - self.logprobs(self.trainer.ref_model, number)
 
     def values(self, number: int, grad: bool = False) -> torch.Tensor:
-        """(T + 1,) the critic's value before every token after the prompt, and of the state after a cut, else 0."""
+        """(T + 1,) the critic's value before each token after the prompt, and of a truncated last state, else 0."""
         episode, critic = self.played[number], self.trainer.learner.critic
         ids = torch.tensor(episode.prompt_ids + episode.ids + episode.bootstrap_ids)
         with torch.set_grad_enabled(grad):
@@ -113,17 +113,17 @@ class ByHand:
         return args.beta * term
 
     def trained(self, episode: TokenTrajectory) -> list[int]:
-        """The places of the tokens in the loss."""
-        cut = [turn.info.get("finish") == "length" for turn in episode.trajectory.turns]
-        turn, places = -1, []
+        """The indices of the tokens in the loss."""
+        truncated = [turn.info.get("finish") == "length" for turn in episode.trajectory.turns]
+        turn, indices = -1, []
         for t, on in enumerate(episode.assistant_mask):
             turn += on and not (t and episode.assistant_mask[t - 1])
-            if on and episode.trajectory.usable and not (self.trainer.args.mask_truncated_answers and cut[turn]):
-                places.append(t)
-        return places
+            if on and episode.trajectory.usable and not (self.trainer.args.mask_truncated_answers and truncated[turn]):
+                indices.append(t)
+        return indices
 
     def critic_loss(self, episodes: list[Episode]) -> torch.Tensor:
-        """Half the squared error of the values on answer tokens, in sum."""
+        """Half the sum of the squared errors of the values on answer tokens."""
         total = torch.zeros(())
         for number, row in enumerate(generalised(episodes, self.trainer.args.advantage_config)):
             values = self.values(number, grad=True)
@@ -134,7 +134,7 @@ class ByHand:
 
 
 def states(played: TokenTrajectory) -> list[int]:
-    """(T,) a number for the state in which each token's turn began: that of the reset, then what each step led to."""
+    """(T,) a number for the state in which each token's turn began: that of the reset, then that after each step."""
     keys = [played.trajectory.meta["state_key"], *(str(turn.info["state_key"]) for turn in played.trajectory.turns)]
     found, turn = [], -1
     for t, on in enumerate(played.assistant_mask):
@@ -188,7 +188,7 @@ def test_the_gradient_is_the_masked_policy_gradient(
 
 
 def scrambled(name: str, options: dict[str, Any], tokenizer: Any, model_path: Path, out: Path) -> Any:
-    """A trainer whose policy, reference and critic differ, and whose answers are of all lengths."""
+    """A trainer whose policy, reference and critic differ, and whose answers have all lengths."""
     counter = itertools.count()
     args = {"algorithm": name, "env_retries": 0, "rounds": "4", "max_turn_tokens": 6, **options}
     trainer = make_trainer(out, tokenizer, lambda: Mixed(counter), model=str(model_path), **args)
@@ -203,7 +203,7 @@ def scrambled(name: str, options: dict[str, Any], tokenizer: Any, model_path: Pa
 
 
 def assert_various(played: list[TokenTrajectory]) -> None:
-    """Nothing of what a formula must tell apart is missing."""
+    """Check that the batch has every case that a formula must distinguish."""
     usable = [episode for episode in played if episode.trajectory.usable]
     finishes = {turn.info.get("finish") for episode in usable for turn in episode.trajectory.turns}
     assert len(usable) == 7 and finishes == {"stop", "length"}
@@ -235,7 +235,7 @@ def test_every_loss_takes_advantages_by_episode_and_by_token(level: str, tokeniz
 
 
 def off_policy(trainer: Any) -> dict[str, Any]:
-    """A batch as if a slightly different policy had played it."""
+    """A batch as if a slightly different policy had sampled it."""
     batch = first_batch(trainer)
     now = policy_logprobs(trainer, batch)
     noise = torch.randn(now.shape, generator=torch.Generator().manual_seed(0))
@@ -316,7 +316,7 @@ def test_sampled_ids_are_the_trained_ids(tokenizer: Any, tmp_path: Path) -> None
     assert len(trainer.outputs) == 2
     answers: dict[
         tuple[int, ...], list[list[int]]
-    ] = {}  # by everything that stood before: what the engine was asked and what it said
+    ] = {}  # keyed by everything before: the prompts and answers of the engine
     for context, answer in trainer.generated:
         answers.setdefault(context, []).append(answer)
     for batch in trainer.outputs:
@@ -329,16 +329,16 @@ ROW = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "tool_m
 
 
 def check_row(row: dict[str, torch.Tensor], answers: dict[tuple[int, ...], list[list[int]]]) -> None:
-    """Walk along a row: wherever the mask begins, the very answer that was sampled there must stand."""
+    """Check that the sampled answer is at the beginning of every run of the mask."""
     context = row["prompt_ids"][row["prompt_mask"].bool()].tolist()
     real = row["completion_mask"].bool()
     ids, mask = row["completion_ids"][real].tolist(), row["tool_mask"][real].tolist()
-    place = 0
-    while place < len(ids):
-        if not mask[place]:
-            place += 1
+    index = 0
+    while index < len(ids):
+        if not mask[index]:
+            index += 1
             continue
-        end = next((t for t in range(place, len(ids)) if not mask[t]), len(ids))
-        answers[tuple(context + ids[:place])].remove(ids[place:end])
-        place = end
+        end = next((t for t in range(index, len(ids)) if not mask[t]), len(ids))
+        answers[tuple(context + ids[:index])].remove(ids[index:end])
+        index = end
     assert mask[-1] == 1

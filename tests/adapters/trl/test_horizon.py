@@ -1,4 +1,4 @@
-"""A growing limit of turns: the old one before the change, the new one from it on, and the same after a resume."""
+"""A turn-limit curriculum: the old max turns before the change, the new ones from it on, also after a resume."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMES = ("tokens_per_second", "time/", "step_time", "runtime", "per_second")
 
 
 def run(out: Path, tokenizer: Any, checkpoint: Path | None = None) -> Any:
-    # A resumed run gets other weights to begin with: they must come from the checkpoint.
+    # A resumed run starts with other weights: the right ones must come from the checkpoint.
     model = make_small_model(tokenizer, seed=0 if checkpoint is None else 99)
     trainer = make_trainer(out, tokenizer, model=model, save_steps=1, save_total_limit=10, **SCHEDULE)
     assert run_training(trainer, "test", checkpoint=str(checkpoint) if checkpoint else None)
@@ -29,12 +29,12 @@ def run(out: Path, tokenizer: Any, checkpoint: Path | None = None) -> Any:
 
 @pytest.fixture(scope="module")
 def whole(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """The run that nobody interrupted."""
+    """A run without an interruption."""
     out = tmp_path_factory.mktemp("whole")
     return out, run(out, tokenizer)
 
 
-def test_the_limit_changes_at_its_step(whole: tuple[Path, Any]) -> None:
+def test_max_turns_change_at_the_scheduled_step(whole: tuple[Path, Any]) -> None:
     out, _ = whole
     assert limits_by_step(out) == {step: Counter({limit: 8}) for step, limit in EXPECTED.items()}
     assert all(len(t.turns) == EXPECTED[step] for step in EXPECTED for t in played(out, step))
@@ -43,8 +43,10 @@ def test_the_limit_changes_at_its_step(whole: tuple[Path, Any]) -> None:
 
 
 @pytest.mark.parametrize("resumed_at", [CHANGE - 1, CHANGE, CHANGE + 1])
-def test_a_resumed_run_is_the_run(resumed_at: int, whole: tuple[Path, Any], tokenizer: Any, tmp_path: Path) -> None:
-    """From a checkpoint before, at and after the change: the same limits, episodes, numbers and weights."""
+def test_a_resumed_run_equals_the_whole_run(
+    resumed_at: int, whole: tuple[Path, Any], tokenizer: Any, tmp_path: Path
+) -> None:
+    """From a checkpoint before, at and after the change: the same max turns, episodes, metrics and weights."""
     out, trainer = whole
     again = run(tmp_path, tokenizer, out / f"checkpoint-{resumed_at}")
     rest = [step for step in EXPECTED if step >= resumed_at]
@@ -57,13 +59,13 @@ def test_a_resumed_run_is_the_run(resumed_at: int, whole: tuple[Path, Any], toke
 
 
 def numbers(out: Path) -> list[dict[str, Any]]:
-    """What was logged at each step, without what depends on the clock."""
+    """The metrics of each step, without those that depend on the clock."""
     rows = [row for row in read_metrics(out / "metrics.jsonl") if "loss" in row]
     return [{k: v for k, v in row.items() if not any(part in k for part in TIMES)} for row in rows]
 
 
-def test_evaluation_has_its_own_limit(tokenizer: Any, tmp_path: Path) -> None:
-    """And its own size of groups, which need not be that of training."""
+def test_evaluation_has_its_own_max_turns(tokenizer: Any, tmp_path: Path) -> None:
+    """And its own group size, which may differ from that of training."""
     trainer = make_trainer(tmp_path, tokenizer, eval_max_turns=1, num_generations_eval=2, per_device_eval_batch_size=4)
     trainer.evaluate(trainer.train_dataset.select(range(4)))
     files = sorted((tmp_path / "trajectories").iterdir())

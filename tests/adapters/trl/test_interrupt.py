@@ -1,4 +1,4 @@
-"""What ends a run early: Ctrl-C once, Ctrl-C twice, a kill, a full disk. In processes of their own."""
+"""Early ends of a run: Ctrl-C once, Ctrl-C twice, a kill, a full disk. Each in its own process."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ Process = subprocess.Popen[str] | Forked
 
 
 def start(
-    model: Path, out: Path, *words: object, algorithm: str = "grpo", before: str = "", anew: bool = False
+    model: Path, out: Path, *words: object, algorithm: str = "grpo", before: str = "", fresh: bool = False
 ) -> Process:
-    """Begin a run, forked from a process that has imported what it needs, or in one of its own from its first line."""
+    """Start a run, forked from a process that has imported its packages, or in a new process."""
     fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
     fixed += ["--rounds", "2", "--max-turn-tokens", "8", "--use_cpu", "--report_to", "none", "--out", str(out)]
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
     code, arguments = before + PROGRAM, ["train", algorithm, *fixed, *small, *map(str, words)]
     environ = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""}
-    if not anew:
+    if not fresh:
         return Forked(code, arguments, environ, out.with_suffix(".err"))
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.Popen(command, env={**os.environ, **environ}, stderr=subprocess.PIPE, text=True)
@@ -92,15 +92,15 @@ def finish(process: Process) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "asked"), [("grpo", signal.SIGINT), pytest.param("ppo", signal.SIGTERM, marks=pytest.mark.rotating)]
+    ("algorithm", "sent"), [("grpo", signal.SIGINT), pytest.param("ppo", signal.SIGTERM, marks=pytest.mark.rotating)]
 )
-def test_asked_to_stop_it_saves_and_the_run_goes_on(
-    algorithm: str, asked: signal.Signals, model_path: Path, tmp_path: Path
+def test_a_stopped_run_saves_and_resumes(
+    algorithm: str, sent: signal.Signals, model_path: Path, tmp_path: Path
 ) -> None:
-    out, anew = tmp_path / "out", algorithm == "grpo"
-    process = start(model_path, out, "--max_steps", "500", algorithm=algorithm, before=SLOWLY, anew=anew)
+    out, fresh = tmp_path / "out", algorithm == "grpo"
+    process = start(model_path, out, "--max_steps", "500", algorithm=algorithm, before=SLOWLY, fresh=fresh)
     wait_for((tmp_path / "out" / "trajectories" / "step-2.jsonl").exists, process)
-    process.send_signal(asked)
+    process.send_signal(sent)
     code, err = finish(process)
     assert code == 130, err
     assert "Traceback" not in err
@@ -120,7 +120,7 @@ def test_asked_to_stop_it_saves_and_the_run_goes_on(
 
 
 def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:
-    """The second one comes when the first was heard: two that come at once are one to a process."""
+    """The second one is sent after the first was handled: simultaneous signals count as one."""
     out, entered = tmp_path / "out", tmp_path / "entered"
     long = f"(open({str(entered)!r}, 'w').close(), 600)[1]"  # far longer than `finish` waits
     slow = SLOWLY.replace("0.3", f"0.3 if trainer.state.global_step < 1 else {long}")
@@ -135,8 +135,8 @@ def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:
     assert len(list(read_trajectories(tmp_path / "out" / "trajectories" / "step-0.jsonl"))) == 4
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_been(model_path: Path, tmp_path: Path) -> None:
-    """The checkpoint is from the middle of a rollout's use; a step was done since, which is done again."""
+def test_a_killed_run_resumes_from_its_checkpoint(model_path: Path, tmp_path: Path) -> None:
+    """The checkpoint is from the middle of a rollout's use; the step after it is repeated."""
     words = ["--max_steps", 8, "--save_steps", 3, "--num_iterations", 2, "--steps_per_generation", 2, "--tasks", 4]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = start(model_path, killed, *words, algorithm="ppo", before=HANGS_AFTER_STEP_4)
@@ -169,7 +169,7 @@ def _timeless(row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("portion", [0.5, 1.5], ids=["the weights", "the optimizer"])
 def test_a_full_disk_is_one_line_and_loses_nothing(portion: float, model_path: Path, tmp_path: Path) -> None:
-    """No file may grow over a size that is too small for a part of a checkpoint: as if the disk were full then."""
+    """A limit on the file size that part of a checkpoint exceeds, with the error of a full disk."""
     size = int((model_path / "model.safetensors").stat().st_size * portion)
     before = FILES_OF.format(size=size)
     out = tmp_path / "out"
@@ -180,7 +180,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(portion: float, model_path: P
     assert "too large" in lines[0] or "disk is full" in lines[0]
     assert {step: sum(c.values()) for step, c in limits_by_step(out).items()} == {0: 4, 1: 4}
     assert [row["step"] for row in metrics(out) if "loss" in row] == [1, 2]
-    assert (out / "checkpoint-2").is_dir()  # cut short, and not to be gone on from
+    assert (out / "checkpoint-2").is_dir()  # incomplete, and not resumed from
 
     code, err = finish(start(model_path, out, "--max_steps", "3", "--save_steps", "2", "--resume"))
     assert code == 0, err

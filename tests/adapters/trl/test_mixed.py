@@ -1,4 +1,4 @@
-"""Several environments in one run: shares, limits of turns, metrics, and what is refused."""
+"""Several environments in one run: shares, max turns, metrics, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOY = "Second/Count-v0"
 
 @pytest.fixture(autouse=True)
 def toy_id() -> Iterator[None]:
-    """A second id, since a run is made of ids."""
+    """A second id, since a run takes ids."""
     gym.register(TOY, entry_point=CountEnv)
     yield
     del gym.registry[TOY]
@@ -39,13 +39,13 @@ def toy_id() -> Iterator[None]:
 
 @pytest.fixture
 def train(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
-    """`agentgym train` of both environments; gives the exit code and what it said."""
+    """Run `agentgym train` on both environments; return the exit code and its stderr."""
     monkeypatch.setenv("AGENTGYM_DEBUG", "")
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(*words: object, env: tuple[str, ...] = (ENV + ":2", TOY), kwargs: Any = None) -> tuple[int, str]:
-        told = {ENV: KWARGS} if kwargs is None else kwargs
-        fixed = ["--env", *env, "--env-kwargs", json.dumps(told), "--groups", *DEPTH, "--model", model_path]
+        arguments = {ENV: KWARGS} if kwargs is None else kwargs
+        fixed = ["--env", *env, "--env-kwargs", json.dumps(arguments), "--groups", *DEPTH, "--model", model_path]
         small = ["--max_steps", 2, "--per_device_train_batch_size", 12, "--num_generations", 2, "--use_cpu"]
         small += ["--max_completion_length", 200, "--max-turn-tokens", 8, "--report_to", "none"]
         code = main([str(word) for word in ["train", "rloo", *fixed, *small, "--out", tmp_path / "out", *words]])
@@ -60,9 +60,9 @@ def by_env(trajectories: list[Trajectory]) -> dict[str, list[Trajectory]]:
 
 @pytest.mark.train
 def test_two_environments_from_the_command_line(train: Any, tmp_path: Path) -> None:
-    """Two epochs of one step: in each, two thirds of the groups are of one environment, with its own limit."""
-    code, said = train("--rounds", "TextCraft=1,3;Count=2,4", "--every", "1", "--tasks", "6")
-    assert code == 0, said
+    """Two epochs of one step; in each, two thirds of the groups are of one environment, with its own max turns."""
+    code, err = train("--rounds", "TextCraft=1,3;Count=2,4", "--every", "1", "--tasks", "6")
+    assert code == 0, err
     out = tmp_path / "out"
     for step, limits in enumerate([{ENV: 1, TOY: 2}, {ENV: 3, TOY: 4}]):
         found = by_env(played(out, step))
@@ -82,14 +82,14 @@ def test_two_environments_from_the_command_line(train: Any, tmp_path: Path) -> N
         assert row["rollout/Count/invalid_actions"] == 1
     assert json.loads((out / "run.json").read_text())["env"] == [ENV + ":2", TOY]
 
-    code, said = train("--resume", env=(TOY, ENV))
-    assert code == 2 and "holds another run: its env is" in said
+    code, err = train("--resume", env=(TOY, ENV))
+    assert code == 2 and "holds another run: its env is" in err
 
 
 @pytest.mark.train
 def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path: Path) -> None:
-    code, said = train("--rounds", "TextCraft=1", "--max_steps", "1", env=(ENV + ":3",))
-    assert code == 0, said
+    code, err = train("--rounds", "TextCraft=1", "--max_steps", "1", env=(ENV + ":3",))
+    assert code == 0, err
     assert {(t.env_id, t.meta["max_turns"]) for t in played(tmp_path / "out", 0)} == {(ENV, 1)}
     assert not [key for key in metrics(tmp_path / "out")[0] if key.startswith("rollout/TextCraft/")]
 
@@ -111,10 +111,10 @@ def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path:
         (["--tasks", "1"], {}, "tasks to train on must be at least 2, since each of 2 environments gives one; got 1"),
     ],
 )
-def test_what_cannot_be_is_one_line(words: list[str], options: Any, part: str, train: Any, tmp_path: Path) -> None:
-    code, said = train(*words, **options)
-    assert (code, len(said.splitlines())) == (2, 1), said
-    assert part in said
+def test_errors_are_one_line(words: list[str], options: Any, part: str, train: Any, tmp_path: Path) -> None:
+    code, err = train(*words, **options)
+    assert (code, len(err.splitlines())) == (2, 1), err
+    assert part in err
     assert not (tmp_path / "out").exists()
 
 
@@ -141,7 +141,7 @@ def make_mixed(out: Path, tokenizer: Any, data: Any, env: Any = None, model: Any
 
 
 @pytest.mark.train
-def test_an_epoch_holds_the_shares_and_each_step_what_it_drew(tokenizer: Any, tmp_path: Path) -> None:
+def test_an_epoch_has_the_shares_and_each_step_its_draw(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_mixed(tmp_path, tokenizer, rows(12, craft_weight=3), max_steps=3)
     trainer.train()
     episodes = [t for step in range(3) for t in played(tmp_path, step)]
@@ -153,8 +153,8 @@ def test_an_epoch_holds_the_shares_and_each_step_what_it_drew(tokenizer: Any, tm
 
 
 @pytest.mark.train
-def test_a_step_with_one_environment_alone_says_which(tokenizer: Any, tmp_path: Path) -> None:
-    """Else the curve of an environment would have holes wherever it was alone."""
+def test_a_step_with_one_environment_has_its_metrics(tokenizer: Any, tmp_path: Path) -> None:
+    """Otherwise the curve of an environment would have gaps."""
     data = make_dataset(CountEnv(), 8, name=TOY)
     trainer = make_mixed(tmp_path, tokenizer, data, max_steps=1)
     trainer.train()
@@ -163,8 +163,8 @@ def test_a_step_with_one_environment_alone_says_which(tokenizer: Any, tmp_path: 
 
 
 @pytest.mark.train
-def test_replaced_groups_may_be_of_another_environment(tokenizer: Any, tmp_path: Path) -> None:
-    """Untrained, the model always counts to nothing: those groups give way until the others are left."""
+def test_replacing_groups_may_be_of_another_environment(tokenizer: Any, tmp_path: Path) -> None:
+    """The untrained model scores 0 when counting: those groups are replaced until the others remain."""
     env = {ENV: ScoredCraft, TOY: CountEnv}
     data = rows(40, craft_weight=3)
     noted: dict[str, list[Any]] = {}
@@ -208,21 +208,21 @@ def test_schedules_for_each_environment(tokenizer: Any) -> None:
 
 @pytest.mark.train
 def test_metrics_reach_every_reporter(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    """Tensorboard's files, and callbacks, such as those of wandb and trackio, hear what was logged at each step."""
+    """Tensorboard's files, and callbacks (such as those of wandb and trackio), get the metrics of each step."""
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
-    heard: list[dict[str, Any]] = []
+    logged: list[dict[str, Any]] = []
 
     class Ears(TrainerCallback):  # type: ignore[misc]
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            heard.append({"step": state.global_step, **logs})
+            logged.append({"step": state.global_step, **logs})
 
     options = {"report_to": ["tensorboard"], "beta": 0.01, "per_device_train_batch_size": 12}
     trainer = make_mixed(tmp_path, tokenizer, rows(12), model=str(model_path), **options)
     trainer.add_callback(Ears())
     trainer.train()
-    steps = [log for log in heard if "loss" in log]
+    steps = [log for log in logged if "loss" in log]
     assert [log["step"] for log in steps] == [1, 2]
     events = next(path.parent for path in tmp_path.rglob("events.out.tfevents.*"))
     board = EventAccumulator(str(events))
@@ -236,8 +236,8 @@ def test_metrics_reach_every_reporter(tokenizer: Any, model_path: Path, tmp_path
 
 
 @pytest.mark.train
-def test_what_is_logged_is_what_was_played(tokenizer: Any, tmp_path: Path) -> None:
-    """Every number of a step, made again from the trajectories on disk."""
+def test_metrics_are_those_of_the_recorded_episodes(tokenizer: Any, tmp_path: Path) -> None:
+    """Every metric of a step, recomputed from the trajectories on disk."""
     trainer = make_mixed(tmp_path, tokenizer, rows(12), env={ENV: ScoredCraft, TOY: CountEnv}, max_steps=2)
     trainer.train()
     for step, log in enumerate(log for log in trainer.state.log_history if "loss" in log):

@@ -1,4 +1,4 @@
-"""Where a model for evaluation is put, and that what it reads is put there too."""
+"""The device of a model for evaluation, and of its inputs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agentgym_envs.rollout import Sampling
 from agentgym_trl import models
 from agentgym_trl.engines import HFEngine
 
-META = torch.device("meta")  # a device that is not the CPU, and that every machine has
+META = torch.device("meta")  # a device other than the CPU that every machine has
 
 
 @pytest.mark.parametrize(("there", "expected"), [(True, META), (False, torch.device("cpu"))])
-def test_the_best_device_is_an_accelerator_where_there_is_one(
+def test_the_best_device_is_an_accelerator_if_there_is_one(
     there: bool, expected: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: there)
@@ -33,7 +33,7 @@ def test_a_model_is_put_on_the_best_device(model_path: Path, monkeypatch: pytest
 
 
 class Recorder:
-    """A model elsewhere that answers with its end of sequence and writes down where its inputs are."""
+    """A model on another device that answers with its end token and records the devices of its inputs."""
 
     device = META
 
@@ -54,7 +54,7 @@ class Recorder:
         return SimpleNamespace(logits=torch.zeros(1, ids.size(1), 8))
 
 
-def test_what_a_model_reads_is_on_its_device() -> None:
+def test_the_inputs_of_a_model_are_on_its_device() -> None:
     model = Recorder(end=3)
     engine = HFEngine(model, SimpleNamespace(pad_token_id=0), logprobs=True)
     found = asyncio.run(engine.generate([1, 2], Sampling(4, 1.0, stop_ids=(3,))))

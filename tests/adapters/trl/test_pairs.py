@@ -1,4 +1,4 @@
-"""Preference pairs: only between equal starts, in the stated order, the same for the same seed."""
+"""Preference pairs: only between equal starts, in the documented order, deterministic by seed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def start_of(trajectory: Trajectory) -> Any:
 
 
 def rank(pair: Pair) -> tuple[Preference, bool]:
-    """Which kind the pair should be, and whether the chosen side is the better one."""
+    """The expected kind of the pair, and whether the chosen side is the better one."""
     chosen, rejected = pair.chosen, pair.rejected
     if chosen.success != rejected.success:
         return SUCCESS, chosen.success
@@ -75,7 +75,7 @@ def rank(pair: Pair) -> tuple[Preference, bool]:
 
 @given(st.lists(EPISODES, max_size=24), st.integers(1, 5), st.integers(0, 3), st.sampled_from([0.0, 0.3]))
 @examples(80)
-def test_pairs_keep_every_promise(episodes: list[Trajectory], most: int, seed: int, margin: float) -> None:
+def test_properties_of_pairs(episodes: list[Trajectory], most: int, seed: int, margin: float) -> None:
     def pair_up(**more: Any) -> Any:
         return make_pairs(episodes, max_pairs_per_task=most, min_margin=margin, seed=seed, **more)
 
@@ -110,27 +110,27 @@ def test_pairs_keep_every_promise(episodes: list[Trajectory], most: int, seed: i
     "better, worse, preference",
     [
         (won("aaaa"), episode("b", 0.9), SUCCESS),
-        (won("aaaa", 0.2), episode("b", 0.9), SUCCESS),  # a goal reached with a low score is still reached
+        (won("aaaa", 0.2), episode("b", 0.9), SUCCESS),  # a success with a low score is a success
         (episode("abc", 0.5), episode("b", 0.25), SCORE),
         (won("abc", 1.0), won("b", 0.5), SCORE),
         (won("ab"), won("abc"), TURNS),
     ],
     ids=str,
 )
-def test_the_order(better: Trajectory, worse: Trajectory, preference: Preference) -> None:
+def test_the_order_of_preferences(better: Trajectory, worse: Trajectory, preference: Preference) -> None:
     assert prefer(better, worse) == prefer(worse, better) == Pair(better, worse, preference)
 
 
 @pytest.mark.parametrize(
     "first, second",
     [
-        (episode("a"), episode("bb")),  # two failures with equal scores: to fail sooner is not better
+        (episode("a"), episode("bb")),  # two failures with equal scores: fewer turns are not better
         (episode("a", 0.1 + 0.2), episode("b", 0.3)),
         (won("a"), won("b")),
-        (episode("ab"), won("ab")),  # the policy did the same, so there is nothing to prefer
+        (episode("ab"), won("ab")),  # equal actions, so neither is better
     ],
 )
-def test_neither_is_better(first: Trajectory, second: Trajectory) -> None:
+def test_equal_trajectories_make_no_pair(first: Trajectory, second: Trajectory) -> None:
     assert prefer(first, second) is None and prefer(second, first) is None
 
 
@@ -151,12 +151,12 @@ def test_the_strongest_kinds_come_first_and_kinds_can_be_left_out() -> None:
     assert len(drawn) > 5
 
 
-def test_a_task_draws_its_pairs_whatever_else_is_there() -> None:
+def test_the_pairs_of_a_task_do_not_depend_on_other_tasks() -> None:
     group = [won("a"), won("ab"), episode("b"), episode("c"), episode("d")]
     other = [replace(e, seed=7) for e in group]
     alone = make_pairs(group, max_pairs_per_task=2).pairs
     assert make_pairs([*other, *group], max_pairs_per_task=2).pairs[2:] == alone
-    assert make_pairs([*group, *group], max_pairs_per_task=2).pairs == alone  # a file that was given twice
+    assert make_pairs([*group, *group], max_pairs_per_task=2).pairs == alone  # the same file twice
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_task_draws_its_pairs_whatever_else_is_there() -> None:
         ({"preferences": []}, "got none"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], part: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], part: str) -> None:
     with pytest.raises(UsageError, match=re.escape(part)):
         make_pairs([won("a"), episode("b")], **options)
 
@@ -183,10 +183,10 @@ def test_options_that_cannot_be(options: dict[str, Any], part: str) -> None:
         (lambda: [won("a"), episode("b", stop="env_error")], "from 2 trajectories, 1 of them unusable; 1 of 1 starts"),
     ],
 )
-def test_no_pair_at_all(make: Callable[[], list[Trajectory]], part: str) -> None:
+def test_trajectories_without_pairs_are_refused(make: Callable[[], list[Trajectory]], part: str) -> None:
     with pytest.raises(UsageError, match=re.escape(part)) as caught:
         make_pairs(make())
-    assert "output_dir/trajectories/*.jsonl" in str(caught.value) and "agentgym eval" in str(caught.value)
+    assert "OUT/trajectories/*.jsonl" in str(caught.value) and "agentgym eval" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -206,7 +206,7 @@ def test_files_are_read_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.train
 def test_the_trajectories_of_a_training_run_make_pairs(tokenizer: Any, tmp_path: Path) -> None:
-    """Its groups share task and seed, as pairs need."""
+    """Their groups share task and seed, as pairs need."""
     make_trainer(tmp_path, tokenizer, max_steps=1).train()
     played = load_trajectories(sorted((tmp_path / "trajectories").glob("*.jsonl")))
     found = make_pairs(played)

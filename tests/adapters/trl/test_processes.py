@@ -1,4 +1,4 @@
-"""Several processes, really launched: they learn what one would, wait for each other, stop and go on together."""
+"""Several launched processes: they train like one process, wait for each other, stop and resume together."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def launch(*words: object, config: str = "ddp-cpu-2", more: tuple[str, ...] = ()
 
 
 def finish(process: subprocess.Popen[str], seconds: float = SECONDS) -> tuple[int, str]:
-    """Exit code and stderr. The launcher ends its processes when it is told to end, so it is asked to first."""
+    """The exit code and stderr. Sends the launcher a signal first if needed, since it then ends its processes."""
     try:
         _, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -70,7 +70,7 @@ def run(*words: object, **kwargs: Any) -> str:
 
 
 def left(out: Path, name: str) -> list[dict[str, Any]]:
-    """What each process left of a task."""
+    """The state that each process wrote for a task."""
     return [torch.load(path, weights_only=False) for path in sorted(out.glob(f"{name}.?.pt"))]
 
 
@@ -89,7 +89,7 @@ def one(tmp_path_factory: pytest.TempPathFactory, model_path: Path) -> Path:
 
 
 def joined(parts: list[torch.Tensor], width: int) -> torch.Tensor:
-    """What two processes have of a batch; each pads to its own longest episode."""
+    """The batches of two processes; each pads to its own longest episode."""
     if parts[0].dim() == 1:
         return torch.cat(parts)
     return torch.cat([torch.nn.functional.pad(part, (0, width - part.size(1))) for part in parts])
@@ -99,13 +99,13 @@ VALUES = ("value_mask", "value_targets", "old_values")
 
 
 @pytest.mark.parametrize("case", list(processes.CASES))
-def test_two_processes_learn_what_one_learns(case: str, one: Path, two: Path) -> None:
+def test_two_processes_train_like_one(case: str, one: Path, two: Path) -> None:
     (alone,), both = left(one, case), left(two, case)
     assert len(both) == 2 and len(alone["outputs"]) == processes.STEPS
     for step, output in enumerate(alone["outputs"]):
         for name in ("advantages", *(VALUES if case == "ppo" else ())):
             found = joined([part["outputs"][step][name] for part in both], output["completion_ids"].size(1))
-            read = output["value_mask"] if name in VALUES else torch.ones(())  # the values of padding are not
+            read = output["value_mask"] if name in VALUES else torch.ones(())  # the values of padding differ
             torch.testing.assert_close(found * read, output[name] * read, atol=1e-5, rtol=1e-5)
         assert output["advantages"].abs().max() > 0.1
     for part in both:
@@ -117,7 +117,7 @@ PREFIXES = ("rollout/", "reward", "critic/", "num_tokens", "grad_norm")
 
 
 @pytest.mark.parametrize("case", list(processes.CASES))
-def test_two_processes_report_what_one_reports(case: str, one: Path, two: Path) -> None:
+def test_two_processes_log_the_metrics_of_one(case: str, one: Path, two: Path) -> None:
     (alone,), both = left(one, case), left(two, case)
     for row, *others in zip(alone["log"], *(part["log"] for part in both), strict=True):
         names = [name for name in row if name.startswith(PREFIXES) and not name.endswith("_per_second")]
@@ -126,8 +126,8 @@ def test_two_processes_report_what_one_reports(case: str, one: Path, two: Path) 
     assert len(alone["log"]) > processes.STEPS
 
 
-def test_a_process_with_nothing_to_play_keeps_the_others_company(two: Path) -> None:
-    """Six turns on one process and one on the other, failures and retries on one: all call as often."""
+def test_a_process_without_episodes_keeps_generating(two: Path) -> None:
+    """Six turns in one process and one in the other, failures and retries in one: equal numbers of calls."""
     first, second = left(two, "together")
     row = first["log"][0]
     assert row["rollout/resampled_groups"] == 1 and row["rollout/zero_variance_groups"] == 1.0
@@ -152,7 +152,7 @@ def test_sharded_weights(model_path: Path, tmp_path: Path) -> None:
         assert saved[name].shape == whole[name].shape
     assert any(not torch.equal(saved[name], whole[name]) for name in whole)
     assert [row["step"] for row in first["resumed"] if "loss" in row] == [1, 2, 3]
-    for part in (first, second):  # transformers loads the weights in one process only
+    for part in (first, second):  # only one process loads the weights
         for name, weight in part["critic"].items():
             if name.startswith("backbone."):
                 torch.testing.assert_close(weight, whole[name.replace("backbone.", "model.")])
@@ -166,14 +166,14 @@ def words(model: Path, out: Path, *more: object) -> list[object]:
 
 
 def played(out: Path, step: int) -> list[int]:
-    """How many episodes of a step each process wrote down."""
+    """The number of episodes of a step that each process recorded."""
     names = [f"step-{step}.jsonl", f"step-{step}.rank1.jsonl"]
     return [len(list(read_trajectories(out / "trajectories" / name))) for name in names]
 
 
 @pytest.mark.rotating
-def test_the_command_line_stops_and_goes_on(model_path: Path, tmp_path: Path) -> None:
-    """Ctrl-C reaches the launcher, which passes it on; a step later there is one checkpoint of both processes."""
+def test_the_command_stops_and_resumes(model_path: Path, tmp_path: Path) -> None:
+    """The launcher forwards Ctrl-C; after one more step there is one checkpoint of both processes."""
     out = tmp_path / "out"
     process = launch(*words(model_path, out, "--max_steps", 2000))
     deadline = time.monotonic() + SECONDS

@@ -1,4 +1,4 @@
-"""A run that was stopped and goes on is, to the bit, the run that was never stopped."""
+"""A stopped and resumed run equals, bit for bit, a run that never stopped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) ->
 
 
 def state_of(trainer: Any) -> dict[str, Any]:
-    """All that a step changes."""
+    """All state that a step changes."""
     critic = trainer.learner
     return {
         "policy": trainer.model.state_dict(),
@@ -79,7 +79,7 @@ def logged(trainer: Any, after: int) -> list[dict[str, Any]]:
 
 
 def episodes(out: Path, after: int) -> dict[str, list[Any]]:
-    """What was played in each step, by the name of the file."""
+    """The episodes of each step, by the name of the file."""
     steps = sorted(int(path.stem[5:]) for path in (out / "trajectories").glob("step-*.jsonl"))
     found = {str(step): played(out, step) for step in steps if step >= after}
     return {
@@ -92,7 +92,7 @@ def episodes(out: Path, after: int) -> dict[str, list[Any]]:
 def whole(
     request: pytest.FixtureRequest, tokenizer: Any, model_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Any]:
-    """A run that nobody stopped, with a checkpoint of every step."""
+    """A run without an interruption, with a checkpoint of every step."""
     torch.set_num_threads(1)
     trainer = make(tmp_path_factory.mktemp("whole"), tokenizer, model_path, request.param, save_strategy="steps")
     trainer.train()
@@ -102,8 +102,10 @@ def whole(
 
 @pytest.mark.train
 @pytest.mark.parametrize("step", [3, 4, pytest.param(8, marks=pytest.mark.rotating)])
-def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    """From the middle of a rollout's use (3), from between two rollouts, and from the border of an epoch (4, 8)."""
+def test_a_resumed_run_equals_the_whole_run(
+    step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path
+) -> None:
+    """From the middle of a rollout's use (3), between two rollouts, and the border of an epoch (4, 8)."""
     estimator, first = whole.args.algorithm, Path(whole.args.output_dir)
     trainer = make(tmp_path, tokenizer, model_path, estimator)
     trainer.train(resume_from_checkpoint=str(first / f"checkpoint-{step}"))
@@ -114,7 +116,7 @@ def test_a_resumed_run_is_the_run(step: int, whole: Any, tokenizer: Any, model_p
 
 
 @pytest.mark.train
-def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
+def test_checkpoints_of_other_runs_are_refused(whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     estimator, checkpoint = whole.args.algorithm, Path(whole.args.output_dir) / "checkpoint-2"
     trainer = make(tmp_path / "other", tokenizer, model_path, estimator)
 
@@ -126,9 +128,9 @@ def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_
     broken = Path(shutil.copytree(checkpoint, tmp_path / "broken"))
     if trainer.learner:
         (broken / "critic.pt").unlink()
-        refused("holds no critic", broken)
+        refused("has no critic", broken)
     (broken / "agentgym-rank0.pt").unlink()
-    refused("holds no agentgym-rank0.pt.*fewer processes.*save_only_model", broken)
+    refused("has no agentgym-rank0.pt.*fewer processes.*save_only_model", broken)
     trainer.args.num_iterations = 3
     refused(r"was made with num_iterations \d, not 3")
     trainer.args.algorithm = "rloo"
@@ -136,9 +138,7 @@ def test_checkpoints_that_are_not_of_this_run(whole: Any, tokenizer: Any, model_
 
 
 @pytest.mark.train
-def test_a_checkpoint_of_the_model_alone_is_none_to_go_on_from(
-    tokenizer: Any, model_path: Path, tmp_path: Path
-) -> None:
+def test_a_checkpoint_of_the_model_only_cannot_be_resumed(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     more = {"save_strategy": "steps", "save_only_model": True, "max_steps": 1}
     trainer: Any = make(tmp_path, tokenizer, model_path, "ppo", **more)
     trainer.train()
@@ -156,7 +156,7 @@ def orders(sampler: RepeatSampler, epochs: range) -> list[list[int]]:
     return found
 
 
-def test_the_order_of_an_epoch_depends_on_seed_and_epoch_alone() -> None:
+def test_the_order_of_an_epoch_depends_on_seed_and_epoch_only() -> None:
     def make_sampler(seed: int = 3, shuffle: bool = True) -> RepeatSampler:
         return RepeatSampler(list(range(10)), 2, 4, 3, shuffle, seed)
 

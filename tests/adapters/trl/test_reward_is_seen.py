@@ -1,4 +1,4 @@
-"""A single rewarded turn in a batch without any other reward reaches the tokens that earned it, by every algorithm."""
+"""A single rewarded turn in a batch reaches the tokens of that turn, with every algorithm."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.adapters.trl.small import ScoredCraft, first_batch, make_trainer
 
 pytestmark = pytest.mark.train
 
-ROW, TURN = 5, 1  # which episode of the batch is paid, and for which of its three turns
+ROW, TURN = 5, 1  # the paid episode of the batch, and which of its three turns
 
 
 class PaysOnce(ScoredCraft):
-    """One episode of all gets 0.5 for one turn; nothing else is worth anything."""
+    """One episode gets 0.5 for one turn; all other turns get 0."""
 
     def __init__(self, counter: Any) -> None:
         super().__init__()
@@ -66,8 +66,8 @@ def test_the_paid_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp
 
 
 @pytest.mark.parametrize("name", ["reinforce++", "ppo"])
-def test_what_follows_the_paid_turn_earned_nothing(name: str, tokenizer: Any, tmp_path: Path) -> None:
-    """What came before has its share in it; what came after is worth what the other episodes are: nothing."""
+def test_turns_after_the_paid_one_have_no_share(name: str, tokenizer: Any, tmp_path: Path) -> None:
+    """Earlier turns share the reward; later ones have the return of the other episodes, 0."""
     _, batch, number = rolled_out(name, tokenizer, tmp_path, gamma=0.9)
     row = batch["advantages"][ROW]
     assert row[number == TURN].min() > row[number == 0].max() > row[number == 2].max()
@@ -76,16 +76,16 @@ def test_what_follows_the_paid_turn_earned_nothing(name: str, tokenizer: Any, tm
     assert (row[number == 2] < 0).all()
 
 
-def test_the_critic_is_to_expect_the_reward(tokenizer: Any, tmp_path: Path) -> None:
-    """A new critic expects nothing, so that its targets are the discounted rewards to come."""
+def test_value_targets_are_the_discounted_rewards(tokenizer: Any, tmp_path: Path) -> None:
+    """A new critic has values of 0, so its targets are the discounted future rewards."""
     trainer, batch, number = rolled_out(
         "ppo", tokenizer, tmp_path, gamma=0.9, gae_lambda=0.5, critic_learning_rate=1e-3
     )
     targets = batch["value_targets"]
     expected = torch.tensor([0.5 * 0.9 * 0.5, 0.5, 0.0])
     for turn in range(3):
-        place = number == turn
-        torch.testing.assert_close(targets[ROW][place], expected[turn].expand(int(place.sum())))
+        tokens = number == turn
+        torch.testing.assert_close(targets[ROW][tokens], expected[turn].expand(int(tokens.sum())))
     targets[ROW] = 0
     assert not targets[batch["value_mask"]].any()
     before = trainer.learner.values(batch, [[]] * 8, 8)[0]
@@ -102,8 +102,8 @@ def paid_row(batch: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", ["reinforce++", "ppo"])
-def test_other_rewards_lie_on_the_last_answer_token(name: str, tokenizer: Any, tmp_path: Path) -> None:
-    """With weights; they are an episode's, so that all of its turns have their share in them."""
+def test_other_rewards_are_on_the_last_answer_token(name: str, tokenizer: Any, tmp_path: Path) -> None:
+    """With weights. They are per episode, so all of its turns share them."""
 
     def polite(completions: list[Any], **_: Any) -> list[float | None]:
         return [1.0 if number == 2 else None for number in range(len(completions))]
@@ -118,19 +118,19 @@ def test_other_rewards_lie_on_the_last_answer_token(name: str, tokenizer: Any, t
 
 
 def test_rewards_by_token_add_up_to_the_returns() -> None:
-    """Whatever the reward functions gave: the episode's own by turn, the rest at the end; NaN is out of it all."""
+    """For all reward functions: the episode's own rewards per turn, the others at the end, and no NaN."""
     inputs = [
-        {"action_mask": [1, 1, 0, 1], "token_rewards": [0.0, 0.25, 0.0, 0.5], "state_keys": [0, 0, 0, 7]},
-        {"action_mask": [1, 0, 1], "token_rewards": [0.25, 0.0, 0.0], "state_keys": [0, 0, 3]},
-        {"action_mask": [1, 1], "token_rewards": [0.0, 0.25], "state_keys": [0, 0]},
-        {"action_mask": [0], "token_rewards": [0.0], "state_keys": [0]},
+        {"turn_numbers": [1, 1, 0, 2], "token_rewards": [0.0, 0.25, 0.0, 0.5], "state_keys": [0, 0, 0, 7]},
+        {"turn_numbers": [1, 0, 2], "token_rewards": [0.25, 0.0, 0.0], "state_keys": [0, 0, 3]},
+        {"turn_numbers": [1, 1], "token_rewards": [0.0, 0.25], "state_keys": [0, 0]},
+        {"turn_numbers": [0], "token_rewards": [0.0], "state_keys": [0]},
     ]
     output = {"completion_ids": torch.ones(4, 5, dtype=torch.long)}
-    returns = torch.tensor([1.5, -1.0, torch.nan, torch.nan])  # the episode's own count twice
+    returns = torch.tensor([1.5, -1.0, torch.nan, torch.nan])  # the episode's own rewards have weight 2
     rows = local_rows(inputs, output, returns, torch.tensor(2.0))
-    assert rows["rewards"][0].tolist() == [0, 0.5, 0, 1.0, 0]  # nothing else was given
+    assert rows["rewards"][0].tolist() == [0, 0.5, 0, 1.0, 0]  # no other rewards
     assert rows["rewards"][1].tolist() == [0.5, 0, -1.5, 0, 0]
     assert rows["usable"].tolist() == [True, True, False, False]
-    assert rows["mask"].tolist()[0] == [True, True, False, True, False] and not rows["mask"][3].any()
+    assert rows["turn_numbers"].tolist()[0] == [1, 1, 0, 2, 0] and not rows["turn_numbers"][3].any()
     assert rows["states"][0].tolist() == [0, 0, 0, 7, 0]
     assert not rows["rewards"].isnan().any()

@@ -1,4 +1,4 @@
-"""The seam to TRL: an unmodified trainer, environments that fail, and what the rollout writes down."""
+"""Rollouts in TRL: an unmodified trainer, failing environments, and the recorded files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.graded import KWARGS
 
 
 @pytest.mark.train
-def test_an_unmodified_trainer_trains_the_same(tokenizer: Any, tmp_path: Path) -> None:
-    """TRL's own trainer with our rollout, and ours: the same episodes, advantages and weights."""
+def test_an_unmodified_trainer_trains_equally(tokenizer: Any, tmp_path: Path) -> None:
+    """TRL's own trainer with our rollout, and our trainer: equal episodes, advantages and weights."""
     rollout = make_rollout_func(ScoredCraft, tokenizer, schedule=2, max_tokens=200, max_turn_tokens=10)
     seen: list[torch.Tensor] = []
 
@@ -64,7 +64,7 @@ def test_an_unmodified_trainer_trains_the_same(tokenizer: Any, tmp_path: Path) -
 
 
 @pytest.mark.train
-def test_a_run_over_a_server_is_the_run_without_one(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_run_over_a_server_equals_a_local_run(tokenizer: Any, tmp_path: Path) -> None:
     register("Toy/ScoredCraft-v0", f"{ScoredCraft.__module__}:ScoredCraft")
     local = make_trainer(tmp_path / "local", tokenizer)
     local.train()
@@ -87,7 +87,7 @@ def test_a_run_over_a_server_is_the_run_without_one(tokenizer: Any, tmp_path: Pa
 
 
 @pytest.mark.train
-def test_a_failed_episode_is_played_again(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_failed_episode_is_replayed(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda number: number in (1, 5)), max_steps=1)
     trainer.train()
     episodes = played(tmp_path, 0)
@@ -102,8 +102,8 @@ def test_a_failed_episode_is_played_again(tokenizer: Any, tmp_path: Path) -> Non
 
 @pytest.mark.train
 @pytest.mark.parametrize("turn", [0, 1], ids=["before any answer", "after an answer"])
-def test_a_failure_that_stays_is_not_learned_from(turn: int, tokenizer: Any, tmp_path: Path) -> None:
-    """Its reward is no reward: advantage 0, and the rest of the group is compared among itself."""
+def test_an_episode_that_keeps_failing_is_not_trained_on(turn: int, tokenizer: Any, tmp_path: Path) -> None:
+    """It has no reward and advantage 0, and the rest of the group is compared without it."""
     trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda n: n == 2, turn), env_retries=0)
     batch = first_batch(trainer)
     scores = [episode.trajectory.score for episode in trainer.rollout.last]
@@ -122,9 +122,9 @@ def test_a_failure_that_stays_is_not_learned_from(turn: int, tokenizer: Any, tmp
 
 
 @pytest.mark.train
-def test_other_rewards_do_not_revive_a_failed_episode(tokenizer: Any, tmp_path: Path) -> None:
+def test_other_rewards_do_not_make_a_failed_episode_usable(tokenizer: Any, tmp_path: Path) -> None:
     def pleasant(completions: Any, **_: Any) -> list[float]:
-        return [float(place) for place in range(len(completions))]
+        return [float(index) for index in range(len(completions))]
 
     trainer = make_trainer(
         tmp_path,
@@ -135,18 +135,18 @@ def test_other_rewards_do_not_revive_a_failed_episode(tokenizer: Any, tmp_path: 
         extra={"reward_funcs": pleasant},
     )
     advantages = first_batch(trainer)["advantages"]
-    scores = [episode.trajectory.score + place for place, episode in enumerate(trainer.rollout.last)]
+    scores = [episode.trajectory.score + index for index, episode in enumerate(trainer.rollout.last)]
     mean = (scores[0] + scores[1] + scores[3]) / 3
     assert advantages[2] == 0
     torch.testing.assert_close(advantages[[0, 1, 3]], torch.tensor([scores[i] - mean for i in (0, 1, 3)]))
 
 
 @pytest.mark.train
-def test_a_wholly_broken_environment_stops_the_run(tokenizer: Any, tmp_path: Path) -> None:
+def test_an_environment_that_always_fails_stops_the_run(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda _: True), env_retries=1)
     with pytest.raises(EnvError, match=r"every episode of this step failed, the first with: .*table burns"):
         trainer.train()
-    assert len(played(tmp_path, 0)) == 8 * 2  # what happened can be read, the second try included
+    assert len(played(tmp_path, 0)) == 8 * 2  # all attempts are recorded
 
 
 @pytest.mark.train
@@ -165,7 +165,7 @@ def test_an_error_in_our_own_code_is_not_retried(tokenizer: Any, tmp_path: Path)
 
 @pytest.mark.train
 def test_budgets_hold(tokenizer: Any, tmp_path: Path) -> None:
-    """No answer over its limit, no trajectory over its own; the limit of TRL's generation is put back."""
+    """No answer and no trajectory exceeds its budget; the limit of TRL's generation is restored."""
     trainer = make_trainer(tmp_path, tokenizer, rounds="9", max_completion_length=50, max_turn_tokens=8)
     limit = trainer.generation_config.max_new_tokens
     batch = first_batch(trainer)
@@ -176,22 +176,20 @@ def test_budgets_hold(tokenizer: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_a_group_is_one_start(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_group_has_one_task_and_seed(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer, max_steps=3)
     trainer.train()
     for step in range(3):
         starts = Counter((t.task.id, t.seed, t.turns[0].observation) for t in played(tmp_path, step))
         assert list(starts.values()) == [4, 4]
-        told = [(t.meta["max_turns"], t.meta["step"], t.meta["training"]) for t in played(tmp_path, step)]
-        assert told == [(2, step, True)] * 8
+        meta = [(t.meta["max_turns"], t.meta["step"], t.meta["training"]) for t in played(tmp_path, step)]
+        assert meta == [(2, step, True)] * 8
     known = {(row["task"], row["seed"]) for row in trainer.train_dataset}
     assert {(t.task.id, t.seed) for t in played(tmp_path, 0)} <= known
 
 
 @pytest.mark.train
-def test_a_full_disk_loses_nothing_that_was_written(
-    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_written_episodes(tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import errno
 
     from agentgym_envs.trajectory import TrajectoryWriter

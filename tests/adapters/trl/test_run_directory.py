@@ -1,4 +1,4 @@
-"""Whose a directory is, and what may be done in it."""
+"""The directory of a run: its owner, and the actions that it allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentgym_trl.run_directory import claim_run_directory
 SETTINGS = {"env": "AgentGym/TextCraft-v0", "seed": 1, "groups": None}
 
 
-def test_a_fresh_directory_is_made_and_marked(tmp_path: Path) -> None:
+def test_a_new_directory_is_made_and_marked(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     assert claim_run_directory(out, SETTINGS, resume=False) is None
     assert json.loads((out / "run.json").read_text()) == SETTINGS
@@ -21,13 +21,13 @@ def test_a_fresh_directory_is_made_and_marked(tmp_path: Path) -> None:
     assert claim_run_directory(tmp_path / "empty", SETTINGS, resume=True) is None
 
 
-def test_a_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+def test_a_run_resumes_from_its_last_checkpoint(tmp_path: Path) -> None:
     claim_run_directory(tmp_path, SETTINGS, resume=False)
-    assert claim_run_directory(tmp_path, SETTINGS, resume=True) is None  # it was stopped before its first checkpoint
+    assert claim_run_directory(tmp_path, SETTINGS, resume=True) is None  # stopped before its first checkpoint
     for step in (5, 10, 9):
         (tmp_path / f"checkpoint-{step}").mkdir()
         (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text('{"global_step": 1}')
-    for name, text in (("checkpoint-11", None), ("checkpoint-12", '{"glo'), ("checkpoint-x", "{}")):  # cut short
+    for name, text in (("checkpoint-11", None), ("checkpoint-12", '{"glo'), ("checkpoint-x", "{}")):  # incomplete
         (tmp_path / name).mkdir()
         if text:
             (tmp_path / name / "trainer_state.json").write_text(text)
@@ -36,12 +36,12 @@ def test_a_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     claim_run_directory(tmp_path, SETTINGS, resume=False)
-    with pytest.raises(UsageError, match=r"holds a run already; go on with it by --resume, or choose another"):
+    with pytest.raises(UsageError, match=r"already holds a run; continue it with --resume, or choose another"):
         claim_run_directory(tmp_path, SETTINGS, resume=False)
 
 
 @pytest.mark.parametrize("changed", [{"seed": 2}, {"env": "Other-v0"}, {"groups": ["depth-1"]}, {"new": "setting"}])
-def test_another_run_is_told_apart(changed: dict, tmp_path: Path) -> None:
+def test_another_run_is_detected(changed: dict, tmp_path: Path) -> None:
     claim_run_directory(tmp_path, SETTINGS, resume=False)
     key, value = next(iter(changed.items()))
     with pytest.raises(UsageError) as caught:
@@ -52,7 +52,7 @@ def test_another_run_is_told_apart(changed: dict, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "7", '"env"', "\x00"])
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_foreign_directory_is_left_alone(text: str | None, resume: bool, tmp_path: Path) -> None:
+def test_a_directory_of_another_program_is_left_alone(text: str | None, resume: bool, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     if text is not None:
         (tmp_path / "run.json").write_text(text)
@@ -62,7 +62,7 @@ def test_a_foreign_directory_is_left_alone(text: str | None, resume: bool, tmp_p
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
+def test_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
     with pytest.raises(UsageError, match="out is a file; --out must be a directory"):
         claim_run_directory(tmp_path / "out", SETTINGS, resume=False)

@@ -1,7 +1,7 @@
-"""`ServerEngine` and TRL's server mode, against a server of ours over real sockets; on demand against a real vLLM.
+"""`ServerEngine` and TRL's server mode, against our own server over real sockets; optionally against a real vLLM.
 
-For the latter, start vLLM as docs/vllm.md says and set AGENTGYM_VLLM_URL to its address (without /v1) and
-AGENTGYM_VLLM_MODEL to the directory of the model it serves, which must be small: it is run here too, to compare.
+For the latter, start vLLM as docs/training-one-machine.md says. Set AGENTGYM_VLLM_URL to its address (without /v1) and
+AGENTGYM_VLLM_MODEL to the directory of its model, which must be small: the tests also run it here, to compare.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def free_port() -> int:
 
 @torch.no_grad()
 def logprobs(model: Any, episode: TokenTrajectory, temperature: float = 1.0) -> torch.Tensor:
-    """(sampled tokens,) what the model says of them, in one pass over the whole trajectory."""
+    """(sampled tokens,) the model's log-probabilities, in one pass over the whole trajectory."""
     logits = model(torch.tensor([episode.prompt_ids + episode.ids])).logits[0, len(episode.prompt_ids) - 1 : -1]
     scores = (logits / temperature).log_softmax(-1).gather(1, torch.tensor(episode.ids)[:, None])[:, 0]
     return scores[torch.tensor(episode.assistant_mask, dtype=torch.bool)]
@@ -105,33 +105,33 @@ def server(tokenizer: Any) -> Iterator[CompletionServer]:
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_what_was_sampled_is_what_is_recorded(server: CompletionServer, tokenizer: Any, temperature: float) -> None:
+def test_recorded_tokens_are_the_sampled_ones(server: CompletionServer, tokenizer: Any, temperature: float) -> None:
     engine = engine_for(server.url, temperature=temperature)
     episodes = play(engine, tokenizer, 6)
-    asked = {tuple(body["prompt"]) for body in server.requests}
+    prompts = {tuple(body["prompt"]) for body in server.requests}
     for episode in episodes:
         torch.testing.assert_close(recorded(episode), logprobs(server.model, episode, temperature), atol=1e-4, rtol=0)
         ids, mask = episode.prompt_ids + episode.ids, [0] * len(episode.prompt_ids) + episode.assistant_mask
-        begins = [place for place in range(len(ids)) if mask[place] and not mask[place - 1]]
-        assert len(begins) == 3 and all(tuple(ids[:place]) in asked for place in begins)
+        begins = [index for index in range(len(ids)) if mask[index] and not mask[index - 1]]
+        assert len(begins) == 3 and all(tuple(ids[:index]) in prompts for index in begins)
     assert len(server.requests) == 18 and server.most_in_flight > 1
     assert engine.tokens == sum(sum(episode.assistant_mask) for episode in episodes)
 
 
 @pytest.mark.parametrize("limit", [1, 30])
-def test_an_answer_ends_where_it_should(server: CompletionServer, limit: int) -> None:
-    """At one of our ids or at the model's own end token, else at the limit."""
-    asked = tuple(range(0, 500, 2))
-    ends = {*asked, server.model.config.eos_token_id}
-    answers = ask(engine_for(server.url), [[5, 6]] * 24, Sampling(limit, stop_ids=asked))
+def test_where_an_answer_ends(server: CompletionServer, limit: int) -> None:
+    """At one of our stop ids, at the model's own end token, or at the limit."""
+    stop_ids = tuple(range(0, 500, 2))
+    ends = {*stop_ids, server.model.config.eos_token_id}
+    answers = ask(engine_for(server.url), [[5, 6]] * 24, Sampling(limit, stop_ids=stop_ids))
     for answer in answers:
         assert answer.finish == ("stop" if answer.ids[-1] in ends else "length")
         assert not ends & set(answer.ids[:-1]) and 1 <= len(answer.ids) <= limit
     assert {answer.finish for answer in answers} == ({"stop"} if limit == 30 else {"stop", "length"})
 
 
-def test_a_slow_answer_holds_up_nobody_else(tokenizer: Any) -> None:
-    """The first answer waits until all other episodes are over: in lock-step nothing would ever end."""
+def test_a_slow_answer_delays_no_other_episode(tokenizer: Any) -> None:
+    """The first answer waits until all other episodes are over; lock-step would deadlock."""
     others, first = threading.Event(), threading.Lock()
 
     def hold(body: dict[str, Any]) -> None:
@@ -150,14 +150,14 @@ def test_a_slow_answer_holds_up_nobody_else(tokenizer: Any) -> None:
     assert len(done) == 6 and [len(e.trajectory.turns) for e in episodes] == [3] * 6
 
 
-def test_requests_are_bounded_and_connections_kept(tokenizer: Any) -> None:
+def test_requests_in_flight_are_bounded_and_connections_reused(tokenizer: Any) -> None:
     with CompletionServer(make_small_model(tokenizer), hold=lambda body: time.sleep(0.01)) as server:
         play(engine_for(server.url, max_requests=3), tokenizer, 20)
         assert server.most_in_flight == 3
         assert len(server.requests) == 60 and server.connections < 30
 
 
-def test_only_the_time_in_which_something_is_awaited_counts(tokenizer: Any) -> None:
+def test_only_time_with_requests_in_flight_counts(tokenizer: Any) -> None:
     async def go(engine: ServerEngine) -> float:
         began = time.perf_counter()
         for _ in range(2):
@@ -186,10 +186,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("chosen", SETTINGS.values(), ids=SETTINGS)
-def test_a_request_is_that_of_trl(
+def test_a_request_equals_trls(
     chosen: dict[str, Any], server: CompletionServer, trl_client: None, tmp_path: Path, tokenizer: Any
 ) -> None:
-    """Field by field the same as what TRL's own `VLLMGeneration` sends for the same trainer, and complete."""
+    """Every field equals the request of TRL's own `VLLMGeneration` for the same trainer, and none is missing."""
     trainer = make_trainer(tmp_path, tokenizer, **server_mode(server.url))
     for name, value in chosen.items():
         setattr(trainer.vllm_generation, name, value)
@@ -201,11 +201,15 @@ def test_a_request_is_that_of_trl(
         key: value for key, value in theirs.items() if key not in different
     }
     assert ours["prompt"] == [5, 6] and theirs["prompt"] == [[5, 6]] and ours["stop_token_ids"] == [3]
-    assert set(ours) >= {"frequency_penalty", "presence_penalty", *server.defaults}  # a server would fill the gaps
+    assert set(ours) >= {
+        "frequency_penalty",
+        "presence_penalty",
+        *server.defaults,
+    }  # else a server fills them
     assert len(ids[0]) == len(scores[0])
 
 
-def test_the_defaults_of_a_server_are_not_for_us(tokenizer: Any) -> None:
+def test_the_servers_defaults_are_overridden(tokenizer: Any) -> None:
     with CompletionServer(make_small_model(tokenizer), defaults={"repetition_penalty": 2.0, "top_k": 1}) as server:
         episodes = play(engine_for(server.url), tokenizer, 2)
         for episode in episodes:
@@ -213,7 +217,7 @@ def test_the_defaults_of_a_server_are_not_for_us(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["n", "max_tokens", "logprobs", "stop_token_ids", "seed"])
-def test_settings_that_do_not_fit_episodes(name: str) -> None:
+def test_settings_that_episodes_do_not_support_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"generation_kwargs: .*{name}.*leave it out"):
         request_settings(settings("", generation_kwargs={name: 1, "min_tokens": 2}))
 
@@ -228,13 +232,13 @@ def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 @pytest.mark.parametrize(
     ("field", "words"), [("token_ids", "returned no token ids"), ("logprobs", "no log-probabilities.*vLLM server")]
 )
-def test_an_answer_must_be_complete(field: str, words: str, tokenizer: Any) -> None:
+def test_incomplete_answers_are_refused(field: str, words: str, tokenizer: Any) -> None:
     edited = CompletionServer(make_small_model(tokenizer), edit=without(field))
     with edited as server, pytest.raises(EngineError, match=words):
         ask(engine_for(server.url))
 
 
-def test_a_log_probability_that_is_unknown_is_nan(tokenizer: Any) -> None:
+def test_an_unknown_log_probability_is_nan(tokenizer: Any) -> None:
     def edit(answer: dict[str, Any]) -> dict[str, Any]:
         answer["choices"][0]["logprobs"]["token_logprobs"][0] = None
         return answer
@@ -244,27 +248,27 @@ def test_a_log_probability_that_is_unknown_is_nan(tokenizer: Any) -> None:
     assert math.isnan(found[0]) and not any(map(math.isnan, found[1:]))
 
 
-def test_a_context_that_is_full_is_told(tokenizer: Any) -> None:
+def test_a_full_context_raises(tokenizer: Any) -> None:
     narrow = CompletionServer(make_small_model(tokenizer), context=9)
     with narrow as server, pytest.raises(EngineError, match="maximum context length is 9 tokens"):
         ask(engine_for(server.url))
 
 
-def test_there_must_be_a_server(server: CompletionServer) -> None:
-    with pytest.raises(EngineError, match=r":1/v1/models names no model.*does this machine reach"):
+def test_a_missing_server_raises(server: CompletionServer) -> None:
+    with pytest.raises(EngineError, match=r":1/v1/models lists no model.*can this machine reach"):
         served_model("http://127.0.0.1:1")
     with pytest.raises(EngineError, match="/other/v1/models names no model"):
         served_model(f"{server.url}/other")
 
 
-# The whole of TRL's server mode. Only the way of the weights is ours: vLLM takes them by NCCL, which needs GPUs.
+# TRL's whole server mode. Only the transfer of weights is replaced: vLLM uses NCCL, which needs GPUs.
 
 
 class Client(vllm_client.VLLMClient):  # type: ignore[misc]
-    """TRL's client, with weights that go to a server of ours; a real one keeps those it began with."""
+    """TRL's client, with weights that go to our server; a real server keeps its initial weights."""
 
     def init_communicator(self, device: Any = 0) -> None:
-        """Nothing to join."""
+        """Do nothing: there is no communicator."""
 
     def update_named_params(self, metadata: Any, named_params: Iterable[tuple[str, torch.Tensor]]) -> None:
         if self.base_url in _SERVERS:
@@ -295,14 +299,14 @@ def server_mode(url: str) -> dict[str, Any]:
 def test_trl_trains_on_what_the_server_sampled(
     server: CompletionServer, trl_client: None, tmp_path: Path, tokenizer: Any
 ) -> None:
-    """At every step the server has the weights of that step, and its log-probabilities are the trainer's own."""
+    """At every step the server has the weights of that step, and its log-probabilities equal the trainer's."""
     torch.nn.init.normal_(server.model.get_input_embeddings().weight)  # until the first sync, other weights
     trainer = make_trainer(
         tmp_path, tokenizer, temperature=0.7, max_steps=3, learning_rate=1e-2, **server_mode(server.url)
     )
     before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
     trainer.train()
-    assert not trainer.generated  # nothing went through TRL's own, collective generation
+    assert not trainer.generated  # TRL's own collective generation was not used
     assert server.most_in_flight > 1 and len(server.requests) >= 3 * 8
     assert any((trainer.model.state_dict()[name] - weight).abs().max() > 1e-3 for name, weight in before.items())
     logs = [log for log in trainer.state.log_history if "sampling/sampling_logp_difference/max" in log]
@@ -326,8 +330,8 @@ def test_the_context_must_hold_a_trajectory(
 
 @pytest.mark.slow
 @pytest.mark.rotating
-def test_ranks_wait_for_the_weights_and_not_for_answers(server: CompletionServer, model_path: Path) -> None:
-    """Two processes with unequal numbers of episodes: in lock-step over ranks the longer one would hang."""
+def test_ranks_wait_for_weights_but_not_for_answers(server: CompletionServer, model_path: Path) -> None:
+    """Two processes with unequal numbers of episodes; lock-step over ranks would deadlock."""
     port = str(free_port())
     counts = (1, 4)
     ranks = [
@@ -370,7 +374,7 @@ def vllm_server() -> Real:
 
 @real
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_vllm_samples_what_is_recorded(vllm_server: Real, temperature: float) -> None:
+def test_vllms_samples_are_recorded(vllm_server: Real, temperature: float) -> None:
     """Start vLLM with `--dtype float32 --logprobs-mode processed_logprobs`."""
     engine = engine_for(vllm_server.url, temperature=temperature)
     episodes = play(engine, vllm_server.tokenizer, 24)
@@ -381,8 +385,8 @@ def test_vllm_samples_what_is_recorded(vllm_server: Real, temperature: float) ->
 
 
 @real
-def test_vllm_goes_on_from_what_is_recorded(vllm_server: Real) -> None:
-    """Greedy answers are those of the model itself, given the recorded ids as they are."""
+def test_vllm_continues_from_the_recorded_ids(vllm_server: Real) -> None:
+    """Greedy answers equal those of the model itself, given the recorded ids."""
     engine = engine_for(vllm_server.url, temperature=0.0)
     for episode in play(engine, vllm_server.tokenizer, 4):
         expected = model_argmax(vllm_server.model, episode)
@@ -390,17 +394,17 @@ def test_vllm_goes_on_from_what_is_recorded(vllm_server: Real) -> None:
 
 
 @real
-def test_vllm_stops_at_our_ids_and_says_so(vllm_server: Real) -> None:
+def test_vllm_stops_at_our_ids(vllm_server: Real) -> None:
     config = vllm_server.model.config
-    asked = tuple(range(0, config.vocab_size, 2))
-    answers = ask(engine_for(vllm_server.url), [[5, 6]] * 8, Sampling(30, stop_ids=asked))
-    ends = {*asked, config.eos_token_id}
+    stop_ids = tuple(range(0, config.vocab_size, 2))
+    answers = ask(engine_for(vllm_server.url), [[5, 6]] * 8, Sampling(30, stop_ids=stop_ids))
+    ends = {*stop_ids, config.eos_token_id}
     assert all(a.finish == "stop" and a.ids[-1] in ends and len(a.logprobs) == len(a.ids) for a in answers)
 
 
 @real
 @pytest.mark.train
-def test_trl_has_nothing_to_correct_in_what_vllm_sampled(vllm_server: Real, trl_client: None, tmp_path: Path) -> None:
+def test_trls_importance_weights_of_vllm_are_one(vllm_server: Real, trl_client: None, tmp_path: Path) -> None:
     """The first step of TRL's server mode, whose weights vLLM has already. Needs VLLM_SERVER_DEV_MODE=1."""
     trainer = make_trainer(
         tmp_path,

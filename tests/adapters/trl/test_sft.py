@@ -1,4 +1,4 @@
-"""Supervised training uses the tokens and the mask of reinforcement learning, and reaches the loss unchanged."""
+"""Supervised training uses the tokens and the mask of reinforcement learning, unchanged up to the loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sft_config(out: Path, **more: Any) -> SFTConfig:
 
 
 def test_labels_are_the_mask_of_a_rollout(tokenizer: Any) -> None:
-    """An engine that says what the oracle said is trained on the very ids that supervised training uses."""
+    """An engine with the oracle's answers trains on the same ids as supervised training."""
     codec = make_codec(tokenizer)
     for shown in demonstrations():
         answers = [codec.encode_answer(action) for action in shown.actions]
@@ -89,7 +89,7 @@ def cross_entropy(model: Any, row: dict[str, Any], labels: list[int]) -> float:
 
 
 @pytest.mark.parametrize("packing", [False, True])
-def test_nothing_is_cut(packing: bool, tokenizer: Any, tmp_path: Path) -> None:
+def test_over_long_trajectories_are_refused(packing: bool, tokenizer: Any, tmp_path: Path) -> None:
     codec = make_codec(tokenizer)
     longest = max(len(row["input_ids"]) for row in sft_dataset(demonstrations(), codec))
     assert len(sft_dataset(demonstrations(), codec, longest)) == 12
@@ -103,7 +103,7 @@ def test_nothing_is_cut(packing: bool, tokenizer: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_packing_changes_the_rows_and_nothing_else(tokenizer: Any, tmp_path: Path) -> None:
+def test_packing_changes_rows_only(tokenizer: Any, tmp_path: Path) -> None:
     codec = make_codec(tokenizer)
     lengths = [len(row["input_ids"]) for row in sft_dataset(demonstrations(), codec)]
     trainers = {}
@@ -147,7 +147,7 @@ def test_a_model_that_mixes_packed_trajectories_is_refused(name: str, tokenizer:
     config.vocab_size = len(tokenizer)
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     with pytest.raises(
-        UsageError, match=r"--packing: \w+ with eager attention lets packed trajectories see each other"
+        UsageError, match=r"--packing: \w+ with eager attention lets packed trajectories attend to each other"
     ):
         make_sft_trainer(model, demonstrations(), codec, sft_config(tmp_path, packing=True))
     make_sft_trainer(model, demonstrations(), codec, sft_config(tmp_path))
@@ -156,7 +156,9 @@ def test_a_model_that_mixes_packed_trajectories_is_refused(name: str, tokenizer:
 @pytest.mark.train
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_a_model_that_keeps_them_apart_is_taken(attention: str, dtype: Any, tokenizer: Any, tmp_path: Path) -> None:
+def test_a_model_that_separates_packed_trajectories_is_accepted(
+    attention: str, dtype: Any, tokenizer: Any, tmp_path: Path
+) -> None:
     config = Qwen2Config(**SIZES, vocab_size=len(tokenizer), num_key_value_heads=1, intermediate_size=16)
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
     trainer = make_sft_trainer(model, demonstrations(), make_codec(tokenizer), sft_config(tmp_path, packing=True))
@@ -166,13 +168,13 @@ def test_a_model_that_keeps_them_apart_is_taken(attention: str, dtype: Any, toke
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"packing": True, "packing_strategy": "wrapped"}, "--packing_strategy wrapped would cut trajectories"),
-        ({"packing": True, "packing_strategy": "bfd_split"}, "--packing_strategy bfd_split would cut"),
+        ({"packing": True, "packing_strategy": "wrapped"}, "--packing_strategy wrapped would truncate trajectories"),
+        ({"packing": True, "packing_strategy": "bfd_split"}, "--packing_strategy bfd_split would truncate"),
         ({"packing": True, "max_length": None}, "packing needs the length of a row: --max_length"),
         ({"padding_free": True}, "use --packing true instead"),
     ],
 )
-def test_packing_that_cannot_be(more: dict[str, Any], words: str, tokenizer: Any, tmp_path: Path) -> None:
+def test_unsupported_packing_is_refused(more: dict[str, Any], words: str, tokenizer: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         make_sft_trainer(
             make_small_model(tokenizer), demonstrations(), make_codec(tokenizer), sft_config(tmp_path, **more)
@@ -180,30 +182,30 @@ def test_packing_that_cannot_be(more: dict[str, Any], words: str, tokenizer: Any
 
 
 @pytest.mark.train
-def test_packed_rows_are_not_cut_over_processes(
+def test_packed_rows_are_not_split_over_processes(
     tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the setting is here, as such a run needs several GPUs."""
+    """Checks only the setting, as such a run needs several GPUs."""
     trainer = make_sft_trainer(
         make_small_model(tokenizer), demonstrations(), make_codec(tokenizer), sft_config(tmp_path)
     )
     monkeypatch.setattr(Accelerator, "parallelism_config", ParallelismConfig(cp_size=2))
-    with pytest.raises(UsageError, match="--packing does not go with context or sequence parallelism"):
+    with pytest.raises(UsageError, match="--packing does not work with context or sequence parallelism"):
         _check_packing(trainer)
 
 
 def conversations(count: int = 6) -> list[dict[str, Any]]:
-    """Demonstrations as AgentTraj-L would have them: an answer to the rules comes first, and is not trained on."""
+    """Demonstrations in AgentTraj-L's format: an untrained answer to the rules comes first."""
     records = []
     for number, trajectory in enumerate(demonstrations()[:count]):
-        said: list[dict[str, Any]] = [
+        messages: list[dict[str, Any]] = [
             {"from": "human", "loss": None, "value": "Craft what is asked for."},
             {"from": "gpt", "loss": False, "value": "OK."},
         ]
         for turn in trajectory.turns:
-            said.append({"from": "human", "loss": None, "value": turn.observation})
-            said.append({"from": "gpt", "loss": True, "value": turn.action})
-        records.append({"item_id": f"textcraft_{number}", "conversations": said})
+            messages.append({"from": "human", "loss": None, "value": turn.observation})
+            messages.append({"from": "gpt", "loss": True, "value": turn.action})
+        records.append({"item_id": f"textcraft_{number}", "conversations": messages})
     return records
 
 
@@ -231,7 +233,7 @@ def test_the_command_takes_conversations(
     assert len(lines) == 1 and "traj.json:1: neither a trajectory" in lines[0]
 
 
-def test_there_must_be_something_to_learn_from(tokenizer: Any) -> None:
+def test_empty_demonstrations_are_refused(tokenizer: Any) -> None:
     with pytest.raises(UsageError, match="no trajectory to train on"):
         sft_dataset([], make_codec(tokenizer))
 
@@ -244,7 +246,7 @@ def test_demonstrations_are_solved_and_distinct() -> None:
     assert shown != oracle_demonstrations(craft, 6, groups=DEPTH, seed=4)
 
 
-def test_a_corpus_knows_the_words(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_corpus_has_the_vocabulary(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         texts = environment_corpus(craft, most=5)
     assert any(text.startswith("Crafting commands:") for text in texts)

@@ -1,4 +1,4 @@
-"""Teams in training: a row is a stream, a group is a role on a task, and whoever is not trained leaves no trace."""
+"""Teams in training: a row is one agent's trajectory, a group is a role on a task, untrained agents have no effect."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 import torch
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark
 from agentgym_envs.vector import EnvPool
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
 from agentgym_trl.agent_trajectories import agent_views
 from agentgym_trl.agentevol import EvolSettings, agentevol
 from agentgym_trl.algorithms import ALGORITHMS
@@ -30,7 +30,7 @@ from agentgym_trl.dpo import dpo_dataset
 from agentgym_trl.dynamic_sampling import whole_groups
 from agentgym_trl.models import make_codec
 from agentgym_trl.pairs import Pair, Preference, make_pairs
-from agentgym_trl.rollout_metrics import EpisodeFacts, summarise
+from agentgym_trl.rollout_metrics import EpisodeMetrics, summarise
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.teams import TeamRoles, find_team_roles
 from agentgym_trl.tiny import make_tokenizer
@@ -38,6 +38,7 @@ from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS, ScoredCoop, br
 from tests.adapters.trl.small import craft, demonstrations, first_batch, make_small_model, played
 from tests.adapters.trl.test_dynamic_sampling import logged
 from tests.adapters.trl.test_sft import sft_config
+from tests.adapters.trl.turn_numbers import turn_numbers
 
 PAIR = TeamRoles(AGENTS, AGENTS)
 ONE_OF = TeamRoles(AGENTS, AGENTS[1:])
@@ -110,8 +111,8 @@ def test_agents_that_cannot_be_trained_are_refused(makers: Any, agents: list[str
 
 
 def test_team_metrics_count_an_episode_once() -> None:
-    def fact(score: float, turns: int, agent: str = "", usable: bool = True) -> EpisodeFacts:
-        return EpisodeFacts("", 4, usable, score > 0.5, score, turns, 1, 0, "success", agent)
+    def fact(score: float, turns: int, agent: str = "", usable: bool = True) -> EpisodeMetrics:
+        return EpisodeMetrics("", 4, usable, score > 0.5, score, turns, 1, 0, "success", agent)
 
     found = summarise(
         [
@@ -131,7 +132,7 @@ def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None
     codec = make_codec(tokenizer)
     made = oracle_demonstrations(coop, 4, groups=EASY)
     rows = sft_dataset(made, codec)
-    seen = [view for joint in made for view in split(joint).values()]
+    seen = [view for joint in made for view in per_agent_trajectories(joint).values()]
     assert len(rows) == len(seen) == 8
     for row, view in zip(rows, seen, strict=True):
         tokens = encode_trajectory(view, codec)
@@ -144,43 +145,44 @@ def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None
     assert not any(text.startswith("{") for text in texts) and any("gives you" in text for text in texts)
 
 
-def test_a_joint_record_is_known_without_its_infos(tokenizer: Any) -> None:
+def test_a_joint_record_is_detected_without_its_infos(tokenizer: Any) -> None:
     codec = make_codec(tokenizer)
-    told = oracle_demonstrations(coop, 2, groups=EASY)
-    bare = [replace(joint, turns=tuple(replace(turn, info={}) for turn in joint.turns)) for joint in told]
+    joints = oracle_demonstrations(coop, 2, groups=EASY)
+    bare = [replace(joint, turns=tuple(replace(turn, info={}) for turn in joint.turns)) for joint in joints]
     assert all(map(is_team_record, bare)) and not any(is_team_record(v) for joint in bare for v in agent_views(joint))
-    assert sft_dataset(bare, codec).to_list() == sft_dataset(told, codec).to_list()
+    assert sft_dataset(bare, codec).to_list() == sft_dataset(joints, codec).to_list()
     assert not is_team_record(replace(bare[0], turns=bare[0].turns[:1], instructions="Play."))
     assert not is_team_record(replace(bare[0], turns=(), final_observation="The machine failed."))
 
 
-def test_algorithms_for_one_refuse_teams_from_python_too(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
+def test_algorithms_for_single_agents_refuse_teams(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     codec, alone = make_codec(tokenizer), list(demonstrations()[:2])
     joint = oracle_demonstrations(coop, 1, groups=EASY)[0]
     shorter = replace(joint, turns=joint.turns[:1], success=False, score=0.0)
-    with pytest.raises(UsageError, match=f"{COOP}, .*{joint.task.id}.* is a team, and dpo trains one that plays alone"):
+    with pytest.raises(UsageError, match=f"{COOP} .*{joint.task.id}.* is a team, and dpo trains a single agent"):
         make_pairs([*alone, joint, shorter])
-    with pytest.raises(UsageError, match="and dpo trains one that plays alone"):
+    with pytest.raises(UsageError, match="and dpo trains a single agent"):
         dpo_dataset(iter([Pair(joint, shorter, Preference.SUCCESS)]), codec)
 
     def evolve(demos: list[Trajectory], env: Any, rounds: int = 1) -> None:
         plan = EvolSettings(rounds=rounds, tasks=1, samples=1, groups=None)
         agentevol(model_path, demos, env, codec, sft_config(tmp_path / "out"), plan)
 
-    with pytest.raises(UsageError, match=f"{COOP}, .* is a team, and agentevol trains"):
+    with pytest.raises(UsageError, match=f"{COOP} .* is a team, and agentevol trains"):
         evolve([*alone, joint], craft, rounds=0)
-    with pytest.raises(UsageError, match="of crafter_0, crafter_1, is a team, and agentevol trains"):
+    with pytest.raises(UsageError, match=r"\(crafter_0, crafter_1\) is a team, and agentevol trains"):
         evolve(alone, coop)
     assert not (tmp_path / "out").exists()
 
 
 def test_whitening_is_by_role() -> None:
-    """Two tasks, two roles, two episodes of each: what one role earns changes nothing for the other."""
+    """Two tasks, two roles, two episodes of each: the rewards of one role do not change the other."""
     rng = torch.Generator().manual_seed(0)
     mask = torch.rand(8, 5, generator=rng) < 0.7
     rewards = torch.randn(8, 5, generator=rng, dtype=torch.float64)
     usable = torch.tensor([True, True, True, False, True, True, True, True])
-    batch = EpisodeBatch(rewards, mask, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
+    numbers = turn_numbers(mask)
+    batch = AdvantageBatch(rewards, numbers, usable, 2, rewards * 0, rewards[:, 0] * 0, roles=2)
     first, second = [0, 1, 4, 5], [2, 3, 6, 7]
     for name in ("reinforce++", "reinforce++-baseline", "ppo"):
         estimate = ALGORITHMS[name].estimate
@@ -188,7 +190,8 @@ def test_whitening_is_by_role() -> None:
         for rows in (first, second):
             own = found[rows][batch.learned[rows]]
             assert abs(float(own.mean())) < 1e-12 and float(own.std()) == pytest.approx(1, abs=1e-6)
-            alone = EpisodeBatch(rewards[rows], mask[rows], usable[rows], 2, rewards[rows] * 0, rewards[rows, 0] * 0)
+            values, after = rewards[rows] * 0, rewards[rows, 0] * 0
+            alone = AdvantageBatch(rewards[rows], numbers[rows], usable[rows], 2, values, after)
             torch.testing.assert_close(found[rows], estimate(alone, AdvantageConfig()))
         assert (found[~batch.learned] == 0).all()
 
@@ -201,7 +204,7 @@ def last_scores(trainer: Any, groups: int) -> torch.Tensor:
 
 @pytest.mark.train
 @pytest.mark.parametrize("estimator", ["grpo", "rloo"])
-def test_each_role_has_a_baseline_of_its_own(estimator: str, tokenizer: Any, tmp_path: Path) -> None:
+def test_each_role_has_its_own_baseline(estimator: str, tokenizer: Any, tmp_path: Path) -> None:
     columns: dict[str, list[Any]] = {}
 
     def note(completions: Any, **found: Any) -> list[None]:
@@ -213,7 +216,7 @@ def test_each_role_has_a_baseline_of_its_own(estimator: str, tokenizer: Any, tmp
     rows = [row.trajectory for row in trainer.rollout.last]
     assert [row.meta["agent"] for row in rows] == columns["agent"] == (["crafter_0"] * 4 + ["crafter_1"] * 4) * 2
     assert [row.task.id for row in rows] == columns["task"] and len(set(columns["task"][:8])) == 1
-    for first in (0, 8):  # streams of the same episodes, in the same order
+    for first in (0, 8):  # trajectories of the same episodes, in the same order
         marks = [row.meta["episode"] for row in rows[first : first + 8]]
         assert marks[:4] == marks[4:] and len(set(marks)) == 4
 
@@ -226,7 +229,7 @@ def test_each_role_has_a_baseline_of_its_own(estimator: str, tokenizer: Any, tmp
 
 
 @pytest.mark.train
-def test_a_role_that_earns_nothing_is_not_held_against_the_others_mean(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_role_without_rewards_is_whitened_separately(tokenizer: Any, tmp_path: Path) -> None:
     def make() -> ScoredCoop:
         return ScoredCoop(poor="crafter_1")
 
@@ -240,26 +243,26 @@ def test_a_role_that_earns_nothing_is_not_held_against_the_others_mean(tokenizer
 
 
 @pytest.mark.train
-def test_what_is_trained_on_is_what_each_agent_sampled(tokenizer: Any, tmp_path: Path) -> None:
+def test_trained_tokens_are_those_that_each_agent_sampled(tokenizer: Any, tmp_path: Path) -> None:
     trainer = team_trainer(tmp_path, tokenizer, record_tokens=True)
     batch = first_batch(trainer)
     answers = [answer for _, answer in trainer.generated]
-    for place, row in enumerate(trainer.rollout.last):
-        on = (batch["completion_mask"][place] * batch["tool_mask"][place]).bool()
-        sampled = batch["completion_ids"][place][on].tolist()
+    for index, row in enumerate(trainer.rollout.last):
+        on = (batch["completion_mask"][index] * batch["tool_mask"][index]).bool()
+        sampled = batch["completion_ids"][index][on].tolist()
         assert sampled == [i for i, own in zip(row.ids, row.assistant_mask, strict=True) if own]
         assert sampled in [first + second for first in answers for second in answers]
         assert sum(row.rewards) == pytest.approx(row.trajectory.score)
 
     file = tmp_path / "trajectories" / "step-0.jsonl"
     lines, tokens = file.read_bytes().splitlines(), TokenFile(file)
-    assert len(lines) == 8  # episodes, not streams
-    streams = {(row.trajectory.meta["episode"], row.trajectory.meta["agent"]): row for row in trainer.rollout.last}
+    assert len(lines) == 8  # episodes, not trajectories
+    rows = {(row.trajectory.meta["episode"], row.trajectory.meta["agent"]): row for row in trainer.rollout.last}
     for line in lines:
         segments = tokens.read(line_mark(line))
         assert segments is not None and json.loads(line)["env_id"] == "ScoredCoop"
         for agent, segment in zip(AGENTS, segments, strict=True):
-            row = streams[line_mark(line), agent]
+            row = rows[line_mark(line), agent]
             assert (segment.prompt_ids, segment.ids, segment.mask) == (row.prompt_ids, row.ids, row.assistant_mask)
 
 
@@ -276,7 +279,7 @@ def test_metrics_of_the_team_and_of_its_agents(tokenizer: Any, tmp_path: Path) -
 
 
 @pytest.mark.train
-def test_a_spoiled_episode_is_left_out_in_every_role(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_failed_episode_is_left_out_in_every_role(tokenizer: Any, tmp_path: Path) -> None:
     trainer = team_trainer(tmp_path, tokenizer, broken_coop(lambda number: number == 2 or number >= 8))
     batch = first_batch(trainer)
     scores, advantages = last_scores(trainer, 4), batch["advantages"].view(4, 4)
@@ -295,7 +298,7 @@ def test_a_spoiled_episode_is_left_out_in_every_role(tokenizer: Any, tmp_path: P
 
 
 @pytest.mark.train
-def test_a_task_gives_way_only_if_it_teaches_no_role(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_task_is_replaced_only_if_all_roles_have_zero_variance(tokenizer: Any, tmp_path: Path) -> None:
     plain = team_trainer(tmp_path / "plain", tokenizer)
     first_batch(plain)
     tasks = [row.trajectory.task.id for row in plain.rollout.last]
@@ -320,8 +323,8 @@ def policy_gradient(trainer: Any, batch: Mapping[str, Any]) -> dict[str, torch.T
 
 
 @pytest.mark.train
-def test_who_is_not_trained_gives_no_gradient(tokenizer: Any, tmp_path: Path) -> None:
-    """The same episodes, once with both agents in the loss, once with one: what is left is that one's part."""
+def test_untrained_agents_have_no_gradient(tokenizer: Any, tmp_path: Path) -> None:
+    """The same episodes with both agents in the loss and with one: the latter is that one's part."""
     both = team_trainer(tmp_path / "both", tokenizer, loss_type="grpo")
     one = team_trainer(
         tmp_path / "one", tokenizer, loss_type="grpo", train_agents=["crafter_1"],
@@ -341,7 +344,7 @@ def test_who_is_not_trained_gives_no_gradient(tokenizer: Any, tmp_path: Path) ->
 
 
 @pytest.mark.train
-def test_a_frozen_partner_plays_and_is_never_learned_from(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_frozen_partner_plays_and_is_not_trained(tokenizer: Any, tmp_path: Path) -> None:
     path = tmp_path / "partner"
     make_small_model(tokenizer, seed=5).save_pretrained(path)
     tokenizer.save_pretrained(path)
@@ -349,11 +352,11 @@ def test_a_frozen_partner_plays_and_is_never_learned_from(tokenizer: Any, tmp_pa
     trainer = team_trainer(tmp_path / "run", tokenizer, train_agents=["crafter_0"], partner=str(path), **settings)
     partner = trainer.rollout.partner
     before = {name: weight.clone() for name, weight in partner.model.state_dict().items()}
-    asked: list[tuple[int, ...]] = []
+    prompted: list[tuple[int, ...]] = []
     generate = partner.generate_batch
 
     def spy(prompts: Any, samplings: Any) -> Any:
-        asked.extend(tuple(prompt) for prompt in prompts)
+        prompted.extend(tuple(prompt) for prompt in prompts)
         assert {s.temperature for s in samplings} == {trainer.args.temperature}
         return generate(prompts, samplings)
 
@@ -361,21 +364,21 @@ def test_a_frozen_partner_plays_and_is_never_learned_from(tokenizer: Any, tmp_pa
     trainer.train()
     decode = make_codec(tokenizer).decode
     names = [{"You are crafter_0" in decode(list(prompt)) for prompt, _ in trainer.generated}]
-    names.append({"You are crafter_0" in decode(list(prompt)) for prompt in asked})
-    assert names == [{True}, {False}] and len(asked) == len(trainer.generated) == 16
+    names.append({"You are crafter_0" in decode(list(prompt)) for prompt in prompted})
+    assert names == [{True}, {False}] and len(prompted) == len(trainer.generated) == 16
     answers = [answer for _, answer in trainer.generated]
     for row in trainer.rollout.last:
         assert row.trajectory.meta["agent"] == "crafter_0" and len(row.trajectory.turns) == 2
         sampled = [i for i, own in zip(row.ids, row.assistant_mask, strict=True) if own]
         assert sampled in [first + second for first in answers for second in answers]
-    assert all(set(split(joint)) == set(AGENTS) for joint in played(tmp_path / "run", 0))
+    assert all(set(per_agent_trajectories(joint)) == set(AGENTS) for joint in played(tmp_path / "run", 0))
     torch.testing.assert_close(partner.model.state_dict(), before, atol=0, rtol=0)
     assert not any(weight.requires_grad or weight.grad is not None for weight in partner.model.parameters())
     log = trainer.state.log_history[0]
     assert log["grad_norm"] > 0 and {"rollout/crafter_0/score", "rollout/crafter_1/score"} <= set(log)
 
 
-def test_a_partner_that_does_not_fit_is_refused(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
+def test_a_partner_with_another_vocabulary_is_refused(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="leaves out, and it leaves out none"):
         team_trainer(tmp_path, tokenizer, partner=str(model_path))
     other = make_tokenizer(["quite another world"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentgym_envs.multiagent.agent_trajectories import split
+from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_trl.models import load_model
 from tests.adapters.trl.crews import AGENTS, COOP, EASY, OPTIONS
 from tests.adapters.trl.small import metrics, played
@@ -29,7 +29,7 @@ def train(agentgym: Any, model_path: Path, tmp_path: Path) -> Any:  # noqa: F811
 
 @pytest.mark.train
 @pytest.mark.slow
-def test_one_member_is_trained_beside_a_partner_then_the_other(
+def test_members_are_trained_in_turn_with_a_partner(
     train: Any,
     agentgym: Any,  # noqa: F811
     model_path: Path,
@@ -37,7 +37,7 @@ def test_one_member_is_trained_beside_a_partner_then_the_other(
 ) -> None:
     first = train("grpo", *FOUR, "--train-agents", "crafter_0", "--partner", model_path, "--max_steps", 1)
     assert first.code == 0, first.err
-    assert set(split(played(tmp_path / "out", 0)[0])) == set(AGENTS)
+    assert set(per_agent_trajectories(played(tmp_path / "out", 0)[0])) == set(AGENTS)
     assert {"rollout/success", "rollout/crafter_0/score", "rollout/crafter_1/score"} <= set(
         metrics(tmp_path / "out")[0]
     )
@@ -50,7 +50,7 @@ def test_one_member_is_trained_beside_a_partner_then_the_other(
 
 @pytest.mark.train
 @pytest.mark.slow
-def test_a_team_is_warmed_by_its_oracle_and_trained_as_a_whole(train: Any, agentgym: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_team_is_warmed_up_by_its_oracle_and_trained(train: Any, agentgym: Any, tmp_path: Path) -> None:  # noqa: F811
     warm = train("sft", "--tasks", 4, "--max_steps", 1)
     assert warm.code == 0, warm.err
     trained = agentgym(
@@ -58,11 +58,11 @@ def test_a_team_is_warmed_by_its_oracle_and_trained_as_a_whole(train: Any, agent
         "--max_steps", 1,
     )  # fmt: skip
     assert trained.code == 0, trained.err
-    assert len(played(tmp_path / "ppo", 0)) == 2  # four places
+    assert len(played(tmp_path / "ppo", 0)) == 2  # four rows
 
 
 @pytest.mark.train
-def test_what_a_team_cannot_is_refused_in_one_line(train: Any, tmp_path: Path) -> None:
+def test_unsupported_commands_of_teams_are_refused(train: Any, tmp_path: Path) -> None:
     refused(train("grpo", *ROLL), "--num_generations must be at least 4, got 2")
     refused(train("grpo", *FOUR, "--per_device_train_batch_size", 2, "--gradient_accumulation_steps", 3), "divisible")
     refused(train("grpo", *FOUR, "--train-agents", "crafter_7"), "crafter_0, crafter_1", "crafter_7")

@@ -1,9 +1,9 @@
-"""For the chat templates of public models: supervised training has its loss where reinforcement learning has its own.
+"""With the chat templates of public models, supervised training has the mask of reinforcement learning.
 
-The mask of reinforcement learning is what `play` writes down while an engine samples ids; that of supervised training
-is made from the text of the recorded trajectory alone. Qwen's, Llama's, Gemma's and Phi's templates are read from the
-installed TRL, which has them as the models ship them. SmolLM2's is not among them: ours has its structure (ChatML, with
-a system message of its own where none is given). The plain one is ours too.
+The mask of reinforcement learning is recorded by `play` while an engine samples ids. That of supervised training is
+made from the text of the recorded trajectory. The templates of Qwen, Llama, Gemma and Phi are those of the installed
+TRL, which has them as the models ship them. SmolLM2's is not among them: ours has its structure (ChatML, with a default
+system message). The plain one is ours, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ THOUGHT = "<think>\nI must go.\n</think>\n\n"
 
 
 class Case(NamedTuple):
-    """A tokenizer with its template, what the template is told, and how answers begin."""
+    """A tokenizer with its template, the variables of the template, and the beginning of answers."""
 
     tokenizer: Any
     kwargs: dict[str, Any] = {}  # noqa: RUF012 (never changed)
@@ -35,14 +35,14 @@ class Case(NamedTuple):
 
 
 def like(family: Family, template: str) -> Any:
-    """The tokenizer of a family with another template that TRL ships."""
+    """The tokenizer of a family with another of TRL's templates."""
     tokenizer = family.tokenizer()
     tokenizer.chat_template = trl_template(template)
     return tokenizer
 
 
 def shipped(template: str, *special: str, bos: str = "<s>", eos: str = "</s>") -> Any:
-    """A tokenizer for a template that TRL ships, with its special tokens."""
+    """A tokenizer for one of TRL's templates, with its special tokens."""
     named = {"bos_token": bos, "eos_token": eos}
     return Family(trl_template(template), (bos, eos, *special), named, ("<think>", "</think>")).tokenizer()
 
@@ -75,14 +75,16 @@ def answers(name: str, thought: str = "", words: list[str] = WORDS) -> list[str]
     return [(thought or CASES[name].thought) + word for word in words]
 
 
-def play_and_read(name: str, said: list[list[int]], says: list[str]) -> tuple[TokenTrajectory, TokenTrajectory]:
-    """The episode as it was played, and as supervised training makes it from the recorded line of text."""
-    played = roll(CODECS[name], said, says)
+def play_and_read(
+    name: str, texts: list[list[int]], observations: list[str]
+) -> tuple[TokenTrajectory, TokenTrajectory]:
+    """The played episode, and the episode that supervised training makes of the recorded text."""
+    played = roll(CODECS[name], texts, observations)
     return played, encode_trajectory(Trajectory.from_json(played.trajectory.to_json()), CODECS[name])
 
 
 def trained_texts(codec: ChatCodec, row: Any) -> list[str]:
-    """What the labels spell, one text a run of labels, the end token included."""
+    """The texts of the labels, one per run of labels, the end token included."""
     runs: list[list[int]] = [[]]
     for label in row["labels"]:
         if label == IGNORED:
@@ -106,7 +108,7 @@ def test_the_mask_is_that_of_reinforcement_learning(name: str) -> None:
 
 
 @every_template
-def test_the_tokens_are_those_of_the_conversation_rendered_anew(name: str) -> None:
+def test_the_tokens_are_those_of_the_rendered_conversation(name: str) -> None:
     case, codec = CASES[name], CODECS[name]
     _, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name)], SAYS)
     messages = [*read.trajectory.messages(), {"role": "user", "content": SAYS[-1]}]
@@ -119,15 +121,15 @@ def test_the_tokens_are_those_of_the_conversation_rendered_anew(name: str) -> No
 
 
 @every_template
-def test_thoughts_survive(name: str) -> None:
-    """Also in the earlier turns, and with templates that know nothing of thoughts."""
+def test_thoughts_are_kept(name: str) -> None:
+    """Also in earlier turns, and with templates without support for thoughts."""
     thought = CASES[name].thought or THOUGHT
-    codec, said = CODECS[name], answers(name, thought)
-    played, read = play_and_read(name, [codec.encode_answer(text) for text in said], SAYS)
+    codec, texts = CODECS[name], answers(name, thought)
+    played, read = play_and_read(name, [codec.encode_answer(text) for text in texts], SAYS)
     assert read.assistant_mask == played.assistant_mask and read.ids == played.ids
-    assert played.trajectory.actions == said
-    assert trained_texts(codec, row_of(read)) == [text + codec.turn_end for text in said]
-    assert codec.tokenizer.decode(row_of(read)["input_ids"]).count("I must go.") == len(said)
+    assert played.trajectory.actions == texts
+    assert trained_texts(codec, row_of(read)) == [text + codec.turn_end for text in texts]
+    assert codec.tokenizer.decode(row_of(read)["input_ids"]).count("I must go.") == len(texts)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -135,16 +137,16 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 @every_template
 @examples(20)
-@given(words=st.lists(TEXT, min_size=3, max_size=3), says=st.lists(TEXT, min_size=4, max_size=4))
-def test_whatever_is_said(name: str, words: list[str], says: list[str]) -> None:
+@given(words=st.lists(TEXT, min_size=3, max_size=3), observations=st.lists(TEXT, min_size=4, max_size=4))
+def test_any_text_has_the_mask_of_reinforcement_learning(name: str, words: list[str], observations: list[str]) -> None:
     codec = CODECS[name]
-    played, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name, words=words)], says)
+    played, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name, words=words)], observations)
     assert row_of(read) == row_of(played)
 
 
 @every_template
 def test_other_tokens_of_the_same_text_have_the_same_text_in_the_loss(name: str) -> None:
-    """A model may spell a word as the tokenizer would not; the text that is trained on stays the same."""
+    """A model may sample other tokens for a word than the tokenizer; the trained text is the same."""
     codec = CODECS[name]
     spelled = [[*b"u", *b"p", codec.turn_end_id]] * 3  # "up" is one token
     played, read = play_and_read(name, spelled, SAYS)
@@ -156,15 +158,15 @@ TRAINING = {"qwen3": "qwen3_training", "qwen3_5_think": "qwen3_5_think_training"
 
 
 @pytest.mark.parametrize("template", [*TRAINING, "deepseek_r1_distill"])
-def test_a_template_that_drops_thoughts_is_refused_with_the_remedy(template: str) -> None:
+def test_a_template_that_drops_thoughts_is_refused_with_a_hint(template: str) -> None:
     tokenizer = shipped(template, "<|im_start|>", "<|im_end|>", "<｜User｜>", "<｜Assistant｜>")
     with pytest.raises(TemplateError, match=r"prefix-preserving.*<family>_training\.jinja \(--chat-template FILE\)"):
         ChatCodec(tokenizer)
     with pytest.raises(TemplateError, match="prefix-preserving"):
-        make_codec(tokenizer, template=trl_template(template))  # one that the user chose is not replaced
+        make_codec(tokenizer, template=trl_template(template))  # the user's own template is not replaced
 
 
 @pytest.mark.parametrize(("template", "training"), TRAINING.items())
-def test_its_training_template_is_accepted_and_taken(template: str, training: str) -> None:
+def test_its_training_template_is_used(template: str, training: str) -> None:
     assert make_codec(like(QWEN, template)).tokenizer.chat_template == trl_template(training)
     ChatCodec(like(QWEN, training))

@@ -1,4 +1,4 @@
-"""What a run writes down of its tokens is what it trained on."""
+"""The recorded tokens of a run are those that it trained on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.adapters.trl.small import Spy, first_batch, make_trainer
 
 
 class Likely(Spy):
-    """Gives log-probabilities, as generation by vLLM does: minus the id of the token, in thousandths."""
+    """Returns log-probabilities like vLLM's generation: minus the id of the token, in thousandths."""
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         ids, _ = super()._generate_single_turn(prompt_ids, *args, **kwargs)
@@ -28,10 +28,10 @@ def likely(token: int) -> float:
 
 @pytest.mark.train
 @pytest.mark.parametrize("trainer", [Spy, Likely])
-def test_the_record_is_what_was_trained_on(trainer: type[Spy], tokenizer: Any, tmp_path: Path) -> None:
+def test_the_recorded_tokens_are_the_trained_ones(trainer: type[Spy], tokenizer: Any, tmp_path: Path) -> None:
     run = make_trainer(tmp_path, tokenizer, trainer=trainer, record_tokens=True)
     batch = first_batch(run)
-    records = defaultdict[str, list[Any]](list)  # by mark, in order, as several episodes may read alike
+    records = defaultdict[str, list[Any]](list)  # by mark and order, as several episodes may have equal texts
     for line in tokens_path(tmp_path / "trajectories" / "step-0.jsonl").read_text().splitlines():
         row = json.loads(line)
         records[row["of"]].append(row["segments"])
@@ -52,7 +52,7 @@ def test_the_record_is_what_was_trained_on(trainer: type[Spy], tokenizer: Any, t
 
 
 @pytest.mark.train
-def test_a_step_that_is_played_again_keeps_its_tokens_apart(tokenizer: Any, tmp_path: Path) -> None:
+def test_the_tokens_of_a_repeated_step_are_separate(tokenizer: Any, tmp_path: Path) -> None:
     for _ in range(2):
         first_batch(make_trainer(tmp_path, tokenizer, record_tokens=True))
     path = tmp_path / "trajectories" / "step-0.jsonl"
@@ -63,6 +63,6 @@ def test_a_step_that_is_played_again_keeps_its_tokens_apart(tokenizer: Any, tmp_
 
 
 @pytest.mark.train
-def test_nothing_is_recorded_unless_asked_for(tokenizer: Any, tmp_path: Path) -> None:
+def test_tokens_are_not_recorded_by_default(tokenizer: Any, tmp_path: Path) -> None:
     first_batch(make_trainer(tmp_path, tokenizer))
     assert [path.name for path in (tmp_path / "trajectories").iterdir()] == ["step-0.jsonl"]

@@ -1,8 +1,7 @@
-"""What `agentgym_trl` overrides, calls or relies on in TRL, none of which TRL promises to keep.
+"""The private parts of TRL that `agentgym_trl` overrides, calls or relies on.
 
-If one of these fails after a new TRL was installed: read the message, mend the place that it names, and only then
-move the bound on `trl` in pyproject.toml. The behaviour behind the names is proved in test_gradient.py and
-test_rollout.py.
+If one of these fails with a new TRL: read the message, fix the module that it names, and then raise the upper bound of
+`trl` in pyproject.toml. test_gradient.py and test_rollout.py test the behaviour behind the names.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ def source(function: Any) -> str:
     return inspect.getsource(inspect.unwrap(function))
 
 
-def test_the_installed_trl_is_the_one_that_is_asked_for() -> None:
-    asked = [Requirement(text) for text in requires("agentgym-envs") or [] if Requirement(text).name == "trl"]
-    assert version("trl") in asked[0].specifier, "the facts below were read in another TRL"
-    bounds = {specifier.operator for specifier in asked[0].specifier}
+def test_the_installed_trl_has_the_required_version() -> None:
+    required = [Requirement(text) for text in requires("agentgym-envs") or [] if Requirement(text).name == "trl"]
+    assert version("trl") in required[0].specifier, "the facts below were read in another TRL"
+    bounds = {specifier.operator for specifier in required[0].specifier}
     assert "<" in bounds, "trl must have an upper bound: private methods are overridden"
 
 
 @pytest.mark.parametrize("name", SEAMS)
-def test_the_private_methods_are_as_they_were(name: str) -> None:
+def test_the_private_methods_have_their_signatures(name: str) -> None:
     parameters, use = SEAMS[name]
     method = getattr(GRPOTrainer, name, None)
     assert method is not None, f"GRPOTrainer.{name} is gone; {use}"
@@ -91,7 +90,7 @@ def test_weights_are_synced_before_the_rollout() -> None:
     assert 0 < text.find("self.vllm_generation.sync_weights()") < text.find("self.rollout_func("), use
 
 
-def test_vllm_bounds_an_answer_by_the_attribute_that_we_set() -> None:
+def test_vllm_limits_an_answer_by_the_attribute_that_we_set() -> None:
     from trl.generation import vllm_generation
 
     text = source(vllm_generation.VLLMGeneration.generate)
@@ -100,7 +99,7 @@ def test_vllm_bounds_an_answer_by_the_attribute_that_we_set() -> None:
     assert text.count('"max_tokens": max_completion_length') == 2, use  # server and colocate
 
 
-def test_sft_takes_labels_as_they_are() -> None:
+def test_sft_uses_given_labels() -> None:
     text = inspect.getsource(inspect.getmodule(SFTTrainer) or SFTTrainer)
     assert '"labels"' in text, "sft_dataset makes the labels; test_sft.py proves that they arrive unchanged"
 

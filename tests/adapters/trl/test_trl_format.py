@@ -1,20 +1,17 @@
-"""Played episodes as TRL's columns: what is trained on, what is only read, and what estimators are told."""
+"""Played episodes as TRL's columns: the trained tokens, the context, and the inputs of estimators."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, ScriptedEngine, TokenTrajectory, play
 from agentgym_trl.rollout_metrics import facts, summarise
-from agentgym_trl.trl_format import columns, turn_spans
+from agentgym_trl.trl_format import columns
 from tests.rollout.families import FAMILIES, UP
 from tests.toy import CountEnv
 
@@ -28,13 +25,25 @@ def episode(*answers: Sequence[int], task: str = "count/3", seed: int = 0, **lim
     return asyncio.run(play(CountEnv(), engine, CODEC, EpisodeSpec(task, seed), limits=Limits(**limits)))
 
 
-def says(text: str) -> list[int]:
+def encoded(text: str) -> list[int]:
     return CODEC.encode_answer(text)
 
 
 def row(tokens: TokenTrajectory, **options: Any) -> dict[str, Any]:
     spec = EpisodeSpec(tokens.trajectory.task.id, tokens.trajectory.seed or 0, env="Toy/Count-v0")
     return {name: column[0] for name, column in columns([spec], [tokens], CODEC, **options).items() if column}
+
+
+def sampled(row: dict[str, Any]) -> list[int]:
+    """The mask of the sampled tokens of a row."""
+    return [int(number > 0) for number in row["turn_numbers"]]
+
+
+def keys_by_turn(row: dict[str, Any]) -> list[list[int]]:
+    """The state keys of the tokens of each turn."""
+    numbers, keys = row["turn_numbers"], row["state_keys"]
+    turns = range(1, max(numbers) + 1)
+    return [[key for key, own in zip(keys, numbers, strict=True) if own == turn] for turn in turns]
 
 
 def test_literal_columns_of_an_episode() -> None:
@@ -44,7 +53,7 @@ def test_literal_columns_of_an_episode() -> None:
     gap = [0] * len(between)
     assert found["prompt_ids"] == tokens.prompt_ids
     assert found["completion_ids"] == [UP, END, *between, UP, END]
-    assert found["env_mask"] == found["action_mask"] == [1, 1, *gap, 1, 1]
+    assert found["env_mask"] == [1, 1, *gap, 1, 1] and found["turn_numbers"] == [1, 1, *gap, 2, 2]
     assert found["token_rewards"] == [0, 1 / 3, *gap, 0, 1 / 3]
     assert found["bootstrap_ids"] == CODEC.encode_observation("2")
     assert found["episode_score"] == pytest.approx(2 / 3)
@@ -53,18 +62,17 @@ def test_literal_columns_of_an_episode() -> None:
     assert "logprobs" not in found or len(found["logprobs"]) == len(found["completion_ids"])
 
 
-def test_a_cut_answer_can_be_left_out_of_the_loss_and_of_nothing_else() -> None:
-    """Its tokens stay in the context, and rewards and action mask are as they were: credit passes over it."""
-    cut = [117, 112, UP, 33, 33]
-    tokens = episode([UP, END], cut, [UP, END], max_turns=3)
+def test_a_truncated_answer_can_be_left_out_of_the_loss_only() -> None:
+    """Its tokens stay in the context, and rewards and turn numbers do not change."""
+    truncated = [117, 112, UP, 33, 33]
+    tokens = episode([UP, END], truncated, [UP, END], max_turns=3)
     assert [turn.info["finish"] for turn in tokens.trajectory.turns] == ["stop", "length", "stop"]
     whole, without = row(tokens), row(tokens, mask_truncated_answers=True)
-    spans = list(turn_spans(whole["action_mask"]))
-    assert [end - begin for begin, end in spans] == [2, 3, 2]
-    assert whole["env_mask"] == whole["action_mask"]
-    begin, end = spans[1]
-    assert whole["completion_ids"][begin:end] == cut[:3]
-    assert without["env_mask"] == [0 if begin <= place < end else on for place, on in enumerate(whole["env_mask"])]
+    assert [whole["turn_numbers"].count(number) for number in (1, 2, 3)] == [2, 3, 2]
+    assert whole["env_mask"] == sampled(whole)
+    begin, end = tokens.turn_spans[1]
+    assert whole["completion_ids"][begin:end] == truncated[:3]
+    assert without["env_mask"] == [0 if begin <= index < end else on for index, on in enumerate(whole["env_mask"])]
     assert {name: value for name, value in without.items() if name != "env_mask"} == {
         name: value for name, value in whole.items() if name != "env_mask"
     }
@@ -72,12 +80,12 @@ def test_a_cut_answer_can_be_left_out_of_the_loss_and_of_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("mask_truncated_answers", [False, True])
-def test_nothing_of_a_spoiled_episode_is_trained_on(mask_truncated_answers: bool) -> None:
-    late = row(episode([UP, END], says("crash"), max_turn_tokens=9), mask_truncated_answers=mask_truncated_answers)
-    assert set(late["env_mask"]) == {0} and sum(late["action_mask"]) == 2 + len(says("crash"))
+def test_no_token_of_a_failed_episode_is_trained_on(mask_truncated_answers: bool) -> None:
+    late = row(episode([UP, END], encoded("crash"), max_turn_tokens=9), mask_truncated_answers=mask_truncated_answers)
+    assert set(late["env_mask"]) == {0} and sum(sampled(late)) == 2 + len(encoded("crash"))
     early = row(episode(task="count/0"), mask_truncated_answers=mask_truncated_answers)
     assert early["completion_ids"] == [END]
-    assert early["env_mask"] == early["action_mask"] == [0]
+    assert early["env_mask"] == early["turn_numbers"] == [0]
     assert early["token_rewards"] == [0.0] and early["state_keys"] == [0] and early["bootstrap_ids"] == []
     assert late["episode_score"] is early["episode_score"] is None
     assert early["group"] == "broken"
@@ -88,31 +96,22 @@ def test_turns_that_began_in_the_same_state_have_the_same_key() -> None:
     one, other = (
         row(episode(*answers, max_turns=4)) for answers in ([up, nothing, nothing, up], [nothing, up, nothing, up])
     )
-    first, second = ([r["state_keys"][begin] for begin, _ in turn_spans(r["action_mask"])] for r in (one, other))
-    for r in (one, other):
-        for begin, end in turn_spans(r["action_mask"]):
-            assert len(set(r["state_keys"][begin:end])) == 1
+    turns = keys_by_turn(one), keys_by_turn(other)
+    assert all(len(set(keys)) == 1 for keys in (*turns[0], *turns[1]))
+    first, second = ([keys[0] for keys in own] for own in turns)
     assert first[0] == second[0] != first[1]
     assert first[1] == first[2] == first[3] == second[2] == second[3] != second[1]
     assert all(-(2**63) <= key < 2**63 for key in (*first, *second))
 
 
-@given(st.lists(st.integers(0, 1), max_size=30))
-def test_turn_spans_are_the_runs_of_ones(mask: list[int]) -> None:
-    spans = list(turn_spans(mask))
-    assert [on for begin, end in spans for on in mask[begin:end]] == [1] * sum(mask)
-    for (_, end), (begin, _) in pairwise(spans):
-        assert end < begin and set(mask[end:begin]) == {0}
-
-
 def played() -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
-    """Six episodes whose every number is known."""
+    """Six episodes with known numbers."""
     episodes = [
         episode([UP, END], [UP, END], task="count/2"),  # success in 2 turns
         episode([UP, END], [33, END], max_turns=2),  # a third, one invalid action of 2
-        episode([117, 112, UP, 33], max_turns=1),  # nothing: one cut answer, which is invalid as well
-        episode(says("give up"), max_turn_tokens=9),  # nothing, by choice
-        episode(says("crash"), max_turn_tokens=9),
+        episode([117, 112, UP, 33], max_turns=1),  # 0: one truncated answer, which is also invalid
+        episode(encoded("give up"), max_turn_tokens=9),  # 0, given up
+        episode(encoded("crash"), max_turn_tokens=9),
         episode(task="count/0"),
     ]
     names = ["A/Left-v0", "A/Left-v0", "A/Right-v0", "A/Left-v0", "A/Left-v0", "A/Right-v0"]
@@ -120,7 +119,7 @@ def played() -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
     return specs, episodes
 
 
-def test_metrics_of_a_case_made_by_hand() -> None:
+def test_metrics_computed_by_hand() -> None:
     found = summarise(facts(*played()))
     expected = {
         "success": 1 / 4,
@@ -158,7 +157,7 @@ def test_metrics_of_each_environment() -> None:
     }
 
 
-def test_an_environment_that_only_failed_has_no_success_of_0() -> None:
+def test_an_environment_with_failures_only_has_no_success_metric() -> None:
     specs, episodes = played()
     found = summarise(facts(specs[-1:], episodes[-1:]), ["A/Left-v0", "A/Right-v0"])
     assert "rollout/success" not in found and "rollout/Right/success" not in found

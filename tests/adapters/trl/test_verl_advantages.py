@@ -1,4 +1,4 @@
-"""The estimators against verl's, wherever verl has the same quantity: whole groups, discounts per token, no cut."""
+"""The estimators equal verl's where both compute the same: whole groups, discounts per token, no truncation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch, token_returns, value_targets, whiten
+from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig, token_returns, value_targets, whiten
 from agentgym_trl.algorithms import ALGORITHMS
+from tests.adapters.trl.turn_numbers import turn_numbers
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +31,7 @@ def _case(generator: torch.Generator, number: int) -> Case:
     mask = torch.rand(shape, generator=generator) < 0.6
     mask[:, 0] = True  # every episode has an answer
     rewards = torch.randn(shape, generator=generator, dtype=torch.float64) * mask
-    if number % 2:  # one reward an episode, on its last answer token
+    if number % 2:  # one reward per episode, on its last answer token
         last = mask & (mask.flip(1).cumsum(1).flip(1) == 1)
         rewards = last * (torch.rand(shape, generator=generator, dtype=torch.float64) < 0.5)
     return {
@@ -45,7 +46,7 @@ def _case(generator: torch.Generator, number: int) -> Case:
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Case, dict[str, torch.Tensor]]]:
-    """Cases and what verl says of them."""
+    """The cases with verl's results."""
     folder, cases = tmp_path_factory.mktemp("verl"), make_cases()
     torch.save(cases, folder / "cases.pt")
     program = Path(__file__).with_name("verl_answers.py")
@@ -55,14 +56,15 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Case, dict[
     return list(zip(cases, torch.load(folder / "answers.pt"), strict=True))
 
 
-def as_batch(case: Case) -> EpisodeBatch:
+def as_batch(case: Case) -> AdvantageBatch:
     rows = len(case["rewards"])
     nothing = case["rewards"].new_zeros(rows)
     usable = torch.ones(rows, dtype=torch.bool)
-    return EpisodeBatch(case["rewards"], case["mask"], usable, case["group_size"], case["values"], nothing)
+    numbers = turn_numbers(case["mask"])
+    return AdvantageBatch(case["rewards"], numbers, usable, case["group_size"], case["values"], nothing)
 
 
-def as_credit(case: Case, **more: Any) -> AdvantageConfig:
+def as_options(case: Case, **more: Any) -> AdvantageConfig:
     return AdvantageConfig(gamma=case["gamma"], lam=case["lam"], discount_per="token", **more)
 
 
@@ -75,19 +77,19 @@ Answered = list[tuple[Case, dict[str, torch.Tensor]]]
 
 
 @pytest.mark.parametrize("name", ["ppo", "reinforce++"])
-def test_what_is_credited_by_token_is_the_same(name: str, answered: Answered) -> None:
+def test_per_token_estimators_equal_verls(name: str, answered: Answered) -> None:
     for case, theirs in answered:
-        assert_same(ALGORITHMS[name].estimate(as_batch(case), as_credit(case)), theirs[name], case["mask"])
+        assert_same(ALGORITHMS[name].estimate(as_batch(case), as_options(case)), theirs[name], case["mask"])
 
 
 @pytest.mark.parametrize("name", ["rloo", "reinforce++-baseline"])
-def test_what_compares_episodes_is_the_same(name: str, answered: Answered) -> None:
-    """verl discounts nothing there."""
+def test_grouped_estimators_equal_verls(name: str, answered: Answered) -> None:
+    """verl's do not discount."""
     for case, theirs in answered:
         assert_same(ALGORITHMS[name].estimate(as_batch(case), AdvantageConfig()), theirs[name], case["mask"])
 
 
-def test_grpo_is_the_same_but_for_what_is_added_to_the_deviation(answered: Answered) -> None:
+def test_grpo_equals_verls_except_for_its_epsilon(answered: Answered) -> None:
     for case, theirs in answered:
         totals = case["rewards"].sum(1).view(-1, case["group_size"])
         deviation = totals.std(1).repeat_interleave(case["group_size"])
@@ -97,9 +99,9 @@ def test_grpo_is_the_same_but_for_what_is_added_to_the_deviation(answered: Answe
         assert_same(plain, theirs["dr_grpo"], case["mask"])
 
 
-def test_returns_value_targets_and_whitening_are_the_same(answered: Answered) -> None:
+def test_returns_value_targets_and_whitening_equal_verls(answered: Answered) -> None:
     for case, theirs in answered:
-        batch, credit, mask = as_batch(case), as_credit(case), case["mask"]
-        assert_same(token_returns(batch, credit), theirs["token_returns"], mask)
-        assert_same(value_targets(batch, credit), theirs["value_targets"], mask)
+        batch, options, mask = as_batch(case), as_options(case), case["mask"]
+        assert_same(token_returns(batch, options), theirs["token_returns"], mask)
+        assert_same(value_targets(batch, options), theirs["value_targets"], mask)
         assert_same(whiten(case["values"], mask), theirs["whiten"], mask)

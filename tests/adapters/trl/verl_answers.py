@@ -1,6 +1,6 @@
 """verl's advantages for a file of cases: `python verl_answers.py CASES ANSWERS`.
 
-A process of its own, since `import verl` sets environment variables, the root logger and `sys.excepthook`.
+A separate process, since `import verl` sets environment variables, the root logger and `sys.excepthook`.
 """
 
 from __future__ import annotations

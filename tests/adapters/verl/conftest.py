@@ -1,7 +1,7 @@
-"""Everything here needs verl; nothing here needs a network or a GPU.
+"""These tests need verl, but neither a network nor a GPU.
 
-`import verl` takes ten seconds of a core and changes the process: so it happens in a fixture, not when tests are
-collected, and what it changes is put back.
+`import verl` takes ten seconds of CPU and changes the process. So a fixture imports it, not the collection of tests,
+and restores what it changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def stub() -> Any:
     if importlib.util.find_spec("verl") is None:
         pytest.skip("verl is not installed")
     with _put_back(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # verl warns of every engine that is not installed
+        warnings.simplefilter("ignore")  # verl warns about every engine that is not installed
         return importlib.import_module("tests.adapters.verl.stub")
 
 
@@ -54,17 +54,17 @@ def tokenizer() -> Any:
 
 
 @pytest.fixture(autouse=True)
-def forget_sessions() -> Iterator[None]:
-    """A process has one session in a run; here every test has its own."""
+def forget_runners() -> Iterator[None]:
+    """Forget the episode runner: a process has one per run, and here every test has its own."""
     yield
     if module := sys.modules.get("agentgym_verl.episode_runner"):
-        while module._sessions:
-            module._sessions.popitem()[1][1].close()
+        while module._runners:
+            module._runners.popitem()[1][1].close()
 
 
 @pytest.fixture(scope="session")
 def model_path(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What verl's worker reads of a model: its tokenizer and its configuration."""
+    """The files of a model that verl's worker reads: its tokenizer and its configuration."""
     from transformers import Qwen2Config
 
     path = tmp_path_factory.mktemp("model")

@@ -1,4 +1,4 @@
-"""verl's own agent-loop worker without Ray: only the servers that generate, and the queue for results, are replaced.
+"""verl's own agent-loop worker without Ray: only the generating servers and the queue of results are replaced.
 
 Import it in fixtures only (`stub`), since it imports verl.
 """
@@ -44,8 +44,8 @@ Answer = Sequence[int] | Exception
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a server was asked for."""
+class ServerRequest:
+    """A request to a server."""
 
     name: str
     prompt_ids: list[int]
@@ -53,22 +53,22 @@ class Asked:
 
     @property
     def end(self) -> int:
-        """The length that the sequence may come to."""
+        """The max length of the sequence."""
         return len(self.prompt_ids) + int(self.sampling["max_tokens"])
 
 
 class StubServer:
-    """Says what it was told to say, as verl's `LLMServerClient` would.
+    """Returns scripted answers, like verl's `LLMServerClient`.
 
-    `scripts` are the answers of one episode after the other, in the order in which they ask for their first; the last
-    script is that of all further ones.
+    `scripts` has the answers of one episode after the other, in the order of their first requests; the last script is
+    used for all further episodes.
     """
 
     def __init__(self, *scripts: Sequence[Answer], seconds: float = 0.0, logprobs: bool = True) -> None:
         self._scripts = chain(scripts, repeat(scripts[-1]))
         self._seconds, self._logprobs = seconds, logprobs
         self._open: dict[str, list[Answer]] = {}
-        self.asked: list[Asked] = []
+        self.requests: list[ServerRequest] = []
         self.version = 0
         """The version of the weights."""
         self.in_flight = self.most_in_flight = 0
@@ -87,7 +87,7 @@ class StubServer:
         mm_processor_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> TokenOutput:
-        self.asked.append(Asked(request_id, list(prompt_ids), dict(sampling_params)))
+        self.requests.append(ServerRequest(request_id, list(prompt_ids), dict(sampling_params)))
         script = self._open.setdefault(request_id, list(next(self._scripts)) if request_id not in self._open else [])
         answer = script.pop(0)
         if isinstance(answer, Exception):
@@ -98,25 +98,25 @@ class StubServer:
         self.in_flight -= 1
         return self._output(list(answer)[: sampling_params["max_tokens"]], len(prompt_ids))
 
-    def _output(self, ids: list[int], place: int) -> TokenOutput:
+    def _output(self, ids: list[int], index: int) -> TokenOutput:
         versions = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), self.version)
         return TokenOutput(
             token_ids=ids,
-            log_probs=[logprob(place + number) for number in range(len(ids))] if self._logprobs else None,
+            log_probs=[logprob(index + number) for number in range(len(ids))] if self._logprobs else None,
             stop_reason="completed",
             num_preempted=self.preempted,
             extra_fields={**versions, **self.extra},
         )
 
 
-def logprob(place: int) -> float:
-    """What `StubServer` gives the token at a place of the whole sequence: so it is known which one is whose."""
-    return -(place + 1) / 4096
+def logprob(index: int) -> float:
+    """The log-probability of `StubServer` for the token at an index of the whole sequence, unique per index."""
+    return -(index + 1) / 4096
 
 
 @dataclass
 class Queue:
-    """Takes what verl's worker puts into the TransferQueue."""
+    """Receives what verl's worker puts into the TransferQueue."""
 
     status: dict[str, list[str]] = field(default_factory=dict)
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Queue:
                               for name, value in row.items()}  # fmt: skip
             self.tags[key] = {**tags[number], "partition": partition_id}
 
-    def told(self, key: str) -> dict[str, float]:
+    def metrics(self, key: str) -> dict[str, float]:
         found: dict[str, float] = self.rows[key]["extra_fields"]["reward_extra_info"]
         return found
 
@@ -141,15 +141,15 @@ _Remote: Any = agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
 
 class Worker(_Remote):  # type: ignore[misc]
-    """verl's worker with a `StubServer`; call it with rows to have their groups played."""
+    """verl's worker with a `StubServer`; call it with rows to play their groups."""
 
     def __init__(self, config: Any, server: StubServer) -> None:
-        AgentLoopWorker.__init__(self, config, server)  # without the TransferQueue's own beginning, which needs Ray
+        AgentLoopWorker.__init__(self, config, server)  # without the start of the TransferQueue, which needs Ray
         self.background_tasks: set[asyncio.Task[None]] = set()
         self.server = server
 
     def like(self, config: Any, server: StubServer) -> Worker:
-        """A worker for another configuration of the same model, sooner."""
+        """A worker for another configuration of the same model, made faster."""
         other = copy(self)
         other.config, other.background_tasks = config, set()
         other.server = other.llm_client = server
@@ -166,7 +166,7 @@ class Worker(_Remote):  # type: ignore[misc]
         return queue
 
     async def run(self, row: TaskRow, step: int | None = 1, **more: Any) -> Any:
-        """The agent loop of one episode, with what it raises. `more` are further columns."""
+        """Run the agent loop of one episode, and raise its errors. `more` are further columns."""
         columns = {**row.as_columns(0), "uid": "0", **({} if step is None else {"global_steps": step}), **more}
         arguments = {name: DictConfigWrap(c) for name, c in _configs(self.config).items()}
         loop = GymAgentLoop(
@@ -180,7 +180,7 @@ class Worker(_Remote):  # type: ignore[misc]
         return await loop.run({"temperature": 1.0, "logprobs": True}, **columns)
 
     @property
-    def session(self) -> EpisodeRunner:
+    def runner(self) -> EpisodeRunner:
         return runner_of(self.config, self.tokenizer)
 
     async def _play(self, batch: Any) -> None:
@@ -193,7 +193,7 @@ def _configs(config: Any) -> dict[str, Any]:
 
 
 def _batch(rows: Iterable[TaskRow], step: int, validate: bool) -> Any:
-    """As the trainer makes it of what the dataset gives."""
+    """The batch that the trainer makes of the dataset's rows."""
     samples = [{**row.as_columns(number), "uid": str(number), "index": number} for number, row in enumerate(rows)]
     for sample in samples:
         sample["raw_prompt"] = sample.pop("prompt")

@@ -1,4 +1,4 @@
-"""TRL and verl train on the same: the same scripted episodes through both adapters, and what follows from them."""
+"""TRL and verl train on equal data: the same scripted episodes through both adapters, and their advantages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentgym_envs.rollout import ChatCodec
 from agentgym_verl.rows import TaskRow
 from tests.rollout.families import FAMILIES, UP
 
-if TYPE_CHECKING:  # torch and TRL take seconds, so the tests import them, and not who collects the tests
+if TYPE_CHECKING:  # torch and TRL take seconds to import, so the tests import them, not the collection
     import torch
 
 pytestmark = pytest.mark.slow
@@ -56,27 +56,27 @@ def tasks(name: str) -> list[tuple[str, int, str, tuple[str, ...]]]:
 
 
 def scripts(name: str, codec: ChatCodec) -> list[list[list[int]]]:
-    """For every group: one that solves it, one with mistakes, one that is cut, one that stops in an odd way.
+    """For every group: one script solves it, one has mistakes, one is truncated, one stops unusually.
 
-    The first answers of a group begin with different tokens, so that a prompt tells whose it is.
+    The first answers of a group begin with different tokens, so that a prompt identifies its episode.
     """
     end = codec.turn_end_id
     found = []
     for *_, commands in tasks(name):
-        says = [codec.encode_answer(command) for command in commands]
+        answers = [codec.encode_answer(command) for command in commands]
         wrong = codec.encode_answer("dance <|im_end|> wildly")
         found += [
-            says + [wrong] * 12,
-            [codec.encode_answer(f" {commands[0]}"), wrong, *says[1:]] + [wrong] * 12,
-            [[33] * 300, *says] + [wrong] * 12,
-            [[10, *says[0][:-1], 257 if end != 257 else end], *says[1:-1]] + [wrong] * 12,
+            answers + [wrong] * 12,
+            [codec.encode_answer(f" {commands[0]}"), wrong, *answers[1:]] + [wrong] * 12,
+            [[33] * 300, *answers] + [wrong] * 12,
+            [[10, *answers[0][:-1], 257 if end != 257 else end], *answers[1:-1]] + [wrong] * 12,
         ]
     return found
 
 
 @dataclass
 class Policy:
-    """A trainer as far as TRL's rollout asks it: says the scripts, knowing the episodes by what they said so far."""
+    """The part of a trainer that TRL's rollout uses; returns scripts, and finds an episode by its earlier answers."""
 
     scripts: list[list[list[int]]]
     logprob: Any
@@ -85,7 +85,7 @@ class Policy:
     def _generate_single_turn(self, prompts: Sequence[list[int]], *_: Any, **__: Any) -> Any:
         answers = [self._answer(prompt)[: self.generation_config.max_new_tokens] for prompt in prompts]
         scores = [
-            [self.logprob(len(prompt) + place) for place in range(len(answer))]
+            [self.logprob(len(prompt) + index) for index in range(len(answer))]
             for prompt, answer in zip(prompts, answers, strict=True)
         ]
         return answers, scores
@@ -123,8 +123,8 @@ def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any)
     )
     prompts = [prompt_of(task, seed, goal) for task, seed, goal, _ in tasks(name) for _ in range(MEMBERS)]
     found = rollout(prompts, Policy(scripts(name, rollout.codec), logprob))
-    order = sorted(range(len(prompts)), key=lambda place: (place // MEMBERS, found["completion_ids"][place]))
-    return {column: [values[place] for place in order] for column, values in found.items()}
+    order = sorted(range(len(prompts)), key=lambda index: (index // MEMBERS, found["completion_ids"][index]))
+    return {column: [values[index] for index in order] for column, values in found.items()}
 
 
 def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any)
     worker = make_worker(
         [], agentgym=settings, n=MEMBERS, response_length=limits["tokens"], prompt_length=8000, max_model_len=99999
     )
-    worker.server = worker.llm_client = ByGroup(name, worker.session.codec, stub)
+    worker.server = worker.llm_client = ByGroup(name, worker.runner.codec, stub)
     rows = [TaskRow(env_id, task, seed, "g", env_kwargs=kwargs, goal=goal) for task, seed, goal, _ in tasks(name)]
     queue = worker.play(rows)
     groups = [[queue.rows[f"{group}_{member}_0"] for member in range(MEMBERS)] for group in range(len(rows))]
@@ -141,16 +141,18 @@ def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any)
 
 
 class ByGroup:
-    """A server for each group of episodes: which member of a group asks first, its environment decides."""
+    """A server for each group; within a group, the environment decides which member sends the first request."""
 
     def __init__(self, name: str, codec: ChatCodec, stub: Any) -> None:
-        said, self._codec = scripts(name, codec), codec
+        all_scripts, self._codec = scripts(name, codec), codec
         self._goals = [goal for *_, goal, _ in tasks(name)]
-        self._servers = [stub.StubServer(*said[n * MEMBERS : (n + 1) * MEMBERS]) for n in range(len(self._goals))]
+        self._servers = [
+            stub.StubServer(*all_scripts[n * MEMBERS : (n + 1) * MEMBERS]) for n in range(len(self._goals))
+        ]
         self._groups: dict[str, int] = {}
 
     async def generate(self, request_id: str, *, prompt_ids: list[int], **more: Any) -> Any:
-        """An answer of the group in whose first prompt the goal stands."""
+        """An answer of the group whose goal is in the first prompt."""
         if request_id not in self._groups:
             prompt = self._codec.tokenizer.decode(prompt_ids)
             [self._groups[request_id]] = [n for n, goal in enumerate(self._goals) if goal in prompt]
@@ -160,21 +162,21 @@ class ByGroup:
 @pytest.mark.parametrize("family", ["qwen2.5", "qwen3-training"])
 @pytest.mark.parametrize("limits", list(LIMITS))
 @pytest.mark.parametrize("name", list(ENVS))
-def test_both_train_on_the_same_tokens(name: str, limits: str, family: str, make_worker: Any, stub: Any) -> None:
+def test_both_adapters_train_on_equal_tokens(name: str, limits: str, family: str, make_worker: Any, stub: Any) -> None:
     tokenizer = FAMILIES[family].tokenizer()
     trl = through_trl(name, LIMITS[limits], tokenizer, stub.logprob)
     if family != "qwen2.5":
         make_worker = with_tokenizer(make_worker, tokenizer)
     verl = through_verl(name, LIMITS[limits], make_worker, stub)
     assert len(verl) == len(trl["prompt_ids"]) == 3 * MEMBERS
-    for place, row in enumerate(verl):
-        assert row["prompts"].tolist() == trl["prompt_ids"][place]
-        assert row["responses"].tolist() == trl["completion_ids"][place]
-        assert row["response_mask"].tolist() == trl["env_mask"][place]
-        assert row["rm_scores"].tolist() == pytest.approx(trl["token_rewards"][place])
-        assert row["rollout_log_probs"].tolist() == trl["logprobs"][place]
-        assert row["rm_scores"].sum().item() == pytest.approx(trl["episode_score"][place])
-    if limits == "wide":  # so that the cases are what they are meant to be
+    for index, row in enumerate(verl):
+        assert row["prompts"].tolist() == trl["prompt_ids"][index]
+        assert row["responses"].tolist() == trl["completion_ids"][index]
+        assert row["response_mask"].tolist() == trl["env_mask"][index]
+        assert row["rm_scores"].tolist() == pytest.approx(trl["token_rewards"][index])
+        assert row["rollout_log_probs"].tolist() == trl["logprobs"][index]
+        assert row["rm_scores"].sum().item() == pytest.approx(trl["episode_score"][index])
+    if limits == "wide":  # check that the cases are the intended ones
         assert all(max(trl["episode_score"][first:][:MEMBERS]) > 0.3 for first in range(0, len(verl), MEMBERS))
         assert len({len(ids) for ids in trl["completion_ids"]}) > MEMBERS
         assert min(trl["episode_score"]) == 0 < max(trl["episode_score"])
@@ -230,30 +232,31 @@ NAMES = {"grpo": "grpo", "rloo": "rloo", "reinforce++": "reinforce_plus_plus", "
 
 
 @pytest.mark.parametrize("name", list(ENVS))
-def test_both_give_the_same_advantages(
+def test_both_adapters_compute_equal_advantages(
     name: str, make_worker: Any, stub: Any, tokenizer: Any, base_config: Any
 ) -> None:
-    """Where both have the same quantity: discounts by token, no value after a cut, and GRPO's small constant apart."""
+    """For equal settings: discounts per token, no value after truncation, and without GRPO's epsilon."""
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
     from agentgym_trl.algorithms import ALGORITHMS
 
     limits = {**LIMITS["wide"], "turns": 7}
     trl = through_trl(name, limits, tokenizer, stub.logprob)
     verl = through_verl(name, limits, make_worker, stub)
-    rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
+    rewards, numbers = padded(trl["token_rewards"]), padded(trl["turn_numbers"], torch.long)
+    mask = numbers > 0
     values = torch.randn(mask.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
-    batch = EpisodeBatch(rewards, mask, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
+    batch = AdvantageBatch(rewards, numbers, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
     uids = [str(number // MEMBERS) for number in range(len(verl))]
     for gamma, lam in ((1.0, 1.0), (0.99, 0.95)):
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
         for ours, theirs in NAMES.items():
             grouped = ALGORITHMS[ours].grouped
-            credit = AdvantageConfig() if grouped else AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
-            found = ALGORITHMS[ours].estimate(batch, credit)
+            options = AdvantageConfig() if grouped else AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
+            found = ALGORITHMS[ours].estimate(batch, options)
             found = found[:, None] * mask if found.dim() == 1 else found
             expected = verl_advantages(verl, uids, values, theirs, algorithm)
             if ours == "grpo":
@@ -263,12 +266,14 @@ def test_both_give_the_same_advantages(
             assert found.abs().max() > 0.01
 
 
-def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, tokenizer: Any, base_config: Any) -> None:
-    """An episode that the environment spoiled is in TRL's batch without weight; in verl's it is missing."""
+def test_both_adapters_compare_the_surviving_episodes_of_a_group(
+    make_worker: Any, stub: Any, tokenizer: Any, base_config: Any
+) -> None:
+    """A failed episode is in TRL's batch without weight, and missing in verl's."""
     import torch
     from omegaconf import OmegaConf
 
-    from agentgym_trl.advantages import AdvantageConfig, EpisodeBatch
+    from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
     from agentgym_trl.algorithms import ALGORITHMS
     from agentgym_trl.rollout import make_rollout_func
     from agentgym_trl.trl_format import prompt_of
@@ -285,11 +290,12 @@ def test_both_compare_what_is_left_of_a_group(make_worker: Any, stub: Any, token
     worker = make_worker(*scripts, n=MEMBERS, agentgym={"rounds": 3, "env_retries": 0}, response_length=400)
     queue = worker.play([stub.count(seed=1), stub.count(seed=2)])
     keys = [f"{group}_{member}_0" for group in range(2) for member in range(MEMBERS)]
-    assert [place for place, key in enumerate(keys) if key not in queue.rows] == [1, 6]
+    assert [index for index, key in enumerate(keys) if key not in queue.rows] == [1, 6]
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
-    assert [place for place, on in enumerate(usable.tolist()) if not on] == [1, 6]
-    rewards, mask = padded(trl["token_rewards"]), padded(trl["action_mask"], torch.bool)
-    batch = EpisodeBatch(rewards, mask, usable, MEMBERS)
+    assert [index for index, on in enumerate(usable.tolist()) if not on] == [1, 6]
+    rewards, numbers = padded(trl["token_rewards"]), padded(trl["turn_numbers"], torch.long)
+    mask = numbers > 0
+    batch = AdvantageBatch(rewards, numbers, usable, MEMBERS)
     left = [key for key in keys if key in queue.rows]
     rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
     for name in ("rloo", "reinforce++"):

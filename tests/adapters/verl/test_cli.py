@@ -1,4 +1,4 @@
-"""`agentgym verl train`: what it starts, and what it refuses before anything heavy begins."""
+"""`agentgym verl train`: the command that it starts, and its checks before anything heavy starts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Train = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def agentgym(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Train:
-    """`agentgym ...` in an empty folder; gives the exit code, its output, and what it said beside it."""
+    """Run `agentgym ...` in an empty folder; returns the exit code, its stdout and its stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("AGENTGYM_DEBUG", "")
@@ -48,7 +48,7 @@ def agentgym(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Tra
 
 @pytest.fixture
 def train(agentgym: Train, request: pytest.FixtureRequest) -> Train:
-    """`agentgym verl train grpo` with `--out out` and a model, which is there if it is needed."""
+    """`agentgym verl train grpo` with `--out out` and a model, which exists if it is needed."""
     needed = request.node.get_closest_marker("slow") is not None
     model = request.getfixturevalue("model_path") if needed else "model"
     return lambda *words: agentgym("verl", "train", "grpo", "--model", model, "--out", "out", *words)
@@ -56,7 +56,7 @@ def train(agentgym: Train, request: pytest.FixtureRequest) -> Train:
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, str]]]:
-    """Commands and environments of the processes that were to be started; none is, and each counts as failed."""
+    """The commands and environments of the processes that would be started; none is, and each counts as failed."""
     found: list[tuple[list[str], dict[str, str]]] = []
 
     def note(command: list[str], environ: dict[str, str]) -> int:
@@ -80,35 +80,35 @@ def test_without_verl_the_extra_is_named(agentgym: Train, monkeypatch: pytest.Mo
     find = PathFinder.find_spec
     monkeypatch.delitem(sys.modules, "verl", raising=False)
     monkeypatch.setattr(PathFinder, "find_spec", lambda name, *rest: None if name == "verl" else find(name, *rest))
-    code, _, said = agentgym("verl", "data", "textcraft", "--out", "out")
-    assert code == 1 and "pip install 'agentgym-envs[verl]'" in said and not Path("out").exists()
+    code, _, err = agentgym("verl", "data", "textcraft", "--out", "out")
+    assert code == 1 and "pip install 'agentgym-envs[verl]'" in err and not Path("out").exists()
 
 
 @pytest.mark.parametrize(
     "words, part",
     [
-        ([], "nothing to play was named: give --scenario, --env or --data"),
+        ([], "no tasks were given: give --scenario, --env or --data"),
         (["--scenario", "chess"], "--scenario must be one of babyai, sciworld, search, textcraft, webarena; got"),
-        (["--env", "textcraft", "--horizon", "fixed"], "--horizon says which settings of a --scenario to take"),
+        (["--env", "textcraft", "--horizon", "fixed"], "--horizon selects settings of a --scenario; give a scenario"),
         (["--scenario", "textcraft", "--horizon", "short"], "--horizon must be one of fixed, scaling; got 'short'"),
         (["--env", "textcraft", "--hardware", "gpu3"], "--hardware must be one of gpu1, gpu8, nodes; got 'gpu3'"),
         (["--env", "textcraft", "--engine", "hf"], "--engine must be one of sglang, vllm; got 'hf'"),
         (["--env", "textcraft", "--mode", "async"], "--mode must be one of colocate_async, separate_async, sync"),
-        (["--env", "textcraft", "--data", "x"], "--data says what is played already; leave out --env"),
-        (["--env", "textcraft", "trainer"], "are given as KEY=VALUE, as in trainer.total_epochs=3; got 'trainer'"),
+        (["--env", "textcraft", "--data", "x"], "--data has the tasks already; leave out --env"),
+        (["--env", "textcraft", "trainer"], "have the form KEY=VALUE, as in trainer.total_epochs=3; got 'trainer'"),
         (["--env", "textcraft", "--every", "0"], "--every"),
     ],
 )
-def test_wrong_words_are_one_line(words: list[str], part: str, train: Train) -> None:
-    code, _, said = train(*words)
-    lines = [line for line in said.splitlines() if line.strip()]
-    assert code == 2 and len(lines) == 1 and part in lines[0], said
+def test_invalid_options_are_one_line(words: list[str], part: str, train: Train) -> None:
+    code, _, err = train(*words)
+    lines = [line for line in err.splitlines() if line.strip()]
+    assert code == 2 and len(lines) == 1 and part in lines[0], err
     assert not Path("out").exists()
 
 
 def test_an_unknown_algorithm_is_refused(agentgym: Train) -> None:
-    code, _, said = agentgym("verl", "train", "dqn", "--model", "m", "--out", "out", "--env", "textcraft")
-    assert code == 2 and "there is no algorithm 'dqn'; choose from grpo, rloo, reinforce++, ppo" in said
+    code, _, err = agentgym("verl", "train", "dqn", "--model", "m", "--out", "out", "--env", "textcraft")
+    assert code == 2 and "there is no algorithm 'dqn'; choose from grpo, rloo, reinforce++, ppo" in err
 
 
 def test_the_command_is_verls_own() -> None:
@@ -139,9 +139,9 @@ except KeyboardInterrupt:
 
 
 def ours(code: str, before: str = "") -> dict[str, Any]:
-    """Arguments of `Popen`: a process of ours that launches one with that code; `before` is run before.
+    """Arguments of `Popen`: a process of ours that launches one with that code; `before` runs first.
 
-    Signals are as in a terminal, whatever the tests were started to ignore (nohup, a background shell).
+    Signals are as in a terminal, even if the tests were started with ignored ones (nohup, a background shell).
     """
     text = (
         "import signal, sys\nfrom agentgym_verl.cli.launch import launch\n"
@@ -152,26 +152,26 @@ def ours(code: str, before: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "number, code, said",
+    "number, code, printed",
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
 )
-def test_signals_are_passed_on(number: int, code: int, said: str) -> None:
-    """To the process, once; ours lives until that one has ended."""
+def test_signals_are_forwarded(number: int, code: int, printed: str) -> None:
+    """Once, to the subprocess; our process lives until that one has ended."""
     with subprocess.Popen(**ours(_WAIT), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.wait(SECONDS) == code
-        assert process.stdout.read().strip() == said
+        assert process.stdout.read().strip() == printed
 
 
-def test_who_is_to_ignore_a_terminal_s_end_ignores_it() -> None:
+def test_ignored_signals_are_not_forwarded() -> None:
     code = "import os, signal; os.kill(os.getppid(), signal.SIGHUP); os.kill(os.getpid(), signal.SIGHUP)"
     process = subprocess.run(**ours(code, "signal.signal(signal.SIGHUP, signal.SIG_IGN)"), timeout=SECONDS)
     assert process.returncode == 0
 
 
 def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
-    """Also those of a run that was resumed, for which verl begins another file."""
+    """Also those of a resumed run, for which verl starts another file."""
     lines = [{"step": step, "data": {"actor/loss": step / 10, "training/x": None}} for step in (1, 2, 3)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     again = {"step": 3, "data": {"actor/loss": 9.0}}
@@ -183,25 +183,25 @@ def test_the_viewer_reads_verls_metrics(tmp_path: Path) -> None:
 
 
 def stock(words: list[str], monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
-    """The configuration that verl's own `main_ppo` composes of the words of a command."""
+    """The configuration that verl's own `main_ppo` composes of a command."""
     monkeypatch.setattr(sys, "argv", [*words, "--cfg", "job", "--resolve"])
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     return yaml.safe_load(capfd.readouterr().out)
 
 
 class TestComposed:
-    """What needs verl's configuration: it takes verl's ten seconds once, and two for each test."""
+    """Tests that need verl's configuration: ten seconds once, and two per test."""
 
     pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stub")]  # noqa: RUF012
 
-    def test_a_dry_run_shows_all_and_writes_nothing(self, train: Train, model_path: Path) -> None:
+    def test_a_dry_run_prints_everything_and_writes_nothing(self, train: Train, model_path: Path) -> None:
         more = ("trainer.total_epochs=3", "actor_rollout_ref.rollout.n=4", "trainer.total_epochs=4")
-        code, out, said = train("--scenario", "babyai", "--tasks", "40", "--hardware", "gpu8", *more, "--dry-run")
-        assert code == 0, said
+        code, out, err = train("--scenario", "babyai", "--tasks", "40", "--hardware", "gpu8", *more, "--dry-run")
+        assert code == 0, err
         assert not Path("out").exists()
         command = shlex.split(out[: out.index("\nmodel_engine")].replace("\n#", "\n").replace("\\\n", "")[1:])
         assert command[1:4] == ["-m", "verl.trainer.main_ppo", "--config-path"]
-        assert command[-3:] == list(more)  # the last word is the user's
+        assert command[-3:] == list(more)  # the user's overrides come last
         config = yaml.safe_load(out)
         folder = Path("out").absolute()
         assert config["actor_rollout_ref"]["model"]["path"] == str(model_path)
@@ -213,17 +213,17 @@ class TestComposed:
         environ = config["ray_kwargs"]["ray_init"]["runtime_env"]["env_vars"]
         assert environ == {"VERL_FILE_LOGGER_PATH": str(folder / "metrics.jsonl")}
 
-    def test_ppo_brings_a_critic(self, agentgym: Train, model_path: Path) -> None:
+    def test_ppo_has_a_critic(self, agentgym: Train, model_path: Path) -> None:
         words = ("verl", "train", "ppo", "--env", "textcraft", "--out", "out", "--dry-run", "--model")
-        code, out, said = agentgym(*words, model_path)
-        assert code == 0, said
+        code, out, err = agentgym(*words, model_path)
+        assert code == 0, err
         config = yaml.safe_load(out)
         assert config["critic"]["model"]["path"] == str(model_path)
         assert config["algorithm"]["adv_estimator"] == "gae"
-        code, _, said = agentgym(*words, "/no/model")
-        assert code == 2 and "the tokenizer of '/no/model' does not load" in said
+        code, _, err = agentgym(*words, "/no/model")
+        assert code == 2 and "the tokenizer of '/no/model' does not load" in err
 
-    def test_stock_verl_composes_the_same(
+    def test_stock_verl_composes_the_same_configuration(
         self, train: Train, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         out = train("--env", "textcraft", "--dry-run")[1]
@@ -233,10 +233,10 @@ class TestComposed:
         for words in (command, beside):
             assert stock(words[2:], monkeypatch, capfd) == yaml.safe_load(out)
 
-    def test_limits_and_lengths_of_an_environment_of_ones_own_choice(self, train: Train) -> None:
+    def test_max_turns_and_lengths_without_a_scenario(self, train: Train) -> None:
         words = ("--env", "textcraft:3", "--env", "babyai", "--rounds", "TextCraft=5,10;BabyAI=6", "--every", "7")
-        code, out, said = train(*words, "--eval-max-turns", "9", "--backend", "local", "--tasks", "40", "--dry-run")
-        assert code == 0, said
+        code, out, err = train(*words, "--eval-max-turns", "9", "--backend", "local", "--tasks", "40", "--dry-run")
+        assert code == 0, err
         config = yaml.safe_load(out)
         block = config["agentgym"]
         assert (block["rounds"], block["every"]) == ("TextCraft=5,10;BabyAI=6", 7)
@@ -249,7 +249,7 @@ class TestComposed:
         [
             (["--env", "chess"], "there is no environment 'chess'"),
             (["--env", "textcraft", "--env-kwargs", '{"speed": 1}'], f"{CRAFT} does not take these arguments"),
-            (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits may not shrink"),
+            (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits must not decrease"),
             (["--env", "textcraft", "--rounds", "10,30"], "the number of steps of a stage is needed"),
             (["--env", "textcraft", "--rounds", "BabyAI=3"], "schedules for each environment must name them all"),
             (["--env", "textcraft", "--backend", "moon"], "agentgym.backend must be one of auto, local, process, ray"),
@@ -257,46 +257,46 @@ class TestComposed:
             (["--env", "textcraft", "trainer.epochs=3"], "Could not override 'trainer.epochs'"),
             (["--env", "textcraft", "trainer.total_epochs={"], "does not compose"),
             (["--env", "textcraft", "+agentgym.round=3"], "there is no setting agentgym.round"),
-            (["--env", "textcraft", "--tasks", "20"], "a step takes 32 tasks (data.train_batch_size), and there are"),
+            (["--env", "textcraft", "--tasks", "20"], "a step has 32 tasks (data.train_batch_size), and there are"),
             (["--env", "textcraft", "data.train_batch_size=12"], "(12) must be a multiple of"),
-            (["--env", "textcraft", "--hardware", "gpu8", "trainer.nnodes=3"], "24 processes cannot share evenly"),
+            (["--env", "textcraft", "--hardware", "gpu8", "trainer.nnodes=3"], "24 processes cannot divide evenly"),
             (["--env", "textcraft", "actor_rollout_ref.rollout.n=1"], "grpo compares episodes"),
             (["--env", "textcraft", "--mode", "separate_async", "data.train_batch_size=16"], "parameter_sync_step (4)"),
-            (["--env", "textcraft", "data.max_response_length=20000"], "raise that"),
+            (["--env", "textcraft", "data.max_response_length=20000"], "increase it"),
             (["--env", "textcraft", "actor_rollout_ref.rollout.max_model_len=99"], "(99) is less than"),
             (["--env", "textcraft", "trainer.use_v1=false"], "verl's older trainer"),
             (["--env", "textcraft", "actor_rollout_ref.actor.use_dynamic_bsz=false"], "ppo_micro_batch_size_per_gpu"),
             (["--env", "textcraft", "--groups", "depth-9"], "has no group 'depth-9'"),
-            (["--data", "nowhere"], "nowhere/train.parquet does not read"),
+            (["--data", "nowhere"], "nowhere/train.parquet cannot be read"),
         ],
     )
-    def test_what_cannot_be_is_said_before_verl_starts(self, words: list[str], part: str, train: Train) -> None:
-        code, _, said = train(*words)
-        lines = [line for line in said.splitlines() if line.strip()]
-        assert code == 2 and len(lines) == 1 and part in lines[0], said
+    def test_invalid_settings_are_refused_before_verl_starts(self, words: list[str], part: str, train: Train) -> None:
+        code, _, err = train(*words)
+        lines = [line for line in err.splitlines() if line.strip()]
+        assert code == 2 and len(lines) == 1 and part in lines[0], err
         assert not Path("out").exists()
 
     def test_a_model_that_cannot_be_trained_is_refused(self, agentgym: Train, model_path: Path) -> None:
         words = ["verl", "train", "grpo", "--env", "textcraft", "--out", "out", "--model"]
-        code, _, said = agentgym(*words, "/no/model")
-        assert code == 2 and "the tokenizer of '/no/model' does not load" in said
+        code, _, err = agentgym(*words, "/no/model")
+        assert code == 2 and "the tokenizer of '/no/model' does not load" in err
         bad = "{% for m in messages %}{{ loop.last }}{{ m.content }}<|im_end|>{% endfor %}"
         template = f"actor_rollout_ref.model.custom_chat_template='{bad}'"
-        code, _, said = agentgym(*words, model_path, template)
-        assert code == 2 and "template" in said, said
+        code, _, err = agentgym(*words, model_path, template)
+        assert code == 2 and "template" in err, err
         assert not Path("out").exists()
 
-    def test_verl_must_know_the_loop(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_unregistered_agent_loop_is_refused(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
-        code, _, said = train("--env", "textcraft")
-        assert code == 2 and "VERL_USE_EXTERNAL_PLUGINS=none keeps verl from loading the agent loop" in said
+        code, _, err = train("--env", "textcraft")
+        assert code == 2 and "VERL_USE_EXTERNAL_PLUGINS=none stops verl from loading the agent loop" in err
 
-    def test_a_run_claims_its_directory_and_goes_on(
+    def test_a_run_claims_its_directory_and_resumes(
         self, train: Train, launched: list[Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         words, environ = ("--env", "textcraft", "--tasks", "32", "--groups", "depth-1"), dict(os.environ)
-        code, _, said = train(*words)
-        assert code == 1 and "Go on with the same command and --resume" in said
+        code, _, err = train(*words)
+        assert code == 1 and "run the same command with --resume" in err
         out, (command, given) = Path("out"), launched.pop()
         assert command[0] == sys.executable and given == environ
         assert stock(command[2:], monkeypatch, capfd) == yaml.safe_load((out / "config.yaml").read_text())
@@ -306,25 +306,25 @@ class TestComposed:
         before = [path.stat().st_mtime_ns for path in files]
         assert len(read_rows(files[0])) == 32
 
-        assert "holds a run already; go on with it by --resume, or choose another --out" in train(*words)[2]
-        code, _, said = train(*words, "--seed", "1", "--resume")
-        assert code == 2 and "holds another run: its seed is 0, not 1" in said
+        assert "already holds a run; continue it with --resume, or choose another --out" in train(*words)[2]
+        code, _, err = train(*words, "--seed", "1", "--resume")
+        assert code == 2 and "holds another run: its seed is 0, not 1" in err
         assert not launched
         (out / "metrics.jsonl").touch()
-        code, _, said = train(*words, "--resume")
+        code, _, err = train(*words, "--resume")
         log = f"VERL_FILE_LOGGER_PATH={out.absolute()}/metrics.jsonl.1"
-        assert code == 1 and log in said and any(word.endswith(log) for word in launched[0][0])
+        assert code == 1 and log in err and any(word.endswith(log) for word in launched[0][0])
         assert [path.stat().st_mtime_ns for path in files] == before
 
-    def test_a_dataset_that_was_made_before(self, train: Train, tmp_path: Path) -> None:
+    def test_an_existing_dataset_is_used(self, train: Train, tmp_path: Path) -> None:
         rows = [TaskRow(env, task, 0) for env, task in ((CRAFT, "textcraft/1"), (BABY, "x")) for _ in range(20)]
         for name in ("train.parquet", "val.parquet"):
             write_rows(tmp_path / "data" / name, rows)
-        code, out, said = train("--data", "data", "--dry-run")
-        assert code == 0, said
+        code, out, err = train("--data", "data", "--dry-run")
+        assert code == 0, err
         assert yaml.safe_load(out)["data"]["val_files"] == str(tmp_path / "data" / "val.parquet")
-        code, _, said = train("--data", "data", "--rounds", "TextCraft=3")
-        assert code == 2 and "schedules for each environment must name them all: BabyAI; got TextCraft" in said
+        code, _, err = train("--data", "data", "--rounds", "TextCraft=3")
+        assert code == 2 and "schedules for each environment must name them all: BabyAI; got TextCraft" in err
         write_rows(tmp_path / "data" / "train.parquet", [*rows, TaskRow("Toy/Maze-v0", "x", 0)])
-        code, _, said = train("--data", "data")
-        assert code == 2 and "there is no environment 'Toy/Maze-v0'" in said
+        code, _, err = train("--data", "data")
+        assert code == 2 and "there is no environment 'Toy/Maze-v0'" in err

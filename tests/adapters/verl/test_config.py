@@ -1,4 +1,4 @@
-"""The configurations that are shipped: complete, consistent, and accepted by verl in every combination."""
+"""The packaged configurations are complete, consistent, and accepted by verl in every combination."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from agentgym_verl.cli.overrides import CONFIG_DIR, choices, compose_config, ove
 from agentgym_verl.settings import EpisodeSettings, read_settings
 from tests.trying import examples
 
-# Rounds, every, batch, n, mini batch, inner epochs, epochs, prompt and response length, tokens of an answer: what
-# AgentGym-RL's scripts say (examples/train/{AgentGym-RL,ScalingInter-RL}/*.sh).
+# Rounds, every, batch, n, mini-batch, PPO epochs, epochs, prompt and response length, tokens of an answer: those of
+# AgentGym-RL's scripts (examples/train/{AgentGym-RL,ScalingInter-RL}/*.sh).
 PAPER = {
     ("textcraft", "fixed"): ("30", None, 32, 8, 8, 2, 30, 512, 10240, 512),
     ("textcraft", "scaling"): ("10,20,30", 100, 32, 8, 8, 2, 30, 512, 10240, 512),
@@ -51,7 +51,7 @@ def read(name: str) -> Any:
 
 
 def pairwise(groups: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Combinations in which every pair of choices of two groups occurs."""
+    """Combinations with every pair of choices of two groups."""
 
     def pairs(one: tuple[Any, ...]) -> set[Any]:
         return set(itertools.combinations(enumerate(one), 2))
@@ -68,7 +68,7 @@ COMBINATIONS = list(pairwise(list(GROUPS.values())))
 
 
 def core(combinations: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Combinations in which every choice of an algorithm, hardware, engine and mode occurs."""
+    """Combinations with every choice of algorithm, hardware, engine and mode."""
     left = {choice for one in combinations for choice in one[1:]}
     for one in combinations:
         if left & set(one):
@@ -79,7 +79,7 @@ def core(combinations: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 CORE = set(core(COMBINATIONS))
 
 
-def test_the_groups_are_all_there() -> None:
+def test_all_config_groups_have_their_files() -> None:
     assert choices("scenario") == ["babyai", "sciworld", "search", "textcraft", "webarena"]
     assert choices("horizon") == ["fixed", "scaling"]
     assert choices("algorithm") == ["grpo", "ppo", "reinforce_plus_plus", "rloo"]
@@ -88,31 +88,31 @@ def test_the_groups_are_all_there() -> None:
     assert choices("mode") == ["colocate_async", "separate_async", "sync"]
 
 
-def test_every_setting_is_in_the_file_with_its_default() -> None:
+def test_the_file_has_every_setting_with_its_default() -> None:
     block = read("agentgym")["agentgym"]
     assert list(block) == [field.name for field in fields(EpisodeSettings)]
     assert block.pop("trajectories") == "${run_dir}/trajectories"
     assert read_settings(block) == EpisodeSettings()
 
 
-def test_a_run_is_resumed_where_there_is_something_to_resume() -> None:
+def test_a_run_resumes_from_a_checkpoint_if_there_is_one() -> None:
     assert read("agentgym")["trainer"]["resume_mode"] == "auto"
 
 
 @pytest.mark.parametrize("scenario", choices("scenario"))
-def test_the_numbers_of_a_scenario_fit_each_other(scenario: str) -> None:
+def test_the_numbers_of_a_scenario_are_consistent(scenario: str) -> None:
     paper = read(f"scenario/{scenario}")["paper"]
     assert paper["env"] in env_ids()
     for name in choices("horizon"):
-        column = paper[name]
-        assert column["context"] == column["prompt_tokens"] + column["response_tokens"] <= 16384
-        assert column["groups"] == column["groups_an_update"] * column["updates_a_step"]
+        horizon = paper[name]
+        assert horizon["max_model_len"] == horizon["max_prompt_length"] + horizon["max_response_length"] <= 16384
+        assert horizon["groups_per_step"] == horizon["groups_per_update"] * horizon["updates_per_step"]
 
 
 @pytest.mark.parametrize(
     "scenario", [pytest.param(s, marks=() if s == "textcraft" else pytest.mark.slow) for s in choices("scenario")]
 )
-def test_the_environment_of_a_scenario_takes_its_arguments(scenario: str) -> None:
+def test_the_environment_of_a_scenario_accepts_its_arguments(scenario: str) -> None:
     paper = read(f"scenario/{scenario}")["paper"]
     gym_make(paper["env"], paper["env_kwargs"]).close()
 
@@ -128,7 +128,7 @@ def test_the_environment_of_a_scenario_takes_its_arguments(scenario: str) -> Non
 @example(text="30")
 @example(text="null")
 @example(text="\\'${x}\\")
-def test_an_override_says_what_was_meant(text: str) -> None:
+def test_an_override_keeps_its_value(text: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
 
@@ -136,14 +136,14 @@ def test_an_override_says_what_was_meant(text: str) -> None:
     assert OmegaConf.create({"k": found}).k == text
 
 
-def test_what_was_not_given_is_left_alone() -> None:
+def test_values_of_none_have_no_override() -> None:
     assert overrides({"a": None, "b": 0, "c": True, "+d.e": Path("/x")}) == ["b=0", "c=true", "+d.e=/x"]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize("scenario, horizon", PAPER)
-def test_the_settings_are_the_papers(scenario: str, horizon: str) -> None:
+def test_the_settings_are_those_of_the_paper(scenario: str, horizon: str) -> None:
     config = compose_config([*NEEDED, f"scenario={scenario}", f"horizon={horizon}"])
     actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
     found = (
@@ -175,8 +175,8 @@ def keys_of(part: Any) -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
-def test_every_other_setting_is_verls() -> None:
-    """Hydra takes any key from a file: one that verl does not know would be without effect, and nobody would say so."""
+def test_every_other_setting_exists_in_verl() -> None:
+    """Hydra accepts any key of a file; one that verl does not have would silently have no effect."""
     from hydra import compose, initialize_config_module
 
     with initialize_config_module("verl.trainer.config", version_base=None):
@@ -189,7 +189,7 @@ def test_every_other_setting_is_verls() -> None:
         node = stock
         for key in folder:
             node = node[key]
-        assert name in set(node.keys()), (*folder, name)  # `in` means that it has a value
+        assert name in set(node.keys()), (*folder, name)  # `in` is true for keys with a value
 
 
 @pytest.mark.slow
@@ -199,15 +199,15 @@ def test_every_other_setting_is_verls() -> None:
     [pytest.param(one, marks=() if one in CORE else pytest.mark.rotating) for one in COMBINATIONS],
     ids=lambda chosen: " ".join(itertools.chain(*chosen)),
 )
-def test_verl_takes_every_combination(chosen: tuple[tuple[str, ...], ...], model_path: Path) -> None:
-    """Every pair of choices occurs; each choice is where it belongs, whatever else was chosen."""
+def test_verl_accepts_every_combination(chosen: tuple[tuple[str, ...], ...], model_path: Path) -> None:
+    """Every pair of choices occurs, and each choice has its settings in all combinations."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
 
     model = override("actor_rollout_ref.model.path", model_path)
     config = compose_config([*NEEDED, model, *itertools.chain(*chosen)])
     with redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no critic
+        warnings.simplefilter("ignore")  # there is no critic
         critic, reference = need_critic(config), need_reference_policy(config)
         validate_config(config, reference, critic)
     algorithm, hardware, engine, mode = (part[0].partition("=")[2] for part in chosen[1:])
@@ -222,5 +222,5 @@ def test_verl_takes_every_combination(chosen: tuple[tuple[str, ...], ...], model
     assert actor.ppo_mini_batch_size * rollout.n % gpus == 0
     assert config.data.train_batch_size == (
         actor.ppo_mini_batch_size * trainer.v1.separate_async.parameter_sync_step
-    )  # what mode separate_async wants
+    )  # the requirement of mode separate_async
     read_settings({**config.agentgym})

@@ -1,4 +1,4 @@
-"""Datasets for verl: what is drawn, what stands in the files, and who can read them."""
+"""Datasets for verl: the drawn tasks, the contents of the files, and their readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 
 pytest.importorskip("pyarrow")
 
@@ -23,13 +23,13 @@ from agentgym_verl.rows import TaskRow, read_row
 
 CRAFT, BABY, SCI = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0", "AgentGym/SciWorld-v0"
 EASY = {"max_distractors": 0}
-MIXTURE = [Member(CRAFT, EASY, 2.0), Member(BABY, {})]
+MIXTURE = [MixtureEnv(CRAFT, EASY, 2.0), MixtureEnv(BABY, {})]
 Data = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Data:
-    """`agentgym verl data`; gives the exit code and what it said."""
+    """Run `agentgym verl data`; returns the exit code and its stderr."""
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("AGENTGYM_DEBUG", "")
 
@@ -51,7 +51,7 @@ def test_rows_in_proportion_and_of_their_own_split() -> None:
     assert rows != draw_train(MIXTURE, 9, groups=["depth-1", "GoTo"], seed=4)
 
 
-def test_a_table_is_whole_and_an_endless_set_gives_enough() -> None:
+def test_a_finite_set_is_whole_and_an_endless_one_gives_enough() -> None:
     assert len({row.task for row in draw_train(MIXTURE[:1])}) == len(draw_train(MIXTURE[:1])) == 382
     assert len(draw_train(MIXTURE[1:], enough=7)) == 7
 
@@ -67,11 +67,11 @@ def test_validation_takes_few_of_the_right_split() -> None:
 
 @pytest.mark.slow
 def test_an_environment_without_validation_is_validated_on_its_test_split() -> None:
-    assert eval_split([*MIXTURE, Member(SCI, {})]) == "test"
-    assert {row.split for row in draw_val([Member(SCI, {})], 3)} == {"test"}
+    assert eval_split([*MIXTURE, MixtureEnv(SCI, {})]) == "test"
+    assert {row.split for row in draw_val([MixtureEnv(SCI, {})], 3)} == {"test"}
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_rows_are_read_again(tmp_path: Path) -> None:
     rows = draw_train(MIXTURE, 6)
     write_rows(tmp_path / "new" / "train.parquet", rows)
     found = pq.read_table(tmp_path / "new" / "train.parquet")
@@ -89,34 +89,34 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [TaskRow(CRAFT, "textcraft/1", 0)], draw_train(MIXTURE, 4)])
-def test_the_columns_are_the_same_whatever_is_played(rows: list[TaskRow], tmp_path: Path) -> None:
+def test_the_columns_are_equal_for_all_environments(rows: list[TaskRow], tmp_path: Path) -> None:
     write_rows(tmp_path / "x.parquet", rows)
     assert pq.read_schema(tmp_path / "x.parquet").equals(SCHEMA)
 
 
-def test_no_token_gets_into_a_file(tmp_path: Path, data: Data) -> None:
-    with pytest.raises(UsageError, match="give a server's token as AGENTGYM_TOKEN instead"):
+def test_a_file_never_has_a_token(tmp_path: Path, data: Data) -> None:
+    with pytest.raises(UsageError, match="set a server's token as AGENTGYM_TOKEN instead"):
         write_rows(tmp_path / "x.parquet", [TaskRow(CRAFT, "textcraft/1", 0, env_kwargs={"token": "secret"})])
     assert not list(tmp_path.iterdir())
     for kwargs in ({"token": "secret"}, {CRAFT: {"token": "secret"}}):
-        code, said = data(CRAFT, "--env-kwargs", json.dumps(kwargs))
-        assert code == 2 and "AGENTGYM_TOKEN" in said and not (tmp_path / "out").exists()
+        code, err = data(CRAFT, "--env-kwargs", json.dumps(kwargs))
+        assert code == 2 and "AGENTGYM_TOKEN" in err and not (tmp_path / "out").exists()
 
 
-def test_what_does_not_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"the dataset .*none.parquet does not read"):
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the dataset .*none.parquet cannot be read"):
         read_rows(tmp_path / "none.parquet")
     (tmp_path / "x.parquet").write_text("no parquet")
-    with pytest.raises(UsageError, match=r"the dataset .*x.parquet does not read"):
+    with pytest.raises(UsageError, match=r"the dataset .*x.parquet cannot be read"):
         read_rows(tmp_path / "x.parquet")
 
 
-def test_the_command_writes_equal_bytes_and_says_what(data: Data, tmp_path: Path) -> None:
+def test_the_command_writes_equal_bytes_and_prints_a_table(data: Data, tmp_path: Path) -> None:
     words = ["textcraft:2", "BabyAI", "--tasks", 9, "--eval-tasks", 4, "--seed", 1]
-    code, said = data(*words)
-    assert code == 0, said
+    code, err = data(*words)
+    assert code == 0, err
     for part in ("train.parquet", "val.parquet", "TextCraft", "BabyAI", "validation", " 6 ", " 3 "):
-        assert part in said
+        assert part in err
     assert data(*words, out="again")[0] == 0
     assert data(*words[:-1], 2, out="other")[0] == 0
     names = ("train.parquet", "val.parquet")
@@ -125,15 +125,15 @@ def test_the_command_writes_equal_bytes_and_says_what(data: Data, tmp_path: Path
     assert Counter(row.env_id for row in read_rows(tmp_path / "out" / "train.parquet")) == {CRAFT: 6, BABY: 3}
     assert [row.evaluation for row in read_rows(tmp_path / "out" / "val.parquet")] == [True] * 4
 
-    code, said = data(*words)
-    assert code == 2 and "holds train.parquet and val.parquet already; --overwrite replaces them" in said
+    code, err = data(*words)
+    assert code == 2 and "has train.parquet and val.parquet already; --overwrite replaces them" in err
     assert data("textcraft", "--tasks", 2, "--overwrite")[0] == 0
     assert len(read_rows(tmp_path / "out" / "train.parquet")) == 2
 
 
 def test_groups_and_splits_from_the_command(data: Data, tmp_path: Path) -> None:
-    code, said = data("textcraft", "--groups", "depth-1,depth-2", "--split", "test", "--eval-split", "train")
-    assert code == 0, said
+    code, err = data("textcraft", "--groups", "depth-1,depth-2", "--split", "test", "--eval-split", "train")
+    assert code == 0, err
     train, val = (read_rows(tmp_path / "out" / name) for name in ("train.parquet", "val.parquet"))
     assert {row.group for row in [*train, *val]} == {"depth-1", "depth-2"}
     assert ({row.split for row in train}, {row.split for row in val}) == ({"test"}, {"train"})
@@ -158,17 +158,17 @@ def test_groups_and_splits_from_the_command(data: Data, tmp_path: Path) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_what_cannot_be_is_one_line(words: list[object], part: str, data: Data, tmp_path: Path) -> None:
-    code, said = data(*words)
-    lines = [line for line in said.splitlines() if line.strip()]
-    assert code == 2 and len(lines) == 1 and part in lines[0], said
+def test_invalid_commands_are_one_line(words: list[object], part: str, data: Data, tmp_path: Path) -> None:
+    code, err = data(*words)
+    lines = [line for line in err.splitlines() if line.strip()]
+    assert code == 2 and len(lines) == 1 and part in lines[0], err
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 def test_verl_reads_the_files(data: Data, tmp_path: Path, base_config: Any, tokenizer: Any) -> None:
-    """With its own dataset and loader; what comes out is what our agent loop gets."""
+    """With its own dataset and loader; the result is the input of our agent loop."""
     from omegaconf import OmegaConf
     from torch.utils.data import DataLoader
     from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn

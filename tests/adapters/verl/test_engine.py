@@ -17,13 +17,13 @@ ASK = Sampling(7, stop_ids=(9, 8))
 
 
 class Server:
-    """Gives the outputs that it was made with, in order."""
+    """Returns the given outputs, in order."""
 
     def __init__(self, *outputs: Any) -> None:
-        self.outputs, self.asked = list(outputs), list[dict[str, Any]]()
+        self.outputs, self.requests = list(outputs), list[dict[str, Any]]()
 
     async def generate(self, request_id: str, *, prompt_ids: list[int], sampling_params: dict[str, Any]) -> Any:
-        self.asked.append({"name": request_id, "ids": prompt_ids, **sampling_params})
+        self.requests.append({"name": request_id, "ids": prompt_ids, **sampling_params})
         await asyncio.sleep(0.02)
         return self.outputs.pop(0)
 
@@ -49,16 +49,16 @@ def test_answers_are_what_was_sampled(stub: Any) -> None:
         ([9, 1], "length", None),
         ([5], "length", None),
     ]
-    assert len({asked["name"] for asked in server.asked}) == 1
-    assert [asked["ids"] for asked in server.asked] == [[1, 2], [3], [4]]
-    assert all(asked["max_tokens"] == 7 and asked["stop_token_ids"] == [9, 8] for asked in server.asked)
-    assert all(asked["temperature"] == 0.5 for asked in server.asked) and sampling["max_tokens"] == 99
-    assert VerlEngine(server, {})._name != engine._name
+    assert len({request["name"] for request in server.requests}) == 1
+    assert [request["ids"] for request in server.requests] == [[1, 2], [3], [4]]
+    assert all(request["max_tokens"] == 7 and request["stop_token_ids"] == [9, 8] for request in server.requests)
+    assert all(request["temperature"] == 0.5 for request in server.requests) and sampling["max_tokens"] == 99
+    assert VerlEngine(server, {})._request_id != engine._request_id
     assert 0.05 < engine.seconds < 5 and engine.preempted is None and engine.routed_experts is None
     assert 0 <= engine.other_seconds < 5
 
 
-def test_what_the_trainer_wants_to_know(stub: Any) -> None:
+def test_fields_for_the_trainer(stub: Any) -> None:
     def output(least: int | None, most: int | None, preempted: int | None, **more: Any) -> Any:
         fields = {"min_global_steps": least, "max_global_steps": most, **more}
         return stub.TokenOutput(
@@ -71,10 +71,10 @@ def test_what_the_trainer_wants_to_know(stub: Any) -> None:
     ask(engine, [1], [1], [1])
     assert engine.fields == {"min_global_steps": 2, "max_global_steps": 6, "spec_num_x": 9}
     assert engine.preempted == 3
-    assert engine.routed_experts == 5  # those of all tokens come with the last answer
+    assert engine.routed_experts == 5  # those of all tokens are in the last answer
 
 
-def test_no_token_is_a_failure_of_the_server(stub: Any) -> None:
+def test_an_answer_without_tokens_is_an_engine_error(stub: Any) -> None:
     engine = VerlEngine(Server(stub.TokenOutput(token_ids=[], stop_reason="aborted")), {})
     with pytest.raises(EngineError, match=r"no token.*'aborted'"):
         ask(engine, [1])

@@ -1,4 +1,4 @@
-"""Where the environments of an agent-loop worker run."""
+"""The processes that run the environments of an agent-loop worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAVY = "Toy/Heavy-v0"
 
 
 class HeavyEnv(CountEnv):
-    """`CountEnv` that says it burns CPU."""
+    """A `CountEnv` with `heavy` set."""
 
     heavy = True
 
@@ -39,49 +39,49 @@ register(HEAVY, f"{__name__}:HeavyEnv")
 
 
 @pytest.mark.parametrize("env_id", [*env_ids(), HEAVY])
-def test_what_burns_cpu_here_is_put_aside_and_nothing_else(env_id: str) -> None:
-    places = EnvBackends(EpisodeSettings())
-    assert places._backend(env_id, {}) == ("process" if env_id == HEAVY else "local")
-    assert places._backend(env_id, {"base_url": "http://127.0.0.1:1"}) == "local"
+def test_only_heavy_environments_run_in_worker_processes(env_id: str) -> None:
+    backends = EnvBackends(EpisodeSettings())
+    assert backends._backend(env_id, {}) == ("process" if env_id == HEAVY else "local")
+    assert backends._backend(env_id, {"base_url": "http://127.0.0.1:1"}) == "local"
 
 
 @pytest.mark.parametrize("backend", ["local", "process", "ray"])
-def test_the_backend_that_was_asked_for(backend: str) -> None:
-    places = EnvBackends(EpisodeSettings(backend=backend))
-    assert places._backend(TRICKY, {}) == backend
-    assert places._backend(TRICKY, {"base_url": "http://127.0.0.1:1"}) == "local"
+def test_an_explicit_backend(backend: str) -> None:
+    backends = EnvBackends(EpisodeSettings(backend=backend))
+    assert backends._backend(TRICKY, {}) == backend
+    assert backends._backend(TRICKY, {"base_url": "http://127.0.0.1:1"}) == "local"
 
 
-def test_local_environments_are_made_here_with_their_arguments() -> None:
-    with closing(EnvBackends(EpisodeSettings(workers=2))) as places:
-        places.add("kind", TRICKY, {"instructions": "Count."})
-        places.add("kind", "AgentGym/NoSuch-v0", {})
-        assert list(places.makers) == ["kind"]
-        first, second = places.makers["kind"](), places.makers["kind"]()
+def test_local_environments_are_made_in_process_with_their_arguments() -> None:
+    with closing(EnvBackends(EpisodeSettings(workers=2))) as backends:
+        backends.add("kind", TRICKY, {"instructions": "Count."})
+        backends.add("kind", "AgentGym/NoSuch-v0", {})
+        assert list(backends.makers) == ["kind"]
+        first, second = backends.makers["kind"](), backends.makers["kind"]()
         assert not isinstance(first, RemoteEnv) and first is not second
         assert first.unwrapped.instructions == "Count."  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
-def test_ray_gets_what_the_settings_say() -> None:
+def test_ray_gets_the_settings() -> None:
     ray = pytest.importorskip("ray")
-    places = EnvBackends(EpisodeSettings(backend="ray", hosts=3, workers=5, placement="near"))
-    pool: Any = places._place("ray")
+    backends = EnvBackends(EpisodeSettings(backend="ray", hosts=3, workers=5, placement="near"))
+    pool: Any = backends._provider("ray")
     assert tuple(pool._terms)[:4] == (3, 5, "near", 5)
-    assert places._place("ray") is pool
+    assert backends._provider("ray") is pool
     with pytest.raises(UsageError, match=r"call ray\.init"):
-        places._place("ray").open(TRICKY, {})
-    places.close()
+        backends._provider("ray").open(TRICKY, {})
+    backends.close()
     with pytest.raises(EnvError, match="closed"):
-        places._place("ray").open(TRICKY, {})
-    assert not ray.is_initialized()  # nothing of all this starts a cluster
+        backends._provider("ray").open(TRICKY, {})
+    assert not ray.is_initialized()  # none of this starts a cluster
 
 
 @pytest.fixture
-def places() -> Iterator[EnvBackends]:
-    with closing(EnvBackends(EpisodeSettings(backend="process", workers=2))) as places:
-        places.add("kind", TRICKY, {})
-        yield places
+def backends() -> Iterator[EnvBackends]:
+    with closing(EnvBackends(EpisodeSettings(backend="process", workers=2))) as backends:
+        backends.add("kind", TRICKY, {})
+        yield backends
 
 
 def pid_of(env: gym.Env[str, str]) -> int:
@@ -90,21 +90,21 @@ def pid_of(env: gym.Env[str, str]) -> int:
 
 
 @pytest.mark.slow
-def test_worker_processes_are_shared_by_all_kinds_and_end_with_the_places(places: EnvBackends) -> None:
-    places.add("other", TRICKY, {"instructions": "Count."})
-    pids = {pid_of(places.makers[kind]()) for kind in ("kind", "other", "kind", "other")}
+def test_worker_processes_are_shared_by_all_kinds_and_end_with_the_backends(backends: EnvBackends) -> None:
+    backends.add("other", TRICKY, {"instructions": "Count."})
+    pids = {pid_of(backends.makers[kind]()) for kind in ("kind", "other", "kind", "other")}
     assert len(pids) == 2 and os.getpid() not in pids
-    places.close()
+    backends.close()
     until(lambda: not any(map(psutil.pid_exists, pids)))
 
 
 SCRIPT = f"""
 import sys
-from agentgym_verl.env_backends import Places
-from agentgym_verl.settings import Settings
-places = Places(Settings(backend="process", workers=1))
-places.add("kind", {TRICKY!r}, {{}})
-env = places.makers["kind"]()
+from agentgym_verl.env_backends import EnvBackends
+from agentgym_verl.settings import EpisodeSettings
+backends = EnvBackends(EpisodeSettings(backend="process", workers=1))
+backends.add("kind", {TRICKY!r}, {{}})
+env = backends.makers["kind"]()
 env.reset(seed=0)
 print(env.step("who")[0].split()[0], flush=True)
 sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""The agent loop in verl's own worker: what it asks the servers for, and what it puts into the queue."""
+"""The agent loop in verl's own worker: its requests to the servers, and its output in the queue."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def ids(row: dict[str, Any], *names: str) -> list[int]:
 def spans(row: dict[str, Any]) -> list[tuple[int, int]]:
     """Begin and end of every answer."""
     mask = [0, *row["response_mask"].tolist(), 0]
-    edges = [place for place, (before, after) in enumerate(pairwise(mask)) if before != after]
+    edges = [index for index, (before, after) in enumerate(pairwise(mask)) if before != after]
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def test_the_stub_is_asked_as_verl_is(stub: Any) -> None:
+def test_the_stub_has_verls_signatures(stub: Any) -> None:
     from verl.workers.rollout.llm_server import LLMServerClient
 
     theirs = inspect.signature(inspect.unwrap(LLMServerClient.generate)).parameters
@@ -43,24 +43,24 @@ def test_the_stub_is_asked_as_verl_is(stub: Any) -> None:
 
 
 def test_an_episode_by_hand(make_worker: Any, stub: Any) -> None:
-    """Every number of what verl trains on."""
+    """Every number that verl trains on."""
     worker = make_worker(UPS, agentgym={"rounds": 2})
     queue = worker.play([stub.count()], step=4)
     assert queue.status == {"0": ["running", "finished"]}
     row, tag = queue.rows["0_0_0"], queue.tags["0_0_0"]
-    between = worker.session.codec.encode_observation("1")
+    between = worker.runner.codec.encode_observation("1")
     prompt, gap = ids(row, "prompts"), [0] * len(between)
     assert ids(row) == [UP, END, *between, UP, END]
     assert row["response_mask"].tolist() == row["loss_mask"].tolist() == [1, 1, *gap, 1, 1]
     assert row["rm_scores"].tolist() == pytest.approx([0, 1 / 3, *gap, 0, 1 / 3])
-    after = [stub.logprob(len(prompt) + place) for place in range(len(between) + 4)]
+    after = [stub.logprob(len(prompt) + index) for index in range(len(between) + 4)]
     assert row["rollout_log_probs"].tolist() == [*after[:2], *map(float, gap), *after[-2:]]
     assert ids(row, "input_ids") == ids(row, "prompts", "responses")
     assert row["position_ids"].tolist() == list(range(len(prompt) + len(after)))
     assert row["num_turns"] == 4 and row["extra_fields"]["turn_scores"] == pytest.approx([1 / 3, 1 / 3])
     assert (tag["partition"], tag["status"], tag["global_steps"]) == ("train", "success", 4)
     assert (tag["prompt_len"], tag["response_len"]) == (len(prompt), len(after))
-    assert queue.told("0_0_0") == pytest.approx(
+    assert queue.metrics("0_0_0") == pytest.approx(
         {
             "success": 0.0,
             "score": 2 / 3,
@@ -74,28 +74,28 @@ def test_an_episode_by_hand(make_worker: Any, stub: Any) -> None:
     )
 
 
-def test_what_the_server_is_asked(make_worker: Any, stub: Any) -> None:
-    """Ids only ever grow at the end, one name for an episode, and verl's own sampling with our limits."""
+def test_requests_to_the_server(make_worker: Any, stub: Any) -> None:
+    """Ids are only appended, an episode has one request id, and sampling is verl's with our limits."""
     worker = make_worker(UPS, n=2, temperature=0.7, top_p=0.9, top_k=5, response_length=80)
     queue = worker.play([stub.count(), stub.count(seed=6)])
     by_name: dict[str, list[Any]] = {}
-    for asked in worker.server.asked:
-        by_name.setdefault(asked.name, []).append(asked)
-        assert asked.sampling == {
+    for request in worker.server.requests:
+        by_name.setdefault(request.name, []).append(request)
+        assert request.sampling == {
             "temperature": 0.7,
             "top_p": 0.9,
             "top_k": 5,
             "repetition_penalty": 1.0,
             "logprobs": True,
-            "max_tokens": asked.sampling["max_tokens"],
-            "stop_token_ids": sorted(worker.session.codec.stop_ids),
+            "max_tokens": request.sampling["max_tokens"],
+            "stop_token_ids": sorted(worker.runner.codec.stop_ids),
         }
     whole = sorted(ids(row, "input_ids") for row in queue.rows.values())
     assert len(by_name) == len(whole) == 4 and whole[0] == whole[1] != whole[2] == whole[3]
-    for asked_of_one in by_name.values():
-        assert [len(asked_of_one)] == [3]
-        full = next(w for w in whole if w[: len(asked_of_one[0].prompt_ids)] == asked_of_one[0].prompt_ids)
-        assert all(asked.prompt_ids == full[: len(asked.prompt_ids)] for asked in asked_of_one)
+    for requests_of_one in by_name.values():
+        assert [len(requests_of_one)] == [3]
+        full = next(w for w in whole if w[: len(requests_of_one[0].prompt_ids)] == requests_of_one[0].prompt_ids)
+        assert all(request.prompt_ids == full[: len(request.prompt_ids)] for request in requests_of_one)
 
 
 def tiny() -> Any:
@@ -105,12 +105,14 @@ def tiny() -> Any:
 
 
 @pytest.mark.parametrize("family", ["qwen2.5", "qwen3-training", "llama-3-training", "smollm2", "tiny"])
-def test_the_ids_are_those_of_the_whole_conversation(family: str, make_worker: Any, stub: Any, tmp_path: Path) -> None:
+def test_the_ids_are_those_of_the_rendered_conversation(
+    family: str, make_worker: Any, stub: Any, tmp_path: Path
+) -> None:
     tokenizer = tiny() if family == "tiny" else FAMILIES[family].tokenizer()
     thought = "" if family == "tiny" else FAMILIES[family].thought
     worker = make_worker([[0]], agentgym={"trajectories": str(tmp_path), "rounds": 4})
-    worker.hf_model_type = None  # verl has a class for each family, which asks for its special tokens
-    worker.tokenizer, codec = tokenizer, stub.session_of(worker.config, tokenizer).codec
+    worker.hf_model_type = None  # verl has a class per family, which reads its special tokens
+    worker.tokenizer, codec = tokenizer, stub.runner_of(worker.config, tokenizer).codec
     script = [codec.encode_answer(thought + text) for text in ("up", "down the hill", "é", "up")]
     worker.server = worker.llm_client = stub.StubServer(script)
     (row,) = worker.play([stub.count()]).rows.values()
@@ -120,11 +122,11 @@ def test_the_ids_are_those_of_the_whole_conversation(family: str, make_worker: A
     rendered = tokenizer.apply_chat_template(trajectory.messages(), tokenize=False)
     full = tokenizer(rendered, add_special_tokens=False)["input_ids"]
     assert full[: len(row["input_ids"])] == ids(row, "input_ids")
-    assert tokenizer.decode(full[len(row["input_ids"]) :]).strip() == ""  # the template goes on to the next message
+    assert tokenizer.decode(full[len(row["input_ids"]) :]).strip() == ""  # the template continues to the next message
 
 
 @pytest.mark.parametrize("reward", ["per_turn", "final"])
-def test_where_rewards_lie(reward: str, make_worker: Any, stub: Any) -> None:
+def test_the_positions_of_rewards(reward: str, make_worker: Any, stub: Any) -> None:
     import torch
 
     worker = make_worker([[UP, END], [33, END], [UP, END], [UP, END]], agentgym={"reward": reward})
@@ -137,61 +139,63 @@ def test_where_rewards_lie(reward: str, make_worker: Any, stub: Any) -> None:
     assert row["response_mask"][-1] == 1 and row["rm_scores"].sum() == pytest.approx(1.0)
 
 
-def test_a_cut_answer_gets_its_end_outside_the_mask(make_worker: Any, stub: Any) -> None:
+def test_a_truncated_answer_gets_its_end_token_outside_the_mask(make_worker: Any, stub: Any) -> None:
     worker = make_worker([[UP, END], NOISE, [UP, 257], [UP, END]], agentgym={"max_turn_tokens": 3})
     queue = worker.play([stub.count()])
     (row,) = queue.rows.values()
-    (_, first), (begin, cut), (_, odd), _ = spans(row)
-    assert ids(row)[begin:cut] == [33, 33, 33] and ids(row)[cut] == END
-    assert row["response_mask"][cut] == 0 and ids(row)[first] != END
-    assert ids(row)[odd - 1 : odd + 1] == [257, END]  # another token than the template's ended it
-    assert queue.told("0_0_0")["truncated_answers"] == pytest.approx(2 / 4)
-    assert queue.told("0_0_0")["invalid_actions"] == pytest.approx(1 / 4)
+    (_, first), (begin, end), (_, odd), _ = spans(row)
+    assert ids(row)[begin:end] == [33, 33, 33] and ids(row)[end] == END
+    assert row["response_mask"][end] == 0 and ids(row)[first] != END
+    assert ids(row)[odd - 1 : odd + 1] == [257, END]  # a token other than the template's ended it
+    assert queue.metrics("0_0_0")["truncated_answers"] == pytest.approx(2 / 4)
+    assert queue.metrics("0_0_0")["invalid_actions"] == pytest.approx(1 / 4)
 
 
 @pytest.mark.parametrize("response_length", [1, 2, 21, 22, 23, 60])
-def test_no_limit_is_ever_passed(response_length: int, make_worker: Any, stub: Any) -> None:
-    """Not by what is asked for either, which a server may refuse."""
+def test_no_limit_is_exceeded(response_length: int, make_worker: Any, stub: Any) -> None:
+    """Neither by requests, which a server may reject."""
     prompt = len(ids(make_worker(UPS).play([stub.count()]).rows["0_0_0"], "prompts"))
     for context in (prompt - 1, prompt, prompt + 1, prompt + 23, prompt + 40, 400):
         settings = {"max_model_len": context, "response_length": response_length}
         worker = make_worker([[UP, END], NOISE, [UP, END], NOISE], agentgym={"max_turn_tokens": 4}, **settings)
         queue = worker.play([stub.count()])
-        for asked in worker.server.asked:
-            assert asked.end <= min(context, prompt + response_length)
-            assert 1 <= asked.sampling["max_tokens"] <= 4
+        for request in worker.server.requests:
+            assert request.end <= min(context, prompt + response_length)
+            assert 1 <= request.sampling["max_tokens"] <= 4
         if context <= prompt:
-            assert not worker.server.asked and queue.status["0"][-1] == "failure"
+            assert not worker.server.requests and queue.status["0"][-1] == "failure"
         else:
             (row,) = queue.rows.values()
             assert len(row["responses"]) <= min(response_length, context - prompt)
             assert row["response_mask"][-1] == 1
         room = min(response_length, context - prompt)
-        assert len(worker.server.asked) == (0 if room < 1 else 1 if room < 24 else 2 if room < 60 else 3) or room > 40
+        assert (
+            len(worker.server.requests) == (0 if room < 1 else 1 if room < 24 else 2 if room < 60 else 3) or room > 40
+        )
 
 
 @pytest.mark.parametrize("name, spare", [("vllm", 0), ("sglang", 1)])
-def test_all_that_the_server_takes_is_used(name: str, spare: int, make_worker: Any, stub: Any) -> None:
-    """verl leaves out one token of the context for SGLang, and asked for the last one it would give none."""
+def test_the_whole_context_of_the_server_is_used(name: str, spare: int, make_worker: Any, stub: Any) -> None:
+    """verl reserves one token of the context for SGLang, which returns nothing for a request of the last one."""
     worker = make_worker([NOISE], name=name, max_model_len=140, agentgym={"rounds": 1})
     worker.play([stub.count()])
-    assert worker.server.asked[0].end == 140 - spare
-    for longer in (None, 99):  # what is longer than these two together, the trainer may have no room for
+    assert worker.server.requests[0].end == 140 - spare
+    for longer in (None, 99):  # the trainer may not have space for a sequence longer than both
         settings = {"prompt_length": 9, "response_length": 8, "max_model_len": longer}
-        assert make_worker(UPS, name=name, **settings).session.limits.max_context == 17 - spare
+        assert make_worker(UPS, name=name, **settings).runner.limits.max_context == 17 - spare
 
 
-def turns(queue: Any, place: int = 0) -> float:
-    found: float = queue.told(f"{place}_0_0")["turns"]
-    assert queue.told(f"{place}_0_0")["max_turns"] == found
+def turns(queue: Any, index: int = 0) -> float:
+    found: float = queue.metrics(f"{index}_0_0")["turns"]
+    assert queue.metrics(f"{index}_0_0")["max_turns"] == found
     return found
 
 
-def test_the_horizon_grows_by_verl_s_steps_which_count_from_1(make_worker: Any, stub: Any) -> None:
+def test_max_turns_follow_verls_steps_which_count_from_1(make_worker: Any, stub: Any) -> None:
     settings = {"rounds": "2,3,5", "every": 3, "eval_max_turns": 7}
     worker, row = make_worker(UPS, agentgym=settings), stub.count("count/9")
     assert [turns(worker.play([row], step)) for step in (1, 2, 3, 4, 6, 7, 99)] == [2, 2, 2, 3, 3, 5, 5]
-    assert turns(make_worker(UPS, agentgym=settings).play([row], 4)) == 3  # a run that is resumed there
+    assert turns(make_worker(UPS, agentgym=settings).play([row], 4)) == 3  # a run resumed there
     evaluation = stub.count("count/9", evaluation=True)
     queues = [worker.play([evaluation], step, validate=True) for step in (0, 1, 4)]
     assert [turns(queue) for queue in queues] == [7, 7, 7]
@@ -201,20 +205,20 @@ def test_the_horizon_grows_by_verl_s_steps_which_count_from_1(make_worker: Any, 
     assert [turns(worker.play([evaluation], step, validate=True)) for step in (0, 3, 4)] == [2, 2, 3]
 
 
-def test_every_environment_has_its_own_horizon(make_worker: Any, stub: Any) -> None:
+def test_every_environment_has_its_own_schedule(make_worker: Any, stub: Any) -> None:
     worker = make_worker(UPS, agentgym={"rounds": "Count=1;Toy/Tricky-v0=2,4", "every": 1})
     queue = worker.play([stub.count(), stub.count("count/9", env="Toy/Tricky-v0")], step=2)
     assert [turns(queue, 0), turns(queue, 1)] == [1, 4]
-    assert [queue.rows[f"{place}_0_0"]["data_source"] for place in (0, 1)] == ["Count", "Tricky"]
+    assert [queue.rows[f"{index}_0_0"]["data_source"] for index in (0, 1)] == ["Count", "Tricky"]
 
 
-def test_without_a_step_nothing_is_played(make_worker: Any, stub: Any) -> None:
-    """verl's old trainer does not tell it, and every episode would have the first limit."""
+def test_a_missing_step_is_refused(make_worker: Any, stub: Any) -> None:
+    """verl's old trainer does not pass it, and every episode would have the first number of turns."""
     with pytest.raises(UsageError, match="V1"):
         asyncio.run(make_worker(UPS).run(stub.count(), step=None))
 
 
-def test_what_the_caller_got_wrong_is_raised(make_worker: Any, stub: Any) -> None:
+def test_caller_errors_propagate(make_worker: Any, stub: Any) -> None:
     with pytest.raises(UsageError, match=r"agentgym verl data.*env_id"):
         asyncio.run(make_worker(UPS).run(stub.count(), extra_info={"index": 0}))
     with pytest.raises(UsageError, match=r"no setting agentgym\.round;"):
@@ -225,7 +229,7 @@ def test_what_the_caller_got_wrong_is_raised(make_worker: Any, stub: Any) -> Non
         asyncio.run(make_worker(UPS).run(stub.count("count/77")))
 
 
-def test_a_failing_server_is_no_failing_environment(make_worker: Any, stub: Any) -> None:
+def test_a_failing_server_is_an_engine_error(make_worker: Any, stub: Any) -> None:
     broken: Any = RuntimeError("no GPU left")
     with pytest.raises(RuntimeError, match="no GPU left"):
         asyncio.run(make_worker([[UP, END], broken]).run(stub.count()))
@@ -233,44 +237,44 @@ def test_a_failing_server_is_no_failing_environment(make_worker: Any, stub: Any)
         asyncio.run(make_worker([[]]).run(stub.count()))
     worker = make_worker(UPS, [broken], n=2)
     queue = worker.play([stub.count()])
-    assert queue.status["0"][-1] == "failure" and len(worker.server.asked) == 4
+    assert queue.status["0"][-1] == "failure" and len(worker.server.requests) == 4
 
 
 def crash(worker: Any) -> list[list[int]]:
-    return [[UP, END], worker.session.codec.encode_answer("crash")]
+    return [[UP, END], worker.runner.codec.encode_answer("crash")]
 
 
 @pytest.mark.parametrize("retries", [0, 1, 2])
-def test_what_the_environment_spoiled_is_played_again(retries: int, make_worker: Any, stub: Any) -> None:
+def test_a_failed_episode_is_replayed(retries: int, make_worker: Any, stub: Any) -> None:
     worker = make_worker(UPS, agentgym={"env_retries": retries})
     worker.server = worker.llm_client = stub.StubServer(*[crash(worker)] * retries, UPS)
     queue = worker.play([stub.count()])
-    assert queue.status["0"][-1] == "finished" and queue.told("0_0_0")["score"] == pytest.approx(1)
-    assert len(worker.server.asked) == 2 * retries + 3
+    assert queue.status["0"][-1] == "finished" and queue.metrics("0_0_0")["score"] == pytest.approx(1)
+    assert len(worker.server.requests) == 2 * retries + 3
     worker.server = worker.llm_client = stub.StubServer(*[crash(worker)] * (retries + 1), UPS)
     queue = worker.play([stub.count()])
     assert queue.status["0"][-1] == "failure" and not queue.rows
-    assert len(worker.server.asked) == 2 * (retries + 1)
+    assert len(worker.server.requests) == 2 * (retries + 1)
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2, 3])
-def test_a_group_goes_on_with_what_is_left_of_it(lost: int, make_worker: Any, stub: Any) -> None:
-    """verl pads what is missing, so that it enters no mean; a group of which nothing is left, it must leave out."""
+def test_a_group_continues_with_its_surviving_episodes(lost: int, make_worker: Any, stub: Any) -> None:
+    """verl pads missing episodes, which then enter no mean; it must drop a group without a survivor."""
     worker = make_worker(UPS, n=3, agentgym={"env_retries": 0})
-    for now in (lost, 1) if lost == 3 else (lost,):  # a group that failed is forgotten
+    for now in (lost, 1) if lost == 3 else (lost,):  # a failed group is forgotten
         worker.server = worker.llm_client = stub.StubServer(*[crash(worker)] * now, UPS)
         queue = worker.play([stub.count()])
         assert len(queue.rows) == 3 - now
         assert queue.status["0"][-1] == ("finished" if now < 3 else "failure")
 
 
-def test_an_outputless_episode_is_no_exception(make_worker: Any, stub: Any) -> None:
+def test_an_episode_without_output_raises_nothing(make_worker: Any, stub: Any) -> None:
     worker = make_worker(UPS, n=2, agentgym={"env_retries": 0})
     assert asyncio.run(worker.run(stub.count("count/0"), uid="a")) == []
     with pytest.raises(EnvError, match="no episode of count/0"):
         asyncio.run(worker.run(stub.count("count/0"), uid="a"))
     assert asyncio.run(worker.run(stub.count("count/0"), uid="b")) == []
-    assert not worker.server.asked
+    assert not worker.server.requests
 
 
 def test_the_size_of_a_group_in_validation(make_worker: Any, stub: Any) -> None:
@@ -280,7 +284,7 @@ def test_the_size_of_a_group_in_validation(make_worker: Any, stub: Any) -> None:
 
 
 def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any) -> None:
-    """Of the first answer and of the last: verl leaves out episodes that took too many."""
+    """Of the first and the last answer: verl drops episodes that span too many."""
 
     class Moving(stub.StubServer):  # type: ignore[misc]
         async def generate(self, *args: Any, **kwargs: Any) -> Any:
@@ -300,19 +304,19 @@ def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any) -> 
 def test_without_log_probs(make_worker: Any, stub: Any) -> None:
     worker = make_worker(server=stub.StubServer(UPS, logprobs=False), calculate_log_probs=False)
     (row,) = worker.play([stub.count()]).rows.values()
-    assert "rollout_log_probs" not in row and worker.server.asked[0].sampling["logprobs"] is False
+    assert "rollout_log_probs" not in row and worker.server.requests[0].sampling["logprobs"] is False
     assert "num_preempted" not in row["metrics"]
 
 
-def test_times_are_those_of_the_server_and_of_all_else(make_worker: Any, stub: Any) -> None:
+def test_times_of_the_server_and_of_the_rest(make_worker: Any, stub: Any) -> None:
     worker = make_worker(server=stub.StubServer(UPS, seconds=0.3), agentgym={"concurrency": 1})
     queue = worker.play([stub.count(), stub.count(seed=1)])
     for row in queue.rows.values():
         assert row["metrics"]["generate_sequences"] >= 0.9
-        assert 0 < row["metrics"]["tool_calls"] < 0.9  # waiting for a place is not the environment's time
+        assert 0 < row["metrics"]["tool_calls"] < 0.9  # waiting for a slot is not the environment's time
 
 
-def test_verl_s_validation_metrics_are_by_environment_and_group(make_worker: Any, stub: Any) -> None:
+def test_verls_validation_metrics_are_per_environment_and_group(make_worker: Any, stub: Any) -> None:
     from verl.trainer.ppo.metric_utils import process_validation_metrics
 
     worker = make_worker(UPS, agentgym={"rounds": 3})
@@ -323,9 +327,9 @@ def test_verl_s_validation_metrics_are_by_environment_and_group(make_worker: Any
         stub.count("count/3", env="Toy/Tricky-v0"),
     ]
     queue = worker.play([stub.count(r.task, r.env_id, group=r.group, evaluation=True) for r in rows], validate=True)
-    told = [queue.told(f"{place}_0_0") for place in range(4)]
-    infos = {name: [one.get(name) for one in told] for name in {name for one in told for name in one}}
-    sources = [queue.rows[f"{place}_0_0"]["data_source"] for place in range(4)]
+    metrics = [queue.metrics(f"{index}_0_0") for index in range(4)]
+    infos = {name: [one.get(name) for one in metrics] for name in {name for one in metrics for name in one}}
+    sources = [queue.rows[f"{index}_0_0"]["data_source"] for index in range(4)]
     found = process_validation_metrics(sources, list("0123"), infos)
     means = {(env, name): value["mean@1"] for env, of in found.items() for name, value in of.items() if value}
     assert means[("Count", "success")] == pytest.approx(1 / 3)
@@ -336,7 +340,7 @@ def test_verl_s_validation_metrics_are_by_environment_and_group(make_worker: Any
 
 
 def test_making_the_loop_is_cheap(make_worker: Any, stub: Any) -> None:
-    """verl makes one for every episode, and a builder of tokens with it that we do not need."""
+    """verl makes one per episode, each with a token builder that we do not need."""
     import time
 
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap
@@ -360,14 +364,14 @@ def test_making_the_loop_is_cheap(make_worker: Any, stub: Any) -> None:
     assert asyncio.run(make()) < 0.002
 
 
-def test_routed_experts_go_with_the_tokens(make_worker: Any, stub: Any) -> None:
+def test_routed_experts_are_passed_with_the_tokens(make_worker: Any, stub: Any) -> None:
     import torch
 
     class Routing(stub.StubServer):  # type: ignore[misc]
         async def generate(self, request_id: str, **kwargs: Any) -> Any:
             output = await super().generate(request_id, **kwargs)
             seen = len(kwargs["prompt_ids"]) + len(output.token_ids) - 1
-            output.routed_experts = torch.full((seen, 2, 1), len(self.asked)).numpy()
+            output.routed_experts = torch.full((seen, 2, 1), len(self.requests)).numpy()
             return output
 
     (row,) = make_worker(server=Routing(UPS)).play([stub.count()]).rows.values()
@@ -375,13 +379,13 @@ def test_routed_experts_go_with_the_tokens(make_worker: Any, stub: Any) -> None:
     assert row["routed_experts"][0, 0, 0] == 3 and row["routed_experts"][-1, 0, 0] == 0
 
 
-def test_verl_knows_the_loop(stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verl_finds_the_loop(stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stub.plugin.check_registered()
     monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "mine, other")
-    with pytest.raises(UsageError, match="mine, other keeps verl from loading"):
+    with pytest.raises(UsageError, match="mine, other stops verl from loading"):
         stub.plugin.check_registered()
     monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "mine, agentgym")
     stub.plugin.check_registered()
     monkeypatch.setitem(stub.plugin._agent_loop_registry, "agentgym", {"_target_": "theirs.Loop"})
-    with pytest.raises(UsageError, match=r"'theirs\.Loop', not as agentgym_verl\.loop\.GymAgentLoop"):
+    with pytest.raises(UsageError, match=r"'theirs\.Loop' as the agent loop 'agentgym', not agentgym_verl"):
         stub.plugin.check_registered()

@@ -1,4 +1,4 @@
-"""Environments on the second of two Ray nodes: they are as local ones, and what dies costs no more than it must."""
+"""Environments on the second of two Ray nodes equal local ones, and a crash ends no more than it must."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ import ray
 from agentgym_envs import make_vec, register
 from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, SessionLost, UnknownTask, UsageError
 from agentgym_envs.hosting import RemoteEnv
-from agentgym_envs.hosting.remote_env import Request
+from agentgym_envs.hosting.connection import Request
 from agentgym_envs.vector import EnvPool, EnvRunner
 from agentgym_verl.ray_hosts import RayPool
 from tests.adapters.verl.two_nodes import ENVS, TwoNodes, two_nodes
@@ -52,22 +52,22 @@ def pool(nodes: TwoNodes) -> Iterator[RayPool]:
 
 
 def begun(pool: RayPool, env_id: str = TRICKY) -> RemoteEnv:
-    twin = RemoteEnv(env_id, pool, {})
-    assert twin.reset(seed=0, options=NINE)[1]["stop_reason"] is None
-    return twin
+    remote = RemoteEnv(env_id, pool, {})
+    assert remote.reset(seed=0, options=NINE)[1]["stop_reason"] is None
+    return remote
 
 
-def pid_of(twin: RemoteEnv) -> int:
-    return int(twin.step("who")[0].split()[0])
+def pid_of(remote: RemoteEnv) -> int:
+    return int(remote.step("who")[0].split()[0])
 
 
 def whole_episode(env: gym.Env[str, str], task: str) -> list[Any]:
-    """Everything that an environment says while its oracle solves a task, and of one more task."""
-    said: list[Any] = [env.reset(seed=3, options={"task": task})]
+    """All output of an environment while its oracle solves a task, and of one more task."""
+    outputs: list[Any] = [env.reset(seed=3, options={"task": task})]
     plan = list(env.unwrapped.oracle())  # type: ignore[attr-defined]
-    said += [plan, *(env.step(command) for command in ["no such command", *plan])]
-    assert said[-1][4]["success"] and said[-1][2]
-    return [*said, env.reset(seed=4)]
+    outputs += [plan, *(env.step(command) for command in ["no such command", *plan])]
+    assert outputs[-1][4]["success"] and outputs[-1][2]
+    return [*outputs, env.reset(seed=4)]
 
 
 @pytest.mark.parametrize(
@@ -78,25 +78,25 @@ def whole_episode(env: gym.Env[str, str], task: str) -> list[Any]:
         pytest.param("SciWorld", None, marks=pytest.mark.rotating),
     ],
 )
-def test_whole_episodes_are_those_of_a_local_environment(
+def test_whole_episodes_equal_those_of_a_local_environment(
     nodes: TwoNodes, pool: RayPool, env_id: str, task: str | None
 ) -> None:
-    with closing(gym.make(f"AgentGym/{env_id}-v0")) as local, closing(RemoteEnv(local.spec.id, pool, {})) as twin:  # type: ignore[union-attr]
+    with closing(gym.make(f"AgentGym/{env_id}-v0")) as local, closing(RemoteEnv(local.spec.id, pool, {})) as remote:  # type: ignore[union-attr]
         task = task or local.unwrapped.tasks.sample(1, split="test", seed=1)[0].id  # type: ignore[attr-defined]
-        ours, theirs = whole_episode(twin, task), whole_episode(local, task)
+        ours, theirs = whole_episode(remote, task), whole_episode(local, task)
     assert json.dumps(ours) == json.dumps(theirs)
     assert [host.node for host in pool.hosts] == [nodes.second.node_id]
 
 
-def test_errors_are_of_the_same_class(pool: RayPool) -> None:
-    twin = RemoteEnv(TRICKY, pool, {})
+def test_errors_keep_their_class(pool: RayPool) -> None:
+    remote = RemoteEnv(TRICKY, pool, {})
     with pytest.raises(UnknownTask, match="no task"):
-        twin.reset(options={"task": "count/77"})
+        remote.reset(options={"task": "count/77"})
     with pytest.raises(EpisodeOver):
-        twin.step("up")
+        remote.step("up")
     with pytest.raises(NoOracle):
-        twin.oracle()
-    assert twin.reset(seed=0, options={"task": "count/0"})[1]["error"] == "EnvError: no power"
+        remote.oracle()
+    assert remote.reset(seed=0, options={"task": "count/0"})[1]["error"] == "EnvError: no power"
     for env_id, options in (("AgentGym/NoSuch-v0", {}), (TRICKY, {"colour": "red"}), (TRICKY, {"split": "dev"})):
         with pytest.raises(UsageError):
             RemoteEnv(env_id, pool, options)
@@ -104,10 +104,10 @@ def test_errors_are_of_the_same_class(pool: RayPool) -> None:
 
 
 class Local:
-    """A class that no node can import: there, this module is not found under this name."""
+    """A class that no node can import: this module has another name there."""
 
 
-def test_what_another_node_cannot_know_is_refused(pool: RayPool) -> None:
+def test_options_that_a_node_cannot_import_are_refused(pool: RayPool) -> None:
     register("Toy/Main-v0", "__main__:Toy")
     with pytest.raises(UsageError, match="put it in a module"):
         RemoteEnv("Toy/Main-v0", pool, {})
@@ -131,14 +131,14 @@ def test_options_of_a_class_that_only_this_process_has(pool: RayPool, monkeypatc
     assert begun(pool).step("up")[0] == "1"
 
 
-def test_an_id_that_only_this_process_has_registered_is_known_there(pool: RayPool) -> None:
+def test_an_id_registered_in_this_process_works_on_the_node(pool: RayPool) -> None:
     register("Toy/OnlyHere-v0", "tests.toy:CountEnv")
-    twin = RemoteEnv("Toy/OnlyHere-v0", pool, {})
-    assert twin.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
+    remote = RemoteEnv("Toy/OnlyHere-v0", pool, {})
+    assert remote.reset(seed=1) == gym.make("Toy/OnlyHere-v0").reset(seed=1)
 
 
 @pytest.mark.parametrize("arguments", [{"hosts": 0}, {"workers": 1.5}, {"connect_timeout": 0}])
-def test_arguments_that_cannot_be(arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(arguments))):
         RayPool(**arguments)
 
@@ -148,11 +148,11 @@ def test_sessions_go_to_the_host_with_the_fewest(nodes: TwoNodes) -> None:
         assert pool.hosts == []
         first = RemoteEnv(TRICKY, pool, {})
         until(lambda: len(pool.hosts) == 2)
-        twins = [RemoteEnv(TRICKY, pool, {}) for _ in range(5)]
+        remotes = [RemoteEnv(TRICKY, pool, {}) for _ in range(5)]
         assert [len(host.sessions) for host in pool.hosts] == [3, 3]
-        for twin in (first, *twins):
-            twin.close()
-            twin.close()
+        for remote in (first, *remotes):
+            remote.close()
+            remote.close()
         assert [len(host.sessions) for host in pool.hosts] == [0, 0]
         again = begun(pool)
         assert pickle.loads(pickle.dumps(pool)) is pool
@@ -173,87 +173,87 @@ def test_placements(nodes: TwoNodes) -> None:
     assert nodes_of("near") == (here, {here})
     there = ray.remote(nodes_of).options(num_cpus=0, resources={ENVS: 1}).remote("near")
     assert ray.get(there, timeout=SECONDS) == (second, {second})
-    until(lambda: nodes_of("spread") == (here, {nodes.head, second}))  # as far as Ray knows of a new node
+    until(lambda: nodes_of("spread") == (here, {nodes.head, second}))  # until Ray has registered a new node
 
 
-def test_a_failure_costs_one_episode(pool: RayPool) -> None:
-    twin, other = begun(pool), begun(pool)
+def test_a_failure_ends_one_episode(pool: RayPool) -> None:
+    remote, other = begun(pool), begun(pool)
     for action in "die", "exit", "raise", "odd":
-        info = twin.step(action)[4]
+        info = remote.step(action)[4]
         assert (info["stop_reason"], info["turn"]) == ("env_error", 1), action
         assert other.step("up")[4]["stop_reason"] is None, action
-        assert twin.reset(seed=0, options=NINE)[1]["stop_reason"] is None, action
-    assert twin.step("up")[0] == "1" and other.step("up")[0] == "5"
+        assert remote.reset(seed=0, options=NINE)[1]["stop_reason"] is None, action
+    assert remote.step("up")[0] == "1" and other.step("up")[0] == "5"
     assert [len(host.sessions) for host in pool.hosts] == [2]
 
 
-def test_a_hung_environment_costs_its_worker_only(pool: RayPool) -> None:
+def test_a_hung_environment_ends_its_worker_only(pool: RayPool) -> None:
     runner, other = EnvRunner(lambda: RemoteEnv(TRICKY, pool, {})), begun(pool)
-    asyncio.run(runner.ask(Request("reset", seed=0, options=NINE), 60))
-    pid, host = int(asyncio.run(runner.ask(Request("step", "who"), 60))[0].split()[0]), pool.hosts[0]
+    asyncio.run(runner.run(Request("reset", seed=0, options=NINE), 60))
+    pid, host = int(asyncio.run(runner.run(Request("step", "who"), 60))[0].split()[0]), pool.hosts[0]
     began = time.monotonic()
-    info = asyncio.run(runner.ask(Request("step", "hang"), 0.5))[4]
+    info = asyncio.run(runner.run(Request("step", "hang"), 0.5))[4]
     assert time.monotonic() - began < 20 and info["stop_reason"] == "env_error"
     until(lambda: not psutil.pid_exists(pid))
     assert other.step("up")[0] == "1" and pool.hosts == [host]
-    assert asyncio.run(runner.ask(Request("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
+    assert asyncio.run(runner.run(Request("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
     runner.close()
 
 
-def test_slow_environments_hold_up_no_other(pool: RayPool) -> None:
+def test_slow_environments_delay_no_other(pool: RayPool) -> None:
     slow, other = [begun(pool, SLOW) for _ in range(3)], begun(pool)
     answers: list[Any] = []
-    for twin in slow:
-        posted = twin.posted(Request("step", "sleep 3"), answers.append)
+    for remote in slow:
+        posted = remote.pending_call(Request("step", "sleep 3"), answers.append)
         assert posted is not None
-        posted[0].post([posted[1]])
-        time.sleep(0.1)  # a frame each
+        posted[0].submit([posted[1]])
+        time.sleep(0.1)  # one frame each
     began = time.monotonic()
     assert other.step("up")[0] == "1" and not answers
     until(lambda: len(answers) == 3)
     assert time.monotonic() - began < 3 * 3, "they slept one after the other"
 
 
-def test_a_node_that_is_lost_ends_its_episodes_and_another_takes_the_next(
+def test_a_lost_node_ends_its_episodes_and_another_takes_over(
     nodes: TwoNodes, caplog: pytest.LogCaptureFixture
 ) -> None:
     third = nodes.add(lost=1)
     with closing(RayPool(1, 2, "lost", connect_timeout=120)) as pool:
-        twins = [begun(pool) for _ in range(3)]
+        remotes = [begun(pool) for _ in range(3)]
         answers: list[Any] = []
-        posted = twins[0].posted(Request("step", "hang"), answers.append)
+        posted = remotes[0].pending_call(Request("step", "hang"), answers.append)
         assert posted is not None
-        posted[0].post([posted[1]])
+        posted[0].submit([posted[1]])
         nodes.kill(third)
         until(lambda: answers)
         assert answers[0][4]["error"].startswith("SessionLost: the host on node ")
-        assert [twin.step("up")[4]["stop_reason"] for twin in twins[1:]] == ["env_error"] * 2
-        assert f"the host on node {third.node_id} is gone" in caplog.text and "held 3 environments" in caplog.text
+        assert [remote.step("up")[4]["stop_reason"] for remote in remotes[1:]] == ["env_error"] * 2
+        assert f"the host on node {third.node_id} was lost" in caplog.text and "held 3 environments" in caplog.text
         results: list[Any] = []
-        threading.Thread(target=lambda: results.append(twins[0].reset(seed=0, options=NINE))).start()
+        threading.Thread(target=lambda: results.append(remotes[0].reset(seed=0, options=NINE))).start()
         time.sleep(0.5)
         assert not results and not pool.hosts
         fourth = nodes.add(lost=1)
         until(lambda: results)
-        assert results[0][1]["stop_reason"] is None and twins[0].step("up")[0] == "1"
+        assert results[0][1]["stop_reason"] is None and remotes[0].step("up")[0] == "1"
         assert [host.node for host in pool.hosts] == [fourth.node_id]
         assert begun(pool).step("up")[0] == "1"
     nodes.kill(fourth)
-    until(lambda: sum(node["Alive"] for node in ray.nodes()) == 2)  # until then, Ray puts actors there
+    until(lambda: sum(node["Alive"] for node in ray.nodes()) == 2)  # until then, Ray still places actors there
 
 
-def test_what_no_node_has_room_for_is_said(nodes: TwoNodes) -> None:
+def test_missing_resources_are_reported(nodes: TwoNodes) -> None:
     with closing(RayPool(1, 2, "moon", connect_timeout=1.5)) as pool:
         began = time.monotonic()
-        with pytest.raises(EnvError, match=r"within 1.5 s: each asks Ray for 2 CPU, 1 moon .* 0 moon \(0 free"):
+        with pytest.raises(EnvError, match=r"within 1.5 s: each needs 2 CPU, 1 moon .* 0 moon \(0 free"):
             RemoteEnv(TRICKY, pool, {})
         assert time.monotonic() - began < 10
     with closing(RayPool(3, 15, "spread", connect_timeout=60)) as pool:
-        twins = [begun(pool) for _ in range(4)]
-        assert [len(host.sessions) for host in pool.hosts] == [len(twins)], "one has room, and is used without delay"
+        remotes = [begun(pool) for _ in range(4)]
+        assert [len(host.sessions) for host in pool.hosts] == [len(remotes)], "one has room, and is used without delay"
 
 
-def test_a_host_that_cannot_start_is_said(nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_cannot_start_is_reported(nodes: TwoNodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentgym_verl.ray_hosts.EnvHost", _Broken)
     with (
         closing(RayPool(1, 2, ENVS, connect_timeout=60)) as pool,
@@ -277,21 +277,21 @@ def test_closing_leaves_no_process(nodes: TwoNodes) -> None:
     pids = {pid_of(begun(pool)) for _ in range(6)}
     hosts = {psutil.Process(pid).ppid() for pid in pids}
     assert (len(pids), len(hosts)) == (4, 2)
-    twin = begun(pool)
+    remote = begun(pool)
     pool.close()
     pool.close()
     until(lambda: not any(map(psutil.pid_exists, pids | hosts)), 15)
-    assert twin.step("up")[4]["stop_reason"] == "env_error"
-    assert "closed" in twin.reset(seed=0)[1]["error"]
+    assert remote.step("up")[4]["stop_reason"] == "env_error"
+    assert "closed" in remote.reset(seed=0)[1]["error"]
     with pytest.raises(EnvError, match="closed"):
         RemoteEnv(TRICKY, pool, {})
 
 
-def test_a_pool_that_is_forgotten_ends(nodes: TwoNodes) -> None:
+def test_a_garbage_collected_pool_ends(nodes: TwoNodes) -> None:
     pool = RayPool(1, 1, ENVS)
-    twin = begun(pool)
-    pid = pid_of(twin)
-    del pool, twin
+    remote = begun(pool)
+    pid = pid_of(remote)
+    del pool, remote
     gc.collect()
     until(lambda: not psutil.pid_exists(pid))
 
@@ -305,7 +305,7 @@ def test_hosts_end_with_the_process_that_made_them(nodes: TwoNodes) -> None:
 
 
 class _Owner:
-    """As an agent-loop worker: an actor with an event loop."""
+    """An actor with an event loop, like an agent-loop worker."""
 
     async def begin(self) -> list[int]:
         self.pool = RayPool(1, 2, ENVS)
@@ -314,7 +314,7 @@ class _Owner:
         return [pid, psutil.Process(pid).ppid()]
 
     async def play(self, count: int) -> tuple[list[str], float]:
-        """Episodes side by side, and the longest that the event loop was held up meanwhile."""
+        """Play episodes concurrently; returns the longest time that the event loop was blocked."""
         stop, longest = asyncio.Event(), 0.0
 
         async def watch() -> None:
@@ -332,15 +332,15 @@ class _Owner:
 
     async def _whole(self) -> str:
         async with self.runners.lease("toy") as runner:
-            _, info = await runner.ask(Request("reset", seed=0, options=NINE), 60)
+            _, info = await runner.run(Request("reset", seed=0, options=NINE), 60)
             while info["stop_reason"] is None:
-                info = (await runner.ask(Request("step", "up"), 60))[4]
+                info = (await runner.run(Request("step", "up"), 60))[4]
         return str(info["stop_reason"])
 
     async def _episode(self, action: str) -> Any:
         async with self.runners.lease("toy") as runner:
-            await runner.ask(Request("reset", seed=0, options=NINE), 60)
-            return await runner.ask(Request("step", action), 60)
+            await runner.run(Request("reset", seed=0, options=NINE), 60)
+            return await runner.run(Request("step", action), 60)
 
 
 def test_from_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
@@ -374,25 +374,25 @@ def test_an_episode_of_verls_agent_loop(nodes: TwoNodes, make_worker: Callable[.
     for name, row in ours.rows.items():
         for column in ("input_ids", "response_mask", "rm_scores"):
             assert theirs.rows[name][column].tolist() == row[column].tolist()
-        assert theirs.told(name) == row["extra_fields"]["reward_extra_info"]
-    pool = there.session._places._opener
+        assert theirs.metrics(name) == row["extra_fields"]["reward_extra_info"]
+    pool = there.runner._backends._pool
     os.kill(_some_worker(pool), signal.SIGKILL)
     assert there.play(rows[:1], step=2).status["0"] == ["running", "finished"], "it was not tried again"
-    there.session.close()
+    there.runner.close()
     with pytest.raises(EnvError, match="closed"):
         pool.open(TRICKY, {})
 
 
 def _some_worker(pool: RayPool) -> int:
-    with closing(begun(pool)) as twin:
-        return pid_of(twin)
+    with closing(begun(pool)) as remote:
+        return pid_of(remote)
 
 
-def test_a_session_that_is_closed_is_lost(pool: RayPool) -> None:
-    twin = begun(pool)
-    opened = twin._opened
+def test_a_closed_session_is_lost(pool: RayPool) -> None:
+    remote = begun(pool)
+    opened = remote._sessions.require()
     assert opened is not None
     opened.connection.close_session(opened.session)
     with pytest.raises(SessionLost):
         opened.connection.call(opened.session, "status", {})
-    assert twin.step("up")[4]["stop_reason"] == "env_error"
+    assert remote.step("up")[4]["stop_reason"] == "env_error"

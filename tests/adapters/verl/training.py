@@ -1,4 +1,4 @@
-"""Runs of stock `python -m verl.trainer.main_ppo` on the CPU, each in a folder of its own."""
+"""Runs of stock `python -m verl.trainer.main_ppo` on the CPU, each in its own folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_enable_worker_prestart": "0",  # a process for every logical CPU
+    "RAY_enable_worker_prestart": "0",  # one process per logical CPU
     "HYDRA_FULL_ERROR": "1",
 }
 _OURS = ROOT / "adapters/verl/agentgym_verl/config"
@@ -54,7 +54,7 @@ OURS = (
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind."""
+    """The files of a run."""
 
     folder: Path
     returncode: int
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def steps(self) -> list[int]:
-        """The training steps that were finished."""
+        """The finished training steps."""
         return [step for step, metrics in self.metrics.items() if "training/global_step" in metrics]
 
     def played(self, name: str) -> list[Trajectory]:
@@ -75,12 +75,12 @@ class Run:
 
     @property
     def log(self) -> str:
-        """The end of what was printed."""
+        """The end of the output."""
         return (self.folder / "run.log").read_text(errors="replace")[-6000:]
 
 
 def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **kwargs: Any) -> list[TaskRow]:
-    """The first tasks of TextCraft of a group, in TextCraft or an environment made of it."""
+    """The first tasks of a group of TextCraft, in TextCraft or an environment derived from it."""
     tasks = TextCraftEnv(**KWARGS).tasks.sample(count, split=split, groups=[group])
     return [
         TaskRow(env_id, task.id, seed, group, task.split, split != "train", {**KWARGS, **kwargs}, task.goal)
@@ -90,7 +90,7 @@ def make_rows(env_id: str, split: str, count: int, *, group: str = "depth-1", **
 
 def prepare(folder: Path, train: Sequence[TaskRow], val: Sequence[TaskRow]) -> Path:
     """A folder with a tiny untrained model and the datasets of a run."""
-    from agentgym_trl.tiny import make_model, make_tokenizer  # takes seconds, and need not be installed
+    from agentgym_trl.tiny import make_model, make_tokenizer  # takes seconds, and may not be installed
     from agentgym_verl.dataset import write_rows
 
     write_rows(folder / "train.parquet", train)
@@ -104,16 +104,16 @@ def prepare(folder: Path, train: Sequence[TaskRow], val: Sequence[TaskRow]) -> P
 def launch(
     folder: Path, *overrides: str, seconds: float = 900, until: Callable[[], bool] | None = None, name: str = "run"
 ) -> Run:
-    """Train until the run ends; with `until`, until that holds, then interrupt it as Ctrl-C does.
+    """Train until the run ends; with `until`, interrupt it as Ctrl-C does once that is true.
 
-    `overrides` are those of Hydra: `STOCK` or `OURS`, and more.
+    `overrides` are Hydra's: `STOCK` or `OURS`, and more.
 
     Raises AssertionError if it has not ended after that many seconds. No process outlives the call.
     """
     began, metrics, mark = time.monotonic(), folder / f"{name}.jsonl", {_MARK: uuid4().hex}
     environment = {**os.environ, **_ENVIRONMENT, **mark, "VERL_FILE_LOGGER_PATH": str(metrics)}
     with _ray_folder() as temp, (folder / "run.log").open("ab") as log:
-        environment["RAY_TMPDIR"] = temp  # in /tmp/ray there may be another user's cluster, or another run's
+        environment["RAY_TMPDIR"] = temp  # /tmp/ray may have the cluster of another user or run
         environment.pop("RAY_ADDRESS", None)
         command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides, "+size=tiny"]
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
@@ -137,7 +137,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, until: Callable[[],
 
 @contextmanager
 def _ray_folder() -> Iterator[str]:
-    """A place for Ray's session: with a short path, for it holds sockets."""
+    """The folder of Ray's session, with a short path, as it has sockets."""
     temp = tempfile.mkdtemp(prefix="agv-")
     try:
         yield temp
@@ -146,7 +146,7 @@ def _ray_folder() -> Iterator[str]:
 
 
 def _end_all(mark: str, connect_timeout: float) -> list[str]:
-    """Ray's processes end by themselves a moment after the one that started them; says which did not."""
+    """Wait for Ray's processes, which end a moment after their parent; returns those that did not."""
     deadline, killed = time.monotonic() + connect_timeout, set[str]()
     while left := [process for process in psutil.process_iter() if _has_mark(process, mark)]:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Environments that runs of verl are tested with; an id "module:Id" has every process of Ray import them."""
+"""Environments for tests with verl; every process of Ray imports them by the id "module:Id"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLAKY = f"{__name__}:Test/FlakyCraft-v0"
 
 
 class FlakyCraft(GradedCraft):
-    """Fails in its second turn, when it has paid for the first: in every `every`-th episode of a process."""
+    """Fails in its second turn, after a reward for the first, in every `every`-th episode of a process."""
 
     _episodes = itertools.count(1)
 

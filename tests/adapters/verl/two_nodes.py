@@ -20,9 +20,9 @@ ENVS = "envs"
 _MEMORY = 80 * 2**20
 _ADDED = {
     "RAY_health_check_initial_delay_ms": "500",
-    "RAY_health_check_period_ms": "500",  # for a node that is gone; how long a slow one may take is another setting
+    "RAY_health_check_period_ms": "500",  # for a lost node; slow ones have another setting
     "PYTHONPATH": os.pathsep.join(map(str, (REPO, REPO / "adapters" / "verl"))),
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behaviour, without a warning
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behaviour, which warns less
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
@@ -40,7 +40,7 @@ class TwoNodes:
         return self._cluster.add_node(num_cpus=cpus, resources=resources, object_store_memory=_MEMORY)
 
     def kill(self, node: Any) -> None:
-        """End a node and all that runs there, as a power cut does."""
+        """Kill a node and everything on it, like a power failure."""
         raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
         for process in [raylet, *raylet.children(recursive=True)]:
             process.kill()
@@ -49,10 +49,10 @@ class TwoNodes:
 
 @contextmanager
 def two_nodes() -> Iterator[TwoNodes]:
-    """Start the nodes; at the end nothing is left of them, and this process is as it was."""
+    """Start the nodes; at the end they are gone, and this process is as before."""
     from ray.cluster_utils import Cluster
 
-    folder = tempfile.mkdtemp(prefix="agr-")  # a short path: sockets are there
+    folder = tempfile.mkdtemp(prefix="agr-")  # a short path, as it has sockets
     environ, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
     os.environ.update(_ADDED, RAY_TMPDIR=folder)
     os.environ.pop("RAY_ADDRESS", None)

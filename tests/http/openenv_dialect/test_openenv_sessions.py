@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agentgym_envs.http.dialects.openenv import openenv_routes
-from agentgym_envs.http.protocol import Limits
+from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server
 from tests.http.openenv_dialect.tools import COUNT, TASK, ask, ask_text, base, check_episode, held, raw, wait_until_held
 from tests.waiting import SECONDS, until
@@ -201,7 +201,7 @@ def test_messages_that_cannot_be_read(limited: str, message: str | bytes, code: 
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[str]:
-    with background_server([COUNT], limits=Limits(body_bytes=4000), mounts=[openenv_routes]) as url:
+    with background_server([COUNT], limits=ServerLimits(body_bytes=4000), mounts=[openenv_routes]) as url:
         yield url
 
 

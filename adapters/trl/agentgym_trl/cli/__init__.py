@@ -55,7 +55,7 @@ def _usage() -> str:
 
 def tiny_model(argv: Sequence[str]) -> int:
     """Make a small untrained model and its tokenizer."""
-    from agentgym_envs.cli.common import find_env
+    from agentgym_envs.cli.envs import find_env
     from agentgym_envs.rollout.mixture import gym_make
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model

@@ -13,7 +13,7 @@ from trl import SFTConfig, get_peft_config
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, Limits
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.agentevol import Evaluate, EvolSettings, agentevol, print_rounds
 from agentgym_trl.cli.arguments import EnvArguments, parse
@@ -117,7 +117,7 @@ def _trajectories(demonstrations: Sequence[Demonstration]) -> list[Trajectory]:
 
 
 def _evaluate(
-    environment: Member, settings: EvolSettings, count: int, codec: ChatCodec, args: SFTConfig
+    environment: MixtureEnv, settings: EvolSettings, count: int, codec: ChatCodec, args: SFTConfig
 ) -> Evaluate | None:
     """Evaluate on validation tasks, sampled as in exploration."""
     if count < 1:

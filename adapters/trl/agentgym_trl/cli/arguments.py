@@ -18,7 +18,7 @@ from datasets import disable_progress_bars
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
-from agentgym_envs.cli.common import full_name
+from agentgym_envs.cli.envs import full_name
 from agentgym_envs.errors import UsageError
 from agentgym_trl.error_messages import as_usage_errors
 

@@ -11,7 +11,7 @@ from trl import DPOConfig, get_peft_config
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.task import check_selection
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.cli.arguments import EnvArguments, parse
@@ -70,7 +70,7 @@ def train_dpo(argv: Sequence[str]) -> int:
     return run(trainer, settings, resume=env_args.resume)
 
 
-def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: Member, seed: int) -> PairSet:
+def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: MixtureEnv, seed: int) -> PairSet:
     env = environment.make()
     check_selection(text_env(env).tasks, env_args.split, env_args.groups)
     env.close()
@@ -85,7 +85,7 @@ def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: Member
     )
 
 
-def _selected(trajectories: list[Trajectory], environment: Member, arguments: EnvArguments) -> list[Trajectory]:
+def _selected(trajectories: list[Trajectory], environment: MixtureEnv, arguments: EnvArguments) -> list[Trajectory]:
     """Select the trajectories of the run's environment, split and groups; of its arguments, if it has any."""
 
     def matches(trajectory: Trajectory) -> bool:

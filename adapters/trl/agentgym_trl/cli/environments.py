@@ -7,17 +7,17 @@ from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.joint import is_team
-from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
+from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
 from agentgym_trl.cli.arguments import EnvArguments
 from agentgym_trl.error_messages import team_error
 
 
-def environments(arguments: EnvArguments) -> list[Member]:
+def environments(arguments: EnvArguments) -> list[MixtureEnv]:
     """The environments of `--env` and `--env-kwargs`. Raises UsageError."""
     return read_mixture(arguments.env, read_env_kwargs(arguments.env_kwargs))
 
 
-def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
+def only_environment(arguments: EnvArguments, *, teams: bool = False) -> MixtureEnv:
     """The environment of an algorithm that trains on one.
 
     Raises UsageError if several are given, or if it is a team and `teams` is false.
@@ -30,6 +30,6 @@ def only_environment(arguments: EnvArguments, *, teams: bool = False) -> Member:
     return found[0]
 
 
-def makers(found: list[Member]) -> dict[str, Callable[[], Any]]:
+def makers(found: list[MixtureEnv]) -> dict[str, Callable[[], Any]]:
     """A function that makes each environment, by its id."""
     return {environment.id: environment.make for environment in found}

@@ -8,7 +8,7 @@ from typing import Any
 from trl import get_peft_config
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member, draw_members
+from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
 from agentgym_trl.cli.runs import model_name, run, run_settings
@@ -43,9 +43,9 @@ def train_online(algorithm: str, argv: Sequence[str]) -> int:
     return run(trainer, settings, resume=env_args.resume)
 
 
-def _tasks(found: list[Member], env_args: EnvArguments, args: AgentConfig) -> Any:
+def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:
     """The tasks of all environments, as a dataset."""
-    drawn = draw_members(
+    drawn = draw_mixture(
         found,
         env_args.tasks,
         enough=_enough(args),

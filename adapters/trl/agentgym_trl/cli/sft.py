@@ -11,7 +11,7 @@ from trl import ModelConfig, SFTConfig, get_peft_config
 from agentgym_envs.cli.common import json_object
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.cli.runs import model_name, run, run_settings
@@ -66,7 +66,7 @@ def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments)
 
 
 def load_demonstrations(
-    path: str | None, arguments: EnvArguments, environment: Member, seed: int
+    path: str | None, arguments: EnvArguments, environment: MixtureEnv, seed: int
 ) -> Sequence[Demonstration]:
     """The trajectories or conversations in a file, or the oracle's own."""
     if path is not None:

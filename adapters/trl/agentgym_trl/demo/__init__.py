@@ -1,1 +1,1 @@
-"""The quick start: a small language model learns TextCraft on two CPU cores, from nothing, in about ten minutes."""
+"""The quick start: a small untrained language model learns TextCraft on two CPU cores in about ten minutes."""

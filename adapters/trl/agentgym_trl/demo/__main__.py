@@ -1,4 +1,4 @@
-"""`python -m agentgym_trl.demo`: what `scripts/demo` runs."""
+"""`python -m agentgym_trl.demo`, the program behind `scripts/demo`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def main() -> int:
-    """Train, measure, report. Returns the exit code."""
+    """Train, evaluate, report. Returns the exit code."""
     options = _parser().parse_args()
     console = Console(stderr=True)
     os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
@@ -31,7 +31,7 @@ def main() -> int:
     try:
         return run_demo(options.out, seed=options.seed, is_quick=options.quick, console=console)
     except KeyboardInterrupt:
-        console.print(f"\n[yellow]Stopped.[/] What was made so far is in {options.out}")
+        console.print(f"\n[yellow]Stopped.[/] The files written so far are in {options.out}")
         return 130
     except (AgentGymError, OSError) as error:
         console.print(f"[red]error:[/] {error}")
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console) -> int:
-    """The whole path, from an untrained model to the report."""
+    """Run all stages, from an untrained model to the report."""
     from transformers.utils import logging as transformers_logging
 
     from agentgym_trl.demo import plots, report, stages
@@ -70,7 +70,7 @@ def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console) -> int:
 
 
 class _Clock:
-    """Runs the stages, says which one runs, and keeps how long each took."""
+    """Runs the stages, prints their names, and records the seconds of each."""
 
     def __init__(self, console: Console) -> None:
         self.seconds: dict[str, float] = {}
@@ -87,17 +87,17 @@ class _Clock:
 
 
 def _claim(out: Path) -> None:
-    """Make the output directory; never write into one that holds something."""
+    """Make the output directory; raise UsageError if it is not empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not an empty directory; remove it, or choose another place with --out")
+        raise UsageError(f"{out} is not an empty directory; remove it, or choose another directory with --out")
     out.mkdir(parents=True, exist_ok=True)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("demo-out"), help="directory for everything that is made")
+    parser.add_argument("--out", type=Path, default=Path("demo-out"), help="directory for all output")
     parser.add_argument("--seed", type=int, default=0, help="seed of model, demonstrations and training")
-    parser.add_argument("--quick", action="store_true", help="the same path in little, in about a minute")
+    parser.add_argument("--quick", action="store_true", help="a short version of all stages, about a minute")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the quick start."""
+"""The plots of the quick start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEFORE, _AFTER, _LIMIT = "#9aa5b1", "#1f6feb", "#d97706"
 def plot_run(
     path: Path, metrics: Sequence[dict[str, Any]], before: Sequence[Measurement], after: Sequence[Measurement]
 ) -> None:
-    """Draw the learning curve beside success before and after, and save it as PNG."""
+    """Plot the learning curve next to success before and after, and save both as PNG."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), width_ratios=(1.15, 1), layout="constrained")
     _curve(left, [row for row in metrics if "rollout/success" in row])
     _bars(right, before, after)
@@ -34,8 +34,8 @@ def _curve(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     axes.plot(steps, _smooth(success), color=_AFTER, linewidth=2.2, label="success in training (mean of 10 steps)")
     axes.set(xlabel="training step", ylabel="success, %", ylim=(0, 100), title="GRPO on new training worlds")
     limit = axes.twinx()
-    limit.step(steps, [row["rollout/max_turns"] for row in rows], where="post", color=_LIMIT, label="limit of turns")
-    limit.set_ylabel("limit of turns", color=_LIMIT)
+    limit.step(steps, [row["rollout/max_turns"] for row in rows], where="post", color=_LIMIT, label="max turns")
+    limit.set_ylabel("max turns", color=_LIMIT)
     limit.set_ylim(0, 1.6 * max(row["rollout/max_turns"] for row in rows))
     handles = [*axes.get_legend_handles_labels()[0], *limit.get_legend_handles_labels()[0]]
     axes.legend(handles=handles, loc="upper left", frameon=False)
@@ -50,8 +50,8 @@ def _bars(axes: Any, before: Sequence[Measurement], after: Sequence[Measurement]
         estimates = [m.metrics.success for m in measurements]
         means = [100 * e.mean for e in estimates if e]
         errors = [[100 * (e.mean - e.low) for e in estimates if e], [100 * (e.high - e.mean) for e in estimates if e]]
-        places = [place + side for place in range(len(means))]
-        bars = axes.bar(places, means, 0.38, yerr=errors, color=colour, label=label, capsize=3, ecolor="#444")
+        positions = [index + side for index in range(len(means))]
+        bars = axes.bar(positions, means, 0.38, yerr=errors, color=colour, label=label, capsize=3, ecolor="#444")
         labels = [f"{mean:.0f}" if mean > 5 else "" for mean in means]  # a number does not fit into a low bar
         axes.bar_label(bars, labels, label_type="center", color="white", fontweight="bold")
     axes.set_xticks(range(len(before)), [m.name.replace(", ", ",\n").replace("real held-out", "real") for m in before])

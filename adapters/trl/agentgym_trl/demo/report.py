@@ -1,4 +1,4 @@
-"""The report of the quick start: one HTML file that holds everything, and a summary for the terminal."""
+"""The report of the quick start: one self-contained HTML file, and a summary for the terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ footer { opacity: .7; font-size: .9rem; margin: 2rem 0 }
 
 
 def differences(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[PairedDifference]:
-    """What each set of tasks gained, paired by task."""
+    """The gain on each set of tasks, paired by task."""
     pairs = zip(before, after, strict=True)
     return [paired_difference(b.trajectories, a.trajectories) for b, a in pairs]
 
@@ -55,13 +55,13 @@ def summary_table(before: Sequence[Measurement], after: Sequence[Measurement]) -
 
 
 def print_summary(console: Console, before: Sequence[Measurement], after: Sequence[Measurement], out: Path) -> None:
-    """What happened, and what to try next."""
+    """Print the results, and commands to try next."""
     console.print(summary_table(before, after))
     gain = differences(before, after)[0]
     if gain.low > 0:
         verdict = f"GRPO raised success on held-out worlds by {100 * gain.mean:.0f} points, from reward alone."
     else:
-        verdict = "This run is too short to tell a gain from chance: the interval of the gain holds 0."
+        verdict = "This run shows no significant gain: its 95 % CI includes 0."
     console.print(f"\n{verdict}\nThe report, with replayed episodes: [bold]{out / 'report.html'}[/]\n")
     arguments = "--env-arg worlds=invented --env-arg max_distractors=0 --env-arg 'instructions=\"\"'"
     console.print(
@@ -70,7 +70,7 @@ def print_summary(console: Console, before: Sequence[Measurement], after: Sequen
         "  agentgym train grpo --help                train a larger model; --config textcraft-qwen2.5-3b-scalinginter\n"
         f"  agentgym eval AgentGym/TextCraft-v0 --policy hf:{out / 'grpo'} --groups depth-1 --tasks 50 \\\n"
         f"      {arguments}\n"
-        "                                            evaluate the agent you have just trained",
+        "                                            evaluate the trained agent",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -84,7 +84,7 @@ def write_report(
     after: Sequence[Measurement],
     seconds: dict[str, float],
 ) -> None:
-    """Write the HTML report; it refers to no other file."""
+    """Write the self-contained HTML report."""
     picture = base64.b64encode((path.parent / "learning_curve.png").read_bytes()).decode()
     cells = [[f"<td>{escape(cell)}</td>" for cell in row] for row in _rows(before, after)]
     rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
@@ -92,19 +92,19 @@ def write_report(
 <meta name="viewport" content="width=device-width"><title>AgentGym Envs: quick start</title><style>{_STYLE}</style>
 <h1>A small language model learns TextCraft</h1>
 <p class="lead">Supervised warm start on {settings.demonstrations} oracle demonstrations, then GRPO on new worlds
-under a limit of turns of {escape(settings.rounds)} ({settings.every} steps each). Seed {settings.seed}.</p>
+with max turns of {escape(settings.rounds)} ({settings.every} steps each). Seed {settings.seed}.</p>
 <img alt="Learning curve, and success before and after" src="data:image/png;base64,{picture}">
 <h2>Held-out tasks</h2>
 <table><tr><th>tasks</th><th>number</th><th>warm start</th><th>after GRPO</th><th>gain, points</th></tr>{rows}</table>
-<p>Intervals are over tasks, for this one training seed. Worlds: every item has a made-up name, another one in each
-world, so that nothing can be recalled. Real goals: the real names, of goals that training never showed.</p>
+<p>Intervals are over tasks, for this one training seed. Worlds: every item has a made-up name, a different one in each
+world, so the model cannot memorise them. Real goals: the real names, of goals that do not occur in training.</p>
 <h2>Episodes, before and after</h2>{_episodes(before[0].trajectories, after[0].trajectories)}
 <footer>{escape(_facts(settings, seconds))}</footer></html>"""
     path.write_text(body, encoding="utf-8")
 
 
 def results(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """The figures as JSON objects."""
+    """The results as JSON objects."""
     gains = differences(before, after)
     return [
         {"tasks": b.name, "before": asdict(b.metrics), "after": asdict(a.metrics), "gain": gain.to_json()}
@@ -132,7 +132,7 @@ def _success(measurement: Measurement) -> str:
 
 
 def _episodes(before: Sequence[Trajectory], after: Sequence[Trajectory], count: int = 6) -> str:
-    """The same worlds twice: those that were lost and are won first, then others, so that failures show as well."""
+    """Episodes in the same worlds before and after: first failures that became successes, then others."""
     pairs = sorted(zip(before, after, strict=True), key=lambda pair: (pair[0].success, not pair[1].success))
     shown = pairs[: count - 2] + [pair for pair in pairs if not pair[1].success][:1] + pairs[-1:]
     episodes = [(_episode(b, "warm start"), _episode(a, "after GRPO")) for b, a in shown]
@@ -154,5 +154,5 @@ def _episode(trajectory: Trajectory, title: str) -> str:
 
 def _facts(settings: DemoSettings, seconds: dict[str, float]) -> str:
     times = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
-    again = f"To make it all again: scripts/demo --seed {settings.seed}."
+    again = f"To repeat the run: scripts/demo --seed {settings.seed}."
     return f"Wall-clock: {times}. Settings: {asdict(settings)}. {again}"

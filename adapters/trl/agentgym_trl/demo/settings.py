@@ -1,4 +1,4 @@
-"""What the quick start does, in numbers. All were chosen on validation worlds; test worlds were only measured."""
+"""The settings of the quick start, chosen on validation worlds and not on test worlds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROUPS = ("depth-1",)
 
 @dataclass(frozen=True, slots=True)
 class DemoSettings:
-    """One run. Token numbers count a small model's words and letter pairs, of which an action has about ten."""
+    """The settings of one run. The small model's tokens are words and letter pairs; an action has about ten."""
 
     seed: int = 0
     demonstrations: int = 300
@@ -36,30 +36,30 @@ class DemoSettings:
 
     @property
     def env_id(self) -> str:
-        """What is played."""
+        """The id of the environment."""
         return ENV_ID
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that tasks are drawn from."""
+        """The groups of tasks."""
         return GROUPS
 
     @property
     def env_kwargs(self) -> dict[str, Any]:
-        """Invented worlds: every item has a made-up name, another one in each world, so none can be learned by heart.
+        """Invented worlds: every item has a made-up name, a different one in each world, to prevent memorisation.
 
-        No system prompt: the small model is trained on the game alone and needs no rules in English.
+        Without a system prompt: the small model does not know English.
         """
         return {"worlds": "invented", "groups": self.groups, "max_distractors": 0, "instructions": ""}
 
     @property
     def real_env_kwargs(self) -> dict[str, Any]:
-        """The same game with the real names, which the small model has never seen."""
+        """The same game with the real names, which do not occur in training."""
         return {**self.env_kwargs, "worlds": "real"}
 
 
 def quick(settings: DemoSettings) -> DemoSettings:
-    """The same path in little: for a look, and for CI. Too short to learn much."""
+    """A short version of all stages, for a first look and for CI; the model learns little."""
     return replace(
         settings,
         warm_steps=140,

@@ -1,4 +1,4 @@
-"""The stages of the quick start, through the product's own trainer, rollouts and metrics."""
+"""The stages of the quick start, on the public trainer, rollouts and metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EVAL_SEED = 7000
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One set of tasks, played one way: `name` says which."""
+    """The episodes of one evaluation: a set of tasks and a way of sampling, described by `name`."""
 
     name: str
     trajectories: list[Trajectory]
@@ -49,14 +49,14 @@ class Measurement:
 
 
 def make_tiny_model(out: Path, settings: DemoSettings) -> Path:
-    """The untrained model; its tokenizer knows the common words of the game, and spells all others."""
+    """Make the untrained model; its tokenizer has tokens for the common words of the game and spells all others."""
     path = out / "tiny"
     save_tiny_model(path, environment_corpus(_maker(settings)), seed=settings.seed)
     return path
 
 
 def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
-    """A fixed set of oracle episodes, one in each of as many training worlds, also written to `demos.jsonl`."""
+    """Make a fixed set of oracle episodes, each in its own training world, and write them to `demos.jsonl`."""
     make_env = _maker(settings)
     demonstrations = oracle_demonstrations(
         make_env, settings.demonstrations, groups=settings.groups, seed=settings.seed
@@ -75,7 +75,7 @@ def warm_start(
     console: Console,
     title: str = "warm start",
 ) -> Path:
-    """Supervised training on the demonstrations, until the model plays some worlds right."""
+    """Train on the demonstrations, until the model solves some worlds."""
     set_seed(settings.seed)
     codec = make_codec(load_tokenizer(str(model)))
     args = sft_config(out, settings)
@@ -93,10 +93,9 @@ def reinforce(
     tasks: Any = None,
     **options: Any,
 ) -> Path:
-    """Reinforcement learning on new training worlds, without demonstrations, under a limit of turns that grows.
+    """Train by reinforcement learning on new training worlds, with a turn-limit curriculum.
 
-    `tasks` are other rows than those of `training_tasks`. `options` are further fields of `AgentConfig`; without any it
-    is GRPO.
+    `tasks` replaces the rows of `training_tasks`. `options` are further fields of `AgentConfig`; the default is GRPO.
     """
     set_seed(settings.seed)
     tokenizer = load_tokenizer(str(model))
@@ -112,18 +111,18 @@ def reinforce(
 
 
 def training_tasks(settings: DemoSettings) -> Any:
-    """A row for every group of episodes of the run, each in a world of its own."""
+    """One row per group of episodes, each in its own world."""
     return make_dataset(
         text_env(_maker(settings)()),
         settings.steps * settings.tasks_per_step,
         groups=settings.groups,
-        seed=settings.seed + 1_000_000,  # another than the demonstrations': other worlds
+        seed=settings.seed + 1_000_000,  # not that of the demonstrations: other worlds
         max_prompt_chars=settings.max_prompt_chars,
     )
 
 
 def training_curve(run: Path) -> list[dict[str, Any]]:
-    """What training logged, a row a step."""
+    """The metrics of training, one row per step."""
     return read_metrics(run / "metrics.jsonl")
 
 
@@ -154,7 +153,7 @@ def measure(
 
 
 def _tasks(settings: DemoSettings, env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
-    """Held-out tasks whose prompts are no longer than those of training."""
+    """Held-out tasks whose prompts are not longer than those of training."""
     env = text_env(_maker(settings, env_kwargs)())
     tasks = env.tasks.sample(None if count is None else 2 * count, split=split, groups=settings.groups, seed=1)
     short = [task for task in tasks if prompt_chars(env, task, _EVAL_SEED) <= settings.max_prompt_chars]
@@ -166,7 +165,7 @@ def _maker(settings: DemoSettings, env_kwargs: dict[str, Any] | None = None) -> 
 
 
 def sft_config(out: Path, settings: DemoSettings) -> SFTConfig:
-    """How the warm start trains."""
+    """The training settings of the warm start."""
     return SFTConfig(
         output_dir=str(out),
         max_steps=settings.warm_steps,
@@ -175,7 +174,7 @@ def sft_config(out: Path, settings: DemoSettings) -> SFTConfig:
         warmup_steps=20,
         adam_beta2=0.98,
         weight_decay=0.01,
-        train_sampling_strategy="group_by_length",  # short rows need no padding then
+        train_sampling_strategy="group_by_length",  # short rows then need no padding
         max_length=None,
         save_strategy="no",
         logging_steps=5,

@@ -12,7 +12,7 @@ from agentgym_verl.cli.overrides import CONFIG_DIR
 
 
 def verl(argv: Sequence[str]) -> int | None:
-    """Run `agentgym verl` with the words after it; returns the exit code. Raises MissingExtra."""
+    """Run `agentgym verl` with its arguments; return the exit code. Raises MissingExtra."""
     for package in ("pyarrow", "verl", "transfer_queue"):
         if find_spec(package) is None:
             raise missing_extra("agentgym verl", package, "verl")

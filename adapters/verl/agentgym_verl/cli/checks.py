@@ -1,4 +1,4 @@
-"""What is checked before verl starts, since its own answer would come minutes later, or never."""
+"""Checks before verl starts: verl itself would fail minutes later, or hang."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _NEED_GROUPS = ("grpo", "rloo")
 
 
 def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) -> None:
-    """Whether a run of this configuration can begin.
+    """Check that a run of this configuration can start.
 
     Raises:
-        UsageError: a setting, schedule, size or model cannot be, with TemplateError for the model's chat template;
-            or verl would not know our agent loop.
+        UsageError: a setting, schedule, size or model is invalid, or verl would not find our agent loop. A chat
+            template that cannot be trained on raises TemplateError.
     """
     from agentgym_verl.plugin import check_registered
 
     check_registered()
     if not config.trainer.use_v1:
-        raise UsageError("trainer.use_v1=false: verl's older trainer tells no episode its step; leave it out")
+        raise UsageError("trainer.use_v1=false: verl's older trainer does not pass the step to episodes; leave it out")
     settings = read_settings(OmegaConf.to_container(config.agentgym, resolve=True))
     for env_id in sorted({row.env_id for row in (*train, *val)}):
         schedule_of(settings, env_id)
@@ -40,11 +40,11 @@ def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) 
     _check_sizes(config, len(train))
     _check_lengths(config)
     _check_codec(config)
-    _check_with_verl(config)  # with a critic it loads the model's tokenizer, so that one is looked at before
+    _check_with_verl(config)  # with a critic it loads the tokenizer, so check that one first
 
 
 def context_length(config: Any) -> int:
-    """How long a prompt and a response are together."""
+    """The max tokens of a prompt and its response."""
     return int(config.data.max_prompt_length) + int(config.data.max_response_length)
 
 
@@ -53,7 +53,7 @@ def _check_sizes(config: Any, rows: int) -> None:
     mini, episodes = int(actor.ppo_mini_batch_size), int(config.actor_rollout_ref.rollout.n)
     if rows < batch:
         raise UsageError(
-            f"a step takes {batch} tasks (data.train_batch_size), and there are only {rows}; --tasks {batch} repeats "
+            f"a step has {batch} tasks (data.train_batch_size), and there are only {rows}; --tasks {batch} repeats "
             "them with new seeds"
         )
     if batch % mini:
@@ -66,54 +66,56 @@ def _check_sizes(config: Any, rows: int) -> None:
     if mini * episodes % max(processes, 1):
         raise UsageError(
             f"an optimizer step has {mini * episodes} episodes (ppo_mini_batch_size {mini} x rollout.n {episodes}), "
-            f"which {processes} processes cannot share evenly; change actor_rollout_ref.actor.ppo_mini_batch_size"
+            f"which {processes} processes cannot divide evenly; change actor_rollout_ref.actor.ppo_mini_batch_size"
         )
     if episodes < 2 and config.algorithm.adv_estimator in _NEED_GROUPS:
-        raise UsageError(f"{config.algorithm.adv_estimator} compares episodes: actor_rollout_ref.rollout.n must be > 1")
+        raise UsageError(
+            f"{config.algorithm.adv_estimator} compares episodes: actor_rollout_ref.rollout.n must be at least 2"
+        )
     syncs = int(config.trainer.v1.separate_async.parameter_sync_step)
     if config.trainer.v1.trainer_mode == "separate_async" and batch != mini * syncs:
         raise UsageError(
-            f"mode separate_async wants data.train_batch_size ({batch}) = ppo_mini_batch_size ({mini}) x "
+            f"mode separate_async needs data.train_batch_size ({batch}) = ppo_mini_batch_size ({mini}) x "
             f"trainer.v1.separate_async.parameter_sync_step ({syncs})"
         )
 
 
 def _check_lengths(config: Any) -> None:
     actor, context = config.actor_rollout_ref.actor, context_length(config)
-    room = int(actor.ppo_max_token_len_per_gpu) * int(actor.get("ulysses_sequence_parallel_size") or 1)
-    if actor.use_dynamic_bsz and context > room:
+    limit = int(actor.ppo_max_token_len_per_gpu) * int(actor.get("ulysses_sequence_parallel_size") or 1)
+    if actor.use_dynamic_bsz and context > limit:
         raise UsageError(
             f"an episode may have {context} tokens (data.max_prompt_length + data.max_response_length), more than "
-            f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu ({room}); raise that"
+            f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu ({limit}); increase it"
         )
-    longest = config.actor_rollout_ref.rollout.max_model_len
-    if longest is not None and longest < context:
+    model_len = config.actor_rollout_ref.rollout.max_model_len
+    if model_len is not None and model_len < context:
         raise UsageError(
-            f"actor_rollout_ref.rollout.max_model_len ({longest}) is less than data.max_prompt_length + "
+            f"actor_rollout_ref.rollout.max_model_len ({model_len}) is less than data.max_prompt_length + "
             f"data.max_response_length ({context})"
         )
 
 
 def _check_with_verl(config: Any) -> None:
-    """What verl's own `main_ppo` asks first."""
+    """Run the first checks of verl's own `main_ppo`."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
 
-    with _refusals(), redirect_stdout(StringIO()), catch_warnings():
-        simplefilter("ignore")  # main_ppo says it again
+    with _as_usage_errors(), redirect_stdout(StringIO()), catch_warnings():
+        simplefilter("ignore")  # main_ppo repeats the warnings
         validate_config(config, need_reference_policy(config), need_critic(config))
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _as_usage_errors() -> Iterator[None]:
     try:
         yield
     except (AssertionError, ValueError, TypeError, NotImplementedError, HydraException) as error:
-        raise UsageError(f"verl refuses the configuration: {one_line(error)}") from error
+        raise UsageError(f"verl rejects the configuration: {one_line(error)}") from error
 
 
 def _check_codec(config: Any) -> None:
-    """Whether the model's chat template can be trained on; what lies in a remote file system is left alone."""
+    """Check that the model's chat template can be trained on; skip models in a remote file system."""
     from transformers import AutoTokenizer
 
     model = config.actor_rollout_ref.model

@@ -22,10 +22,10 @@ from agentgym_verl.rows import TaskRow, short_name
 Envs = Annotated[
     list[str],
     typer.Argument(
-        metavar="ENV[:WEIGHT]", help="Environments; with several, a weight says how many of the tasks each gives."
+        metavar="ENV[:WEIGHT]", help="Environments; with several, the weights are their shares of the tasks."
     ),
 ]
-Out = Annotated[Path, typer.Option(metavar="DIR", help="Gets train.parquet and val.parquet.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder for train.parquet and val.parquet.")]
 
 
 def data_command(
@@ -40,13 +40,13 @@ def data_command(
     seed: opt.Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a dataset: a row is a task, whose episodes verl compares. Equal arguments write equal bytes."""
-    if not overwrite and (there := [name for name in (dataset.TRAIN, dataset.VAL) if (out / name).exists()]):
-        raise UsageError(f"{out} holds {' and '.join(there)} already; --overwrite replaces them")
-    found, chosen = opt.members(envs, env_kwargs), names_of(groups)
+    """Write a dataset with one row per task. Equal arguments write equal bytes."""
+    if not overwrite and (existing := [name for name in (dataset.TRAIN, dataset.VAL) if (out / name).exists()]):
+        raise UsageError(f"{out} has {' and '.join(existing)} already; --overwrite replaces them")
+    members, chosen = opt.members(envs, env_kwargs), names_of(groups)
     draws = {
-        dataset.TRAIN: partial(dataset.draw_train, found, tasks, split=split, groups=chosen, seed=seed),
-        dataset.VAL: partial(dataset.draw_val, found, eval_tasks, split=eval_split, groups=chosen, seed=seed),
+        dataset.TRAIN: partial(dataset.draw_train, members, tasks, split=split, groups=chosen, seed=seed),
+        dataset.VAL: partial(dataset.draw_val, members, eval_tasks, split=eval_split, groups=chosen, seed=seed),
     }
     console = stderr()
     rows = draw(draws, console)
@@ -54,14 +54,14 @@ def data_command(
 
 
 def draw(draws: Mapping[str, Callable[[], list[TaskRow]]], console: Console) -> dict[str, list[TaskRow]]:
-    """The rows of each file, drawn with a progress bar."""
+    """Draw the rows of each file, with a progress bar."""
     return {name: draws[name]() for name in track(draws, "drawing tasks", console=console, transient=True)}
 
 
 def write(out: Path, rows: Mapping[str, Sequence[TaskRow]], console: Console) -> None:
-    """Write the files, and say what is in them."""
-    for name, own in rows.items():
-        dataset.write_rows(out / name, own)
+    """Write the files, and print a table of their contents."""
+    for name, part in rows.items():
+        dataset.write_rows(out / name, part)
     console.print(_table(rows))
     console.print(f"[green]Written:[/] {', '.join(str(out / name) for name in rows)}")
 
@@ -73,7 +73,7 @@ def _table(files: Mapping[str, Sequence[TaskRow]]) -> Table:
         parts: dict[tuple[str, str], list[TaskRow]] = defaultdict(list)
         for row in rows:
             parts[row.env_id, row.split].append(row)
-        for (env_id, split), own in parts.items():
-            groups = ", ".join(few_groups(sorted({row.group for row in own})))
-            table.add_row(name, short_name(env_id), split, groups, f"{len(own):,}")
+        for (env_id, split), part in parts.items():
+            groups = ", ".join(few_groups(sorted({row.group for row in part})))
+            table.add_row(name, short_name(env_id), split, groups, f"{len(part):,}")
     return table

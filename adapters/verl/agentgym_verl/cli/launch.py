@@ -1,4 +1,4 @@
-"""verl's trainer as a process of its own."""
+"""Start verl's trainer as a subprocess."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ def command_of(overrides: Sequence[str]) -> list[str]:
 
 
 def shown(command: Sequence[str]) -> str:
-    """A command as one would type it."""
+    """Format a command for a shell."""
     return " \\\n  ".join([shlex.join(command[:3]), *(shlex.quote(word) for word in command[3:])])
 
 
 def launch(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command to its end and return its exit code; 130 if it was told to stop by Ctrl-C.
+    """Run a command to its end and return its exit code; 130 after Ctrl-C.
 
-    It gets a process group of its own and the signals that this process gets, once each, so that a terminal's Ctrl-C,
-    its end, and a scheduler's SIGTERM do the same. What this process was told to ignore (nohup), it ignores.
+    The process has its own process group, and each signal to this process is forwarded once. So Ctrl-C, the end of the
+    terminal, and a scheduler's SIGTERM have the same effect. Signals that this process ignores (nohup) are ignored.
     """
-    told: list[int] = []
-    with _signals(told) as listeners:  # from before there is a process, so that none is left behind
+    received: list[int] = []
+    with _forward_signals(received) as listeners:  # before the process starts, so that it never outlives this one
         process = subprocess.Popen(command, env=dict(environ), stdin=subprocess.DEVNULL, process_group=0)
-        for number in told:
+        for number in received:
             process.send_signal(number)
         listeners.append(process.send_signal)
         code = process.wait()
-    if signal.SIGINT in told:
+    if signal.SIGINT in received:
         return _INTERRUPTED
     return code if code >= 0 else 128 - code
 
 
 @contextmanager
-def _signals(told: list[int]) -> Iterator[list[Callable[[int], None]]]:
-    """Notes the signals that would end this process, and tells them to whom is in the list that it gives."""
+def _forward_signals(received: list[int]) -> Iterator[list[Callable[[int], None]]]:
+    """Append the signals that would end this process to `received`, and pass them to the yielded listeners."""
     listeners: list[Callable[[int], None]] = []
 
-    def hear(number: int, frame: Any) -> None:
-        told.append(number)
+    def forward(number: int, frame: Any) -> None:
+        received.append(number)
         for listener in listeners:
             listener(number)
 
-    heeded = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, hear) for number in heeded}
+    handled = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in handled}
     try:
         yield listeners
     finally:

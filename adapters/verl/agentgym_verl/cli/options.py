@@ -1,4 +1,4 @@
-"""Options that the commands share, and what was typed for an environment turned into one."""
+"""Options that the commands share, and the conversion of their values to environments."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from agentgym_envs.cli.common import full_name
-from agentgym_envs.rollout.mixture import Member, read_env_kwargs, read_mixture
+from agentgym_envs.cli.envs import full_name
+from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
 
 KWARGS = "--env-kwargs"
 EnvKwargs = Annotated[
@@ -16,22 +16,22 @@ EnvKwargs = Annotated[
     typer.Option(
         KWARGS,
         metavar="JSON",
-        help='Arguments for gym.make: \'{"worlds": "fictional"}\'. With several environments, such objects by id.',
+        help='Arguments for gym.make: \'{"worlds": "fictional"}\'. With several environments, one object for each id.',
     ),
 ]
-Split = Annotated[str, typer.Option(help="Split that tasks are drawn from.")]
+Split = Annotated[str, typer.Option(help="Split to draw tasks from.")]
 EvalSplit = Annotated[
-    str | None, typer.Option(help="Split to validate on; by default validation, or test if there is none.")
+    str | None, typer.Option(help="Split to validate on; by default validation, or test if it has no tasks.")
 ]
 Tasks = Annotated[
-    int | None, typer.Option(min=1, help="Number of tasks; by default all of a table, 1000 if there is no end of them.")
+    int | None, typer.Option(min=1, help="Number of tasks; by default all of a finite set, 1000 of an endless one.")
 ]
-EvalTasks = Annotated[int | None, typer.Option(min=1, help="Number of tasks to validate on; by default 100 at most.")]
-Groups = Annotated[str | None, typer.Option(help="Groups that tasks are drawn from, with commas between.")]
-Seed = Annotated[int, typer.Option(min=0, help="Decides which tasks are drawn, in which order.")]
+EvalTasks = Annotated[int | None, typer.Option(min=1, help="Number of tasks to validate on; by default up to 100.")]
+Groups = Annotated[str | None, typer.Option(help="Groups to draw tasks from, separated by commas.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the draw of tasks and their order.")]
 
 
-def members(names: Sequence[str], env_kwargs: str | None) -> list[Member]:
-    """The environments that were named, as ids or short names, with weights. Raises UsageError."""
+def members(names: Sequence[str], env_kwargs: str | None) -> list[MixtureEnv]:
+    """The environments of ids or short names, with weights. Raises UsageError."""
     kwargs = read_env_kwargs(env_kwargs or "{}", KWARGS)
     return read_mixture([full_name(name) for name in names], kwargs, option=KWARGS)

@@ -1,4 +1,4 @@
-"""A run's options as Hydra's overrides, and the configuration that they compose to."""
+"""Convert a run's options to Hydra's overrides, and compose the configuration."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _BEFORE_QUOTE = re.compile(r"(\\*)('|$)")
 
 
 def override(key: str, value: Any) -> str:
-    """`key=value` in Hydra's grammar; text stays text, whatever its characters."""
+    """`key=value` in Hydra's grammar, with text quoted where necessary."""
     if isinstance(value, bool | int):
         return f"{key}={str(value).lower()}"
     text = str(value)
     if _PLAIN.fullmatch(text):
         return f"{key}={text}"
-    # Backslashes count only before a quote; "${" would be read as an interpolation.
+    # Backslashes escape only before a quote; "${" would start an interpolation.
     quoted = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace("'", "\\'"), text)
     return f"{key}='{quoted.replace('${', _ESCAPED)}'"
 
 
 def overrides(values: Mapping[str, Any]) -> list[str]:
-    """One override for each value that was given, that is, is not None."""
+    """One override for each value that is not None."""
     return [override(key, value) for key, value in values.items() if value is not None]
 
 
 def compose_config(given: Sequence[str]) -> Any:
-    """The configuration of verl with ours and these overrides, as `main_ppo` would compose it. Raises UsageError."""
+    """Compose verl's configuration with ours and these overrides, as `main_ppo` does. Raises UsageError."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
@@ -51,17 +51,17 @@ def compose_config(given: Sequence[str]) -> Any:
 
 
 def choices(group: str) -> list[str]:
-    """The names of the files of a group of configurations."""
+    """The names of the files in a config group."""
     return sorted(path.stem for path in (Path(CONFIG_DIR) / group).glob("*.yaml"))
 
 
 def check_choice(option: str, group: str, name: str | None) -> None:
-    """Raises UsageError if a group has no file of that name."""
+    """Raise UsageError if a config group has no file of that name."""
     if name is not None and name not in choices(group):
         raise UsageError(f"{option} must be one of {', '.join(choices(group))}; got {name!r}")
 
 
 def one_line(error: Exception) -> str:
-    """What an error of Hydra's or verl's says, without the place in the configuration that it puts below."""
+    """The message of an error of Hydra or verl in one line, without the position in the configuration."""
     lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("full_key:"))

@@ -1,4 +1,4 @@
-"""A run of stock verl: composed, checked, given a directory, and started."""
+"""A run of stock verl: compose, check, claim the run directory, start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from agentgym_envs.cli.common import stderr
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout.mixture import Member
+from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.rollout.run_directory import check_run_directory, claim_directory
 from agentgym_verl import dataset
 from agentgym_verl.cli import options as opt
@@ -40,7 +40,7 @@ _Rows = dict[str, list[TaskRow]]
 
 @dataclass(frozen=True, slots=True)
 class TaskSelection:
-    """What is played: environments by name or a dataset, neither if a scenario says it; and which of their tasks."""
+    """The tasks of a run: from environments, from a dataset, or (if neither is given) from a scenario."""
 
     env: Sequence[str] | None
     env_kwargs: str | None
@@ -55,26 +55,26 @@ class TaskSelection:
 
 @dataclass(frozen=True)
 class VerlRun:
-    """One run, as it was asked for. Nothing is written before `start`.
+    """One run of `agentgym verl train`. Nothing is written before `start`.
 
     Raises:
-        UsageError: from `show` and `start`, for everything that cannot be.
+        UsageError: from `show` and `start`, for an invalid configuration.
     """
 
     algorithm: str
     model: str
     out: Path
-    played: TaskSelection
-    parts: Mapping[str, str | None]
-    """The choices of the groups of configurations."""
-    limits: Mapping[str, Any]
+    selection: TaskSelection
+    groups: Mapping[str, str | None]
+    """The selected file of each config group."""
+    settings: Mapping[str, Any]
     """Settings of the block `agentgym`."""
-    more: Sequence[str]
-    """Overrides of the user's own; the last word."""
+    user_overrides: Sequence[str]
+    """The user's own overrides, which are applied last."""
     resume: bool = False
 
     def show(self) -> int:
-        """Check all, and print the command and the configuration that it comes to."""
+        """Check everything, and print the command and its configuration."""
         from omegaconf import OmegaConf
 
         self._check()
@@ -83,61 +83,65 @@ class VerlRun:
         return 0
 
     def start(self) -> int:
-        """Check all, claim the directory, write the data, and train. Returns verl's exit code, 130 after Ctrl-C."""
+        """Check everything, claim the directory, write the data, train. Returns verl's exit code, 130 for Ctrl-C."""
         from omegaconf import OmegaConf
 
-        environ = dict(os.environ)  # as it is before verl is imported, which changes it
+        environ = dict(os.environ)  # a copy, as importing verl changes it
         rows = self._check()
         console = stderr()
-        claim_directory(self.out, self._settings, resume=self.resume, option=OUT)
-        if self.played.data is None and not self._has_data():
+        claim_directory(self.out, self._identity, resume=self.resume)
+        if self.selection.data is None and not self._has_data():
             write(self._data, rows, console)
         (self.out / _CONFIG).write_text(OmegaConf.to_yaml(self._config, resolve=True), encoding="utf-8")
         console.print(shown(self._command), markup=False, highlight=False, soft_wrap=True)
         code = launch(self._command, environ)
         if code:
-            console.print("[yellow]verl stopped.[/] Go on with the same command and --resume.")
+            console.print("[yellow]verl stopped.[/] To continue, run the same command with --resume.")
         else:
-            console.print(f"[green]Done.[/] agentgym view {self.out} shows it; checkpoints are in it as well.")
+            console.print(f"[green]Done.[/] Checkpoints and trajectories are in {self.out}; agentgym view opens it.")
         return code
 
     def _check(self) -> _Rows:
-        """Everything that can be known before verl starts; returns what is played, for each file of the dataset."""
-        self._check_words()
-        check_run_directory(self.out, self._settings, resume=self.resume, option=OUT)
+        """Check all that can be checked before verl starts; return the rows of each file of the dataset."""
+        self._check_options()
+        check_run_directory(self.out, self._identity, resume=self.resume)
         rows = self._rows()
         from agentgym_verl.cli.checks import check_config
 
         check_config(self._config, rows[dataset.TRAIN], rows[dataset.VAL])
         return rows
 
-    def _check_words(self) -> None:
+    def _check_options(self) -> None:
         if self.algorithm not in ALGORITHMS:
             raise UsageError(f"there is no algorithm {self.algorithm!r}; choose from grpo, rloo, reinforce++, ppo")
-        for group, name in self.parts.items():
+        for group, name in self.groups.items():
             check_choice(f"--{group}", group, name)
-        if self.parts["horizon"] and not self.parts["scenario"]:
-            raise UsageError("--horizon says which settings of a --scenario to take; name one, or give --rounds")
-        if self.played.data and (self.played.env or self.played.env_kwargs):
-            raise UsageError("--data says what is played already; leave out --env and --env-kwargs")
-        if not (self.played.data or self.played.env or self.parts["scenario"]):
-            raise UsageError("nothing to play was named: give --scenario, --env or --data")
-        if strange := [word for word in self.more if word.startswith("-") or not ("=" in word or word[0] == "~")]:
+        if self.groups["horizon"] and not self.groups["scenario"]:
+            raise UsageError("--horizon selects settings of a --scenario; give a scenario, or --rounds instead")
+        selection = self.selection
+        if selection.data and (selection.env or selection.env_kwargs):
+            raise UsageError("--data has the tasks already; leave out --env and --env-kwargs")
+        if not (selection.data or selection.env or self.groups["scenario"]):
+            raise UsageError("no tasks were given: give --scenario, --env or --data")
+        words = self.user_overrides
+        if invalid := [word for word in words if word.startswith("-") or not ("=" in word or word[0] == "~")]:
             raise UsageError(
-                f"verl's settings are given as KEY=VALUE, as in trainer.total_epochs=3; got {strange[0]!r}"
+                f"verl's settings have the form KEY=VALUE, as in trainer.total_epochs=3; got {invalid[0]!r}"
             )
 
     @cached_property
     def _composed(self) -> tuple[Any, list[str]]:
-        """The configuration, and the overrides that make it."""
+        """The configuration and its overrides."""
         from omegaconf import OmegaConf
 
-        given = [*self._overrides(), *self.more]
+        given = [*self._overrides(), *self.user_overrides]
         config = compose_config(given)
-        if config.actor_rollout_ref.rollout.max_model_len is None:  # else the engine makes room for the model's longest
+        if (
+            config.actor_rollout_ref.rollout.max_model_len is None
+        ):  # the engine would reserve memory for the model's longest context
             context = int(config.data.max_prompt_length) + int(config.data.max_response_length)
             given.append(override(_MAX_MODEL_LEN, context))
-            OmegaConf.update(config, _MAX_MODEL_LEN, context)  # as if composed once more, which takes half a second
+            OmegaConf.update(config, _MAX_MODEL_LEN, context)  # composing again would take half a second
         return config, given
 
     @property
@@ -150,30 +154,30 @@ class VerlRun:
 
     @property
     def _model(self) -> str:
-        """The model; a folder by a path that means the same in every process."""
+        """The model; a folder as an absolute path, which is the same in every process."""
         return str(Path(self.model).absolute()) if Path(self.model).is_dir() else self.model
 
     @property
     def _data(self) -> Path:
-        return (self.played.data or self.out / "data").absolute()
+        return (self.selection.data or self.out / "data").absolute()
 
     def _overrides(self) -> list[str]:
         values = {
             "algorithm": ALGORITHMS[self.algorithm],
-            **self.parts,
+            **self.groups,
             "actor_rollout_ref.model.path": self._model,
             "data.train_files": self._data / dataset.TRAIN,
             "data.val_files": self._data / dataset.VAL,
-            "data.seed": self.played.seed,
+            "data.seed": self.selection.seed,
             "run_dir": self.out,
-            **{f"agentgym.{key}": value for key, value in self.limits.items()},
+            **{f"agentgym.{key}": value for key, value in self.settings.items()},
             _LOG_PATH: self._metrics(),
             "hydra.run.dir": self.out / "hydra",
         }
         return [*overrides(values), "trainer.logger=[console,file]"]
 
     def _metrics(self) -> Path:
-        """Where verl writes its metrics: it begins the file anew, so a run that goes on gets one more."""
+        """The file of verl's metrics; verl overwrites it, so a resumed run gets a new one."""
         number, path = 0, self.out / _METRICS
         while path.exists():
             number += 1
@@ -181,48 +185,50 @@ class VerlRun:
         return path
 
     @cached_property
-    def _members(self) -> list[Member]:
-        """The environments, if no dataset says it."""
-        paper = self._config.get("paper")
-        if self.played.env or paper is None:
-            return opt.members(self.played.env or (), self.played.env_kwargs)
-        if self.played.env_kwargs is not None:
-            return opt.members([paper.env], self.played.env_kwargs)
-        return [Member(paper.env, dict(paper.env_kwargs))]
+    def _members(self) -> list[MixtureEnv]:
+        """The environments of a run without a dataset."""
+        paper, selection = self._config.get("paper"), self.selection
+        if selection.env or paper is None:
+            return opt.members(selection.env or (), selection.env_kwargs)
+        if selection.env_kwargs is not None:
+            return opt.members([paper.env], selection.env_kwargs)
+        return [MixtureEnv(paper.env, dict(paper.env_kwargs))]
 
     @cached_property
-    def _settings(self) -> dict[str, Any]:
-        """What makes this run another one than others."""
-        asked = self.played
-        if asked.data is not None:
-            what: dict[str, Any] = {"data": str(self._data)}
+    def _identity(self) -> dict[str, Any]:
+        """The settings that identify this run in its directory."""
+        selection = self.selection
+        if selection.data is not None:
+            tasks: dict[str, Any] = {"data": str(self._data)}
         else:
-            what = {"env": [f"{one.id}:{one.weight:g}" for one in self._members]}
-            what["env_kwargs"] = {one.id: dict(one.kwargs) for one in self._members}
+            tasks = {"env": [f"{member.id}:{member.weight:g}" for member in self._members]}
+            tasks["env_kwargs"] = {member.id: dict(member.kwargs) for member in self._members}
             names = ("split", "eval_split", "tasks", "eval_tasks", "groups")
-            what |= {name: getattr(asked, name) for name in names}
-        scenario = {name: self.parts[name] for name in ("scenario", "horizon")}
-        return {"algorithm": ALGORITHMS[self.algorithm], "model": self._model, **scenario, **what, "seed": asked.seed}
+            tasks |= {name: getattr(selection, name) for name in names}
+        scenario = {name: self.groups[name] for name in ("scenario", "horizon")}
+        run = {"algorithm": ALGORITHMS[self.algorithm], "model": self._model}
+        return {**run, **scenario, **tasks, "seed": selection.seed}
 
     def _has_data(self) -> bool:
         return all((self._data / name).is_file() for name in (dataset.TRAIN, dataset.VAL))
 
     def _rows(self) -> _Rows:
-        if self.played.data is not None or (self.resume and self._has_data()):
+        selection = self.selection
+        if selection.data is not None or (self.resume and self._has_data()):
             rows = {name: dataset.read_rows(self._data / name) for name in (dataset.TRAIN, dataset.VAL)}
-            for member in dataset.members_of([row for own in rows.values() for row in own]):
+            for member in dataset.members_of([row for part in rows.values() for row in part]):
                 member.make().close()
             return rows
-        asked, members = self.played, self._members
-        which: Any = {"groups": asked.groups, "seed": asked.seed}
-        tasks, enough = self._tasks(), max(dataset.ENOUGH, int(self._config.data.train_batch_size))
-        train = partial(dataset.draw_train, members, tasks, split=asked.split, enough=enough, **which)
-        val = partial(dataset.draw_val, members, asked.eval_tasks, split=asked.eval_split, **which)
+        members = self._members
+        options: Any = {"groups": selection.groups, "seed": selection.seed}
+        enough = max(dataset.ENOUGH, int(self._config.data.train_batch_size))
+        train = partial(dataset.draw_train, members, self._tasks(), split=selection.split, enough=enough, **options)
+        val = partial(dataset.draw_val, members, selection.eval_tasks, split=selection.eval_split, **options)
         return draw({dataset.TRAIN: train, dataset.VAL: val}, stderr())
 
     def _tasks(self) -> int | None:
-        """How many tasks to train on, if it is said: the paper's number is meant for its environment only."""
-        paper = self._config.get("paper")
-        if self.played.tasks is not None or self.played.env or self.played.groups or paper is None:
-            return self.played.tasks
+        """The number of tasks to train on; the paper's number applies to its own environment and groups only."""
+        paper, selection = self._config.get("paper"), self.selection
+        if selection.tasks is not None or selection.env or selection.groups or paper is None:
+            return selection.tasks
         return None if paper.tasks is None else int(paper.tasks)

@@ -10,33 +10,35 @@ import typer
 from agentgym_envs.cli.common import names_of
 from agentgym_verl.cli import options as opt
 from agentgym_verl.cli.runs import OUT, TaskSelection, VerlRun
-from agentgym_verl.env_backends import BACKENDS
+from agentgym_verl.settings import BACKENDS
 
 Algorithm = Annotated[str, typer.Argument(metavar="ALGORITHM", help="grpo, rloo, reinforce++ or ppo.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]", help="Anything else of verl's configuration, in Hydra's grammar."),
+    typer.Argument(metavar="[KEY=VALUE]", help="Other settings of verl's configuration, in Hydra's grammar."),
 ]
 Model = Annotated[str, typer.Option(metavar="PATH", help="The model: a folder, or a name on the hub.")]
-Out = Annotated[Path, typer.Option(OUT, metavar="DIR", help="The run: data, checkpoints, trajectories, metrics.")]
+Out = Annotated[Path, typer.Option(OUT, metavar="DIR", help="Run folder: data, checkpoints, trajectories, metrics.")]
 Scenario = Annotated[
     str | None,
     typer.Option(help="The paper's settings for textcraft, babyai, sciworld, search or webarena."),
 ]
-Horizon = Annotated[str | None, typer.Option(help="With --scenario: scaling (the limit of turns grows) or fixed.")]
+Horizon = Annotated[str | None, typer.Option(help="With --scenario: scaling (a turn-limit curriculum) or fixed.")]
 Envs = Annotated[
     list[str] | None, typer.Option("--env", metavar="ENV[:WEIGHT]", help="An environment to play (repeatable).")
 ]
-Data = Annotated[Path | None, typer.Option(metavar="DIR", help="What `agentgym verl data` wrote, instead of --env.")]
-Rounds = Annotated[str | None, typer.Option(help="Limit of turns: 30, or growing as in 10,20,30.")]
+Data = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder written by `agentgym verl data`, instead of --env.")
+]
+Rounds = Annotated[str | None, typer.Option(help="Max turns: 30, or a turn-limit curriculum as in 10,20,30.")]
 Every = Annotated[int | None, typer.Option(min=1, help="Training steps that each number of --rounds lasts.")]
-EvalMaxTurns = Annotated[int | None, typer.Option(min=1, help="Limit of turns in validation; by default the step's.")]
-Backend = Annotated[str | None, typer.Option(help=f"Where environments run: {', '.join(BACKENDS)}.")]
+EvalMaxTurns = Annotated[int | None, typer.Option(min=1, help="Max turns in validation; by default that of the step.")]
+Backend = Annotated[str | None, typer.Option(help=f"Processes that run the environments: {', '.join(BACKENDS)}.")]
 Hardware = Annotated[str, typer.Option(help="gpu1, gpu8 or nodes.")]
 Engine = Annotated[str, typer.Option(help="vllm or sglang.")]
 Mode = Annotated[str, typer.Option(help="sync, colocate_async or separate_async.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all, print the command and the configuration, stop.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, print command and configuration, exit.")]
 
 
 def train_command(
@@ -69,10 +71,10 @@ def train_command(
 
     agentgym verl train grpo --scenario textcraft --model Qwen/Qwen2.5-7B-Instruct --hardware gpu8 --out runs/craft
 
-    Everything is checked before verl starts. A run that was stopped goes on by the same command and --resume.
+    Everything is checked before verl starts. To continue a stopped run, add --resume to the same command.
     """
-    played = TaskSelection(env, env_kwargs, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed)
-    parts = {"hardware": hardware, "engine": engine, "mode": mode, "scenario": scenario, "horizon": horizon}
-    limits = {"rounds": rounds, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
-    run = VerlRun(algorithm, model, out.absolute(), played, parts, limits, tuple(more or ()), resume)
+    selection = TaskSelection(env, env_kwargs, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed)
+    config_groups = {"hardware": hardware, "engine": engine, "mode": mode, "scenario": scenario, "horizon": horizon}
+    settings = {"rounds": rounds, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
+    run = VerlRun(algorithm, model, out.absolute(), selection, config_groups, settings, tuple(more or ()), resume)
     return run.show() if dry_run else run.start()

@@ -1,7 +1,7 @@
-"""AgentGym's five HTTP protocols: `server.py` speaks them as a server does, `client.py` as a client does.
+"""AgentGym's five HTTP protocols: `server.py` is our server of them, `client.py` our client.
 
-`ids.py` holds AgentGym's numberings of tasks, `texts.py` TextCraft's replies in AgentGym's words. What is reproduced
-and what is not is told in `docs/agentgym.md`.
+`ids.py` has AgentGym's task indices, `textcraft_emulator.py` the replies of AgentGym's TextCraft. `docs/agentgym.md`
+lists what is reproduced.
 
 Source: AgentGym (arXiv 2406.04151), AgentGym-RL (arXiv 2509.08755).
 """

@@ -1,9 +1,10 @@
-"""An environment on a server of AgentGym itself, or on any that speaks one of its five protocols.
+"""Environments on a server of AgentGym itself, or on any server of one of its five protocols.
 
     env = gym.make("AgentGym/TextCraft-v0", base_url="http://127.0.0.1:36001", dialect="agentgym")
 
-AgentGym's servers tell errors with status 200 and have five scales of scores. Here every failure is an `EnvError`, so
-that an episode ends as `env_error` and never as a reward of 0, and a reward is what a score in [0, 1] gained.
+AgentGym's servers report errors with status 200 and use five different scales of scores. Here every failure is an
+`EnvError`, so it ends the episode as `env_error` and never becomes a reward of 0. A reward is the gain of a score in
+[0, 1].
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import EnvError, InvalidAction, ServerFull, SessionLost, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.http.dialects.agentgym import ids
-from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, rows_of
+from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, index_groups
 from agentgym_envs.http.wire import dump
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
@@ -34,8 +35,8 @@ _CLOSE_SECONDS = 2.0
 _turns = itertools.count()
 
 
-class Told(NamedTuple):
-    """What a step's reply says, on our scale."""
+class ScoredReply(NamedTuple):
+    """The reply to a step, with the score on our scale."""
 
     observation: str
     score: float
@@ -43,15 +44,15 @@ class Told(NamedTuple):
     success: bool
 
 
-class Protocol:
-    """What is peculiar to one scenario: names of fields, and what its scores mean."""
+class ScenarioClient:
+    """The differences of one scenario's protocol: its field names and the meaning of its scores."""
 
     key: ClassVar[str] = "id"
     index_key: ClassVar[str] = "data_idx"
-    constants: ClassVar[Mapping[str, Any]] = {}
-    """What every reset sends besides."""
+    reset_fields: ClassVar[Mapping[str, Any]] = {}
+    """Additional fields of every reset."""
 
-    def creation(self) -> dict[str, Any]:
+    def creation_body(self) -> dict[str, Any]:
         """The body that makes an environment."""
         return {}
 
@@ -60,114 +61,114 @@ class Protocol:
         return _whole(reply, self.key)
 
     def command(self, command: str) -> str:
-        """A command as the server understands it."""
+        """A command in the form that the server expects."""
         return command
 
-    def begun(self, reply: Any) -> str:
+    def first_observation(self, reply: Any) -> str:
         """The first observation."""
         return _text(reply, "observation")
 
-    def told(self, reply: Any, score: float) -> Told:
-        """What a step came to, after an episode that had reached `score`. Raises InvalidAction or EnvError."""
+    def read_step(self, reply: Any, score: float) -> ScoredReply:
+        """Parse the reply to a step; `score` is the one before the step. Raises InvalidAction or EnvError."""
         raise NotImplementedError
 
 
-class TextCraft(Protocol):
+class TextCraftClient(ScenarioClient):
     """The reward is 1 when the goal is crafted."""
 
-    def told(self, reply: Any, score: float) -> Told:
-        """The score is the best reward so far."""
+    def read_step(self, reply: Any, score: float) -> ScoredReply:
+        """Parse the reply to a step; the score is the best reward so far."""
         reward, done = _share(_amount(reply, "reward")), _flag(reply, "done")
-        return Told(_text(reply, "observation"), max(score, reward), done, done and reward >= 1.0)
+        return ScoredReply(_text(reply, "observation"), max(score, reward), done, done and reward >= 1.0)
 
 
-class BabyAI(Protocol):
-    """`score` is a sum of rewards that may grow past 1 or fall below 0; the episode is over on success only."""
+class BabyAIClient(ScenarioClient):
+    """`score` is a sum of rewards that may exceed 1 or fall below 0; an episode ends only by success."""
 
     def command(self, command: str) -> str:
-        """The prompt of AgentGym says `pick up`, its server knows `pickup`."""
+        """Replace `pick up` of AgentGym's prompt by `pickup`, which its server expects."""
         first, _, rest = command.partition(" ")
         return f"pickup {rest[3:]}" if first.lower() == "pick" and rest.lower().startswith("up ") else command
 
-    def told(self, reply: Any, score: float) -> Told:
-        """The score, cut to [0, 1]."""
+    def read_step(self, reply: Any, score: float) -> ScoredReply:
+        """Parse the reply to a step; the score is clipped to [0, 1]."""
         done = _flag(reply, "done")
-        return Told(_text(reply, "observation"), _share(_amount(reply, "score")), done, done)
+        return ScoredReply(_text(reply, "observation"), _share(_amount(reply, "score")), done, done)
 
 
-class SciWorld(Protocol):
-    """`score` is in points out of 100; -100 is a failure, which is worth 0."""
+class SciWorldClient(ScenarioClient):
+    """`score` is in points out of 100; -100 is a failure and gives 0."""
 
-    def begun(self, reply: Any) -> str:
-        """The description of the task and what is seen, as AgentGym's client joins them."""
+    def first_observation(self, reply: Any) -> str:
+        """The description of the task and the observation, joined as in AgentGym's client."""
         return f"{_text(reply, 'task_description')}\n{_text(reply, 'observation')}"
 
-    def told(self, reply: Any, score: float) -> Told:
-        """Points as a share."""
+    def read_step(self, reply: Any, score: float) -> ScoredReply:
+        """Parse the reply to a step; the score is the points divided by 100."""
         points, done = _amount(reply, "score"), _flag(reply, "done")
-        return Told(_text(reply, "observation"), _share(points / 100), done, done and points >= 100)
+        return ScoredReply(_text(reply, "observation"), _share(points / 100), done, done and points >= 100)
 
 
-class SearchQA(TextCraft):
+class SearchQAClient(TextCraftClient):
     """The reward is 1 for the right answer, which ends the episode."""
 
     key, index_key = "env_idx", "id"
 
-    def creation(self) -> dict[str, Any]:
-        """An environment is made with a question; any will do, since a reset follows."""
+    def creation_body(self) -> dict[str, Any]:
+        """The body with any question, since a reset follows."""
         return {"id": 0}
 
     def number(self, reply: Any) -> int:
-        """The bare reply."""
+        """The reply itself."""
         return _whole({self.key: reply}, self.key)
 
-    def begun(self, reply: Any) -> str:
-        """The bare reply."""
+    def first_observation(self, reply: Any) -> str:
+        """The reply itself."""
         return _text({"observation": reply}, "observation")
 
-    def told(self, reply: Any, score: float) -> Told:
-        """An invalid action is known by its reply only."""
-        told = super().told(reply, score)
-        if told.observation.startswith("Your previous action is invalid.") and not told.done:
-            raise InvalidAction(told.observation)
-        return told
+    def read_step(self, reply: Any, score: float) -> ScoredReply:
+        """Parse the reply to a step; an invalid action is recognizable only by the text."""
+        step = super().read_step(reply, score)
+        if step.observation.startswith("Your previous action is invalid.") and not step.done:
+            raise InvalidAction(step.observation)
+        return step
 
 
-class WebArena(Protocol):
-    """The reward counts at the end only. What its server could not carry out has no info."""
+class WebArenaClient(ScenarioClient):
+    """Only the last reward counts. The reply to an action that the server could not carry out has no info."""
 
     key, index_key = "env_idx", "idx"
-    constants: ClassVar[Mapping[str, Any]] = {"seed": 0}
+    reset_fields: ClassVar[Mapping[str, Any]] = {"seed": 0}
 
-    def begun(self, reply: Any) -> str:
-        """The observation; its server tells a failure in this place."""
+    def first_observation(self, reply: Any) -> str:
+        """The observation. Raises EnvError if it reports a failure."""
         observation = _text(reply, "observation")
         if observation == "TimeoutError":
             raise EnvError("the server could not reset its environment (TimeoutError)")
         return observation
 
-    def told(self, reply: Any, score: float) -> Told:
-        """An observation without info is the text of an exception, which is as good as always a bad action's."""
+    def read_step(self, reply: Any, score: float) -> ScoredReply:
+        """Parse the reply to a step. An observation without info is an error message, nearly always of a bad action."""
         observation, done = _text(reply, "observation"), _flag(reply, "terminated")
         if _flag(reply, "truncated") and not done:
-            raise EnvError("the server cut the episode")
+            raise EnvError("the server truncated the episode")
         if _field(reply, "info") is None and not done:
             raise InvalidAction(observation)
         reward = _share(_amount(reply, "reward")) if done else score
-        return Told(observation, reward, done, done and reward >= 1.0)
+        return ScoredReply(observation, reward, done, done and reward >= 1.0)
 
 
-PROTOCOLS: dict[str, type[Protocol]] = {
-    "textcraft": TextCraft,
-    "babyai": BabyAI,
-    "sciworld": SciWorld,
-    "searchqa": SearchQA,
-    "webarena": WebArena,
+CLIENTS: dict[str, type[ScenarioClient]] = {
+    "textcraft": TextCraftClient,
+    "babyai": BabyAIClient,
+    "sciworld": SciWorldClient,
+    "searchqa": SearchQAClient,
+    "webarena": WebArenaClient,
 }
 
 
-class Place(NamedTuple):
-    """An environment on a server."""
+class EnvAddress(NamedTuple):
+    """The address of an environment: its server and its number there."""
 
     url: str
     number: int
@@ -176,14 +177,14 @@ class Place(NamedTuple):
 class AgentGymEnv(TextEnv):
     """An environment behind one of AgentGym's protocols.
 
-    A task is an index, `textcraft-agentgym/17`; its goal is known only to the server. AgentGym publishes no list of
-    which indices are for training but for the questions of searchqa, so the tasks of the other scenarios are all of
-    the split `test`, and `split=None` (any) is the default here. What an index means may differ between servers:
-    TextCraft's depend on the order in which a machine lists a folder. An episode is decided by its index alone: the
-    server takes no seed.
+    A task is an index, such as `textcraft-agentgym/17`; only the server has its goal. Except for the questions of
+    searchqa, AgentGym does not publish which indices are for training. So the tasks of the other scenarios all have
+    the split `test`, and the default is `split=None` (any). The task of an index may differ between servers:
+    TextCraft's depend on the order of files in a folder. An index alone determines an episode, since the server takes
+    no seed.
 
-    A step is sent once, for a server of AgentGym would act twice on a repetition. After a failure the environment is
-    given up, and the next reset makes another.
+    A step is never repeated, since a server of AgentGym would act twice. After a failure the environment is abandoned,
+    and the next reset makes another.
     """
 
     blocking = True
@@ -204,63 +205,67 @@ class AgentGymEnv(TextEnv):
         """Make an environment on one of the servers.
 
         Args:
-            scenario: one of `PROTOCOLS`.
-            urls: addresses under which `/create` lies; taken in turns.
+            scenario: one of `CLIENTS`.
+            urls: addresses with the path `/create`; used in turns.
             token: sent as `Authorization: Bearer`, if any.
             timeout: seconds that a server may be silent.
             connect_timeout: seconds to look for a server that answers and has room.
-            rules: what a system prompt says of the world.
-            grammars: by name, what the grammar may be.
-            split: what a reset without a task draws from; None is all.
+            rules: the rules of the world, for the system prompt.
+            grammars: the action grammars by name.
+            split: the split from which a reset without a task draws; None means all.
             **options: the other arguments of `TextEnv`.
 
         Raises:
-            UsageError: an unknown scenario, and what `TextEnv` refuses.
+            UsageError: an unknown scenario, or arguments that `TextEnv` refuses.
             EnvError: no server made an environment.
         """
-        if scenario not in PROTOCOLS:
-            raise UsageError(f"AgentGym has no scenario {scenario!r}; choose from {', '.join(PROTOCOLS)}")
-        self.tasks, self.rules, self.grammars = IndexTasks(f"{scenario}-agentgym", rows_of(scenario)), rules, grammars
+        if scenario not in CLIENTS:
+            raise UsageError(f"AgentGym has no scenario {scenario!r}; choose from {', '.join(CLIENTS)}")
+        self.tasks, self.rules, self.grammars = (
+            IndexTasks(f"{scenario}-agentgym", index_groups(scenario)),
+            rules,
+            grammars,
+        )
         super().__init__(split=split, **options)
-        self._protocol = PROTOCOLS[scenario]()
+        self._scenario = CLIENTS[scenario]()
         self._urls, self._token, self._timeout, self._connect_timeout = tuple(urls), token, timeout, connect_timeout
-        self._place: Place | None = None
+        self._address: EnvAddress | None = None
         self._connect()
-        self._place = self._open()
+        self._address = self._open()
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
-        if self._place is None:
-            self._place = self._open()
-        protocol = self._protocol
-        body = {protocol.index_key: task.data["index"], **protocol.constants}
+        if self._address is None:
+            self._address = self._open()
+        scenario = self._scenario
+        body = {scenario.index_key: task.data["index"], **scenario.reset_fields}
         try:
-            return protocol.begun(self._ask("reset", body))
+            return scenario.first_observation(self._call("reset", body))
         except EnvError:
-            self._give_up()
+            self._abandon_env()
             raise
 
     def _act(self, command: str) -> Transition:
         try:
-            reply = self._ask("step", {"action": self._protocol.command(command)})
-            told = self._protocol.told(reply, self._score)
+            reply = self._call("step", {"action": self._scenario.command(command)})
+            step = self._scenario.read_step(reply, self._score)
         except EnvError:
-            self._give_up()
+            self._abandon_env()
             raise
-        return Transition(told.observation, told.score - self._score, told.done, told.success)
+        return Transition(step.observation, step.score - self._score, step.done, step.success)
 
     def _close(self) -> None:
-        self._give_up()
+        self._abandon_env()
         self._http.close()
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         del state["_http"]
-        state["_place"] = None
-        state["_again"] = self.snapshot() if self.task is not None and self._stop is None else None
+        state["_address"] = None
+        state["_snapshot"] = self.snapshot() if self.task is not None and self._stop is None else None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        snapshot = state.pop("_again")
+        snapshot = state.pop("_snapshot")
         self.__dict__.update(state)
         self._connect()
         if snapshot is not None:
@@ -274,36 +279,44 @@ class AgentGymEnv(TextEnv):
         self._http = httpx.Client(headers=headers, timeout=timeout, verify=_ssl_context(), trust_env=False)
         weakref.finalize(self, self._http.close)
 
-    def _open(self) -> Place:
-        """A new environment on the first server that makes one. Raises EnvError."""
+    def _open(self) -> EnvAddress:
+        """Make an environment on the first server that accepts it. Raises EnvError."""
         end, start = time.monotonic() + self._connect_timeout, next(_turns)
-        urls = [self._urls[(start + place) % len(self._urls)].rstrip("/") for place in range(len(self._urls))]
+        urls = [self._urls[(start + index) % len(self._urls)].rstrip("/") for index in range(len(self._urls))]
         while True:
             for url in urls:
                 try:
-                    return Place(url, self._protocol.number(self._post(url, "create", self._protocol.creation())))
+                    return EnvAddress(
+                        url, self._scenario.number(self._post(url, "create", self._scenario.creation_body()))
+                    )
                 except (SessionLost, ServerFull) as error:
                     problem = error
             if time.monotonic() >= end:
                 raise problem
             time.sleep(0.25)
 
-    def _ask(self, path: str, body: Mapping[str, Any]) -> Any:
-        assert self._place is not None
-        return self._post(self._place.url, path, {self._protocol.key: self._place.number, **body})
+    def _call(self, path: str, body: Mapping[str, Any]) -> Any:
+        assert self._address is not None
+        return self._post(self._address.url, path, {self._scenario.key: self._address.number, **body})
 
-    def _give_up(self) -> None:
-        """Leave the environment to its server, and tell it so if it listens."""
-        place, self._place = self._place, None
-        if place is None:
+    def _abandon_env(self) -> None:
+        """Close the environment on its server, if that can be reached."""
+        address, self._address = self._address, None
+        if address is None:
             return
         try:
-            self._post(place.url, "close", {self._protocol.key: place.number}, timeout=_CLOSE_SECONDS)
+            self._post(address.url, "close", {self._scenario.key: address.number}, timeout=_CLOSE_SECONDS)
         except EnvError as error:
             _log.debug("an environment could not be closed: %s", error)
 
     def _post(self, url: str, path: str, body: Mapping[str, Any], **how: Any) -> Any:
-        """The reply. Raises EnvError for what is none: SessionLost if nothing came, ServerFull if there is no room."""
+        """Send a request and return the reply.
+
+        Raises:
+            SessionLost: the server cannot be reached.
+            ServerFull: the server has no room.
+            EnvError: the reply is an error or not JSON.
+        """
         where = f"{url}/{path}"
         try:
             response = self._http.post(where, content=dump(body), **how)
@@ -322,9 +335,9 @@ class AgentGymEnv(TextEnv):
 
 
 def agentgym_env(env_id: str, urls: Sequence[str], **options: Any) -> AgentGymEnv:
-    """What `gym.make(env_id, base_url=urls, dialect="agentgym")` makes; see `AgentGymEnv` for the options.
+    """Make an environment for `gym.make(env_id, base_url=urls, dialect="agentgym")`.
 
-    Raises UsageError for an id of a scenario that AgentGym has not.
+    `options` are the arguments of `AgentGymEnv`. Raises UsageError for a scenario that AgentGym lacks.
     """
     scenario = ids.scenario_of(env_id)
     if scenario is None:
@@ -336,7 +349,7 @@ def agentgym_env(env_id: str, urls: Sequence[str], **options: Any) -> AgentGymEn
 
 @lru_cache(maxsize=1)
 def _ssl_context() -> Any:
-    """Shared, for it takes longer to make than everything else here."""
+    """The TLS context; shared, since making it is the slowest step here."""
     return httpx.create_ssl_context()
 
 

@@ -1,6 +1,6 @@
-"""AgentGym's numberings of its tasks, as tables: which index means what.
+"""AgentGym's task indices: tables from an index to a task or data set.
 
-BabyAI's is in `babyai.levels`, ScienceWorld's in `sciworld.tasks`, that of the questions in
+The tables of BabyAI are in `babyai.levels`, those of ScienceWorld in `sciworld.tasks`, those of the questions in
 `search.questions.flashrag`.
 
 Source: the servers of AgentGym at commit 3ef9235.
@@ -21,26 +21,26 @@ PREFIXES = {
     "textcraft": "AgentGym/TextCraft",
     "babyai": "AgentGym/BabyAI",
     "sciworld": "AgentGym/SciWorld",
-    "searchqa": "AgentGym/SearchRetry",  # whose wrong answers go on, as there
+    "searchqa": "AgentGym/SearchRetry",  # continues after a wrong answer, as AgentGym does
     "webarena": "AgentGym/WebArena",
 }
-"""AgentGym's scenarios, and how the ids of our environments of the same kind begin."""
+"""AgentGym's scenarios, and the id prefixes of our environments of the same kind."""
 
 TEXTCRAFT_GOALS = 544
-"""Goals sorted by depth, each depth in the order of the sorted recipe files; an index is taken modulo this."""
+"""The number of goals, sorted by depth and then by recipe file; an index is taken modulo this number."""
 
 WEBARENA_TASKS = 812
-"""An index is the task's own number."""
+"""The number of tasks; an index is the task's own number."""
 
 
 def scenario_of(env_id: str) -> str | None:
-    """The scenario of AgentGym that an environment of ours is of, if any."""
+    """AgentGym's scenario of one of our environments, if it has one."""
     name = env_id.rpartition(":")[2]
     return next((scenario for scenario, prefix in PREFIXES.items() if name.startswith(prefix)), None)
 
 
-class Part(NamedTuple):
-    """The indices from `first` on, `length` of them, that belong to one task or data set."""
+class IndexRange(NamedTuple):
+    """The indices of one task or data set: `length` of them, starting with `first`."""
 
     name: str
     first: int
@@ -49,33 +49,33 @@ class Part(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def sciworld_parts(numbering: str) -> tuple[Part, ...]:
-    """The tasks of one of `sciworld.tasks.agentgym_task`'s numberings."""
-    parts: list[Part] = []
+def sciworld_ranges(numbering: str) -> tuple[IndexRange, ...]:
+    """The tasks of a numbering of `sciworld.tasks.agentgym_task`."""
+    ranges: list[IndexRange] = []
     for name in choose_kinds(numbering):
-        parts.append(Part(name, size(parts), len(table().kinds[name].goals)))
-    return tuple(parts)
+        ranges.append(IndexRange(name, size(ranges), len(table().kinds[name].goals)))
+    return tuple(ranges)
 
 
-SEARCH = tuple(Part(part.name, part.first, part.length, part.split) for part in PUBLISHED)
+SEARCH = tuple(IndexRange(each.name, each.first, each.length, each.split) for each in PUBLISHED)
 """Test questions of seven data sets, then the training questions of two."""
 
 
-class Found(NamedTuple):
-    """A part and a place in it, counted from 0."""
+class IndexLocation(NamedTuple):
+    """A range and an offset in it, counted from 0."""
 
-    part: Part
+    range: IndexRange
     offset: int
 
 
-def size(parts: Sequence[Part]) -> int:
-    """How many indices a numbering has."""
-    return parts[-1].first + parts[-1].length if parts else 0
+def size(ranges: Sequence[IndexRange]) -> int:
+    """The number of indices of a numbering."""
+    return ranges[-1].first + ranges[-1].length if ranges else 0
 
 
-def find(parts: Sequence[Part], index: int) -> Found:
-    """What an index means. Raises UnknownTask."""
-    for part in parts:
-        if part.first <= index < part.first + part.length:
-            return Found(part, index - part.first)
-    raise UnknownTask(f"there is no index {index}; they go from 0 to {size(parts) - 1}")
+def find(ranges: Sequence[IndexRange], index: int) -> IndexLocation:
+    """Locate an index. Raises UnknownTask."""
+    for each in ranges:
+        if each.first <= index < each.first + each.length:
+            return IndexLocation(each, index - each.first)
+    raise UnknownTask(f"there is no index {index}; they go from 0 to {size(ranges) - 1}")

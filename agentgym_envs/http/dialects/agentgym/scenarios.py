@@ -1,7 +1,7 @@
-"""What the five protocols have not in common: names of fields, what an index means, scales of scores, forms of replies.
+"""The differences between the five protocols: field names, meaning of an index, scale of scores, form of replies.
 
-A scenario is one class. `options_of` says which of our tasks an index is; the other methods word replies. Adding to or
-changing a protocol is done here and nowhere else.
+Each scenario is one class. `options_of` maps an index to one of our tasks; the other methods build replies. To change
+a protocol or to add one, edit only this file.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError, UnknownTask
 from agentgym_envs.hosting.pictures import picture_from_json, to_png
 from agentgym_envs.http.dialects.agentgym import ids
-from agentgym_envs.http.dialects.agentgym.texts import Account, refused
+from agentgym_envs.http.dialects.agentgym.textcraft_emulator import TextCraftEmulator, refused
 from agentgym_envs.http.protocol import BadRequest
 from agentgym_envs.sciworld.tasks import agentgym_task as sciworld_task
 
-Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Asks the environment for a method."""
+CallEnv = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Calls a remote method of the environment."""
 
 
-def whole(body: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    """A whole number in a body. Raises BadRequest."""
+def whole_number(body: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    """Read a whole number from a body. Raises BadRequest."""
     value = body.get(key, default)
     if type(value) is not int:
         raise BadRequest(f"the body must hold {key!r}, a whole number")
@@ -37,14 +37,14 @@ def whole(body: Mapping[str, Any], key: str, default: int | None = None) -> int:
 
 
 class Refused(AgentGymError):
-    """A request that AgentGym's server answers with an error of this text."""
+    """A request that AgentGym's server answers with an error message."""
 
 
 @dataclass(slots=True)
-class Slot:
-    """An environment of a client, and what is known of its episode: scores on our scale, the last reply, the task.
+class ClientSession:
+    """An environment of a client and the state of its episode; scores are on our scale.
 
-    `detail` is the last reply as the dialect told it; `account` is TextCraft's.
+    `last_reply` is the last reply in AgentGym's form; only TextCraft uses `emulator`.
     """
 
     number: int
@@ -59,205 +59,205 @@ class Slot:
     terminated: bool = False
     truncated: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
-    detail: dict[str, Any] = field(default_factory=dict)
-    account: Account | None = None
+    last_reply: dict[str, Any] = field(default_factory=dict)
+    emulator: TextCraftEmulator | None = None
 
     @property
     def done(self) -> bool:
-        """Whether the episode is over."""
+        """True if the episode is over."""
         return self.terminated or self.truncated
 
     def begin(self, index: int, reply: Mapping[str, Any]) -> None:
-        """Note the reply to a reset."""
+        """Store the reply to a reset."""
         self.index, self.task, self.prompt = index, reply["task"], reply["observation"]
         self.observation, self.info = reply["observation"], reply["info"]
         self.reward = self.score = 0.0
         self.terminated = self.truncated = False
-        self.account = None
+        self.emulator = None
 
     def advance(self, reply: Mapping[str, Any]) -> None:
-        """Note the reply to a step."""
+        """Store the reply to a step."""
         self.observation, self.info, self.reward = reply["observation"], reply["info"], reply["reward"]
         self.score += self.reward
         self.terminated, self.truncated = reply["terminated"], reply["truncated"]
 
 
-class Scenario:
-    """One protocol. `key` names the field of the environment's number, `index_key` that of the task's."""
+class ScenarioServer:
+    """One protocol. `key` is the field name of the environment's number, `index_key` that of the task's index."""
 
     name: ClassVar[str]
     """The folder of its paths."""
     kind: ClassVar[str]
-    """A key of `ids.PREFIXES`: which of our environments it serves."""
+    """The key in `ids.PREFIXES` of the environments that it serves."""
     greeting: ClassVar[str]
     key: ClassVar[str] = "id"
     index_key: ClassVar[str] = "data_idx"
     first_index: ClassVar[int | None] = 0
-    """What a reset without an index means; None if it must name one."""
+    """The default index of a reset; None if the index is required."""
     about_indices: ClassVar[str] = ""
-    """What is said besides of an index that the environment has no task for."""
+    """An addition to the error message for an index without a task."""
     seed: ClassVar[int] = 0
-    """Of every episode: an index alone decides it, as in AgentGym."""
+    """The seed of every episode, since an index alone determines an episode in AgentGym."""
     error_status: ClassVar[int] = 200
     options: ClassVar[Mapping[str, Any]] = {}
-    """What its environments are made with, if they know it."""
-    questions: ClassVar[tuple[str, ...]] = ()
-    """Further paths that are asked with GET; `answer` answers them."""
-    orders: ClassVar[tuple[str, ...]] = ()
-    """The same with POST."""
+    """Constructor arguments of its environments, as far as they accept them."""
+    get_paths: ClassVar[tuple[str, ...]] = ()
+    """Further paths for GET; `path_reply` answers them."""
+    post_paths: ClassVar[tuple[str, ...]] = ()
+    """Further paths for POST; `path_reply` answers them."""
 
     def options_of(self, index: int) -> dict[str, Any]:
-        """The options of our reset for an index. Raises UnknownTask."""
+        """The reset options for an index. Raises UnknownTask."""
         raise NotImplementedError
 
     def index_at_creation(self, number: int, body: Mapping[str, Any]) -> int | None:
-        """The task that a new environment begins with, if it begins with one."""
+        """The index of the first episode, if a new environment starts one."""
         return None
 
-    async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
-        """Carry out an action; returns the reply of our environment, worded as AgentGym words it."""
+    async def act(self, session: ClientSession, action: str, call: CallEnv) -> Mapping[str, Any]:
+        """Carry out an action. Returns our environment's reply with the text of AgentGym's."""
         reply: Mapping[str, Any] = await call("step", {"action": action})
         return reply
 
-    def created(self, slot: Slot) -> Any:
+    def creation_reply(self, session: ClientSession) -> Any:
         """The reply to a creation."""
-        return {self.key: slot.number}
+        return {self.key: session.number}
 
-    def began(self, slot: Slot) -> Any:
+    def reset_reply(self, session: ClientSession) -> Any:
         """The reply to a reset."""
         raise NotImplementedError
 
-    def not_begun(self, error: AgentGymError) -> Any:
-        """The reply to a reset that failed; raises the error unless the protocol has a reply of its own for it."""
+    def failed_reset_reply(self, error: AgentGymError) -> Any:
+        """The reply to a failed reset; raises the error unless the protocol has a reply for it."""
         raise error
 
-    def stepped(self, slot: Slot) -> Any:
+    def step_reply(self, session: ClientSession) -> Any:
         """The reply to a step."""
         raise NotImplementedError
 
-    def observed(self, slot: Slot) -> Any:
+    def observation_reply(self, session: ClientSession) -> Any:
         """The reply to GET /observation. Raises Refused."""
-        self.refuse_if_over(slot)
-        return slot.observation
+        self.refuse_if_over(session)
+        return session.observation
 
-    def closed(self, number: int, was_open: bool) -> Any:
+    def close_reply(self, number: int, was_open: bool) -> Any:
         """The reply to a close. Raises Refused."""
         return was_open
 
-    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
-        """The reply to a further path. Raises Refused."""
+    async def path_reply(self, path: str, session: ClientSession, call: CallEnv) -> Any:
+        """The reply to one of `get_paths` and `post_paths`. Raises Refused."""
         raise Refused(f"this server does not reproduce /{path}")
 
-    def no_slot(self, number: int, was_there: bool) -> str:
-        """What is said of an environment that is not there, or not any more."""
+    def missing_message(self, number: int, existed: bool) -> str:
+        """The error message for an environment that does not exist or no longer exists."""
         return f"The id {number} is not valid."
 
-    def refuse_if_over(self, slot: Slot) -> None:
+    def refuse_if_over(self, session: ClientSession) -> None:
         """Raise Refused if the episode has ended."""
-        if slot.done:
-            raise Refused(f"The task with environment {slot.number} has finished.")
+        if session.done:
+            raise Refused(f"The task with environment {session.number} has finished.")
 
 
-class TextCraft(Scenario):
-    """TextCraft, bug for bug as far as a client can tell."""
+class TextCraftServer(ScenarioServer):
+    """TextCraft, with the bugs that a client can observe."""
 
     name, kind, greeting = "textcraft", "textcraft", "This is environment TextCraft."
     seed = 42
-    questions = ("detail",)
+    get_paths = ("detail",)
 
     def options_of(self, index: int) -> dict[str, Any]:
-        """The goal at that place, modulo the number of goals."""
+        """The task of the index modulo the number of goals."""
         return {"task": f"textcraft/{index % ids.TEXTCRAFT_GOALS}"}
 
     def index_at_creation(self, number: int, body: Mapping[str, Any]) -> int:
-        """The environment's own number. AgentGym takes `commands` and `goal` and heeds neither."""
+        """The environment's own number. AgentGym accepts `commands` and `goal` and ignores both."""
         return number
 
-    async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
-        """See `texts.Account`."""
-        account = self._account(slot)
+    async def act(self, session: ClientSession, action: str, call: CallEnv) -> Mapping[str, Any]:
+        """Carry out an action as AgentGym would; see `TextCraftEmulator`."""
+        emulator = self._emulator(session)
         try:
-            attempt = account.attempt(action)
+            attempt = emulator.attempt(action)
         except ValueError as error:
             raise Refused(str(error)) from None
         reply = await call("step", {"action": attempt.command})
-        answer = account.settle(attempt, reply["observation"])
+        answer = emulator.settle(attempt, reply["observation"])
         if answer is not None:
             return {**reply, "observation": answer}
         done = await call("snapshot", {})
         await call("restore", {**done, "actions": done["actions"][:-1]})
         return refused(reply, attempt.refusal)
 
-    def _account(self, slot: Slot) -> Account:
-        if slot.account is None:
-            slot.account = Account(slot.prompt or "")
-        return slot.account
+    def _emulator(self, session: ClientSession) -> TextCraftEmulator:
+        if session.emulator is None:
+            session.emulator = TextCraftEmulator(session.prompt or "")
+        return session.emulator
 
-    def created(self, slot: Slot) -> Any:
-        """With the first observation, since an episode has begun."""
-        return self.began(slot)
+    def creation_reply(self, session: ClientSession) -> Any:
+        """The reply to a reset, since an episode has started."""
+        return self.reset_reply(session)
 
-    def began(self, slot: Slot) -> Any:
+    def reset_reply(self, session: ClientSession) -> Any:
         """The number and the observation."""
-        return {"id": slot.number, **self._told(slot)}
+        return {"id": session.number, **self._step_fields(session)}
 
-    def stepped(self, slot: Slot) -> Any:
-        """The reward is 1 or 0."""
-        return self._told(slot)
+    def step_reply(self, session: ClientSession) -> Any:
+        """The observation, the reward (1 or 0) and the end of the episode."""
+        return self._step_fields(session)
 
-    def observed(self, slot: Slot) -> Any:
-        """Also after the end."""
-        return slot.observation
+    def observation_reply(self, session: ClientSession) -> Any:
+        """The last observation, also after the end of the episode."""
+        return session.observation
 
-    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
-        """/detail: the last reply."""
-        return {**self._told(slot), "deleted": False}
+    async def path_reply(self, path: str, session: ClientSession, call: CallEnv) -> Any:
+        """The last reply, for /detail."""
+        return {**self._step_fields(session), "deleted": False}
 
-    def _told(self, slot: Slot) -> dict[str, Any]:
-        return {"observation": slot.observation, "reward": int(slot.reward), "done": slot.done}
+    def _step_fields(self, session: ClientSession) -> dict[str, Any]:
+        return {"observation": session.observation, "reward": int(session.reward), "done": session.done}
 
 
-class BabyAI(Scenario):
-    """BabyAI. `score` is the sum of the rewards, and what AgentGym's client takes for its reward."""
+class BabyAIServer(ScenarioServer):
+    """BabyAI. `score` is the sum of the rewards; AgentGym's client uses it as the reward."""
 
     name, kind, greeting = "babyai", "babyai", "This is environment BabyAI."
-    orders, options = ("render",), MappingProxyType({"render_mode": "rgb_array"})
+    post_paths, options = ("render",), MappingProxyType({"render_mode": "rgb_array"})
 
     def options_of(self, index: int) -> dict[str, Any]:
-        """The index goes round the levels; the seed is the number of the round."""
+        """The task of an index: the remainder is the level, the quotient the seed."""
         return {"task": babyai_task(index)}
 
-    def began(self, slot: Slot) -> Any:
-        """The observation begins with the goal."""
-        return {**self._told(slot), "deleted": False}
+    def reset_reply(self, session: ClientSession) -> Any:
+        """The observation, which begins with the goal."""
+        return {**self._step_fields(session), "deleted": False}
 
-    def stepped(self, slot: Slot) -> Any:
+    def step_reply(self, session: ClientSession) -> Any:
         """The reward of this step and the sum so far."""
-        return self._told(slot)
+        return self._step_fields(session)
 
-    def observed(self, slot: Slot) -> Any:
-        """A dict, with the goal in front of what is seen; refused once the episode is over."""
-        self.refuse_if_over(slot)
-        if slot.prompt is None:
-            told = {"observation": "Environment not initialized", "reward": 0, "score": 0, "done": False}
+    def observation_reply(self, session: ClientSession) -> Any:
+        """A dict whose observation begins with the goal. Raises Refused once the episode is over."""
+        self.refuse_if_over(session)
+        if session.prompt is None:
+            fields = {"observation": "Environment not initialized", "reward": 0, "score": 0, "done": False}
         else:
-            goal = f"Your goal: {slot.task['goal']}\n"
-            told = {**self._told(slot), "observation": goal + slot.observation.removeprefix(goal)}
-        return {**told, "deleted": False}
+            goal = f"Your goal: {session.task['goal']}\n"
+            fields = {**self._step_fields(session), "observation": goal + session.observation.removeprefix(goal)}
+        return {**fields, "deleted": False}
 
-    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
-        """/render: the world as a PNG, in a data URL."""
+    async def path_reply(self, path: str, session: ClientSession, call: CallEnv) -> Any:
+        """The world as a PNG file in a data URL, for /render."""
         picture = picture_from_json(await call("render", {}))
         if not isinstance(picture, np.ndarray):
-            return await super().answer(path, slot, call)
+            return await super().path_reply(path, session, call)
         return f"data:image/png;base64,{base64.b64encode(to_png(picture)).decode()}"
 
-    def _told(self, slot: Slot) -> dict[str, Any]:
+    def _step_fields(self, session: ClientSession) -> dict[str, Any]:
         return {
-            "observation": slot.observation,
-            "reward": slot.reward,
-            "score": slot.score,
-            "done": slot.done,
+            "observation": session.observation,
+            "reward": session.reward,
+            "score": session.score,
+            "done": session.done,
         }
 
 
@@ -265,92 +265,92 @@ _SCIWORLD_KEYS = {
     "action_hint": {"possible_actions": "possible_actions", "possible_objects": "possible_objects"},
     "goals": {"goals": "goal_progress"},
 }
-"""What a path of ScienceWorld's tells, and the key of our info that holds it."""
+"""The fields of the replies to ScienceWorld's paths, and the keys of our info with their values."""
 
 
-class SciWorld(Scenario):
-    """ScienceWorld. Scores are points out of 100; after a wrong focus -100. More than 100 moves end an episode."""
+class SciWorldServer(ScenarioServer):
+    """ScienceWorld. Scores are points out of 100, or -100 after a wrong focus. More than 100 moves end an episode."""
 
     name, kind, greeting = "sciworld", "sciworld", "This is environment ScienceWorld."
     numbering: ClassVar[str] = "agentgym"
     options = MappingProxyType({"max_moves": 100, "info": ("possible_actions", "possible_objects", "goal_progress")})
-    questions = ("action_hint", "goals", "detail", "task_description", "object_tree", "state")
-    orders = ("step_visual",)
+    get_paths = ("action_hint", "goals", "detail", "task_description", "object_tree", "state")
+    post_paths = ("step_visual",)
 
     def options_of(self, index: int) -> dict[str, Any]:
-        """Task and variation; an index below 0 counts from the end, as Python's lists do."""
-        size = ids.size(ids.sciworld_parts(self.numbering))
+        """Task and variation; an index below 0 counts from the end, as in Python lists."""
+        size = ids.size(ids.sciworld_ranges(self.numbering))
         if not -size <= index < size:
             raise UnknownTask("list index out of range")
         return {"task": sciworld_task(index % size, self.numbering)}
 
-    def began(self, slot: Slot) -> Any:
-        """Task, variation and description apart from what is seen."""
-        _, name, variation = slot.task["id"].split("/")
-        description = self._description(slot)
-        seen = slot.observation.removeprefix(description).removeprefix("\n")
-        slot.observation = seen
-        slot.detail = {
+    def reset_reply(self, session: ClientSession) -> Any:
+        """Task, variation, description and, apart from these, the observation."""
+        _, name, variation = session.task["id"].split("/")
+        description = self._description(session)
+        seen = session.observation.removeprefix(description).removeprefix("\n")
+        session.observation = seen
+        session.last_reply = {
             "task_name": name,
             "var_num": int(variation),
             "task_description": description,
             "deleted": False,
-            **self._told(slot, 0),
+            **self._step_fields(session, 0),
         }
-        return slot.detail
+        return session.last_reply
 
-    def stepped(self, slot: Slot) -> Any:
-        """`reward` is the change of the points, `score` all of them."""
-        told = self._told(slot, slot.detail["score"])
-        slot.detail = {**slot.detail, **told}
-        return told
+    def step_reply(self, session: ClientSession) -> Any:
+        """`reward` is the change of the points, `score` their total."""
+        fields = self._step_fields(session, session.last_reply["score"])
+        session.last_reply = {**session.last_reply, **fields}
+        return fields
 
-    def observed(self, slot: Slot) -> Any:
-        """Refused before the first reset and once the episode is over."""
-        self._running(slot)
-        return slot.observation
+    def observation_reply(self, session: ClientSession) -> Any:
+        """The last observation. Raises Refused before the first reset and once the episode is over."""
+        self._running(session)
+        return session.observation
 
-    def no_slot(self, number: int, was_there: bool) -> str:
-        """A closed environment is told from one that never was."""
-        if was_there:
+    def missing_message(self, number: int, existed: bool) -> str:
+        """The error message, with a text of its own for a closed environment."""
+        if existed:
             return f"The task with environment {number} has been deleted."
-        return super().no_slot(number, was_there)
+        return super().missing_message(number, existed)
 
-    def closed(self, number: int, was_open: bool) -> Any:
-        """True; an environment that is not there is an error."""
+    def close_reply(self, number: int, was_open: bool) -> Any:
+        """True. Raises Refused for an environment that does not exist."""
         if not was_open:
             raise Refused(f"The environment {number} is not there, or was closed before.")
         return True
 
-    async def answer(self, path: str, slot: Slot, call: Call) -> Any:
-        """What the environment tells in the info of its steps; the rest is not reproduced."""
+    async def path_reply(self, path: str, session: ClientSession, call: CallEnv) -> Any:
+        """The values that the environment reports in its info. Raises Refused for others."""
         if path == "detail":
-            self.refuse_if_over(slot)
-            return slot.detail or {"deleted": False, "done": False}
-        self._running(slot)
+            self.refuse_if_over(session)
+            return session.last_reply or {"deleted": False, "done": False}
+        self._running(session)
         if path == "task_description":
-            return {path: self._description(slot)}
+            return {path: self._description(session)}
         keys = _SCIWORLD_KEYS.get(path, {path: path})
-        if missing := [key for key in keys.values() if key not in slot.info]:
-            raise Refused(f"this server does not reproduce /{path}: the environment does not tell {missing[0]}")
-        return {name: slot.info[key] for name, key in keys.items()}
+        if missing := [key for key in keys.values() if key not in session.info]:
+            raise Refused(f"this server does not reproduce /{path}: the environment does not report {missing[0]}")
+        return {name: session.info[key] for name, key in keys.items()}
 
-    def _running(self, slot: Slot) -> None:
-        self.refuse_if_over(slot)
-        if slot.prompt is None:
+    def _running(self, session: ClientSession) -> None:
+        self.refuse_if_over(session)
+        if session.prompt is None:
             raise Refused("no episode was begun; reset first")
 
-    def _description(self, slot: Slot) -> str:
-        return str(slot.info.get("task_description", slot.task["goal"]))
+    def _description(self, session: ClientSession) -> str:
+        return str(session.info.get("task_description", session.task["goal"]))
 
-    def _told(self, slot: Slot, before: int) -> dict[str, Any]:
-        failed = slot.terminated and slot.info.get("stop_reason") == StopReason.FAILURE
-        points = -100 if failed else round(100 * slot.score)
-        return {"observation": slot.observation, "reward": points - before, "score": points, "done": slot.done}
+    def _step_fields(self, session: ClientSession, before: int) -> dict[str, Any]:
+        failed = session.terminated and session.info.get("stop_reason") == StopReason.FAILURE
+        points = -100 if failed else round(100 * session.score)
+        return {"observation": session.observation, "reward": points - before, "score": points, "done": session.done}
 
 
-class PublishedSciWorld(SciWorld):
-    """The same with the numbering of AgentGym's published data, which lacks one task."""
+class PublishedSciWorldServer(SciWorldServer):
+    """ScienceWorld with the numbering of AgentGym's published data, which lacks one task."""
 
     name = "sciworld-4339"
     numbering = "agentgym-published"
@@ -369,10 +369,10 @@ _SEARCHQA_INVALID = (
 )
 
 
-class SearchQA(Scenario):
+class SearchQAServer(ScenarioServer):
     """Questions and a search engine. Errors have the status 500.
 
-    It is meant for an environment that lets a wrong answer go on, with the published questions.
+    It is meant for an environment that continues after a wrong answer, with the published questions.
     """
 
     name, kind, greeting = "searchqa", "searchqa", "ok"
@@ -381,17 +381,17 @@ class SearchQA(Scenario):
     error_status = 500
 
     def options_of(self, index: int) -> dict[str, Any]:
-        """The question of that number."""
+        """The question with that number."""
         ids.find(ids.SEARCH, index)
         return {"task": f"searchqa/{index}"}
 
     def index_at_creation(self, number: int, body: Mapping[str, Any]) -> int:
-        """The question that the body names, else the first."""
-        return whole(body, "id", 0)
+        """The index in the body, by default 0."""
+        return whole_number(body, "id", 0)
 
-    async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
-        """What a search finds is told as it is; the rest in AgentGym's words."""
-        reply = await super().act(slot, action, call)
+    async def act(self, session: ClientSession, action: str, call: CallEnv) -> Mapping[str, Any]:
+        """Carry out an action; results of a search are unchanged, other texts are AgentGym's."""
+        reply = await super().act(session, action, call)
         info = reply["info"]
         if info["invalid_action"] is not None:
             return {**reply, "observation": _SEARCHQA_INVALID}
@@ -399,76 +399,83 @@ class SearchQA(Scenario):
             return {**reply, "observation": _SEARCHQA_RIGHT if info["success"] else _SEARCHQA_WRONG}
         return reply
 
-    def created(self, slot: Slot) -> Any:
-        """The bare number."""
-        return slot.number
+    def creation_reply(self, session: ClientSession) -> Any:
+        """The number alone."""
+        return session.number
 
-    def began(self, slot: Slot) -> Any:
-        """The bare prompt: what to do, and the question."""
-        return f"{_SEARCHQA_PROMPT}\n\n Question: {slot.task['goal']}"
+    def reset_reply(self, session: ClientSession) -> Any:
+        """The prompt alone: the instructions and the question."""
+        return f"{_SEARCHQA_PROMPT}\n\n Question: {session.task['goal']}"
 
-    def stepped(self, slot: Slot) -> Any:
-        """With an empty info."""
-        return {"observation": slot.observation, "reward": float(slot.reward), "done": slot.done, "info": None}
+    def step_reply(self, session: ClientSession) -> Any:
+        """Observation, reward and end of the episode, with an empty info."""
+        return {"observation": session.observation, "reward": float(session.reward), "done": session.done, "info": None}
 
-    def observed(self, slot: Slot) -> Any:
-        """Always the prompt."""
-        return self.began(slot)
+    def observation_reply(self, session: ClientSession) -> Any:
+        """The prompt, always."""
+        return self.reset_reply(session)
 
-    def no_slot(self, number: int, was_there: bool) -> str:
-        """For the log: a client looks at the status."""
+    def missing_message(self, number: int, existed: bool) -> str:
+        """The message for the log; a client checks only the status."""
         return f"Env {number} not found"
 
 
-class WebArena(Scenario):
-    """Sites in a browser. A reset that fails tells so in the observation, as AgentGym's client expects."""
+class WebArenaServer(ScenarioServer):
+    """Sites in a browser. A failed reset is reported in the observation, as AgentGym's client expects."""
 
     name, kind, greeting = "webarena", "webarena", "ok"
     key, index_key, first_index = "env_idx", "idx", None
     options = MappingProxyType({"grammar": "fenced"})
-    questions = ("observation_metadata",)
+    get_paths = ("observation_metadata",)
 
     def options_of(self, index: int) -> dict[str, Any]:
-        """The task of that number."""
+        """The task with that number."""
         if not 0 <= index < ids.WEBARENA_TASKS:
             raise UnknownTask(f"there is no task {index}; they go from 0 to {ids.WEBARENA_TASKS - 1}")
         return {"task": f"webarena/{index}"}
 
-    async def act(self, slot: Slot, action: str, call: Call) -> Mapping[str, Any]:
-        """A client sends all that its model wrote, and the first pair of triple backticks counts, as in AgentGym.
+    async def act(self, session: ClientSession, action: str, call: CallEnv) -> Mapping[str, Any]:
+        """Carry out the action in the first pair of triple backticks of the text, as AgentGym does.
 
-        For the environment's own grammar it is the last, so what follows the first is left out.
+        The environment's own grammar uses the last pair, so the text after the first pair is removed.
         """
         *kept, rest = action.split("```", 2)
-        return await super().act(slot, "```".join([*kept, "" if len(kept) == 2 else rest]), call)
+        return await super().act(session, "```".join([*kept, "" if len(kept) == 2 else rest]), call)
 
-    def began(self, slot: Slot) -> Any:
-        """`object` is the intent."""
-        sites = slot.task["data"].get("sites", [])
-        return {"observation": slot.observation, "sites": sites, "object": slot.task["goal"]}
+    def reset_reply(self, session: ClientSession) -> Any:
+        """The observation, the sites, and the intent as `object`."""
+        sites = session.task["data"].get("sites", [])
+        return {"observation": session.observation, "sites": sites, "object": session.task["goal"]}
 
-    def not_begun(self, error: AgentGymError) -> Any:
-        """AgentGym's client knows a failure by this observation."""
+    def failed_reset_reply(self, error: AgentGymError) -> Any:
+        """The observation by which AgentGym's client detects a failure."""
         return {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
 
-    def stepped(self, slot: Slot) -> Any:
-        """In Gymnasium's words."""
+    def step_reply(self, session: ClientSession) -> Any:
+        """The values of Gymnasium's `step`, by name."""
         return {
-            "observation": slot.observation,
-            "reward": slot.reward,
-            "terminated": slot.terminated,
-            "truncated": slot.truncated,
-            "info": slot.info,
+            "observation": session.observation,
+            "reward": session.reward,
+            "terminated": session.terminated,
+            "truncated": session.truncated,
+            "info": session.info,
         }
 
-    def observed(self, slot: Slot) -> Any:
-        """Also after the end."""
-        return slot.observation
+    def observation_reply(self, session: ClientSession) -> Any:
+        """The last observation, also after the end of the episode."""
+        return session.observation
 
-    def closed(self, number: int, was_open: bool) -> Any:
-        """A word, or what went wrong."""
+    def close_reply(self, number: int, was_open: bool) -> Any:
+        """A confirmation or an error message."""
         return {"closed": "closed" if was_open else f"Close Env {number} Error: {number}"}
 
 
-SCENARIOS: tuple[type[Scenario], ...] = (TextCraft, BabyAI, SciWorld, PublishedSciWorld, SearchQA, WebArena)
+SCENARIOS: tuple[type[ScenarioServer], ...] = (
+    TextCraftServer,
+    BabyAIServer,
+    SciWorldServer,
+    PublishedSciWorldServer,
+    SearchQAServer,
+    WebArenaServer,
+)
 """Every protocol."""

@@ -1,9 +1,9 @@
-"""AgentGym's protocols over the sessions of our server, so that an unmodified AgentGym client can train on it.
+"""AgentGym's protocols over the sessions of our server, so that unmodified AgentGym clients can train on it.
 
     create_app(["AgentGym/TextCraft-v0"], mounts=[agentgym_routes])
 
-Each scenario lies under `/agentgym/<scenario>`, which is what an AgentGym client takes as its server's address. If
-the server serves one environment only, the same paths are at the root too.
+Each scenario has the paths under `/agentgym/<scenario>`, which is the server address for an AgentGym client. If the
+server serves only one environment, the same paths are also at the root.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError, ServerFull, SessionLost, UnknownTask, UsageError
 from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.dialects.agentgym.ids import PREFIXES, scenario_of
-from agentgym_envs.http.dialects.agentgym.scenarios import SCENARIOS, Refused, Scenario, Slot, whole
+from agentgym_envs.http.dialects.agentgym.scenarios import (
+    SCENARIOS,
+    ClientSession,
+    Refused,
+    ScenarioServer,
+    whole_number,
+)
 from agentgym_envs.http.protocol import BadRequest, load
 from agentgym_envs.http.wire import dump
 
@@ -32,12 +38,12 @@ Work = Callable[[Body], Awaitable[Any]]
 
 
 class SessionTable:
-    """The handlers of one scenario, and the table of its environments by number."""
+    """The handlers of one scenario, and its sessions by number."""
 
-    def __init__(self, server: EnvServer, scenario: Scenario, env_id: str) -> None:
-        """`env_id` is the environment that the server serves under this protocol."""
+    def __init__(self, server: EnvServer, scenario: ScenarioServer, env_id: str) -> None:
+        """`env_id` is the served environment of this scenario."""
         self._server, self._scenario, self._env_id = server, scenario, env_id
-        self._slots: dict[int, Slot] = {}
+        self._sessions: dict[int, ClientSession] = {}
         self._next = 0
 
     def routes(self, prefix: str) -> list[Route]:
@@ -50,39 +56,39 @@ class SessionTable:
             "close": self._close,
         }
         gets: dict[str, Work] = {"observation": self._observe}
-        posts |= {path: self._asker(path) for path in scenario.orders}
-        gets |= {path: self._asker(path) for path in scenario.questions}
+        posts |= {path: self._path_work(path) for path in scenario.post_paths}
+        gets |= {path: self._path_work(path) for path in scenario.get_paths}
         return [
             Route(f"{prefix}/", self._greet, methods=["GET"]),
-            *(Route(f"{prefix}/{path}", self._posted(work), methods=["POST"]) for path, work in posts.items()),
-            *(Route(f"{prefix}/{path}", self._gotten(work), methods=["GET"]) for path, work in gets.items()),
+            *(Route(f"{prefix}/{path}", self._post_handler(work), methods=["POST"]) for path, work in posts.items()),
+            *(Route(f"{prefix}/{path}", self._get_handler(work), methods=["GET"]) for path, work in gets.items()),
         ]
 
     async def _greet(self, request: Request) -> Response:
         return _json(self._scenario.greeting)
 
-    def _posted(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    def _post_handler(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             body = load(await self._server.body(request) or b"{}")
             if not isinstance(body, dict):
                 raise BadRequest(f"the body must be a JSON object, got {type(body).__name__}")
-            return await self._answered(work, body)
+            return await self._respond(work, body)
 
         return handle
 
-    def _gotten(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    def _get_handler(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             key = self._scenario.key
             try:
                 number = int(request.query_params[key])
             except (KeyError, ValueError):
                 raise BadRequest(f"the query must hold {key}, a whole number") from None
-            return await self._answered(work, {key: number})
+            return await self._respond(work, {key: number})
 
         return handle
 
-    async def _answered(self, work: Work, body: Body) -> Response:
-        """What the work returns, or its failure in AgentGym's form."""
+    async def _respond(self, work: Work, body: Body) -> Response:
+        """The result of the work, or its failure in AgentGym's form."""
         began = time.perf_counter()
         try:
             response = _json(await work(body))
@@ -95,22 +101,22 @@ class SessionTable:
         return response
 
     async def _create(self, body: Body) -> Any:
-        self._forget_the_lost()
-        session = await self._server.sessions.open(self._env_id, self._options())
-        slot = Slot(self._next, session.token)
+        self._drop_lost_sessions()
+        opened = await self._server.sessions.open(self._env_id, self._options())
+        session = ClientSession(self._next, opened.token)
         self._next += 1
         try:
-            index = self._scenario.index_at_creation(slot.number, body)
+            index = self._scenario.index_at_creation(session.number, body)
             if index is not None:
-                await self._begin(slot, index)
+                await self._begin(session, index)
         except BaseException:
-            self._server.sessions.close(slot.token)
+            self._server.sessions.close(session.token)
             raise
-        self._slots[slot.number] = slot
-        return self._scenario.created(slot)
+        self._sessions[session.number] = session
+        return self._scenario.creation_reply(session)
 
     def _options(self) -> dict[str, Any]:
-        """What an environment is made with: of what the scenario wants, that which it knows."""
+        """The constructor arguments: those of the scenario that the environment accepts."""
         made = self._server.sessions.classes[self._env_id]
         options = {name: value for name, value in self._scenario.options.items() if name in made.remote_options}
         if options.get("render_mode") not in made.metadata["render_modes"]:
@@ -118,98 +124,99 @@ class SessionTable:
         return options
 
     async def _reset(self, body: Body) -> Any:
-        slot, scenario = self._slot(body), self._scenario
-        index = whole(body, scenario.index_key, scenario.first_index)
-        async with slot.lock:
+        session, scenario = self._session(body), self._scenario
+        index = whole_number(body, scenario.index_key, scenario.first_index)
+        async with session.lock:
             try:
-                await self._begin(slot, index)
+                await self._begin(session, index)
             except AgentGymError as error:
-                reply = scenario.not_begun(error)
+                reply = scenario.failed_reset_reply(error)
                 _log.warning("AgentGym's %s: no episode of index %d: %s", scenario.name, index, error)
                 return reply
-            return scenario.began(slot)
+            return scenario.reset_reply(session)
 
     async def _step(self, body: Body) -> Any:
-        slot, scenario = self._slot(body), self._scenario
+        session, scenario = self._session(body), self._scenario
         action = body.get("action")
         if not isinstance(action, str):
             raise BadRequest("the body must hold 'action', a string")
-        async with slot.lock:
-            scenario.refuse_if_over(slot)
-            reply = await scenario.act(slot, action, self._caller(slot))
-            slot.advance(reply)
-            _raise_failure(reply["info"])
-            return scenario.stepped(slot)
+        async with session.lock:
+            scenario.refuse_if_over(session)
+            reply = await scenario.act(session, action, self._caller(session))
+            session.advance(reply)
+            _raise_env_error(reply["info"])
+            return scenario.step_reply(session)
 
     async def _observe(self, body: Body) -> Any:
-        return self._scenario.observed(self._slot(body))
+        return self._scenario.observation_reply(self._session(body))
 
     async def _close(self, body: Body) -> Any:
-        number = whole(body, self._scenario.key)
-        slot = self._slots.pop(number, None)
-        if slot is not None:
-            self._server.sessions.close(slot.token)
-        return self._scenario.closed(number, slot is not None)
+        number = whole_number(body, self._scenario.key)
+        session = self._sessions.pop(number, None)
+        if session is not None:
+            self._server.sessions.close(session.token)
+        return self._scenario.close_reply(number, session is not None)
 
-    def _asker(self, path: str) -> Work:
+    def _path_work(self, path: str) -> Work:
         async def ask(body: Body) -> Any:
-            slot = self._slot(body)
-            async with slot.lock:
-                return await self._scenario.answer(path, slot, self._caller(slot))
+            session = self._session(body)
+            async with session.lock:
+                return await self._scenario.path_reply(path, session, self._caller(session))
 
         return ask
 
-    def _slot(self, body: Body) -> Slot:
-        """The environment of the number in the body. Raises Refused."""
-        number = whole(body, self._scenario.key)
+    def _session(self, body: Body) -> ClientSession:
+        """The session with the number in the body. Raises Refused."""
+        number = whole_number(body, self._scenario.key)
         try:
-            self._server.sessions.get(self._slots[number].token)
+            self._server.sessions.get(self._sessions[number].token)
         except (KeyError, SessionLost):
-            self._slots.pop(number, None)
-            raise Refused(self._scenario.no_slot(number, 0 <= number < self._next)) from None
-        return self._slots[number]
+            self._sessions.pop(number, None)
+            raise Refused(self._scenario.missing_message(number, 0 <= number < self._next)) from None
+        return self._sessions[number]
 
-    async def _begin(self, slot: Slot, index: int) -> None:
+    async def _begin(self, session: ClientSession, index: int) -> None:
         options = self._scenario.options_of(index)
         try:
-            reply = await self._caller(slot)("reset", {"seed": self._scenario.seed, "options": options})
+            reply = await self._caller(session)("reset", {"seed": self._scenario.seed, "options": options})
         except UnknownTask as error:
             raise UnknownTask(f"{error}{self._scenario.about_indices}") from None
-        _raise_failure(reply["info"])
-        slot.begin(index, reply)
+        _raise_env_error(reply["info"])
+        session.begin(index, reply)
 
-    def _caller(self, slot: Slot) -> Callable[[str, Mapping[str, Any]], Awaitable[Any]]:
+    def _caller(self, session: ClientSession) -> Callable[[str, Mapping[str, Any]], Awaitable[Any]]:
         def call(method: str, arguments: Mapping[str, Any]) -> Awaitable[Any]:
-            return self._server.sessions.call(slot.token, method, arguments)
+            return self._server.sessions.call(session.token, method, arguments)
 
         return call
 
-    def _forget_the_lost(self) -> None:
-        """Keep the table as bounded as that of the sessions: numbers whose session was reaped mean nothing."""
+    def _drop_lost_sessions(self) -> None:
+        """Forget expired sessions, so that this table does not outgrow that of the server."""
         sessions = self._server.sessions
-        if len(self._slots) < sessions.max_sessions:
+        if len(self._sessions) < sessions.max_sessions:
             return
-        for number, slot in list(self._slots.items()):
+        for number, session in list(self._sessions.items()):
             try:
-                sessions.get(slot.token)
+                sessions.get(session.token)
             except SessionLost:
-                del self._slots[number]
+                del self._sessions[number]
 
 
 def agentgym_routes(server: EnvServer) -> list[Route]:
-    """The routes for those environments of a server that AgentGym has too. Raises UsageError if there is none."""
+    """The routes for the served environments that AgentGym has too. Raises UsageError without any."""
     return agentgym_mount()(server)
 
 
 def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvServer], list[Route]]:
-    """A mount for `create_app`.
+    """Make a mount for `create_app`.
 
     Args:
-        env_ids: scenario -> id of the environment that is served as it. By default the first id of the server that
-            begins like the scenario's ("AgentGym/TextCraft..."); for searchqa rather one that lets guessing go on.
+        env_ids: for each scenario, the id of the environment that serves it. By default the first served id with the
+            prefix of the scenario ("AgentGym/TextCraft..."). For searchqa the prefix is that of the variant that
+            allows several answers.
 
     Raises (the mount):
-        UsageError: a scenario or id that is not there, or none at all.
+        UsageError: an unknown scenario or id, or no served environment that AgentGym has too.
     """
 
     def mount(server: EnvServer) -> list[Route]:
@@ -218,17 +225,17 @@ def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvSer
         if not chosen:
             known = ", ".join(f"{prefix}-..." for prefix in PREFIXES.values())
             raise UsageError(f"none of {', '.join(served)} is an environment that AgentGym has too ({known})")
-        desks = [
+        tables = [
             SessionTable(server, scenario(), chosen[scenario.name]) for scenario in SCENARIOS if scenario.name in chosen
         ]
-        routes = [route for desk in desks for route in desk.routes(f"{_MOUNT}/{desk._scenario.name}")]
-        return routes + (desks[0].routes("") if len(served) == 1 else [])
+        routes = [route for table in tables for route in table.routes(f"{_MOUNT}/{table._scenario.name}")]
+        return routes + (tables[0].routes("") if len(served) == 1 else [])
 
     return mount
 
 
 def _match(served: list[str]) -> dict[str, str]:
-    """The environment of each scenario, by how the ids begin; the first of several."""
+    """The environment of each scenario: the first served id with its prefix."""
     chosen = dict[str, str]()
     for scenario in SCENARIOS:
         if fitting := [env_id for env_id in served if scenario_of(env_id) == scenario.kind]:
@@ -246,8 +253,8 @@ def _check(env_ids: Mapping[str, str], served: list[str]) -> dict[str, str]:
     return dict(env_ids)
 
 
-def _raise_failure(info: Mapping[str, Any]) -> None:
-    """A failure of the machine must not look like a turn without reward."""
+def _raise_env_error(info: Mapping[str, Any]) -> None:
+    """Raise Refused for an infrastructure error, which must not look like a turn without reward."""
     if info["stop_reason"] == StopReason.ENV_ERROR:
         raise Refused(str(info["error"]))
 

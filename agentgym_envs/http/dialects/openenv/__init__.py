@@ -1,4 +1,4 @@
-"""OpenEnv's protocol, as the clients of `openenv` 0.10 and `openenv-core` 0.3 speak it.
+"""OpenEnv's protocol for the clients of `openenv` 0.10 and `openenv-core` 0.3.
 
 Source: OpenEnv (huggingface/OpenEnv, formerly meta-pytorch/OpenEnv), its client and its wire types.
 """

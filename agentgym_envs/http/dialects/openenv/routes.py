@@ -1,4 +1,4 @@
-"""OpenEnv's addresses: `/ws` and what surrounds it, for each environment that is served."""
+"""The routes of OpenEnv's protocol for each served environment: `/ws`, plain HTTP and the Task API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agentgym_envs.errors import AgentGymError, EpisodeOver, ServerFull, UnknownTask, UsageError
 from agentgym_envs.http import protocol
 from agentgym_envs.http.app import EnvServer, Handler
-from agentgym_envs.http.dialects.openenv.player import Player, TaskRows
+from agentgym_envs.http.dialects.openenv.session import OpenEnvSession, TaskRows
 from agentgym_envs.http.dialects.openenv.wire import (
     UnknownMessage,
     error_message,
@@ -40,7 +40,7 @@ class _Split(msgspec.Struct, forbid_unknown_fields=True):
     split: str
 
 
-class _Place(_Split, forbid_unknown_fields=True):
+class _Index(_Split, forbid_unknown_fields=True):
     index: int
 
 
@@ -52,7 +52,7 @@ class _Range(_Split, forbid_unknown_fields=True):
 def openenv_routes(server: EnvServer) -> list[BaseRoute]:
     """OpenEnv's routes, for `create_app(..., mounts=[openenv_routes])`.
 
-    A base URL of OpenEnv stands for one environment: `/openenv/<id>`, and the root if only one is served.
+    A base URL of OpenEnv is that of one environment: `/openenv/<id>`, and also the root if only one is served.
     """
     environments = [OpenEnvRoutes(server, env_id) for env_id in server.sessions.classes]
     routes = [route for each in environments for route in each.routes(f"/openenv/{each.env_id}")]
@@ -63,7 +63,7 @@ class OpenEnvRoutes:
     """The handlers of one environment."""
 
     def __init__(self, server: EnvServer, env_id: str) -> None:
-        """`env_id` is one that `server` serves."""
+        """`env_id` is served by `server`."""
         self._server, self.env_id = server, env_id
         self._tasks: TaskRows = {}
 
@@ -73,15 +73,15 @@ class OpenEnvRoutes:
         return [WebSocketRoute(f"{base}/ws", self.socket), *plain]
 
     async def socket(self, websocket: WebSocket) -> None:
-        """A WebSocket is a session, which ends with it."""
-        await _Socket(self._server, self._player(), websocket).run()
+        """Serve one WebSocket; its session ends with it."""
+        await _Socket(self._server, self._new_session(), websocket).run()
 
     async def health(self, request: Request) -> Response:
-        """OpenEnv's word for being well."""
+        """OpenEnv's reply of a healthy server."""
         return _json({"status": "healthy"})
 
     async def metadata(self, request: Request) -> Response:
-        """What the environment is."""
+        """The name, description and version of the environment."""
         description = await self._server.sessions.describe(self.env_id)
         version = gym.spec(self.env_id).version
         about = {"name": self.env_id, "description": description["rules"], "version": str(version)}
@@ -92,36 +92,36 @@ class OpenEnvRoutes:
         return _json(schemas())
 
     async def reset(self, request: Request) -> Response:
-        """The first observation of an episode that is not kept, as OpenEnv's plain HTTP has it."""
+        """The first observation of an episode that is dropped at once, as in OpenEnv's plain HTTP."""
         data = read_object(protocol.load(await self._server.body(request) or b"{}"), "the body")
-        async with self._visit() as player:
-            return _json(await player.reset(data))
+        async with self._session() as session:
+            return _json(await session.reset(data))
 
     async def step(self, request: Request) -> Response:
-        """There is never an episode to take a step in."""
+        """Refuse the step, since plain HTTP keeps no episode."""
         raise EpisodeOver(
-            "OpenEnv's plain HTTP keeps no episode: step over its WebSocket (/ws), or use POST /v1/sessions"
+            "OpenEnv's plain HTTP keeps no episode: step over its WebSocket (/ws), or use POST /v2/sessions"
         )
 
     async def state(self, request: Request) -> Response:
-        """The state of an episode that was not begun."""
-        return _json(self._player().state())
+        """The state before any episode."""
+        return _json(self._new_session().state())
 
     async def mcp(self, request: Request) -> Response:
-        """There are no tools: an action is text."""
+        """Refuse the call, since there are no tools: an action is text."""
         body = protocol.load(await self._server.body(request) or b"{}")
         error = {"code": _NO_TOOLS, "message": "this server offers no tools; act with reset and step over /ws"}
         number = body.get("id") if isinstance(body, dict) else None
         return _json({"jsonrpc": "2.0", "id": number, "error": error})
 
     async def openapi(self, request: Request) -> Response:
-        """The routes, for OpenEnv's validator and people."""
+        """The routes as an OpenAPI document, for OpenEnv's validator."""
         paths: dict[str, Any] = {}
         for path, method, handler in self._handlers():
             summary = (handler.__doc__ or "").strip().splitlines()[0]
             replies = {"200": {"description": "JSON"}}
             paths.setdefault(path, {})[method.lower()] = {"summary": summary, "responses": replies}
-        info = {"title": f"{self.env_id} as OpenEnv has it", "version": str(gym.spec(self.env_id).version)}
+        info = {"title": f"{self.env_id} over OpenEnv's protocol", "version": str(gym.spec(self.env_id).version)}
         return _json({"openapi": "3.1.0", "info": info, "paths": paths})
 
     async def environments(self, request: Request) -> Response:
@@ -130,8 +130,8 @@ class OpenEnvRoutes:
 
     async def splits(self, request: Request) -> Response:
         """The splits that have tasks."""
-        async with self._visit() as player:
-            found = [split for split in SPLITS if await self._has_tasks(player, split)]
+        async with self._session() as session:
+            found = [split for split in SPLITS if await self._has_tasks(session, split)]
         return _json([{"name": split, "type": split} for split in found])
 
     async def tasks(self, request: Request) -> Response:
@@ -140,20 +140,20 @@ class OpenEnvRoutes:
         return _json({"tasks": await self._rows(body.split), "env_name": self.env_id})
 
     async def num_tasks(self, request: Request) -> Response:
-        """How many tasks a split has."""
+        """The number of tasks of a split."""
         body: _Split = await self._read(request, _Split)
         return _json({"num_tasks": len(await self._rows(body.split))})
 
     async def task(self, request: Request) -> Response:
         """One task of a split."""
-        body: _Place = await self._read(request, _Place)
+        body: _Index = await self._read(request, _Index)
         rows = await self._rows(body.split)
         if not 0 <= body.index < len(rows):
-            raise UsageError(f"{body.split!r} has {len(rows)} tasks, so there is none of index {body.index}")
+            raise UsageError(f"{body.split!r} has {len(rows)} tasks, so no task has the index {body.index}")
         return _json({"task": rows[body.index]})
 
     async def task_range(self, request: Request) -> Response:
-        """Some tasks of a split, as a slice of Python."""
+        """Some tasks of a split, selected as by a Python slice."""
         body: _Range = await self._read(request, _Range)
         return _json({"tasks": (await self._rows(body.split))[body.start : body.stop]})
 
@@ -175,26 +175,26 @@ class OpenEnvRoutes:
             (f"/{self.env_id}/task_range", "POST", self.task_range),
         ]
 
-    def _player(self) -> Player:
-        return Player(self._server, self.env_id, self._tasks)
+    def _new_session(self) -> OpenEnvSession:
+        return OpenEnvSession(self._server, self.env_id, self._tasks)
 
     @contextlib.asynccontextmanager
-    async def _visit(self) -> AsyncIterator[Player]:
-        """A player for one request."""
-        player = self._player()
+    async def _session(self) -> AsyncIterator[OpenEnvSession]:
+        """A session for one request."""
+        session = self._new_session()
         try:
-            yield player
+            yield session
         finally:
-            player.close()
+            session.close()
 
     async def _rows(self, split: str) -> list[dict[str, Any]]:
-        async with self._visit() as player:
-            return await player.tasks(split)
+        async with self._session() as session:
+            return await session.tasks(split)
 
-    async def _has_tasks(self, player: Player, split: str) -> bool:
+    async def _has_tasks(self, session: OpenEnvSession, split: str) -> bool:
         try:
-            await player.tasks(split)
-        except UsageError as error:  # a set without end cannot be listed, but has tasks
+            await session.tasks(split)
+        except UsageError as error:  # an endless set cannot be listed, but has tasks
             return not isinstance(error, UnknownTask)
         return True
 
@@ -203,50 +203,50 @@ class OpenEnvRoutes:
 
 
 class _Socket:
-    """One WebSocket from its beginning to its end."""
+    """The conversation over one WebSocket."""
 
-    def __init__(self, server: EnvServer, player: Player, websocket: WebSocket) -> None:
-        self._sessions, self._player, self._websocket = server.sessions, player, websocket
+    def __init__(self, server: EnvServer, session: OpenEnvSession, websocket: WebSocket) -> None:
+        self._sessions, self._session, self._websocket = server.sessions, session, websocket
         self._listening: asyncio.Future[Any] | None = None
-        self._verbs: dict[str, Callable[[dict[str, Any]], Any]] = {"reset": player.reset, "step": player.step}
+        self._methods: dict[str, Callable[[dict[str, Any]], Any]] = {"reset": session.reset, "step": session.step}
 
     async def run(self) -> None:
-        """Accept, answer until the client leaves or is idle for too long, and free the session in any case."""
+        """Accept, reply until the client leaves or is idle for too long, and close the session in any case."""
         try:
             await self._websocket.accept()
             code, reason = await self._converse()
-            self._player.close()
+            self._session.close()
             await self._within_idle_time(self._websocket.close(code, reason))
         except (WebSocketDisconnect, TimeoutError):
             pass
-        except RuntimeError as error:  # so Starlette and uvicorn say that the socket was closed under a message
+        except RuntimeError as error:  # raised by Starlette and uvicorn if the socket is closed while sending
             _log.debug("a WebSocket ended: %s", error)
         finally:
-            self._player.close()
+            self._session.close()
             if self._listening is not None:
                 self._listening.cancel()
 
     async def _converse(self) -> tuple[int, str]:
-        """Answer messages; returns the code and the reason to close with. Raises WebSocketDisconnect."""
+        """Reply to messages. Returns the code and the reason to close with. Raises WebSocketDisconnect."""
         try:
-            await self._player.open({})
+            await self._session.open({})
         except AgentGymError as error:
             await self._send(self._refusal(error))
-            await self._linger()
+            await self._await_message()
             return _REFUSED, "no session"
         while True:
             try:
                 message = await self._within_idle_time(self._next())
             except TimeoutError:
-                self._player.give_up()
+                self._session.give_up()
                 return _IDLE, f"idle for {self._sessions.idle_seconds:g} s"
-            reply = await self._attended(message)
+            reply = await self._reply_or_disconnect(message)
             if reply is None:
                 return 1000, ""
             await self._within_idle_time(self._send(reply))
 
-    async def _linger(self) -> None:
-        """Let a refused client say something: until then older ones do not read what they were told."""
+    async def _await_message(self) -> None:
+        """Wait for a message of a refused client: older clients do not read the refusal before they send one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):
                 await self._next()
@@ -257,33 +257,33 @@ class _Socket:
         message = await (listening or self._websocket.receive())
         if message["type"] == _DISCONNECT:
             raise WebSocketDisconnect(message.get("code", 1006))
-        self._player.touch()
+        self._session.touch()
         return message
 
-    async def _attended(self, message: Any) -> bytes | None:
-        """The reply. A client that goes away under a long call does not keep its place until the call is over."""
-        if not self._player.waits:
+    async def _reply_or_disconnect(self, message: Any) -> bytes | None:
+        """The reply. If the client leaves during a long call, close its session at once."""
+        if not self._session.waits:
             return await self._reply(message)
         replying = asyncio.ensure_future(self._reply(message))
         self._listening = asyncio.ensure_future(self._websocket.receive())
         await asyncio.wait({replying, self._listening}, return_when=asyncio.FIRST_COMPLETED)
         if self._listening.done() and self._listening.result()["type"] == _DISCONNECT:
-            self._player.close()
+            self._session.close()
         return await replying  # not cancelled: it may be opening a session, which must then be closed
 
     async def _reply(self, message: Any) -> bytes | None:
         try:
             kind, data = read_message(message, self._sessions.limits.body_bytes)
-            return None if kind == "close" else protocol.encode(await self._told(kind, data))
+            return None if kind == "close" else protocol.encode(await self._handle(kind, data))
         except AgentGymError as error:
             return self._refusal(error)
 
-    async def _told(self, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    async def _handle(self, kind: str, data: dict[str, Any]) -> dict[str, Any]:
         if kind == "state":
-            return {"type": "state", "data": self._player.state()}
-        if kind not in self._verbs:
+            return {"type": "state", "data": self._session.state()}
+        if kind not in self._methods:
             raise UnknownMessage(f"there is no message {kind[:80]!r}; there are reset, step, state and close")
-        return {"type": "observation", "data": await self._verbs[kind](data)}
+        return {"type": "observation", "data": await self._methods[kind](data)}
 
     def _refusal(self, error: AgentGymError) -> bytes:
         load = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.max_sessions}
@@ -293,7 +293,7 @@ class _Socket:
         await self._websocket.send_text(reply.decode())
 
     async def _within_idle_time(self, work: Any) -> Any:
-        """A client that reads nothing is as idle as one that says nothing. Raises TimeoutError."""
+        """Await work, including sending to a client that does not read, for the idle time. Raises TimeoutError."""
         async with asyncio.timeout(self._sessions.idle_seconds):
             return await work
 

@@ -1,4 +1,4 @@
-"""OpenEnv's messages: what its clients send, read strictly, and what they are told."""
+"""OpenEnv's messages: strict parsing of the clients' messages, and the replies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agentgym_envs.errors import AgentGymError, EnvError, EpisodeOver, MissingEx
 from agentgym_envs.http.protocol import BadRequest, load
 
 ACTION_FIELDS = ("message", "action", "text")
-"""The names under which an action's text may come; `/schema` tells the first."""
+"""The accepted keys of an action's text; `/schema` has the first."""
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class UnknownMessage(UsageError):
-    """A message of a type that OpenEnv does not have."""
+    """A message of a type that does not exist in OpenEnv."""
 
 
 _CODES: dict[type[AgentGymError], str] = {
@@ -27,12 +27,12 @@ _CODES: dict[type[AgentGymError], str] = {
     EpisodeOver: "EXECUTION_ERROR",
     ServerFull: "CAPACITY_REACHED",
     MissingExtra: "FACTORY_ERROR",
-    EnvError: "FACTORY_ERROR",  # of a running episode it is told as its end, so here it is one of opening
+    EnvError: "FACTORY_ERROR",  # of opening a session; during an episode it ends the episode instead
 }
 
 
 class ResetFields(msgspec.Struct, forbid_unknown_fields=True):
-    """What a reset may carry besides the options of the environment's constructor."""
+    """The fields of a reset besides the constructor arguments of the environment."""
 
     seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     episode_id: Annotated[str, msgspec.Meta(max_length=255)] | None = None
@@ -42,15 +42,15 @@ class ResetFields(msgspec.Struct, forbid_unknown_fields=True):
     index: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-class Wish(NamedTuple):
-    """A reset: its own fields, and the options that the environment is to be made with."""
+class ResetRequest(NamedTuple):
+    """A reset: its own fields, and the constructor arguments of the environment."""
 
     fields: ResetFields
     env_options: dict[str, Any]
 
 
 def read_message(message: Mapping[str, Any], max_chars: int) -> tuple[str, dict[str, Any]]:
-    """Type and data of a WebSocket message. Raises BadRequest, TooLarge or UsageError."""
+    """Parse the type and data of a WebSocket message. Raises BadRequest, TooLarge or UsageError."""
     text = message.get("text")
     if text is None:
         raise BadRequest("a binary message is not read; send JSON as text")
@@ -69,7 +69,7 @@ def read_object(value: Any, name: str) -> dict[str, Any]:
     return value
 
 
-def read_reset(data: Mapping[str, Any], allowed: frozenset[str]) -> Wish:
+def read_reset(data: Mapping[str, Any], allowed: frozenset[str]) -> ResetRequest:
     """The fields of a reset; those in `allowed` are for the constructor. Raises UsageError."""
     own = {name: value for name, value in data.items() if name in ResetFields.__struct_fields__}
     options = {name: value for name, value in data.items() if name not in own and value is not None}
@@ -78,12 +78,12 @@ def read_reset(data: Mapping[str, Any], allowed: frozenset[str]) -> Wish:
         raise UsageError(f"reset knows {', '.join(known)}, not {', '.join(unknown)}")
     fields = read_form(own, ResetFields)
     if fields.index is not None and (fields.task is not None or fields.group is not None):
-        raise UsageError("an index is a place among all tasks of a split: give neither task nor group with it")
-    return Wish(fields, options)
+        raise UsageError("an index is a position among all tasks of a split: give neither task nor group with it")
+    return ResetRequest(fields, options)
 
 
 def read_form(data: Mapping[str, Any], form: type[msgspec.Struct]) -> Any:
-    """An object of a form. Raises UsageError."""
+    """Convert an object to a form. Raises UsageError."""
     try:
         return msgspec.convert(data, form)
     except msgspec.ValidationError as error:
@@ -91,7 +91,7 @@ def read_form(data: Mapping[str, Any], form: type[msgspec.Struct]) -> Any:
 
 
 def read_action(data: Mapping[str, Any]) -> str:
-    """The text of an action; the `metadata` of OpenEnv's typed actions is not used. Raises UsageError."""
+    """Read the text of an action; the `metadata` of OpenEnv's typed actions is ignored. Raises UsageError."""
     given = [name for name in data if name != "metadata"]
     if len(given) != 1 or given[0] not in ACTION_FIELDS or not isinstance(data[given[0]], str):
         raise UsageError(f'an action is {{"message": text}}, got an object with {", ".join(given) or "nothing"}')
@@ -99,14 +99,14 @@ def read_action(data: Mapping[str, Any]) -> str:
     return text
 
 
-def told(
+def result_message(
     observation: str, reward: float | None, terminated: bool, truncated: bool, info: Mapping[str, Any], **more: Any
 ) -> dict[str, Any]:
-    """What a reset or step tells. OpenEnv has no `truncated`, so it is in the metadata.
+    """The reply to a reset or step. OpenEnv has no `truncated`, so it is in the metadata.
 
-    `reward` is None at reset, as with OpenEnv, and if the machine failed: nobody should learn from that as a 0.
-    Some clients show a model the whole observation, so the metadata, which holds hints, joins it only at the end, for
-    clients that know no metadata beside it.
+    `reward` is null at a reset, as in OpenEnv, and after an infrastructure error, which must not be trained on as a 0.
+    Some clients show a model the whole observation, and the metadata contains hints. So the observation contains the
+    metadata only at the end of the episode, for clients that read it there.
     """
     metadata = {**info, "terminated": terminated, "truncated": truncated}
     failed = info.get("stop_reason") == StopReason.ENV_ERROR
@@ -128,10 +128,10 @@ def error_message(error: AgentGymError, **more: Any) -> dict[str, Any]:
 def schemas() -> dict[str, Any]:
     """JSON schemas of actions, observations and state.
 
-    Actions have one field, so that a client which lets a model write them can take a bare reply for it.
+    Actions have one field, so that a client whose model writes them can use a plain text reply as that field.
     """
-    text = {"type": "string", "description": "What the environment says"}
-    prompt = {"type": "string", "description": "The rules, and how an action is written"}
+    text = {"type": "string", "description": "The text of the environment"}
+    prompt = {"type": "string", "description": "The rules, and the form of an action"}
     name = {"type": ["string", "null"]}
     return {
         "action": {

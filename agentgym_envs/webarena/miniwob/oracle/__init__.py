@@ -1,1 +1,1 @@
-"""What solves MiniWoB's tasks; `solvers` has the table."""
+"""Oracles of MiniWoB's pages; `solvers` has the table."""

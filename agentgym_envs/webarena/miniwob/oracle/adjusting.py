@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is moved by keys: sliders, spinners, a text, a selection."""
+"""Oracles of the pages with sliders, spinners and a scrolled text."""
 
 from __future__ import annotations
 
@@ -10,46 +10,48 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def slide(handle: Element, state: Sequence[int], wanted: int) -> Press | None:
-    """The next key for a slider, None once it is where it should be. `state` is its value and its two ends.
+    """Return the next key for a slider, or None if it has the wanted value.
 
-    jQuery UI's page keys move a fifth of the way.
+    `state` is the value, the minimum and the maximum. jQuery UI's page keys move by a fifth of the range.
     """
     value, low, high = state
-    way, page = wanted - value, max(1, (high - low) // 5)
-    if way == 0:
+    distance, page_step = wanted - value, max(1, (high - low) // 5)
+    if distance == 0:
         return None
-    keys = ("PageUp", "ArrowRight") if way > 0 else ("PageDown", "ArrowLeft")
-    return Press(keys[0] if abs(way) >= page > 1 else keys[1], handle.id)
+    keys = ("PageUp", "ArrowRight") if distance > 0 else ("PageDown", "ArrowLeft")
+    return Press(keys[0] if abs(distance) >= page_step > 1 else keys[1], handle.id)
 
 
-def slider(sight: WidgetReader) -> Action:
-    """One slider. Peeks at its ends, which only trying tells."""
-    (wanted,) = sight.asks(r"Select (-?\d+) with")
-    return slide(sight.one("slider"), sight.peek[0], int(wanted)) or click(sight.one("button", "Submit"))
+def slider(page: WidgetReader) -> Action:
+    """Set one slider. Peeks at its range, which the text does not show."""
+    (wanted,) = page.asks(r"Select (-?\d+) with")
+    return slide(page.one("slider"), page.peek[0], int(wanted)) or click(page.one("button", "Submit"))
 
 
-def sliders(sight: WidgetReader) -> Action:
-    """Three sliders."""
-    (text,) = sight.asks(r"combination \[(.+)\]")
+def sliders(page: WidgetReader) -> Action:
+    """Set three sliders."""
+    (text,) = page.asks(r"combination \[(.+)\]")
     wanted = map(int, text.split(","))
-    moves = (slide(*each) for each in zip(sight.all("slider"), sight.peek, wanted, strict=True))
-    return next(filter(None, moves), None) or click(sight.one("button", "Submit"))
+    moves = (slide(*each) for each in zip(page.all("slider"), page.peek, wanted, strict=True))
+    return next(filter(None, moves), None) or click(page.one("button", "Submit"))
 
 
-def spinner(sight: WidgetReader) -> Action:
-    """A field that takes arrow keys only."""
-    (wanted,) = sight.asks(r"Select (-?\d+) with")
-    field = sight.fields[0]
-    way = int(wanted) - number(field.properties.get("value", "0"))
-    return Press("ArrowUp" if way > 0 else "ArrowDown", field.id) if way else click(sight.one("button", "Submit"))
+def spinner(page: WidgetReader) -> Action:
+    """Set a field that takes only arrow keys."""
+    (wanted,) = page.asks(r"Select (-?\d+) with")
+    field = page.fields[0]
+    distance = int(wanted) - number(field.properties.get("value", "0"))
+    return (
+        Press("ArrowUp" if distance > 0 else "ArrowDown", field.id) if distance else click(page.one("button", "Submit"))
+    )
 
 
-def scrolled_text(sight: WidgetReader) -> Action:
-    """A text that is scrolled to an end. Peeks at where it is: an agent scrolls until it is told that it is there."""
-    down = "bottom" in sight.goal
-    top, most = sight.peek
+def scrolled_text(page: WidgetReader) -> Action:
+    """Scroll a text to an end. Peeks at the position, which an agent reads from the observation after scrolling."""
+    down = "bottom" in page.goal
+    top, most = page.peek
     there = top >= most - 1 if down else top <= 0
-    return click(sight.one("button", "Submit")) if there else Scroll("down" if down else "up")
+    return click(page.one("button", "Submit")) if there else Scroll("down" if down else "up")
 
 
 def _sliders(selector: str) -> str:

@@ -1,4 +1,4 @@
-"""Oracles of the pages where options, boxes or dishes are chosen and sent."""
+"""Oracles of the pages with options, checkboxes or dishes to choose."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 
 
 def tick(boxes: Iterable[Element], wanted: Iterable[str], state: str, button: Element) -> Action:
-    """Put right the first box that is not as wanted; the button in the end."""
+    """Toggle the first box with a wrong state; click the button if all are right."""
     names = set(wanted)
     return click(next((box for box in boxes if on(box, state) != (box.name in names)), button))
 
 
-def option(sight: WidgetReader) -> Action:
-    """One option of a drop-down list."""
-    (name,) = sight.asks("Select (.+) from the list and click Submit")
-    chosen = sight.one("option", name)
-    return click(sight.one("button", "Submit") if on(chosen, "selected") else chosen)
+def option(page: WidgetReader) -> Action:
+    """Choose one option of a drop-down list."""
+    (name,) = page.asks("Select (.+) from the list and click Submit")
+    chosen = page.one("option", name)
+    return click(page.one("button", "Submit") if on(chosen, "selected") else chosen)
 
 
-def options(sight: WidgetReader) -> Action:
-    """One or two options of a longer list; names may hold commas."""
-    (text,) = sight.asks("Select (.+) from the scroll list and click Submit")
-    rows = sight.all("option")
+def options(page: WidgetReader) -> Action:
+    """Choose one or two options of a longer list; names may contain commas."""
+    (text,) = page.asks("Select (.+) from the scroll list and click Submit")
+    rows = page.all("option")
     sets = (names for size in (1, 2) for names in permutations([row.name for row in rows], size))
     wanted = next(names for names in sets if ", ".join(names) == text)
-    return tick(rows, wanted, "selected", sight.one("button", "Submit"))
+    return tick(rows, wanted, "selected", page.one("button", "Submit"))
 
 
-def radio(sight: WidgetReader) -> Action:
-    """One radio button."""
-    (name,) = sight.asks("Select (.+) and click Submit")
-    return tick([sight.one("radio", name)], [name], "checked", sight.one("button", "Submit"))
+def radio(page: WidgetReader) -> Action:
+    """Choose one radio button."""
+    (name,) = page.asks("Select (.+) and click Submit")
+    return tick([page.one("radio", name)], [name], "checked", page.one("button", "Submit"))
 
 
-def checkboxes(sight: WidgetReader) -> Action:
-    """Those that are listed, or none."""
-    (text,) = sight.asks("Select (.+) and click Submit")
-    return tick(sight.all("checkbox"), text.split(", "), "checked", sight.one("button", "Submit"))
+def checkboxes(page: WidgetReader) -> Action:
+    """Check the listed boxes, if any."""
+    (text,) = page.asks("Select (.+) and click Submit")
+    return tick(page.all("checkbox"), text.split(", "), "checked", page.one("button", "Submit"))
 
 
-def similar_words(sight: WidgetReader) -> Action:
-    """Those that mean what the listed ones do. Peeks at the page's own table of words."""
-    (text,) = sight.asks("Select words similar to (.+) and click Submit")
-    asked = set(text.split(", "))
-    wanted = {word for alike in sight.peek if asked & set(alike) for word in alike}
-    return tick(sight.all("checkbox"), wanted, "checked", sight.one("button", "Submit"))
+def similar_words(page: WidgetReader) -> Action:
+    """Check the synonyms of the listed words. Peeks at the page's own table of synonyms."""
+    (text,) = page.asks("Select words similar to (.+) and click Submit")
+    listed = set(text.split(", "))
+    wanted = {word for synonyms in page.peek if listed & set(synonyms) for word in synonyms}
+    return tick(page.all("checkbox"), wanted, "checked", page.one("button", "Submit"))
 
 
-def odd_or_even(sight: WidgetReader) -> Action:
-    """Between two buttons stands the number that they are about."""
-    body = sight.body
+def odd_or_even(page: WidgetReader) -> Action:
+    """Choose Odd or Even for each number, which is between its two buttons."""
+    body = page.body
     for left, middle, right in zip(body, body[1:], body[2:], strict=False):
         if left.name == "Odd" and right.name == "Even":
             chosen = left if number(middle.name) % 2 else right
             if not on(chosen, "pressed"):
                 return click(chosen)
-    return click(sight.one("button", "Submit"))
+    return click(page.one("button", "Submit"))
 
 
 class _Dish(NamedTuple):
@@ -72,25 +72,25 @@ class _Dish(NamedTuple):
     add: Element
 
 
-def food(sight: WidgetReader) -> Action:
-    """Two dishes by name, or some of a kind."""
-    dishes = _menu(sight)
-    if "one of each" in sight.goal:
-        (text,) = sight.asks("each item: (.+)")
+def food(page: WidgetReader) -> Action:
+    """Order two dishes by name, or several of one kind."""
+    dishes = _menu(page)
+    if "one of each" in page.goal:
+        (text,) = page.asks("each item: (.+)")
         wanted = {dish.name: int(dish.name in text.split(", ")) for dish in dishes}
     else:
-        count, kind = sight.asks(r"Order (\d+) items that are (.+)")
+        count, kind = page.asks(r"Order (\d+) items that are (.+)")
         first = next(dish for dish in dishes if kind in dish.kinds)
         wanted = {dish.name: int(count) * (dish is first) for dish in dishes}
     wrong = next((dish for dish in dishes if dish.ordered != wanted[dish.name]), None)
     if wrong is None:
-        return click(sight.one("button", "Order!"))
+        return click(page.one("button", "Order!"))
     return click(wrong.add if wrong.ordered < wanted[wrong.name] else wrong.remove)
 
 
-def _menu(sight: WidgetReader) -> list[_Dish]:
+def _menu(page: WidgetReader) -> list[_Dish]:
     dishes, parts = list[_Dish](), list[Element]()
-    for element in sight.body:
+    for element in page.body:
         parts.append(element)
         if element.role == "button" and element.name == "+":
             dishes.append(_dish(parts))
@@ -99,7 +99,7 @@ def _menu(sight: WidgetReader) -> list[_Dish]:
 
 
 def _dish(parts: list[Element]) -> _Dish:
-    """A dish is its name, pictures of its kinds, a minus, perhaps a number, and a plus."""
+    """Read a dish: its name, images of its kinds, a minus button, an optional number, and a plus button."""
     name, *ordered = [part.name for part in parts if part.role == "StaticText"]
     kinds = [part.name for part in parts if part.role == "img"]
     remove, add = (part for part in parts if part.role == "button")

@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is found and clicked."""
+"""Oracles of the pages with one element to click."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, number, on
 
 
-def quoted_button(sight: WidgetReader) -> Action:
-    """The button whose label is quoted."""
-    (label,) = sight.asks('"(.+)"')
-    return click(sight.one("button", label))
+def quoted_button(page: WidgetReader) -> Action:
+    """Click the button whose label is quoted."""
+    (label,) = page.asks('"(.+)"')
+    return click(page.one("button", label))
 
 
-def only_button(sight: WidgetReader) -> Action:
-    """The button that there is."""
-    return click(sight.one("button"))
+def only_button(page: WidgetReader) -> Action:
+    """Click the only button."""
+    return click(page.one("button"))
 
 
-def named_button(sight: WidgetReader) -> Action:
-    """Button ONE or TWO."""
-    (label,) = sight.asks(r"button (\w+)\.")
-    return click(sight.one("button", label))
+def named_button(page: WidgetReader) -> Action:
+    """Click button ONE or TWO."""
+    (label,) = page.asks(r"button (\w+)\.")
+    return click(page.one("button", label))
 
 
-def one_then_two(sight: WidgetReader) -> Action:
-    """Button ONE, which then has the focus, and button TWO."""
-    one, two = sight.one("button", "ONE"), sight.one("button", "TWO")
+def one_then_two(page: WidgetReader) -> Action:
+    """Click button ONE, which then has the focus, and then button TWO."""
+    one, two = page.one("button", "ONE"), page.one("button", "TWO")
     if on(two, "focused"):
         raise NoOracle("button TWO was clicked first")
     return click(two if on(one, "focused") else one)
 
 
-def link(sight: WidgetReader) -> Action:
-    """The link whose text is quoted."""
-    (text,) = sight.asks('"(.+)"')
-    return click(sight.one("link", text))
+def link(page: WidgetReader) -> Action:
+    """Click the link whose text is quoted."""
+    (text,) = page.asks('"(.+)"')
+    return click(page.one("link", text))
 
 
-def widget(sight: WidgetReader) -> Action:
-    """A form's element of a kind."""
-    (kind,) = sight.asks('"(.+)"')
-    return click(sight.one("textbox", kind) if kind.startswith("text") else sight.one(kind))
+def widget(page: WidgetReader) -> Action:
+    """Click the widget of the quoted kind."""
+    (kind,) = page.asks('"(.+)"')
+    return click(page.one("textbox", kind) if kind.startswith("text") else page.one(kind))
 
 
-def textbox(sight: WidgetReader) -> Action:
-    """The text box that there is, or the one of a number."""
-    place = number(sight.goal) if "1st" in sight.goal or "2nd" in sight.goal or "3rd" in sight.goal else 1
-    return click(sight.all("textbox")[place - 1])
+def textbox(page: WidgetReader) -> Action:
+    """Click the only text box, or the one with the number in the objective."""
+    position = number(page.goal) if "1st" in page.goal or "2nd" in page.goal or "3rd" in page.goal else 1
+    return click(page.all("textbox")[position - 1])
 
 
 SOLVERS: dict[str, Solver] = {

@@ -15,58 +15,59 @@ _MONTHS = (
 )
 
 
-def date(sight: WidgetReader) -> Action:
+def date(page: WidgetReader) -> Action:
     """Choose a day in a calendar."""
-    (day,) = sight.asks(r"(\d\d/\d\d/\d{4})")
-    return choose_day(sight, sight.fields[0], day) or click(sight.one("button", "Submit"))
+    (day,) = page.asks(r"(\d\d/\d\d/\d{4})")
+    return choose_day(page, page.fields[0], day) or click(page.one("button", "Submit"))
 
 
-def choose_day(sight: WidgetReader, field: Element, date: str) -> Action | None:
-    """The next step towards a date in a field, None if it is there: open the calendar, turn to the month, click."""
+def choose_day(page: WidgetReader, field: Element, date: str) -> Action | None:
+    """Return the next step towards a date: open the calendar, turn to the month, click. None if the date is set."""
     month, day, year = map(int, date.split("/"))
     if holds(field, date):
         return None
-    shown = next((text for text in sight.texts if text in _MONTHS), None)
+    shown = next((text for text in page.texts if text in _MONTHS), None)
     if shown is None:
         return click(field)
-    year_shown = int(next(text for text in sight.texts if re.fullmatch(r"\d{4}", text)))
-    way = (year, month) > (year_shown, _MONTHS.index(shown) + 1), (year, month) < (year_shown, _MONTHS.index(shown) + 1)
-    if any(way):
-        return click(sight.one("button", "Next" if way[0] else "Prev"))
-    return click(sight.one("link", str(day)))
+    year_shown = int(next(text for text in page.texts if re.fullmatch(r"\d{4}", text)))
+    turns = (
+        (year, month) > (year_shown, _MONTHS.index(shown) + 1),
+        (year, month) < (year_shown, _MONTHS.index(shown) + 1),
+    )
+    if any(turns):
+        return click(page.one("button", "Next" if turns[0] else "Prev"))
+    return click(page.one("link", str(day)))
 
 
-def flight(sight: WidgetReader) -> Action:
-    """From, to and when; then the cheapest or shortest of what is found."""
-    best, start, end, day = sight.asks(r"Book the (\w+) one-way flight from: (.+) to: (.+) on (\d\d/\d\d/\d{4})\.")
-    if back := sight.find(
-        "button", "Back"
-    ):  # where to is told in the words that were asked for, after the right search
-        return ticket(_flights(sight, best)) if end in sight.texts else click(back)
-    fields = sight.fields
+def flight(page: WidgetReader) -> Action:
+    """Search for a flight, and book the cheapest or shortest one."""
+    best, start, end, day = page.asks(r"Book the (\w+) one-way flight from: (.+) to: (.+) on (\d\d/\d\d/\d{4})\.")
+    if back := page.find("button", "Back"):  # the results name the destination as the objective does
+        return ticket(_flights(page, best)) if end in page.texts else click(back)
+    fields = page.fields
     return (
-        _place(sight, fields[0], start)
-        or _place(sight, fields[1], end)
-        or choose_day(sight, fields[2], day)
-        or click(sight.one("button", "Search"))
+        _choose_airport(page, fields[0], start)
+        or _choose_airport(page, fields[1], end)
+        or choose_day(page, fields[2], day)
+        or click(page.one("button", "Search"))
     )
 
 
-def _place(sight: WidgetReader, field: Element, name: str) -> Action | None:
-    """Type a town or an airport and take what is offered; None once it is there."""
+def _choose_airport(page: WidgetReader, field: Element, name: str) -> Action | None:
+    """Type a town or an airport and choose the suggestion; None if it is set."""
 
     def fits(text: str) -> bool:
         return text.startswith(f"{name} (") or text.endswith(f"({name})")
 
     if fits(field.properties.get("value", "")):
         return None
-    offered = next((item for item in sight.all("menuitem") if fits(item.name)), None)
+    offered = next((item for item in page.all("menuitem") if fits(item.name)), None)
     return click(offered) if offered else write(field, name)
 
 
-def _flights(sight: WidgetReader, best: str) -> WidgetReader:
-    """The flights that were found, as tickets to choose from."""
-    rows = tuple(e for e in sight.body if e.name.startswith("Book flight for") or re.fullmatch(r"\d+h \d+m", e.name))
+def _flights(page: WidgetReader, best: str) -> WidgetReader:
+    """Return the found flights in the form of the tickets of `reading.ticket`."""
+    rows = tuple(e for e in page.body if e.name.startswith("Book flight for") or re.fullmatch(r"\d+h \d+m", e.name))
     return WidgetReader("cheapest cost" if best == "cheapest" else "shortest duration", rows)
 
 

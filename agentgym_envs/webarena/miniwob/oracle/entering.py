@@ -1,4 +1,4 @@
-"""Oracles of the pages where something is typed."""
+"""Oracles of the pages with text to type."""
 
 from __future__ import annotations
 
@@ -7,72 +7,72 @@ from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, fill, number, write
 
 
-def quoted_text(sight: WidgetReader) -> Action:
-    """What is quoted, into every field, in the letters that are asked for."""
-    (text,) = sight.asks('"(.+)"')
-    if "upper case" in sight.goal:
+def quoted_text(page: WidgetReader) -> Action:
+    """Type the quoted text into every field, in upper or lower case if requested."""
+    (text,) = page.asks('"(.+)"')
+    if "upper case" in page.goal:
         text = text.upper()
-    if "lower case" in sight.goal:
+    if "lower case" in page.goal:
         text = text.lower()
-    return fill([(field, text) for field in sight.fields], sight.all("button")[-1])
+    return fill([(field, text) for field in page.fields], page.all("button")[-1])
 
 
-def date(sight: WidgetReader) -> Action:
-    """A field of dates takes them as 2012-09-10."""
-    month, day, year = sight.asks(r"(\d\d)/(\d\d)/(\d{4})")
-    return fill([(sight.one("Date"), f"{year}-{month}-{day}")], sight.one("button", "Submit"))
+def date(page: WidgetReader) -> Action:
+    """Type a date in the form 2012-09-10."""
+    month, day, year = page.asks(r"(\d\d)/(\d\d)/(\d{4})")
+    return fill([(page.one("Date"), f"{year}-{month}-{day}")], page.one("button", "Submit"))
 
 
-def time(sight: WidgetReader) -> Action:
-    """A field of times takes them as 20:22."""
-    hour, minute, half = sight.asks(r"(\d+):(\d\d)\s([AP])M")
+def time(page: WidgetReader) -> Action:
+    """Type a time in the form 20:22."""
+    hour, minute, half = page.asks(r"(\d+):(\d\d)\s([AP])M")
     text = f"{int(hour) % 12 + 12 * (half == 'P'):02}:{minute}"
-    return fill([(sight.one("InputTime"), text)], sight.one("button", "Submit"))
+    return fill([(page.one("InputTime"), text)], page.one("button", "Submit"))
 
 
-def captcha(sight: WidgetReader) -> Action:
-    """Letters that lean, each a text of its own."""
-    text = "".join(element.name for element in sight.body if element.role == "StaticText")
-    return fill([(sight.one("textbox"), text)], sight.one("button", "Submit"))
+def captcha(page: WidgetReader) -> Action:
+    """Type the letters, which are separate texts."""
+    text = "".join(element.name for element in page.body if element.role == "StaticText")
+    return fill([(page.one("textbox"), text)], page.one("button", "Submit"))
 
 
-def copy(sight: WidgetReader) -> Action:
-    """What a text area holds, into the field. Peeks at which that is: at first the only one that is empty."""
-    areas = sight.fields
-    field = areas.pop(sight.peek)
-    text = areas[number(sight.goal) - 1 if len(areas) > 1 else 0].properties["value"]
-    return fill([(field, text)], sight.one("button", "Submit"))
+def copy(page: WidgetReader) -> Action:
+    """Copy a text area into the field. Peeks at the position of the field, which is empty only at first."""
+    areas = page.fields
+    field = areas.pop(page.peek)
+    text = areas[number(page.goal) - 1 if len(areas) > 1 else 0].properties["value"]
+    return fill([(field, text)], page.one("button", "Submit"))
 
 
-def suggestion(sight: WidgetReader) -> Action:
-    """Type how an item begins, and take what is offered and ends well."""
-    parts = sight.asks('starts with "(.+?)"(?: and ends with "(.+?)")?')
+def suggestion(page: WidgetReader) -> Action:
+    """Type the beginning of an item, and choose a suggestion with the right ending."""
+    parts = page.asks('starts with "(.+?)"(?: and ends with "(.+?)")?')
     begin, end = parts[0], parts[1] or ""
 
     def fits(text: str) -> bool:
         return text.startswith(begin) and text.endswith(end)
 
-    field = sight.fields[0]
-    offered: list[Element] = [item for item in sight.all("menuitem") if fits(item.name)]
+    field = page.fields[0]
+    offered: list[Element] = [item for item in page.all("menuitem") if fits(item.name)]
     if offered:
         return click(offered[0])
     if fits(field.properties.get("value", "")):
-        return click(sight.one("button", "Submit"))
+        return click(page.one("button", "Submit"))
     return write(field, begin)
 
 
-def terminal(sight: WidgetReader) -> Action:
-    """List the files, remove the one that is asked for."""
-    field, texts = sight.fields[0], sight.texts
+def terminal(page: WidgetReader) -> Action:
+    """List the files and remove the requested one."""
+    field, texts = page.fields[0], page.texts
     if texts[-1] != "user$":  # something was typed without Enter
         return Press("Backspace", field.id)
     if "ls" not in texts:
         return write(field, "ls", enter=True)
     files = texts[texts.index("ls") + 1].split()
-    if "no file extension" in sight.goal:
+    if "no file extension" in page.goal:
         name = next(name for name in files if "." not in name)
     else:
-        (ending,) = sight.asks(r"extension (\S+)$")
+        (ending,) = page.asks(r"extension (\S+)$")
         name = next(name for name in files if name.endswith(ending))
     return write(field, f"rm {name}", enter=True)
 

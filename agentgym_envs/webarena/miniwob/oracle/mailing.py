@@ -19,58 +19,58 @@ _PLAIN = {
 }
 
 
-class _Order(NamedTuple):
+class _Request(NamedTuple):
     task: str
     by: str
     to: str = ""
     message: str = ""
 
 
-def plain(sight: WidgetReader) -> Action:
-    """What is asked is always worded alike."""
+def plain(page: WidgetReader) -> Action:
+    """Follow an objective with a fixed wording."""
     for task, pattern in _PLAIN.items():
-        if found := re.search(pattern, sight.goal):
-            return _carry_out(sight, _Order(task, **found.groupdict()))
-    raise NoOracle(f"not understood: {sight.goal!r}")
+        if found := re.search(pattern, page.goal):
+            return _carry_out(page, _Request(task, **found.groupdict()))
+    raise NoOracle(f"the oracle cannot parse the objective: {page.goal!r}")
 
 
-def worded(sight: WidgetReader) -> Action:
-    """What is asked comes in people's own words. Peeks at what they mean."""
-    return _carry_out(sight, _Order(**{"task": "forward", **sight.peek}))
+def worded(page: WidgetReader) -> Action:
+    """Follow an objective in free wording. Peeks at its meaning."""
+    return _carry_out(page, _Request(**{"task": "forward", **page.peek}))
 
 
-def _carry_out(sight: WidgetReader, order: _Order) -> Action:
-    back = sight.find("button", "back")
-    if back and not _leads_on(sight, order):
+def _carry_out(page: WidgetReader, request: _Request) -> Action:
+    back = page.find("button", "back")
+    if back and not _is_relevant(page, request):
         return click(back)
-    if send := sight.find("button", "send"):
-        return fill([(sight.fields[0], order.message or order.to)], send)
-    wanted = "Reply" if order.task == "reply" else "Forward"
-    if answer := sight.find("button", wanted):
+    if send := page.find("button", "send"):
+        return fill([(page.fields[0], request.message or request.to)], send)
+    wanted = "Reply" if request.task == "reply" else "Forward"
+    if answer := page.find("button", wanted):
         return click(answer)
-    mail = _mail_by(sight, order.by)
-    if order.task in ("reply", "forward"):
+    mail = _mail_by(page, request.by)
+    if request.task in ("reply", "forward"):
         return click(mail)
-    icon = "trash" if order.task == "delete" else "star"
-    return click(next(element for element in sight.after(mail) if element.name == icon))
+    icon = "trash" if request.task == "delete" else "star"
+    return click(next(element for element in page.after(mail) if element.name == icon))
 
 
-def _leads_on(sight: WidgetReader, order: _Order) -> bool:
-    """Whether what is open, a mail or an answer, is what the order is about. Whose mail is forwarded is not told."""
-    if order.task not in ("reply", "forward"):
+def _is_relevant(page: WidgetReader, request: _Request) -> bool:
+    """Return whether the open mail or answer belongs to the request. A forwarded mail does not show its sender."""
+    if request.task not in ("reply", "forward"):
         return False
-    if sight.find("button", "send") is None:
-        return order.by in sight.texts
-    fields = 1 if order.task == "reply" else 2
-    return len(sight.fields) == fields and (fields == 2 or order.by in sight.texts)
+    if page.find("button", "send") is None:
+        return request.by in page.texts
+    fields = 1 if request.task == "reply" else 2
+    return len(page.fields) == fields and (fields == 2 or request.by in page.texts)
 
 
-def _mail_by(sight: WidgetReader, sender: str) -> Element:
-    """A mail in the list. One of many words has no name of its own, but begins with its sender."""
-    for mail, first in pairwise(sight.body):
+def _mail_by(page: WidgetReader, sender: str) -> Element:
+    """Return a mail of the list. A long mail has no name of its own, and its first text is the sender."""
+    for mail, first in pairwise(page.body):
         if mail.role == "generic" and (mail.name or first.name).split(" ")[0] == sender:
             return mail
-    raise NoOracle(f"no mail by {sender} is to be seen")
+    raise NoOracle(f"the page has no mail by {sender}")
 
 
 SOLVERS: dict[str, Solver] = {

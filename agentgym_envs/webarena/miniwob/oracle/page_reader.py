@@ -1,4 +1,4 @@
-"""What an oracle goes by: what is asked, and the page as the agent sees it."""
+"""`WidgetReader`: an oracle's view of the objective and the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIELDS = ("textbox", "searchbox", "spinbutton", "combobox")
 
 @dataclass(frozen=True)
 class WidgetReader:
-    """A moment of an episode. `peek` is what the page itself says, where the text alone does not lead the oracle."""
+    """The page at one step of an episode. `peek` is a value of JavaScript, for pages whose text is not enough."""
 
     goal: str
     elements: tuple[Element, ...]
@@ -25,90 +25,90 @@ class WidgetReader:
 
     @cached_property
     def body(self) -> tuple[Element, ...]:
-        """The elements after those that say what is asked."""
-        asked, rest = _compact(self.goal), list(self.elements)
-        while rest and (rest[0].role == "RootWebArea" or asked.startswith(_compact(rest[0].name))):
+        """The elements after the ones that show the objective."""
+        objective, rest = _compact(self.goal), list(self.elements)
+        while rest and (rest[0].role == "RootWebArea" or objective.startswith(_compact(rest[0].name))):
             if rest[0].role != "RootWebArea":
-                asked = asked.removeprefix(_compact(rest[0].name))
+                objective = objective.removeprefix(_compact(rest[0].name))
             rest.pop(0)
-            if not asked:
+            if not objective:
                 break
         return tuple(rest)
 
     @property
     def texts(self) -> list[str]:
-        """What the page says, in order."""
+        """The texts of the page, in order."""
         return [element.name for element in self.body if element.name]
 
     @property
     def fields(self) -> list[Element]:
-        """What can be typed into."""
+        """The elements that take text."""
         return self.all(*FIELDS)
 
     def all(self, *roles: str) -> list[Element]:
-        """The elements of those roles that can be acted on."""
+        """Return the elements with these roles that have an id."""
         return [element for element in self.body if element.role in roles and element.id is not None]
 
     def find(self, role: str, name: str | None = None) -> Element | None:
-        """The first element of that role and name, if there is one."""
+        """Return the first element with a role and name, or None."""
         named = (element for element in self.all(role) if name is None or element.name == name)
         return next(named, None)
 
     def one(self, role: str, name: str | None = None) -> Element:
-        """The same; raises NoOracle if there is none."""
+        """Return the first element with a role and name. Raises NoOracle if there is no such element."""
         found = self.find(role, name)
         if found is None:
-            raise NoOracle(f"there is no {role} {name or ''} to be seen")
+            raise NoOracle(f"the page has no {role} {name or ''}")
         return found
 
     def after(self, element: Element) -> Iterator[Element]:
-        """What comes after an element."""
-        place = next(place for place, other in enumerate(self.body) if other is element)
-        return iter(self.body[place + 1 :])
+        """Return an iterator over the elements after this one."""
+        index = next(index for index, other in enumerate(self.body) if other is element)
+        return iter(self.body[index + 1 :])
 
     def asks(self, pattern: str) -> tuple[str, ...]:
-        """The groups of a regular expression in what is asked. Raises NoOracle if it does not fit."""
+        """Return the groups of a regular expression in the objective. Raises NoOracle if it does not match."""
         found = re.search(pattern, self.goal)
         if found is None:
-            raise NoOracle(f"not understood: {self.goal!r}")
+            raise NoOracle(f"the oracle cannot parse the objective: {self.goal!r}")
         return found.groups()
 
 
 Solver: TypeAlias = Callable[[WidgetReader], Action]
-"""The next action towards what is asked, in any state of the page that its own actions lead to. Raises NoOracle."""
+"""Returns the next action towards the objective, in any state that its own actions lead to. Raises NoOracle."""
 
 
 def click(element: Element) -> Click:
-    """Click an element."""
+    """Return the action that clicks an element."""
     assert element.id is not None
     return Click(element.id)
 
 
 def write(element: Element, text: str, *, enter: bool = False) -> Type:
-    """Type into an element."""
+    """Return the action that types into an element."""
     assert element.id is not None
     return Type(element.id, text, enter)
 
 
 def fill(wanted: Iterable[tuple[Element, str]], button: Element) -> Action:
-    """Type into the first field that does not hold what is wanted, and press the button in the end."""
+    """Type into the first field with a wrong value; click the button if all are right."""
     missing = (write(field, text) for field, text in wanted if not holds(field, text))
     return next(missing, click(button))
 
 
 def holds(field: Element, text: str) -> bool:
-    """Whether a field holds a text. Of a password only its length is to be seen."""
+    """Return whether a field has this value. A password field shows only its length."""
     value = field.properties.get("value", "")
     return value == text or (bool(value) and set(value) == {"•"} and len(value) == len(text))
 
 
 def on(element: Element, state: str) -> bool:
-    """Whether an element is checked, expanded, selected, pressed, focused or disabled."""
+    """Return whether an element is checked, expanded, selected, pressed, focused or disabled."""
     return element.properties.get(state, "").lower() == "true"
 
 
 def number(text: str) -> int:
-    """The first whole number in a text."""
+    """Return the first whole number in a text."""
     found = re.search(r"-?\d+", text)
     if found is None:
         raise NoOracle(f"there is no number in {text!r}")

@@ -10,10 +10,10 @@ from agentgym_envs.webarena.actions import Action
 from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, fill, number
 
 
-def generate(sight: WidgetReader) -> Action:
-    """Have numbers made until one fits."""
-    shown = next((text for text in sight.texts if re.fullmatch(r"\d+", text)), None)
-    return click(sight.one("button", "Submit" if shown and _fits(int(shown), sight.goal) else "Generate"))
+def generate(page: WidgetReader) -> Action:
+    """Generate numbers until one fits."""
+    shown = next((text for text in page.texts if re.fullmatch(r"\d+", text)), None)
+    return click(page.one("button", "Submit" if shown and _fits(int(shown), page.goal) else "Generate"))
 
 
 def _fits(value: int, goal: str) -> bool:
@@ -23,20 +23,20 @@ def _fits(value: int, goal: str) -> bool:
     return value < bound if "less" in goal else value > bound
 
 
-def guess(sight: WidgetReader) -> Action:
-    """From the middle outwards: what is said of the last guess is enough."""
-    said = " ".join(sight.texts)
-    last = re.search(r"The number is (lower|higher) than (\d)", said)
+def guess(page: WidgetReader) -> Action:
+    """Guess from the middle outwards; the hint on the last guess is enough."""
+    hint = " ".join(page.texts)
+    last = re.search(r"The number is (lower|higher) than (\d)", hint)
     value = 5 if last is None else int(last[2]) + (1 if last[1] == "higher" else -1)
-    return fill([(sight.fields[0], str(value))], sight.one("button", "Submit"))
+    return fill([(page.fields[0], str(value))], page.one("button", "Submit"))
 
 
-def noughts(sight: WidgetReader) -> Action:
-    """Peeks at the opponent's dice, since no way of playing always wins."""
-    if sight.peek is None:
+def tic_tac_toe(page: WidgetReader) -> Action:
+    """Play a winning move. Peeks at the opponent's random moves, since no strategy always wins."""
+    if page.peek is None:
         raise NoOracle("this game cannot be won any more")
-    return click(sight.all("button")[sight.peek])
+    return click(page.all("button")[page.peek])
 
 
-SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess, "tic-tac-toe": noughts}
-PEEKS = {"tic-tac-toe": files(__package__).joinpath("noughts.js").read_text(encoding="utf-8")}
+SOLVERS: dict[str, Solver] = {"generate-number": generate, "guess-number": guess, "tic-tac-toe": tic_tac_toe}
+PEEKS = {"tic-tac-toe": files(__package__).joinpath("tic_tac_toe.js").read_text(encoding="utf-8")}

@@ -9,30 +9,30 @@ from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetRead
 _UNDER_MORE = ("Share via DM", "Copy link to Tweet", "Embed Tweet", "Mute", "Block", "Report")
 
 
-def one_post(sight: WidgetReader) -> Action:
-    """A button of a user's post, or an entry of its menu."""
-    user, label = sight.asks(r'For the user (@.+), click on the "(.+)" button')
-    post = _posts(sight, user)[0]
+def one_post(page: WidgetReader) -> Action:
+    """Click a button of a user's post, or an entry of its menu."""
+    user, label = page.asks(r'For the user (@.+), click on the "(.+)" button')
+    post = _posts(page, user)[0]
     if label not in _UNDER_MORE:
         return click(next(e for e in post if e.name == label and e.role == "button"))
     entry = (e for e in post if e.role == "menuitem" and e.name in (label, f"{label} {user}"))
     return click(next(entry, None) or next(e for e in post if e.name == "more"))
 
 
-def all_posts(sight: WidgetReader) -> Action:
-    """A button of all posts of a user, or of so many."""
-    label, count, user = sight.asks(r'the "(.+)" button on (all|\d+) posts? by (@.+) and then')
-    buttons = [next(e for e in post if e.name == label and e.role == "button") for post in _posts(sight, user)]
+def all_posts(page: WidgetReader) -> Action:
+    """Click a button of all posts of a user, or of the first `count` ones."""
+    label, count, user = page.asks(r'the "(.+)" button on (all|\d+) posts? by (@.+) and then')
+    buttons = [next(e for e in post if e.name == label and e.role == "button") for post in _posts(page, user)]
     wanted = buttons if count == "all" else buttons[: int(count)]
     ids = [button.id for button in wanted]
-    wrong = (button for button in sight.all("button") if on(button, "pressed") != (button.id in ids))
-    return click(next(wrong, None) or sight.one("button", "Submit"))
+    wrong = (button for button in page.all("button") if on(button, "pressed") != (button.id in ids))
+    return click(next(wrong, None) or page.one("button", "Submit"))
 
 
-def _posts(sight: WidgetReader, user: str) -> list[list[Element]]:
-    """The posts of a user: each from its user's name to the next one."""
+def _posts(page: WidgetReader, user: str) -> list[list[Element]]:
+    """Return the posts of a user, each as its elements from the user's name to the next one."""
     posts: list[list[Element]] = []
-    for element in sight.body:
+    for element in page.body:
         if element.role == "StaticText" and element.name.startswith("@"):
             posts.append([])
         if posts:

@@ -1,6 +1,6 @@
-"""What solves MiniWoB's tasks: a function a page, or one for several pages that ask for the same thing.
+"""The oracles of MiniWoB's tasks: one function for each page, or for several similar pages.
 
-An oracle goes by what the agent sees. Some peek at the page besides (`PEEKS`), and say why.
+An oracle reads what the agent sees. Some also peek at the page (`PEEKS`); their docstrings give the reason.
 """
 
 from __future__ import annotations
@@ -45,4 +45,4 @@ PEEKS: dict[str, str] = {
     **playing.PEEKS,
     **reading.PEEKS,
 }
-"""The JavaScript whose value an oracle is given besides what is to be seen."""
+"""JavaScript whose value is the `peek` of a page's oracle."""

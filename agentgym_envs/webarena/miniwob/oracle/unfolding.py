@@ -1,4 +1,4 @@
-"""Oracles of the pages where what is sought has to be unfolded first: tabs, sections, menus, trees."""
+"""Oracles of the pages with tabs, sections, menus or trees to expand."""
 
 from __future__ import annotations
 
@@ -7,61 +7,61 @@ from agentgym_envs.webarena.actions import Action, Hover
 from agentgym_envs.webarena.miniwob.oracle.page_reader import Solver, WidgetReader, click, number, on
 
 
-def section(sight: WidgetReader) -> Action:
+def section(page: WidgetReader) -> Action:
     """Expand the one section, then submit."""
-    folded = sight.all("tab")[0]
-    return click(sight.one("button", "Submit") if on(folded, "expanded") else folded)
+    folded = page.all("tab")[0]
+    return click(page.one("button", "Submit") if on(folded, "expanded") else folded)
 
 
-def link_behind_tabs(sight: WidgetReader) -> Action:
-    """One tab or section after the other, until the link is to be seen."""
-    (text,) = sight.asks('"(.+)"')
-    tabs = sight.all("tab")
-    place = next((place for place, tab in enumerate(tabs) if on(tab, "expanded")), -1)
-    return click(sight.find("link", text) or tabs[(place + 1) % len(tabs)])
+def link_behind_tabs(page: WidgetReader) -> Action:
+    """Open one tab or section after another until the link is visible."""
+    (text,) = page.asks('"(.+)"')
+    tabs = page.all("tab")
+    current = next((index for index, tab in enumerate(tabs) if on(tab, "expanded")), -1)
+    return click(page.find("link", text) or tabs[(current + 1) % len(tabs)])
 
 
-def tab(sight: WidgetReader) -> Action:
-    """The tab of a number."""
-    return click(sight.one("tab", f"Tab #{number(sight.goal)}"))
+def tab(page: WidgetReader) -> Action:
+    """Open the tab with the number in the objective."""
+    return click(page.one("tab", f"Tab #{number(page.goal)}"))
 
 
-def menu(sight: WidgetReader) -> Action:
-    """The deepest part of a path that is to be seen: what holds more opens under the mouse."""
-    (path,) = sight.asks("Select (.+)")
+def menu(page: WidgetReader) -> Action:
+    """Hover over the deepest visible part of a path, which opens under the mouse; click the last one."""
+    (path,) = page.asks("Select (.+)")
     *holders, leaf = path.split(">")
-    if item := sight.find("menuitem", leaf):
+    if item := page.find("menuitem", leaf):
         return click(item)
-    seen = (sight.find("menuitem", name) for name in reversed(holders))
+    seen = (page.find("menuitem", name) for name in reversed(holders))
     item = next(filter(None, seen), None)
     if item is None or item.id is None:
-        raise NoOracle("no part of the path is to be seen")
+        raise NoOracle("the page shows no part of the path")
     return Hover(item.id)
 
 
-def menu_with_icons(sight: WidgetReader) -> Action:
-    """An item by its label or its icon: open the menu, then the part of it that holds more."""
-    label, icon = sight.asks('labeled "(.+)"|with the (.+) icon')
-    items = sight.all("menuitem")
+def menu_with_icons(page: WidgetReader) -> Action:
+    """Click an item by its label or icon: open the menu, then its submenu."""
+    label, icon = page.asks('labeled "(.+)"|with the (.+) icon')
+    items = page.all("menuitem")
     if not items:
-        return click(sight.one("button", "Menu"))
-    # The name of an item is its icon and its label, so neither is the whole of it.
+        return click(page.one("button", "Menu"))
+    # The name of an item consists of its icon and its label.
     found = (item for item in items if (item.name.endswith(f" {label}") if label else item.name.startswith(f"{icon} ")))
     return click(next(found, None) or next(item for item in items if item.name == "Playback"))
 
 
-def pie(sight: WidgetReader) -> Action:
-    """Open the menu, then an item."""
-    (label,) = sight.asks('"(.+)"')
-    plus = sight.find("menuitem", "+")
-    return click(plus or sight.one("menuitem", label))
+def pie(page: WidgetReader) -> Action:
+    """Open the menu and click an item."""
+    (label,) = page.asks('"(.+)"')
+    plus = page.find("menuitem", "+")
+    return click(plus or page.one("menuitem", label))
 
 
-def tree(sight: WidgetReader) -> Action:
-    """Open folder after folder, until the name is to be seen."""
-    (name,) = sight.asks('"(.+)"')
-    found = sight.find("treeitem", name)
-    folded = (item for item in sight.all("treeitem") if item.properties.get("expanded", "").lower() == "false")
+def tree(page: WidgetReader) -> Action:
+    """Open one folder after another until the name is visible."""
+    (name,) = page.asks('"(.+)"')
+    found = page.find("treeitem", name)
+    folded = (item for item in page.all("treeitem") if item.properties.get("expanded", "").lower() == "false")
     item = found or next(folded, None)
     if item is None:
         raise NoOracle(f"no folder is left that may hold {name!r}")

@@ -1,1 +1,1 @@
-"""The administration of the shop. It works on the shop's tables and has none of its own."""
+"""The administration of the shop. It uses the tables of the shop and has none of its own."""

@@ -1,4 +1,4 @@
-"""Days as people type them, and the spans of time that reports are over."""
+"""Parsing of days, and the periods of reports and charts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from agentgym_envs.webarena.sites.clock import TODAY
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})", re.ASCII)
-_TOLD = re.compile(r"([A-Za-z]{3})[a-z]* (\d{1,2}), (\d{4})", re.ASCII)
+_SPELLED = re.compile(r"([A-Za-z]{3})[a-z]* (\d{1,2}), (\d{4})", re.ASCII)
 HINT = "YYYY-MM-DD"
 PERIODS: Sequence[tuple[str, str]] = (("day", "Day"), ("month", "Month"), ("year", "Year"))
-LENGTHS = {"day": 10, "month": 7, "year": 4}
-"""How many characters of a moment tell its day, month or year."""
-Limit: TypeAlias = "datetime.date | None"
+PERIOD_PREFIXES = {"day": 10, "month": 7, "year": 4}
+"""Number of leading characters of a stored time that identify its day, month or year."""
+OptionalDay: TypeAlias = "datetime.date | None"
 
 
-def parse_day(text: str) -> Limit:
-    """A day typed as "2026-03-16", "3/16/2026" or "Mar 16, 2026"; None for anything else."""
-    if found := _ISO.fullmatch(text):
-        year, month, day = map(int, found.groups())
-    elif found := _SLASHED.fullmatch(text):
-        month, day, year = map(int, found.groups())
-    elif (found := _TOLD.fullmatch(text)) and found[1].lower() in _MONTHS:
-        month, day, year = _MONTHS.index(found[1].lower()) + 1, int(found[2]), int(found[3])
+def parse_day(text: str) -> OptionalDay:
+    """Parse a day such as "2026-03-16", "3/16/2026" or "Mar 16, 2026"; None for any other text."""
+    if match := _ISO.fullmatch(text):
+        year, month, day = map(int, match.groups())
+    elif match := _SLASHED.fullmatch(text):
+        month, day, year = map(int, match.groups())
+    elif (match := _SPELLED.fullmatch(text)) and match[1].lower() in _MONTHS:
+        month, day, year = _MONTHS.index(match[1].lower()) + 1, int(match[2]), int(match[3])
     else:
         return None
     try:
@@ -37,12 +37,12 @@ def parse_day(text: str) -> Limit:
 
 
 def day_after(day: datetime.date) -> str:
-    """The day after one, as databases hold it."""
+    """Return the next day, as databases store it."""
     return (day + datetime.timedelta(days=1)).isoformat()
 
 
-def told(interval: str) -> str:
-    """An interval of a report: "2026-03-16" as "Mar 16, 2026", "2026-03" as "Mar 2026"."""
+def interval_label(interval: str) -> str:
+    """Format an interval of a report: "2026-03-16" as "Mar 16, 2026", "2026-03" as "Mar 2026"."""
     year, *rest = interval.split("-")
     if not rest:
         return year
@@ -51,7 +51,7 @@ def told(interval: str) -> str:
 
 
 def first_of_month(back: int) -> datetime.date:
-    """The first day of the month so many months ago."""
+    """Return the first day of the month that is `back` months ago."""
     months = TODAY.year * 12 + TODAY.month - 1 - back
     return datetime.date(months // 12, months % 12 + 1, 1)
 
@@ -62,7 +62,7 @@ RANGES: dict[str, tuple[str, Callable[[], list[str]], int]] = {
     "1m": ("Current Month", lambda: _days(TODAY.day), 10),
     "1y": ("Last 12 Months", lambda: [first_of_month(n).isoformat()[:7] for n in range(11, -1, -1)], 7),
 }
-"""What the dashboard's chart can show: its label, the beginnings of the moments in each bar, and their length."""
+"""Time ranges of the dashboard's chart: label, start of every bar, and the length of the time prefix of a bar."""
 
 
 def _hours(count: int) -> list[str]:

@@ -1,70 +1,72 @@
-"""The menu at the left."""
+"""The menu on the left side."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
-    """A page of the menu."""
+class MenuEntry(NamedTuple):
+    """A link in the menu."""
 
     label: str
     path: str
 
 
-class Section(NamedTuple):
-    """A part of the menu. `icon` names its picture in icons.html."""
+class MenuSection(NamedTuple):
+    """A section of the menu. `icon` is the name of its picture in icons.html."""
 
     label: str
     icon: str
-    entries: tuple[Entry, ...]
+    entries: tuple[MenuEntry, ...]
 
 
 MENU = (
-    Section(
+    MenuSection(
         "Sales",
         "sales",
         (
-            Entry("Orders", "/orders"),
-            Entry("Invoices", "/invoices"),
-            Entry("Shipments", "/shipments"),
-            Entry("Credit Memos", "/credit-memos"),
+            MenuEntry("Orders", "/orders"),
+            MenuEntry("Invoices", "/invoices"),
+            MenuEntry("Shipments", "/shipments"),
+            MenuEntry("Credit Memos", "/credit-memos"),
         ),
     ),
-    Section("Catalog", "catalog", (Entry("Products", "/products"), Entry("Categories", "/categories"))),
-    Section("Customers", "customers", (Entry("All Customers", "/customers"), Entry("Enquiries", "/enquiries"))),
-    Section(
+    MenuSection("Catalog", "catalog", (MenuEntry("Products", "/products"), MenuEntry("Categories", "/categories"))),
+    MenuSection(
+        "Customers", "customers", (MenuEntry("All Customers", "/customers"), MenuEntry("Enquiries", "/enquiries"))
+    ),
+    MenuSection(
         "Marketing",
         "marketing",
         (
-            Entry("Cart Price Rules", "/rules"),
-            Entry("All Reviews", "/reviews"),
-            Entry("Pending Reviews", "/reviews/pending"),
-            Entry("Search Terms", "/search-terms"),
-            Entry("Newsletter Subscribers", "/subscribers"),
+            MenuEntry("Cart Price Rules", "/rules"),
+            MenuEntry("All Reviews", "/reviews"),
+            MenuEntry("Pending Reviews", "/reviews/pending"),
+            MenuEntry("Search Terms", "/search-terms"),
+            MenuEntry("Newsletter Subscribers", "/subscribers"),
         ),
     ),
-    Section("Content", "content", (Entry("Pages", "/pages"),)),
-    Section(
+    MenuSection("Content", "content", (MenuEntry("Pages", "/pages"),)),
+    MenuSection(
         "Reports",
         "reports",
         (
-            Entry("Orders Report", "/reports/orders"),
-            Entry("Coupons Report", "/reports/coupons"),
-            Entry("Bestsellers Report", "/reports/bestsellers"),
-            Entry("Ordered Products Report", "/reports/products"),
-            Entry("Low Stock Report", "/reports/low-stock"),
-            Entry("Order Count Report", "/reports/customers"),
-            Entry("Product Reviews Report", "/reports/reviews"),
-            Entry("Customer Reviews Report", "/reports/reviewers"),
-            Entry("Search Terms Report", "/reports/search-terms"),
+            MenuEntry("Orders Report", "/reports/orders"),
+            MenuEntry("Coupons Report", "/reports/coupons"),
+            MenuEntry("Bestsellers Report", "/reports/bestsellers"),
+            MenuEntry("Ordered Products Report", "/reports/products"),
+            MenuEntry("Low Stock Report", "/reports/low-stock"),
+            MenuEntry("Order Count Report", "/reports/customers"),
+            MenuEntry("Product Reviews Report", "/reports/reviews"),
+            MenuEntry("Customer Reviews Report", "/reports/reviewers"),
+            MenuEntry("Search Terms Report", "/reports/search-terms"),
         ),
     ),
-    Section("Stores", "stores", (Entry("Settings", "/settings"),)),
+    MenuSection("Stores", "stores", (MenuEntry("Settings", "/settings"),)),
 )
 _PATHS = sorted((entry.path for section in MENU for entry in section.entries), key=len, reverse=True)
 
 
-def place_of(path: str) -> str:
-    """The path of the menu's entry that a page belongs to; "" if it is none's."""
+def menu_path_of(path: str) -> str:
+    """Return the path of the menu entry that a page belongs to; "" if it belongs to none."""
     return next((entry for entry in _PATHS if path == entry or path.startswith(f"{entry}/")), "")

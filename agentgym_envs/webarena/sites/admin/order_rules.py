@@ -1,4 +1,4 @@
-"""What may be done with an order, by its status and what was invoiced, shipped and refunded."""
+"""The actions that an order allows, by its status and by its invoices, shipments and refunds."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FROM shop_orders o JOIN shop_customers c ON c.id = o.customer WHERE o.id = ?
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """An order; `row` has its customer and what became of it besides its own columns."""
+class AdminOrder:
+    """An order. `row` also has its customer, and flags for invoices, shipments and refunds."""
 
     row: sqlite3.Row
 
     @classmethod
-    def of(cls, visit: RequestContext, id: int) -> Order:
-        """The order of that id. Raises Missing."""
-        return cls(visit.one(_FACTS, id))
+    def of(cls, context: RequestContext, id: int) -> AdminOrder:
+        """Load the order with this id. Raises NotFound."""
+        return cls(context.one(_FACTS, id))
 
     @property
     def status(self) -> str:
@@ -37,63 +37,63 @@ class Order:
 
     @property
     def may_cancel(self) -> bool:
-        """Only while nothing was charged or sent."""
+        """An open order can be canceled until it is invoiced or shipped."""
         return self.status in OPEN and not self.row["invoiced"] and not self.row["shipped"]
 
     @property
     def may_hold(self) -> bool:
-        """While there is something left to do."""
+        """Only an open order can be put on hold."""
         return self.status in OPEN
 
     @property
     def may_unhold(self) -> bool:
-        """Only what is held."""
+        """Only an order on hold can be released."""
         return self.status == "on hold"
 
     @property
     def may_invoice(self) -> bool:
-        """Once."""
+        """An open order can be invoiced once."""
         return self.status in OPEN and not self.row["invoiced"]
 
     @property
     def may_ship(self) -> bool:
-        """Once."""
+        """An open order can be shipped once."""
         return self.status in OPEN and not self.row["shipped"]
 
     @property
     def may_refund(self) -> bool:
-        """Only what was charged, once."""
+        """An invoiced order can be refunded once."""
         return self.status in ("processing", "complete") and bool(self.row["invoiced"]) and not self.row["refunded"]
 
     @property
-    def unheld(self) -> str:
-        """The status of an order that is held no longer."""
+    def status_after_hold(self) -> str:
+        """Status of the order after it is released from hold."""
         return "processing" if self.row["invoiced"] or self.row["shipped"] else "pending"
 
     @property
     def next_statuses(self) -> list[str]:
-        """What a comment may set the status to; first the one that it has."""
-        others = ["on hold"] if self.may_hold else [self.unheld] if self.may_unhold else []
+        """Statuses that a comment may set, starting with the current one."""
+        others = ["on hold"] if self.may_hold else [self.status_after_hold] if self.may_unhold else []
         return [self.status, *others]
 
     @property
     def status_choices(self) -> list[tuple[str, str]]:
-        """The same, as a form tells them."""
+        """`next_statuses` as choices of a form."""
         return [(status, status.capitalize()) for status in self.next_statuses]
 
 
-def set_status(visit: RequestContext, order: Order, status: str) -> None:
-    """Change the status, and nothing if it is that already."""
-    visit.write("UPDATE shop_orders SET status = ? WHERE id = ? AND status <> ?", status, order.row["id"], status)
+def set_status(context: RequestContext, order: AdminOrder, status: str) -> None:
+    """Set the status of an order if it changes."""
+    context.write("UPDATE shop_orders SET status = ? WHERE id = ? AND status <> ?", status, order.row["id"], status)
 
 
-def move_on(visit: RequestContext, order: Order) -> None:
-    """After an invoice or a shipment: complete as soon as there are both."""
-    fresh = Order.of(visit, order.row["id"])
-    set_status(visit, fresh, "complete" if fresh.row["invoiced"] and fresh.row["shipped"] else "processing")
+def advance_status(context: RequestContext, order: AdminOrder) -> None:
+    """After an invoice or a shipment, set the status to "complete" if the order has both, else "processing"."""
+    fresh = AdminOrder.of(context, order.row["id"])
+    set_status(context, fresh, "complete" if fresh.row["invoiced"] and fresh.row["shipped"] else "processing")
 
 
-def next_number(visit: RequestContext, table: str) -> str:
-    """The number of the next document in a table, which is never what somebody typed."""
-    found = visit.value(f"SELECT printf('%09d', COALESCE(MAX(CAST(number AS INTEGER)), 0) + 1) FROM {table}")
-    return str(found)
+def next_number(context: RequestContext, table: str) -> str:
+    """Return the number of the next document in a table."""
+    number = context.value(f"SELECT printf('%09d', COALESCE(MAX(CAST(number AS INTEGER)), 0) + 1) FROM {table}")
+    return str(number)

@@ -1,4 +1,4 @@
-"""Reports over a span of time: counted by day, month or year, or over all of it."""
+"""Reports over a period: by day, month or year, or over the whole period."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentgym_envs.webarena.sites.admin.days import HINT, LENGTHS, PERIODS, day_after, first_of_month, parse_day
-from agentgym_envs.webarena.sites.admin.grid import Choices, Column
+from agentgym_envs.webarena.sites.admin.days import HINT, PERIOD_PREFIXES, PERIODS, day_after, first_of_month, parse_day
+from agentgym_envs.webarena.sites.admin.grid import Choices, GridColumn
 from agentgym_envs.webarena.sites.admin.order_rules import STATUS_CHOICES
 from agentgym_envs.webarena.sites.clock import TODAY
 from agentgym_envs.webarena.sites.framework.context import RequestContext
@@ -21,64 +21,66 @@ ORDER_STATUSES: Choices = (("", "Any but canceled"), ("any", "Any"), *STATUS_CHO
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A report.
+class SalesReport:
+    """A report on orders.
 
-    `source` is a query of orders `o`; "{interval}" in it stands for the part of the moment that it is counted by,
-    "{where}" for the conditions of the form. `sums` are the columns that have a total. The
-    column `names` links to `path`, if there is one, by the query's column `id`.
+    `source` is an SQL query of orders `o`. In it, "{interval}" is replaced by the day, month or year of an order and
+    "{where}" by the conditions of the form. `sums` are the columns with a total. The column `link_column` links to
+    `path`, if there is one, with the query's column `id`.
     """
 
     title: str
     source: str
-    columns: Sequence[Column]
+    columns: Sequence[GridColumn]
     sums: Sequence[str] = ()
     periods: bool = True
     path: str = ""
-    names: str = "name"
+    link_column: str = "name"
 
-    def page(self, visit: RequestContext) -> Response:
-        """The form and what it asks for; a report has one address, however its days are typed."""
-        if typed := _typed_otherwise(visit.query):
-            return Redirect(visit.path + visit.query.changed(**typed))
-        asked = Asked(visit.query, self.periods)
-        query = self.source.format(interval=f"substr(o.moment, 1, {LENGTHS[asked.period]})", where=asked.where)
-        rows = visit.rows(query, *asked.arguments)
-        paging = Paging.of(visit.query, len(rows), SIZE)
+    def page(self, context: RequestContext) -> Response:
+        """Return the report. A URL with days in another format redirects to the canonical URL."""
+        if typed := _typed_otherwise(context.query):
+            return Redirect(context.path + context.query.changed(**typed))
+        filters = ReportQuery(context.query, self.periods)
+        query = self.source.format(
+            interval=f"substr(o.moment, 1, {PERIOD_PREFIXES[filters.period]})", where=filters.where
+        )
+        rows = context.rows(query, *filters.arguments)
+        paging = Paging.of(context.query, len(rows), SIZE)
         shown = rows[paging.skipped : paging.skipped + SIZE]
         choices: dict[str, Any] = {"periods": PERIODS, "order_statuses": ORDER_STATUSES}
         values: dict[str, Any] = {
             "report": self,
-            "asked": asked,
+            "filters": filters,
             "rows": shown,
             "sums": self._sums(rows),
             "paging": paging,
             "hint": HINT,
         }
-        return visit.page("report.html", **values, **choices)
+        return context.page("report.html", **values, **choices)
 
     def _sums(self, rows: Sequence[sqlite3.Row]) -> dict[str, str]:
-        """Each total as its column tells it."""
+        """Return the formatted totals by column."""
         summed = {key: sum(row[key] for row in rows) for key in self.sums}
-        return {column.key: column.told(summed) for column in self.columns if column.key in summed}
+        return {column.key: column.format(summed) for column in self.columns if column.key in summed}
 
 
 def _typed_otherwise(query: Fields) -> dict[str, str]:
-    """The days of a form that are not as databases hold them, as these do."""
+    """Return the days of a form that are not in ISO format, converted to it."""
     days = {name: parse_day(query.text(name, most=40)) for name in ("from", "to")}
     return {name: f"{day}" for name, day in days.items() if day and query.text(name, most=40) != f"{day}"}
 
 
 @dataclass(slots=True)
-class Asked:
-    """What the form of a report says, as SQL; a day that is none is told and left out."""
+class ReportQuery:
+    """The form of a report as SQL. Invalid days are reported in `errors` and ignored."""
 
     query: Fields
     periods: bool
     period: str = "month"
     conditions: list[str] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     start: str = ""
     end: str = ""
     status: str = ""
@@ -97,14 +99,14 @@ class Asked:
 
     @property
     def where(self) -> str:
-        """All conditions."""
+        """All conditions, joined by AND."""
         return " AND ".join(["1", *self.conditions])
 
     def _limit(self, text: str, label: str, condition: str) -> None:
         day = parse_day(text)
         if day is None:
             if text:
-                self.wrong.append(f"{label}: “{text}” is not a day ({HINT}), so it was left out.")
+                self.errors.append(f"{label}: “{text}” is not a day ({HINT}), so it was left out.")
             return
         self.conditions.append(condition)
         self.arguments.append(day.isoformat() if label == "From" else day_after(day))

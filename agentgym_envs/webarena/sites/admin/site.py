@@ -1,4 +1,4 @@
-"""The site: its routes, which are open only to who is signed in."""
+"""The administration site. Every route requires login."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from agentgym_envs.webarena.sites.admin import (
     views_search,
     views_settings,
 )
-from agentgym_envs.webarena.sites.admin.menu import MENU, place_of
+from agentgym_envs.webarena.sites.admin.menu import MENU, menu_path_of
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Response
-from agentgym_envs.webarena.sites.framework.site import Handler, Route, Site
+from agentgym_envs.webarena.sites.framework.site import Handler, Site, SiteRoute
 from agentgym_envs.webarena.sites.shop.pictures import picture
 
 ADMIN = 1
-"""The only account."""
+"""Id of the only account."""
 _VIEWS = (
     views_dashboard,
     views_search,
@@ -54,22 +54,22 @@ _VIEWS = (
 
 
 def _guarded(handler: Handler) -> Handler:
-    """A handler for who is signed in."""
+    """Wrap a handler so that it requires login."""
 
     @wraps(handler)
-    def guarded(visit: RequestContext, **path: Any) -> Response:
-        visit.must_be_signed_in()
-        return handler(visit, **path)
+    def guarded(context: RequestContext, **path: Any) -> Response:
+        context.require_login()
+        return handler(context, **path)
 
     return guarded
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
-    return {"menu": MENU, "place": place_of(visit.path)}
+def _layout(context: RequestContext) -> Mapping[str, Any]:
+    return {"menu": MENU, "menu_path": menu_path_of(context.path)}
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
-    """The administrator's; it needs no row of its own."""
+    """Return the id of the administrator, who has no row in the database."""
     return ADMIN if name.lower() in ("admin", "admin@shop.test") else 0
 
 
@@ -80,9 +80,9 @@ def _owner(database: sqlite3.Connection) -> int:
 SITE = Site(
     name="admin",
     title="Storekeeper",
-    routes=tuple(Route(r.method, r.path, _guarded(r.handler)) for views in _VIEWS for r in views.routes.all),
+    routes=tuple(SiteRoute(r.method, r.path, _guarded(r.handler)) for views in _VIEWS for r in views.routes.all),
     layout=_layout,
-    account=_account,
-    owner=_owner,
+    find_account=_account,
+    default_account=_owner,
     filters={"picture": picture},
 )

@@ -1,8 +1,8 @@
-"""Categories of the catalogue."""
+"""Categories of the catalog."""
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.admin.forms import Checked
+from agentgym_envs.webarena.sites.admin.forms import CheckedForm
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -18,33 +18,33 @@ _ORDER = (
 
 
 @routes.get("/categories")
-def categories(visit: RequestContext) -> Response:
-    """The tree: those at the top, and what is in the one that was chosen."""
-    tops = visit.rows(_TREE + " WHERE k.parent IS NULL" + _ORDER)
-    chosen = visit.query.number("under", tops[0]["id"] if tops else 0)
-    return visit.page(
-        "categories.html", tops=tops, chosen=chosen, inner=visit.rows(_TREE + " WHERE k.parent = ?" + _ORDER, chosen)
+def categories(context: RequestContext) -> Response:
+    """Show the top categories and those below the selected one."""
+    tops = context.rows(_TREE + " WHERE k.parent IS NULL" + _ORDER)
+    chosen = context.query.number("under", tops[0]["id"] if tops else 0)
+    return context.page(
+        "categories.html", tops=tops, chosen=chosen, inner=context.rows(_TREE + " WHERE k.parent = ?" + _ORDER, chosen)
     )
 
 
 @routes.get("/categories/{id:int}")
-def category(visit: RequestContext, id: int) -> Response:
-    """The form."""
-    row = visit.one(_TREE + " WHERE k.id = ?", id)
+def category(context: RequestContext, id: int) -> Response:
+    """Show the form of a category."""
+    row = context.one(_TREE + " WHERE k.id = ?", id)
     values = {"name": row["name"], "description": row["description"], "enabled": str(row["enabled"])}
-    return visit.page("category.html", category=row, values=values, wrong=[])
+    return context.page("category.html", category=row, values=values, errors=[])
 
 
 @routes.post("/categories/{id:int}")
-def save(visit: RequestContext, id: int) -> Response:
-    """Change a category."""
-    row, sent = visit.one(_TREE + " WHERE k.id = ?", id), Checked(visit)
-    name = sent.text("name", "Category Name", most=80)
-    description = sent.text("description", "Description", most=2_000, needed=False)
-    if sent.wrong:
-        values = sent.as_sent("name", "description", "enabled")
-        return visit.page("category.html", 422, category=row, values=values, wrong=sent.wrong)
+def save(context: RequestContext, id: int) -> Response:
+    """Save a category."""
+    row, form = context.one(_TREE + " WHERE k.id = ?", id), CheckedForm(context)
+    name = form.text("name", "Category Name", most=80)
+    description = form.text("description", "Description", most=2_000, needed=False)
+    if form.errors:
+        values = form.as_sent("name", "description", "enabled")
+        return context.page("category.html", 422, category=row, values=values, errors=form.errors)
     update = "UPDATE shop_categories SET name = ?, description = ?, enabled = ? WHERE id = ?"
-    visit.write(update, name, description, sent.ticked("enabled"), id)
-    visit.say("You saved the category.")
+    context.write(update, name, description, form.flag("enabled"), id)
+    context.flash("You saved the category.")
     return Redirect(f"/categories/{id}")

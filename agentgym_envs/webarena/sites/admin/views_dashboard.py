@@ -1,10 +1,10 @@
-"""The dashboard, with its chart."""
+"""The dashboard and its chart."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agentgym_envs.webarena.sites.admin.days import RANGES, told
+from agentgym_envs.webarena.sites.admin.days import RANGES, interval_label
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.framework.responses import Response
@@ -37,58 +37,60 @@ WHERE o.{_SOLD} GROUP BY c.id ORDER BY orders DESC, total DESC, c.id LIMIT 5
 
 
 class Bar(NamedTuple):
-    """A bar of the chart: its label and value, and how high it is in percent."""
+    """A bar of the chart: its label, its value as text, and its height in percent."""
 
     label: str
-    told: str
+    text: str
     height: float
 
 
 @routes.get("/")
-def dashboard(visit: RequestContext) -> Response:
-    """Everything at a glance."""
-    period = visit.query.choice("range", list(RANGES), "1y")
-    chart = visit.query.choice("chart", [key for key, _ in CHARTS], "orders")
+def dashboard(context: RequestContext) -> Response:
+    """Show the dashboard."""
+    period = context.query.choice("range", list(RANGES), "1y")
+    chart = context.query.choice("chart", [key for key, _ in CHARTS], "orders")
     sums = "COALESCE(SUM(total), 0) AS total, COALESCE(SUM(tax), 0) AS tax, COALESCE(SUM(shipping), 0) AS shipping"
-    return visit.page(
+    return context.page(
         "dashboard.html",
         period=period,
         chart=chart,
         ranges=RANGE_CHOICES,
         charts=CHARTS,
-        life=visit.one(f"SELECT COUNT(*) AS orders, COALESCE(SUM(total), 0) AS total FROM shop_orders WHERE {_SOLD}"),
-        totals=visit.one(
+        life=context.one(f"SELECT COUNT(*) AS orders, COALESCE(SUM(total), 0) AS total FROM shop_orders WHERE {_SOLD}"),
+        totals=context.one(
             f"SELECT COUNT(*) AS orders, {sums} FROM shop_orders WHERE {_SOLD} AND moment >= ?", RANGES[period][1]()[0]
         ),
-        bars=_bars(visit, period, chart),
-        **_lists(visit),
+        bars=_bars(context, period, chart),
+        **_lists(context),
     )
 
 
-def _lists(visit: RequestContext) -> dict[str, Any]:
+def _lists(context: RequestContext) -> dict[str, Any]:
     searches = "SELECT term, results, uses FROM shop_searches ORDER BY {} DESC, id LIMIT 5"
     return {
-        "latest": visit.rows(_LATEST),
-        "last_searches": visit.rows(searches.format("last")),
-        "top_searches": visit.rows(searches.format("uses")),
-        "bestsellers": visit.rows(_BESTSELLERS),
-        "newest": visit.rows(_NEWEST),
-        "most_active": visit.rows(_MOST_ACTIVE),
+        "latest": context.rows(_LATEST),
+        "last_searches": context.rows(searches.format("last")),
+        "top_searches": context.rows(searches.format("uses")),
+        "bestsellers": context.rows(_BESTSELLERS),
+        "newest": context.rows(_NEWEST),
+        "most_active": context.rows(_MOST_ACTIVE),
     }
 
 
-def _bars(visit: RequestContext, period: str, chart: str) -> list[Bar]:
-    """One for each hour, day or month of the range, even where nothing was sold."""
+def _bars(context: RequestContext, period: str, chart: str) -> list[Bar]:
+    """Return a bar for each hour, day or month of the range, including those without sales."""
     _, starts, length = RANGES[period]
     measure = "COUNT(*)" if chart == "orders" else "SUM(total)"
     query = f"SELECT substr(moment, 1, ?), {measure} FROM shop_orders WHERE {_SOLD} AND moment >= ? GROUP BY 1"
     keys = starts()
-    values: dict[str, int] = {row[0]: row[1] for row in visit.rows(query, length, keys[0])}
+    values: dict[str, int] = {row[0]: row[1] for row in context.rows(query, length, keys[0])}
     most = max(values.values(), default=0) or 1
-    tell: Any = str if chart == "orders" else money
-    return [Bar(_label(key), tell(values.get(key, 0)), round(100 * values.get(key, 0) / most, 1)) for key in keys]
+    format_value: Any = str if chart == "orders" else money
+    return [
+        Bar(_label(key), format_value(values.get(key, 0)), round(100 * values.get(key, 0) / most, 1)) for key in keys
+    ]
 
 
 def _label(key: str) -> str:
-    """An hour such as "2026-03-16 09" as "9:00", a day or a month as reports tell it."""
-    return f"{int(key[11:])}:00" if len(key) > 10 else told(key)
+    """Format an hour such as "2026-03-16 09" as "9:00", and a day or month as in reports."""
+    return f"{int(key[11:])}:00" if len(key) > 10 else interval_label(key)

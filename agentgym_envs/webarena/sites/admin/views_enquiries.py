@@ -1,8 +1,8 @@
-"""What people wrote by the shop's form "Contact us"."""
+"""Enquiries that customers sent with the form "Contact us"."""
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.admin.grid import Column, Filter, Grid
+from agentgym_envs.webarena.sites.admin.grid import Grid, GridColumn, GridFilter
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -12,44 +12,44 @@ ENQUIRIES = Grid(
     title="Enquiries",
     source="SELECT id, subject, name, email, order_number, moment, text FROM shop_enquiries",
     columns=(
-        Column("id", "ID"),
-        Column("subject", "Subject"),
-        Column("name", "Name"),
-        Column("email", "E-mail"),
-        Column("order_number", "Order #"),
-        Column("moment", "Received", "moment"),
+        GridColumn("id", "ID"),
+        GridColumn("subject", "Subject"),
+        GridColumn("name", "Name"),
+        GridColumn("email", "E-mail"),
+        GridColumn("order_number", "Order #"),
+        GridColumn("moment", "Received", "moment"),
     ),
     filters=(
-        Filter("subject", "Subject"),
-        Filter("name", "Name"),
-        Filter("order_number", "Order number"),
-        Filter("text", "Text"),
-        Filter("moment", "Received", "day"),
+        GridFilter("subject", "Subject"),
+        GridFilter("name", "Name"),
+        GridFilter("order_number", "Order number"),
+        GridFilter("text", "Text"),
+        GridFilter("moment", "Received", "day"),
     ),
     order="moment",
     path="/enquiries/{id}",
-    names="subject",
+    link_column="subject",
 )
 
 
 @routes.get("/enquiries")
-def enquiries(visit: RequestContext) -> Response:
-    """All of them."""
-    return ENQUIRIES.page(visit, "grid.html")
+def enquiries(context: RequestContext) -> Response:
+    """List the enquiries."""
+    return ENQUIRIES.page(context, "grid.html")
 
 
 @routes.get("/enquiries/{id:int}")
-def enquiry(visit: RequestContext, id: int) -> Response:
-    """One of them, with whom and what it is about."""
-    found = visit.one("SELECT * FROM shop_enquiries WHERE id = ?", id)
-    order = visit.value("SELECT id FROM shop_orders WHERE number = ?", found["order_number"])
-    return visit.page("enquiry.html", enquiry=found, order=order)
+def enquiry(context: RequestContext, id: int) -> Response:
+    """Show an enquiry with its author and order."""
+    enquiry = context.one("SELECT * FROM shop_enquiries WHERE id = ?", id)
+    order = context.value("SELECT id FROM shop_orders WHERE number = ?", enquiry["order_number"])
+    return context.page("enquiry.html", enquiry=enquiry, order=order)
 
 
 @routes.post("/enquiries/{id:int}/delete")
-def delete(visit: RequestContext, id: int) -> Response:
-    """Delete one that was answered."""
-    visit.one("SELECT id FROM shop_enquiries WHERE id = ?", id)
-    visit.write("DELETE FROM shop_enquiries WHERE id = ?", id)
-    visit.say("You deleted the enquiry.")
+def delete(context: RequestContext, id: int) -> Response:
+    """Delete an enquiry."""
+    context.one("SELECT id FROM shop_enquiries WHERE id = ?", id)
+    context.write("DELETE FROM shop_enquiries WHERE id = ?", id)
+    context.flash("You deleted the enquiry.")
     return Redirect("/enquiries")

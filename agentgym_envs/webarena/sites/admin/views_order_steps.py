@@ -1,9 +1,9 @@
-"""What is done with an order: cancel, hold, unhold, invoice, ship and refund."""
+"""Steps in processing an order: cancel, hold, unhold, invoice, ship and refund."""
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.sites.admin.forms import Checked, choices, dollars
-from agentgym_envs.webarena.sites.admin.order_rules import Order, move_on, next_number, set_status
+from agentgym_envs.webarena.sites.admin.forms import CheckedForm, choices, dollars
+from agentgym_envs.webarena.sites.admin.order_rules import AdminOrder, advance_status, next_number, set_status
 from agentgym_envs.webarena.sites.admin.views_orders import add_comment
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.framework.context import RequestContext
@@ -14,173 +14,177 @@ from agentgym_envs.webarena.sites.shop.names import CARRIERS
 routes = Routes()
 
 
-def _refused(visit: RequestContext, order: Order, why: str) -> Response:
-    visit.say(why, "error")
+def _refuse(context: RequestContext, order: AdminOrder, why: str) -> Response:
+    context.flash(why, "error")
     return Redirect(f"/orders/{order.row['id']}")
 
 
 @routes.post("/orders/{id:int}/cancel")
-def cancel(visit: RequestContext, id: int) -> Response:
+def cancel(context: RequestContext, id: int) -> Response:
     """Cancel an order."""
-    order = Order.of(visit, id)
+    order = AdminOrder.of(context, id)
     if not order.may_cancel:
-        return _refused(visit, order, "You have not canceled the order: its status does not allow it.")
-    set_status(visit, order, "canceled")
-    _restock(visit, id)
-    visit.say("You canceled the order.")
+        return _refuse(context, order, "You have not canceled the order: its status does not allow it.")
+    set_status(context, order, "canceled")
+    _restock(context, id)
+    context.flash("You canceled the order.")
     return Redirect(f"/orders/{id}")
 
 
 @routes.post("/orders/{id:int}/hold")
-def hold(visit: RequestContext, id: int) -> Response:
-    """Put it on hold."""
-    order = Order.of(visit, id)
+def hold(context: RequestContext, id: int) -> Response:
+    """Put an order on hold."""
+    order = AdminOrder.of(context, id)
     if not order.may_hold:
-        return _refused(visit, order, "You have not put the order on hold: its status does not allow it.")
-    set_status(visit, order, "on hold")
-    visit.say("You put the order on hold.")
+        return _refuse(context, order, "You have not put the order on hold: its status does not allow it.")
+    set_status(context, order, "on hold")
+    context.flash("You put the order on hold.")
     return Redirect(f"/orders/{id}")
 
 
 @routes.post("/orders/{id:int}/unhold")
-def unhold(visit: RequestContext, id: int) -> Response:
-    """Release it."""
-    order = Order.of(visit, id)
+def unhold(context: RequestContext, id: int) -> Response:
+    """Release an order from hold."""
+    order = AdminOrder.of(context, id)
     if not order.may_unhold:
-        return _refused(visit, order, "The order is not on hold.")
-    set_status(visit, order, order.unheld)
-    visit.say("You released the order from holding status.")
+        return _refuse(context, order, "The order is not on hold.")
+    set_status(context, order, order.status_after_hold)
+    context.flash("You released the order from holding status.")
     return Redirect(f"/orders/{id}")
 
 
-def _lines(visit: RequestContext, id: int) -> list[object]:
-    return list(visit.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", id))
+def _lines(context: RequestContext, id: int) -> list[object]:
+    return list(context.rows("SELECT * FROM shop_order_lines WHERE order_id = ? ORDER BY id", id))
 
 
 @routes.get("/orders/{id:int}/invoice")
-def invoice_form(visit: RequestContext, id: int) -> Response:
-    """What is about to be invoiced."""
-    order = Order.of(visit, id)
-    visit.must(order.may_invoice, "This order cannot be invoiced now.")
-    return visit.page("order_invoice.html", order=order, lines=_lines(visit, id), values={}, wrong=())
+def invoice_form(context: RequestContext, id: int) -> Response:
+    """Show the items to invoice."""
+    order = AdminOrder.of(context, id)
+    context.require(order.may_invoice, "This order cannot be invoiced now.")
+    return context.page("order_invoice.html", order=order, lines=_lines(context, id), values={}, errors=())
 
 
 @routes.post("/orders/{id:int}/invoice")
-def invoice(visit: RequestContext, id: int) -> Response:
-    """Invoice all of it."""
-    order, sent = Order.of(visit, id), Checked(visit)
+def invoice(context: RequestContext, id: int) -> Response:
+    """Invoice the whole order."""
+    order, form = AdminOrder.of(context, id), CheckedForm(context)
     if not order.may_invoice:
-        return _refused(visit, order, "This order cannot be invoiced now.")
-    text = sent.text("comment", "Comment", most=2_000, needed=False)
-    if sent.wrong:
-        values = sent.as_sent("comment")
-        return visit.page(
-            "order_invoice.html", 422, order=order, lines=_lines(visit, id), values=values, wrong=sent.wrong
+        return _refuse(context, order, "This order cannot be invoiced now.")
+    text = form.text("comment", "Comment", most=2_000, needed=False)
+    if form.errors:
+        values = form.as_sent("comment")
+        return context.page(
+            "order_invoice.html", 422, order=order, lines=_lines(context, id), values=values, errors=form.errors
         )
     insert = "INSERT INTO shop_invoices (number, order_id, moment, total) VALUES (?, ?, ?, ?)"
-    visit.write(insert, next_number(visit, "shop_invoices"), id, stamp(), order.row["total"])
-    _finish(visit, order, text, sent)
-    visit.say("The invoice has been created.")
+    context.write(insert, next_number(context, "shop_invoices"), id, stamp(), order.row["total"])
+    _finish(context, order, text, form)
+    context.flash("The invoice has been created.")
     return Redirect(f"/orders/{id}")
 
 
-def _finish(visit: RequestContext, order: Order, text: str, sent: Checked) -> None:
-    """The status that follows, and what was said."""
-    move_on(visit, order)
-    _note(visit, order, text, sent)
+def _finish(context: RequestContext, order: AdminOrder, text: str, form: CheckedForm) -> None:
+    """Set the resulting status and save the comment."""
+    advance_status(context, order)
+    _note(context, order, text, form)
 
 
-def _note(visit: RequestContext, order: Order, text: str, sent: Checked) -> None:
+def _note(context: RequestContext, order: AdminOrder, text: str, form: CheckedForm) -> None:
     if text:
         id = order.row["id"]
-        add_comment(visit, id, Order.of(visit, id).status, text, sent.ticked("visible"), sent.ticked("notify"))
+        add_comment(context, id, AdminOrder.of(context, id).status, text, form.flag("visible"), form.flag("notify"))
 
 
 @routes.get("/orders/{id:int}/ship")
-def ship_form(visit: RequestContext, id: int) -> Response:
-    """What is about to be sent."""
-    order = Order.of(visit, id)
-    visit.must(order.may_ship, "This order cannot be shipped now.")
-    return _ship_form(visit, order, {}, ())
+def ship_form(context: RequestContext, id: int) -> Response:
+    """Show the items to ship."""
+    order = AdminOrder.of(context, id)
+    context.require(order.may_ship, "This order cannot be shipped now.")
+    return _ship_form(context, order, {}, ())
 
 
-def _ship_form(visit: RequestContext, order: Order, values: dict[str, str], wrong: tuple[str, ...]) -> Response:
-    lines = _lines(visit, order.row["id"])
-    status = 422 if wrong else 200
-    return visit.page(
-        "order_ship.html", status, order=order, lines=lines, carriers=choices(CARRIERS), values=values, wrong=wrong
+def _ship_form(context: RequestContext, order: AdminOrder, values: dict[str, str], errors: tuple[str, ...]) -> Response:
+    lines = _lines(context, order.row["id"])
+    status = 422 if errors else 200
+    return context.page(
+        "order_ship.html", status, order=order, lines=lines, carriers=choices(CARRIERS), values=values, errors=errors
     )
 
 
 @routes.post("/orders/{id:int}/ship")
-def ship(visit: RequestContext, id: int) -> Response:
-    """Ship all of it, with a tracking number or without."""
-    order, sent = Order.of(visit, id), Checked(visit)
+def ship(context: RequestContext, id: int) -> Response:
+    """Ship the whole order, with or without a tracking number."""
+    order, form = AdminOrder.of(context, id), CheckedForm(context)
     if not order.may_ship:
-        return _refused(visit, order, "This order cannot be shipped now.")
-    carrier, track = read_track(sent, needed=False)
-    text = sent.text("comment", "Comment", most=2_000, needed=False)
-    if sent.wrong:
-        return _ship_form(visit, order, sent.as_sent("carrier", "track", "comment"), tuple(sent.wrong))
+        return _refuse(context, order, "This order cannot be shipped now.")
+    carrier, track = read_track(form, needed=False)
+    text = form.text("comment", "Comment", most=2_000, needed=False)
+    if form.errors:
+        return _ship_form(context, order, form.as_sent("carrier", "track", "comment"), tuple(form.errors))
     insert = "INSERT INTO shop_shipments (number, order_id, moment) VALUES (?, ?, ?)"
-    shipment = visit.write(insert, next_number(visit, "shop_shipments"), id, stamp())
+    shipment = context.write(insert, next_number(context, "shop_shipments"), id, stamp())
     if track:
-        visit.write("INSERT INTO shop_tracks (shipment, carrier, number) VALUES (?, ?, ?)", shipment, carrier, track)
-    _finish(visit, order, text, sent)
-    visit.say("The shipment has been created.")
+        context.write("INSERT INTO shop_tracks (shipment, carrier, number) VALUES (?, ?, ?)", shipment, carrier, track)
+    _finish(context, order, text, form)
+    context.flash("The shipment has been created.")
     return Redirect(f"/orders/{id}")
 
 
-def read_track(sent: Checked, needed: bool) -> tuple[str, str]:
-    """A carrier and a tracking number."""
-    return sent.choice("carrier", "Carrier", CARRIERS), sent.text("track", "Tracking Number", most=40, needed=needed)
+def read_track(form: CheckedForm, needed: bool) -> tuple[str, str]:
+    """Return the carrier and the tracking number of a form."""
+    return form.choice("carrier", "Carrier", CARRIERS), form.text("track", "Tracking Number", most=40, needed=needed)
 
 
 @routes.get("/orders/{id:int}/refund")
-def refund_form(visit: RequestContext, id: int) -> Response:
-    """What is about to be given back."""
-    order = Order.of(visit, id)
-    visit.must(order.may_refund, "This order cannot be refunded now.")
-    return _refund_form(visit, order, {"shipping": dollars(order.row["shipping"]), "fee": dollars(0)}, ())
+def refund_form(context: RequestContext, id: int) -> Response:
+    """Show the items to refund."""
+    order = AdminOrder.of(context, id)
+    context.require(order.may_refund, "This order cannot be refunded now.")
+    return _refund_form(context, order, {"shipping": dollars(order.row["shipping"]), "fee": dollars(0)}, ())
 
 
-def _refund_form(visit: RequestContext, order: Order, values: dict[str, str], wrong: tuple[str, ...]) -> Response:
-    lines = _lines(visit, order.row["id"])
-    return visit.page("order_refund.html", 422 if wrong else 200, order=order, lines=lines, values=values, wrong=wrong)
+def _refund_form(
+    context: RequestContext, order: AdminOrder, values: dict[str, str], errors: tuple[str, ...]
+) -> Response:
+    lines = _lines(context, order.row["id"])
+    return context.page(
+        "order_refund.html", 422 if errors else 200, order=order, lines=lines, values=values, errors=errors
+    )
 
 
 @routes.post("/orders/{id:int}/refund")
-def refund(visit: RequestContext, id: int) -> Response:
-    """Give back everything but a part of the shipping and a fee."""
-    order, sent = Order.of(visit, id), Checked(visit)
+def refund(context: RequestContext, id: int) -> Response:
+    """Refund the order, with a chosen part of the shipping cost and less a fee."""
+    order, form = AdminOrder.of(context, id), CheckedForm(context)
     if not order.may_refund:
-        return _refused(visit, order, "This order cannot be refunded now.")
-    shipping, fee = sent.amount("shipping", "Refund Shipping"), sent.amount("fee", "Adjustment Fee")
+        return _refuse(context, order, "This order cannot be refunded now.")
+    shipping, fee = form.amount("shipping", "Refund Shipping"), form.amount("fee", "Adjustment Fee")
     total = order.row["total"] - order.row["shipping"] + shipping - fee
     if shipping > order.row["shipping"]:
-        sent.refuse("Refund Shipping may not be more than was paid for it.")
+        form.refuse("Refund Shipping may not be more than was paid for it.")
     elif total <= 0:
-        sent.refuse("The credit memo's total must be positive.")
-    text = sent.text("comment", "Comment", most=2_000, needed=False)
-    if sent.wrong:
-        return _refund_form(visit, order, sent.as_sent("shipping", "fee", "comment"), tuple(sent.wrong))
-    _write_refund(visit, id, total, shipping, sent)
-    set_status(visit, order, "closed")
-    _note(visit, order, text, sent)
-    visit.say("You created the credit memo.")
+        form.refuse("The credit memo's total must be positive.")
+    text = form.text("comment", "Comment", most=2_000, needed=False)
+    if form.errors:
+        return _refund_form(context, order, form.as_sent("shipping", "fee", "comment"), tuple(form.errors))
+    _write_refund(context, id, total, shipping, form)
+    set_status(context, order, "closed")
+    _note(context, order, text, form)
+    context.flash("You created the credit memo.")
     return Redirect(f"/orders/{id}")
 
 
-def _write_refund(visit: RequestContext, id: int, total: int, shipping: int, sent: Checked) -> None:
+def _write_refund(context: RequestContext, id: int, total: int, shipping: int, form: CheckedForm) -> None:
     insert = "INSERT INTO shop_refunds (number, order_id, moment, total, shipping) VALUES (?, ?, ?, ?, ?)"
-    visit.write(insert, next_number(visit, "shop_refunds"), id, stamp(), total, shipping)
-    if sent.ticked("restock"):
-        _restock(visit, id)
+    context.write(insert, next_number(context, "shop_refunds"), id, stamp(), total, shipping)
+    if form.flag("restock"):
+        _restock(context, id)
 
 
-def _restock(visit: RequestContext, id: int) -> None:
-    """Put what was ordered back on the shelf."""
-    for line in visit.rows(
+def _restock(context: RequestContext, id: int) -> None:
+    """Add the ordered quantities back to the stock."""
+    for line in context.rows(
         "SELECT product, SUM(quantity) AS n FROM shop_order_lines WHERE order_id = ? GROUP BY product", id
     ):
-        visit.write("UPDATE shop_products SET stock = stock + ? WHERE id = ?", line["n"], line["product"])
+        context.write("UPDATE shop_products SET stock = stock + ? WHERE id = ?", line["n"], line["product"])

@@ -1,4 +1,4 @@
-"""The search in the header: orders, customers and products at once."""
+"""The search in the header: orders, customers and products."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ ORDER BY name, id LIMIT ?
 
 
 @routes.get("/search")
-def search(visit: RequestContext) -> Response:
-    """What was found, at most ten of each kind."""
-    asked = visit.query.text("q", most=200)
-    number = asked.lstrip("#")
-    found = bool(asked)
-    return visit.page(
+def search(context: RequestContext) -> Response:
+    """Show up to ten results of each kind."""
+    query = context.query.text("q", most=200)
+    number = query.lstrip("#")
+    return context.page(
         "search.html",
-        asked=asked,
-        orders=visit.rows(_ORDERS, number, number.zfill(9), MOST) if number.isdigit() else [],
-        customers=visit.rows(_CUSTOMERS, asked, MOST) if found else [],
-        products=visit.rows(_PRODUCTS, asked, MOST) if found else [],
+        query=query,
+        orders=context.rows(_ORDERS, number, number.zfill(9), MOST) if number.isdigit() else [],
+        customers=context.rows(_CUSTOMERS, query, MOST) if query else [],
+        products=context.rows(_PRODUCTS, query, MOST) if query else [],
     )

@@ -1,10 +1,10 @@
-"""The settings of the store."""
+"""Settings of the store."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from agentgym_envs.webarena.sites.admin.forms import Checked, dollars
+from agentgym_envs.webarena.sites.admin.forms import CheckedForm, dollars
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -12,8 +12,8 @@ from agentgym_envs.webarena.sites.framework.site import Routes
 routes = Routes()
 
 
-class Setting(NamedTuple):
-    """A setting: what it is called in the table and in the form; `kind` is text, email, money or number."""
+class StoreSetting(NamedTuple):
+    """A setting: its name in the table and its label; `kind` is text, email, money or number."""
 
     name: str
     label: str
@@ -25,23 +25,23 @@ GROUPS = (
     (
         "Store Information",
         (
-            Setting("store_name", "Store Name"),
-            Setting("email", "Store E-mail", "email"),
-            Setting("phone", "Store Phone Number"),
-            Setting("hours", "Store Hours of Operation"),
-            Setting("street", "Street Address"),
-            Setting("town", "City"),
+            StoreSetting("store_name", "Store Name"),
+            StoreSetting("email", "Store E-mail", "email"),
+            StoreSetting("phone", "Store Phone Number"),
+            StoreSetting("hours", "Store Hours of Operation"),
+            StoreSetting("street", "Street Address"),
+            StoreSetting("town", "City"),
         ),
     ),
     (
         "Shipping and Tax",
         (
-            Setting("standard_rate", "Standard Shipping Rate", "money"),
-            Setting("express_rate", "Express Shipping Rate", "money"),
-            Setting("free_shipping_from", "Free Shipping From", "money"),
-            Setting("delivery_days", "Delivery Time in Days"),
-            Setting("tax_percent", "Tax Percent", "number", 50),
-            Setting("return_days", "Days to Return", "number", 365),
+            StoreSetting("standard_rate", "Standard Shipping Rate", "money"),
+            StoreSetting("express_rate", "Express Shipping Rate", "money"),
+            StoreSetting("free_shipping_from", "Free Shipping From", "money"),
+            StoreSetting("delivery_days", "Delivery Time in Days"),
+            StoreSetting("tax_percent", "Tax Percent", "number", 50),
+            StoreSetting("return_days", "Days to Return", "number", 365),
         ),
     ),
 )
@@ -49,37 +49,37 @@ _ALL = tuple(setting for _, settings in GROUPS for setting in settings)
 
 
 @routes.get("/settings")
-def settings(visit: RequestContext) -> Response:
-    """The form."""
-    stored = {row["name"]: row["value"] for row in visit.rows("SELECT name, value FROM shop_settings")}
+def settings(context: RequestContext) -> Response:
+    """Show the form."""
+    stored = {row["name"]: row["value"] for row in context.rows("SELECT name, value FROM shop_settings")}
     values = {one.name: _shown(one, stored.get(one.name, "")) for one in _ALL}
-    return visit.page("settings.html", groups=GROUPS, values=values, wrong=[])
+    return context.page("settings.html", groups=GROUPS, values=values, errors=[])
 
 
-def _shown(setting: Setting, value: str) -> str:
+def _shown(setting: StoreSetting, value: str) -> str:
     return dollars(int(value)) if setting.kind == "money" and value.isdecimal() else value
 
 
 @routes.post("/settings")
-def save(visit: RequestContext) -> Response:
-    """Change them all."""
-    sent = Checked(visit)
-    values = {one.name: _read(sent, one) for one in _ALL}
-    if sent.wrong:
+def save(context: RequestContext) -> Response:
+    """Save all settings."""
+    form = CheckedForm(context)
+    values = {one.name: _read(form, one) for one in _ALL}
+    if form.errors:
         names = (one.name for one in _ALL)
-        return visit.page("settings.html", 422, groups=GROUPS, values=sent.as_sent(*names), wrong=sent.wrong)
+        return context.page("settings.html", 422, groups=GROUPS, values=form.as_sent(*names), errors=form.errors)
     for name, value in values.items():
-        visit.write("UPDATE shop_settings SET value = ? WHERE name = ?", value, name)
-    visit.say("You saved the configuration.")
+        context.write("UPDATE shop_settings SET value = ? WHERE name = ?", value, name)
+    context.flash("You saved the configuration.")
     return Redirect("/settings")
 
 
-def _read(sent: Checked, setting: Setting) -> str:
-    """A setting as the table holds it, where amounts are cents."""
+def _read(form: CheckedForm, setting: StoreSetting) -> str:
+    """Return a setting as the table stores it; amounts are stored in cents."""
     if setting.kind == "money":
-        return str(sent.amount(setting.name, setting.label))
+        return str(form.amount(setting.name, setting.label))
     if setting.kind == "number":
-        return str(sent.number(setting.name, setting.label, most=setting.most))
+        return str(form.number(setting.name, setting.label, most=setting.most))
     if setting.kind == "email":
-        return sent.email(setting.name, setting.label)
-    return sent.text(setting.name, setting.label, most=setting.most)
+        return form.email(setting.name, setting.label)
+    return form.text(setting.name, setting.label, most=setting.most)

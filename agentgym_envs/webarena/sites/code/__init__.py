@@ -1,1 +1,1 @@
-"""The site for hosting code: projects with files, commits, issues and merge requests."""
+"""The code hosting site: projects with files, commits, issues and merge requests."""

@@ -1,4 +1,4 @@
-"""Which project or group a page is about, and what the visitor may do there."""
+"""Access control: the project or group of a page, and the permissions of the visitor."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing
+from agentgym_envs.webarena.sites.framework.responses import NotFound
 
 ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
-"""By rising power."""
+"""From the least to the most powerful."""
 VISIBLE = (
     "(p.visibility = 'public' OR (p.visibility = 'internal' AND ?1 > 0)"
     " OR EXISTS (SELECT 1 FROM code_members m WHERE m.project = p.id AND m.account = ?1)"
     " OR EXISTS (SELECT 1 FROM code_group_members g WHERE g.namespace = p.namespace AND g.account = ?1))"
 )
-"""Condition for projects `p` that account ?1 may see."""
+"""SQL condition: account ?1 may see the project `p`."""
 _PROJECT = """
 SELECT p.*, n.path, n.name AS space, n.account AS owner,
     (SELECT role FROM code_members WHERE project = p.id AND account = ?1) AS own_role,
@@ -31,96 +31,96 @@ FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project as the visitor sees it. `row` has its columns and what its pages count; `role` is "" for strangers."""
+    """A project and the visitor's role in it. `row` has its columns and some counts; `role` is "" for non-members."""
 
     row: Any
     role: str
 
     def __getattr__(self, name: str) -> Any:
-        """A column, so that templates can say `project.slug`."""
-        if name in self.row.keys():  # noqa: SIM118  # a Row's own `in` looks at values
+        """Return a column, so that templates can use `project.slug`."""
+        if name in self.row.keys():  # noqa: SIM118  # `in` on a sqlite3.Row searches the values
             return self.row[name]
         raise AttributeError(name)
 
     @property
     def url(self) -> str:
-        """The path of its page: "/olga/tidewatch"."""
+        """Path of the project: "/olga/tidewatch"."""
         return f"/{self.row['path']}/{self.row['slug']}"
 
     @property
     def title(self) -> str:
-        """As search results call it: "Olga Becker / Tidewatch"."""
+        """Full name: "Olga Becker / Tidewatch"."""
         return f"{self.row['space']} / {self.row['name']}"
 
     def may(self, role: str) -> bool:
-        """Whether the visitor may do what takes a role, given that the project can be changed at all."""
+        """Return True if the visitor has at least this role and the project is not archived."""
         return not self.row["archived"] and self.is_at_least(role)
 
     def is_at_least(self, role: str) -> bool:
-        """Whether the visitor has a role or a greater one."""
+        """Return True if the visitor has at least this role."""
         return bool(self.role) and ROLES.index(self.role) >= ROLES.index(role)
 
     @property
     def topic_list(self) -> list[str]:
-        """Its topics."""
+        """Topics of the project."""
         return [topic for topic in self.row["topics"].split(", ") if topic]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group as the visitor sees it."""
+    """A group and the visitor's role in it."""
 
     row: Any
     role: str
 
     @property
     def url(self) -> str:
-        """The path of its page."""
+        """Path of the group."""
         return f"/{self.row['path']}"
 
     def may(self, role: str) -> bool:
-        """Whether the visitor has a role or a greater one."""
+        """Return True if the visitor has at least this role."""
         return bool(self.role) and ROLES.index(self.role) >= ROLES.index(role)
 
 
-def find_project(visit: RequestContext, space: str, slug: str, need: str = "") -> Project:
-    """The project of an address. Raises Missing if there is none to be seen; Forbidden without the role needed."""
-    found = visit.one(f"{_PROJECT} WHERE n.path = ?2 COLLATE NOCASE AND p.slug = ?3 COLLATE NOCASE",
-                      visit.account, space, slug)  # fmt: skip
-    project = Project(found, _stronger(found["own_role"], found["group_role"]))
-    if not project.role and not _open_to(found["visibility"], visit.account):
-        raise Missing
+def find_project(context: RequestContext, space: str, slug: str, need: str = "") -> Project:
+    """Return the project at a path. Raises NotFound if it is not visible, Forbidden without the needed role."""
+    row = context.one(f"{_PROJECT} WHERE n.path = ?2 COLLATE NOCASE AND p.slug = ?3 COLLATE NOCASE",
+                      context.account, space, slug)  # fmt: skip
+    project = Project(row, _stronger(row["own_role"], row["group_role"]))
+    if not project.role and not _open_to(row["visibility"], context.account):
+        raise NotFound
     if need:
-        must_have(visit, project, need)
+        require_role(context, project, need)
     return project
 
 
-def must_have(visit: RequestContext, project: Project, role: str) -> None:
-    """Raise SignInFirst or Forbidden, with the reason, unless the visitor has a role and the project is alive."""
-    visit.must_be_signed_in()
-    visit.must(not project.archived, "This project is archived. Nothing in it can be changed.")
-    visit.must(project.may(role), f"You need to be at least {role} of this project to do this.")
+def require_role(context: RequestContext, project: Project, role: str) -> None:
+    """Raise LoginRequired or Forbidden unless the visitor has this role and the project is not archived."""
+    context.require_login()
+    context.require(not project.archived, "This project is archived. Nothing in it can be changed.")
+    context.require(project.may(role), f"You need to be at least {role} of this project to do this.")
 
 
-def must_take_part(visit: RequestContext, project: Project) -> int:
-    """The account of a visitor who may open issues and comment here, which all may who see the project."""
-    account = visit.must_be_signed_in()
-    visit.must(not project.archived, "This project is archived. Nothing in it can be changed.")
+def require_participant(context: RequestContext, project: Project) -> int:
+    """Return the account of a visitor who may open issues and comment: anyone who sees the project."""
+    account = context.require_login()
+    context.require(not project.archived, "This project is archived. Nothing in it can be changed.")
     return account
 
 
-def find_group(visit: RequestContext, path: str, need: str = "") -> Group:
-    """The group of an address. Raises Missing if there is none to be seen; Forbidden without the role needed."""
-    found = visit.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE AND account IS NULL", path)
-    role = visit.value(
-        "SELECT role FROM code_group_members WHERE namespace = ? AND account = ?", found["id"], visit.account
+def find_group(context: RequestContext, path: str, need: str = "") -> Group:
+    """Return the group at a path. Raises NotFound if it is not visible, Forbidden without the needed role."""
+    row = context.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE AND account IS NULL", path)
+    role = context.value(
+        "SELECT role FROM code_group_members WHERE namespace = ? AND account = ?", row["id"], context.account
     )
-    group = Group(found, role or "")
-    if not role and not _open_to(found["visibility"], visit.account):
-        raise Missing
+    group = Group(row, role or "")
+    if not role and not _open_to(row["visibility"], context.account):
+        raise NotFound
     if need:
-        visit.must_be_signed_in()
-        visit.must(group.may(need), f"You need to be at least {need} of this group to do this.")
+        context.require_login()
+        context.require(group.may(need), f"You need to be at least {need} of this group to do this.")
     return group
 
 

@@ -1,4 +1,4 @@
-"""What issues and merge requests have in common: assignee, milestone, labels, days; choosing and changing them."""
+"""Attributes that issues and merge requests share: assignee, milestone, labels and dates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentgym_envs.webarena.sites.code.members import people_of
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 
 KINDS = {"issues": "issue", "merge_requests": "merge_request"}
-"""By the word in addresses: the word in tables and columns."""
+"""Singular names, as in tables and columns, by the plural in URLs."""
 _DETAILS = """
 SELECT i.*, a.name AS author_name, a.user AS author_user, a.colour AS author_colour, s.name AS assignee_name,
     s.user AS assignee_user, m.title AS milestone_title, e.name AS ended_by_name
@@ -26,103 +26,103 @@ _CLOSES = re.compile(r"\b(?:clos(?:e|es|ed)|fix(?:es|ed)?|resolv(?:e|es|ed)) #(\
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """What can be chosen in a project."""
+class AttributeChoices:
+    """The available values of attributes in a project."""
 
     people: Sequence[sqlite3.Row]
     milestones: Sequence[sqlite3.Row]
     labels: Sequence[sqlite3.Row]
 
 
-def choices(visit: RequestContext, project: Project) -> Choices:
-    """The people, open milestones and labels of a project."""
-    return Choices(
-        people_of(visit, project),
-        visit.rows(
+def choices(context: RequestContext, project: Project) -> AttributeChoices:
+    """Return the people, open milestones and labels of a project."""
+    return AttributeChoices(
+        people_of(context, project),
+        context.rows(
             "SELECT * FROM code_milestones WHERE project = ? AND state = 'open' ORDER BY due IS NULL, due, id",
             project.id,
         ),
-        visit.rows("SELECT * FROM code_labels WHERE project = ? ORDER BY name COLLATE NOCASE", project.id),
+        context.rows("SELECT * FROM code_labels WHERE project = ? ORDER BY name COLLATE NOCASE", project.id),
     )
 
 
-def details(visit: RequestContext, project: Project, kind: str, number: int) -> sqlite3.Row:
-    """An issue or a merge request with the names of whom and what it refers to; raises Missing."""
+def details(context: RequestContext, project: Project, kind: str, number: int) -> sqlite3.Row:
+    """Return an issue or merge request with the names of its references. Raises NotFound."""
     end = {"issue": "closed_by", "merge_request": "ended_by"}[kind]
-    found = visit.one(_DETAILS.format(kind=kind, end=end), project.id, number)
-    if kind == "issue" and found["confidential"]:
-        visit.must(
-            project.is_at_least("Reporter") or visit.account in (found["author"], found["assignee"]),
+    row = context.one(_DETAILS.format(kind=kind, end=end), project.id, number)
+    if kind == "issue" and row["confidential"]:
+        context.require(
+            project.is_at_least("Reporter") or context.account in (row["author"], row["assignee"]),
             "This issue is confidential.",
         )
-    return found
+    return row
 
 
-def labels_of(visit: RequestContext, kind: str, row: int) -> list[sqlite3.Row]:
-    """The labels of an issue or merge request."""
-    return visit.rows(
+def labels_of(context: RequestContext, kind: str, row: int) -> list[sqlite3.Row]:
+    """Return the labels of an issue or merge request."""
+    return context.rows(
         f"""SELECT l.* FROM code_{kind}_labels x JOIN code_labels l ON l.id = x.label
         WHERE x.{kind} = ? ORDER BY l.name COLLATE NOCASE""",
         row,
     )
 
 
-def comments_of(visit: RequestContext, kind: str, row: int) -> list[sqlite3.Row]:
-    """What was said, in order."""
-    return visit.rows(
+def comments_of(context: RequestContext, kind: str, row: int) -> list[sqlite3.Row]:
+    """Return the comments in chronological order."""
+    return context.rows(
         f"""SELECT c.*, a.user, a.name, a.colour FROM code_comments c JOIN code_accounts a ON a.id = c.author
         WHERE c.{kind} = ? ORDER BY c.moment, c.id""",
         row,
     )
 
 
-def chosen(visit: RequestContext, project: Project, names: Sequence[str]) -> dict[str, Any]:
-    """Columns by these names as the form has them. Who or what does not belong to the project counts as none."""
-    form, values = visit.form, dict[str, Any]()
+def chosen(context: RequestContext, project: Project, names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of these columns from the form. Values that do not belong to the project become None."""
+    form, values = context.form, dict[str, Any]()
     if "assignee" in names:
-        people = {row["id"] for row in people_of(visit, project)}
+        people = {row["id"] for row in people_of(context, project)}
         values["assignee"] = number if (number := form.number("assignee")) in people else None
     if "milestone" in names:
         query = "SELECT id FROM code_milestones WHERE id = ? AND project = ?"
-        values["milestone"] = visit.value(query, form.number("milestone"), project.id)
+        values["milestone"] = context.value(query, form.number("milestone"), project.id)
     if "weight" in names:
         values["weight"] = form.number("weight", -1, most=100) if form.number("weight", -1, most=100) >= 0 else None
     if "due" in names:
         values["due"] = form.text("due") if is_day(form.text("due")) else None
     if "confidential" in names:
-        values["confidential"] = int(form.ticked("confidential"))
+        values["confidential"] = int(form.is_checked("confidential"))
     return values
 
 
-def update(visit: RequestContext, kind: str, row: int, values: Mapping[str, Any]) -> None:
+def update(context: RequestContext, kind: str, row: int, values: Mapping[str, Any]) -> None:
     """Set columns of an issue or merge request."""
     if values:
-        visit.update(f"code_{kind}s", row, values)
+        context.update(f"code_{kind}s", row, values)
 
 
-def set_labels(visit: RequestContext, project: Project, kind: str, row: int) -> None:
-    """Give the labels that are ticked in the form, and no others."""
-    known = {label["id"] for label in visit.rows("SELECT id FROM code_labels WHERE project = ?", project.id)}
-    visit.write(f"DELETE FROM code_{kind}_labels WHERE {kind} = ?", row)
-    for label in sorted(known & set(visit.form.numbers("label"))):
-        visit.write(f"INSERT INTO code_{kind}_labels ({kind}, label) VALUES (?, ?)", row, label)
+def set_labels(context: RequestContext, project: Project, kind: str, row: int) -> None:
+    """Replace the labels by those checked in the form."""
+    known = {label["id"] for label in context.rows("SELECT id FROM code_labels WHERE project = ?", project.id)}
+    context.write(f"DELETE FROM code_{kind}_labels WHERE {kind} = ?", row)
+    for label in sorted(known & set(context.form.numbers("label"))):
+        context.write(f"INSERT INTO code_{kind}_labels ({kind}, label) VALUES (?, ?)", row, label)
 
 
-def next_number(visit: RequestContext, kind: str, project: Project) -> int:
-    """The number of a project's next issue or merge request."""
+def next_number(context: RequestContext, kind: str, project: Project) -> int:
+    """Return the next number of an issue or merge request in a project."""
     query = f"SELECT COALESCE(MAX(number), 0) + 1 FROM code_{kind}s WHERE project = ?"
-    return int(visit.value(query, project.id))
+    return int(context.value(query, project.id))
 
 
-def closes(visit: RequestContext, project: Project, text: str) -> int | None:
-    """The issue that a merge request says it closes: "Closes #12"."""
-    found = _CLOSES.search(text)
+def closes(context: RequestContext, project: Project, text: str) -> int | None:
+    """Return the issue that the text of a merge request closes: "Closes #12"."""
+    row = _CLOSES.search(text)
     query = "SELECT id FROM code_issues WHERE project = ? AND number = ?"
-    return visit.value(query, project.id, int(found[1])) if found else None
+    return context.value(query, project.id, int(row[1])) if row else None
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day, as in "2026-03-16"."""
+    """Return True if a text is a date such as "2026-03-16"."""
     try:
         return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:

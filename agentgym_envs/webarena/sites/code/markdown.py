@@ -1,4 +1,4 @@
-"""Markdown as people write it in issues and files, as HTML: headings, lists, code, tables, links, emphasis."""
+"""Conversion of Markdown to HTML: headings, lists, code, tables, links and emphasis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INLINE = re.compile(
 
 
 def markdown(text: str, base: str = "") -> Any:
-    """Text as HTML, escaped. `base` is the path of the project that #12 and !3 are in; without one they are text."""
+    """Convert Markdown to escaped HTML. With the path `base` of a project, #12 and !3 become links."""
     from markupsafe import Markup
 
     lines, parts = text.splitlines(), list[str]()
@@ -29,7 +29,7 @@ def markdown(text: str, base: str = "") -> Any:
 
 
 def _block(lines: list[str], base: str) -> str:
-    """The HTML of what begins with the first of some lines, which are taken away."""
+    """Remove the first block from the lines and return its HTML."""
     line = lines[0].rstrip()
     if _FENCE.fullmatch(line):
         return _code(lines)
@@ -72,8 +72,8 @@ def _table(lines: list[str], base: str) -> str:
 
 
 def _taken(lines: list[str], while_: Callable[[str], bool]) -> list[str]:
-    """The lines from the first on that are so, which are taken away."""
-    end = next((place for place, line in enumerate(lines) if not while_(line)), len(lines))
+    """Remove the leading lines that satisfy a condition, and return them."""
+    end = next((index for index, line in enumerate(lines) if not while_(line)), len(lines))
     taken = lines[:end]
     del lines[:end]
     return taken
@@ -86,27 +86,27 @@ def _is_text(line: str) -> bool:
 
 def _inline(text: str, base: str) -> str:
     parts, end = list[str](), 0
-    for found in _INLINE.finditer(text):
-        parts += [escape(text[end : found.start()]), _marked(found, base)]
-        end = found.end()
+    for match in _INLINE.finditer(text):
+        parts += [escape(text[end : match.start()]), _marked(match, base)]
+        end = match.end()
     return "".join([*parts, escape(text[end:])])
 
 
-def _marked(found: re.Match[str], base: str) -> str:
+def _marked(match: re.Match[str], base: str) -> str:
     for tag in ("code", "strong"):
-        if found[tag]:
-            return f"<{tag}>{escape(found[tag])}</{tag}>"
-    if found["sign"]:
-        kind = "issues" if found["sign"] == "#" else "merge_requests"
-        return _link(f"{base}/-/{kind}/{found['number']}", found[0]) if base else escape(found[0])
-    if found["user"]:
-        return _link(f"/{found['user']}", found[0])
-    if found["mail"]:
-        return escape(found["mail"])
-    address = found["url"] or found["link"]
+        if match[tag]:
+            return f"<{tag}>{escape(match[tag])}</{tag}>"
+    if match["sign"]:
+        kind = "issues" if match["sign"] == "#" else "merge_requests"
+        return _link(f"{base}/-/{kind}/{match['number']}", match[0]) if base else escape(match[0])
+    if match["user"]:
+        return _link(f"/{match['user']}", match[0])
+    if match["mail"]:
+        return escape(match["mail"])
+    address = match["url"] or match["link"]
     if not re.match(r"https?://|/(?![/\\])", address):
-        return escape(found[0])
-    return _link(address, found["text"] or address)
+        return escape(match[0])
+    return _link(address, match["text"] or address)
 
 
 def _link(address: str, text: str) -> str:

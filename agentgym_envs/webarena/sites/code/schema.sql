@@ -1,4 +1,4 @@
--- Who has an account. Number 1 is whom the agent acts for. `busy` shows beside the status.
+-- Accounts. The agent acts as account 1. `busy` is shown next to the status.
 CREATE TABLE code_accounts (
     id INTEGER PRIMARY KEY,
     user TEXT NOT NULL UNIQUE,
@@ -28,7 +28,7 @@ CREATE TABLE code_keys (
     expires TEXT
 );
 
--- Where projects lie: under a person's name (`account`) or a group's (NULL). Visibility: public, internal, private.
+-- Namespaces of projects: of an account, or of a group (`account` is NULL). Visibility: public, internal, private.
 CREATE TABLE code_namespaces (
     id INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,
@@ -61,7 +61,7 @@ CREATE TABLE code_projects (
     created TEXT NOT NULL,
     UNIQUE (namespace, slug)
 );
--- Members of a project itself; those of its group have their role besides.
+-- Direct members of a project. Members of its group have roles in addition.
 CREATE TABLE code_members (
     project INTEGER NOT NULL REFERENCES code_projects,
     account INTEGER NOT NULL REFERENCES code_accounts,
@@ -105,7 +105,7 @@ CREATE TABLE code_commits (
 CREATE INDEX code_commits_branch ON code_commits (branch, moment);
 CREATE INDEX code_commits_sha ON code_commits (sha);
 CREATE TABLE code_blobs (id INTEGER PRIMARY KEY, content TEXT NOT NULL);
--- What lies at the head of each branch.
+-- Files at the head of each branch.
 CREATE TABLE code_files (
     id INTEGER PRIMARY KEY,
     branch INTEGER NOT NULL REFERENCES code_branches,
@@ -177,7 +177,7 @@ CREATE TABLE code_issue_labels (
 );
 CREATE INDEX code_issue_labels_label ON code_issue_labels (label);
 -- `number` counts within the project: !12. State: open, merged, closed; `ended` is when it was merged or closed.
--- Branches go by their names, since a merged one may be gone.
+-- Branches are stored by name, since a merged one may be deleted.
 CREATE TABLE code_merge_requests (
     id INTEGER PRIMARY KEY,
     project INTEGER NOT NULL REFERENCES code_projects,
@@ -210,7 +210,7 @@ CREATE TABLE code_reviewers (
     PRIMARY KEY (merge_request, account)
 );
 CREATE INDEX code_reviewers_account ON code_reviewers (account);
--- Of an issue or a merge request; the other is NULL.
+-- Comments on an issue or a merge request; the other column is NULL.
 CREATE TABLE code_comments (
     id INTEGER PRIMARY KEY,
     issue INTEGER REFERENCES code_issues,
@@ -221,7 +221,7 @@ CREATE TABLE code_comments (
 );
 CREATE INDEX code_comments_issue ON code_comments (issue);
 CREATE INDEX code_comments_merge_request ON code_comments (merge_request);
--- Of account 1. Reason: assigned, mentioned, review (asked for).
+-- To-dos of account 1. Reason: assigned, mentioned, review (requested).
 CREATE TABLE code_todos (
     id INTEGER PRIMARY KEY,
     account INTEGER NOT NULL REFERENCES code_accounts,

@@ -1,4 +1,4 @@
-"""What the site for hosting code knows at the beginning of an episode."""
+"""The rows of the code hosting site at the start of an episode."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from agentgym_envs.webarena.sites.code.seed_issues import add_issues
 from agentgym_envs.webarena.sites.code.seed_merges import add_merge_requests
 from agentgym_envs.webarena.sites.code.seed_people import ACCOUNTS, ME, add_accounts, add_groups
 from agentgym_envs.webarena.sites.code.seed_projects import Draft, add_projects
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, fill_in, sha, working_moment
+from agentgym_envs.webarena.sites.code.seed_tools import TableRows, fill_in, sha, working_moment
 from agentgym_envs.webarena.sites.code.wordlists_history import COMMITS
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 _FORKS = 3
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
-    """Fill the site's tables."""
-    rows, rng = Rows(), seeds.rng
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
+    """Write the tables of the site."""
+    rows, rng = TableRows(), seeds.rng
     add_accounts(rows, seeds)
     drafts = add_projects(rows, rng, add_groups(rows, rng))
     add_heads(rows, rng, drafts)
@@ -35,8 +35,8 @@ def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
     rows.write(database)
 
 
-def _add_stars(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
-    """Give stars: many to few projects, and no two of the better known the same number."""
+def _add_stars(rows: TableRows, rng: random.Random, drafts: Sequence[Draft]) -> None:
+    """Add stars. Few projects have many, and the counts of the popular ones are unique."""
     public = [draft for draft in drafts if rows.row("projects", draft.number)["visibility"] != "private"]
     rng.shuffle(public)
     count = ACCOUNTS - rng.randint(4, 10)
@@ -47,8 +47,8 @@ def _add_stars(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
         count = max(min(count - 1, int(count * rng.uniform(0.83, 0.95))), 0)
 
 
-def _add_forks(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
-    """Add copies of some projects in the names of others, each with a few commits of its own."""
+def _add_forks(rows: TableRows, rng: random.Random, drafts: Sequence[Draft]) -> None:
+    """Add forks of some projects by other accounts, each with a few commits."""
     public = [draft for draft in drafts if rows.row("projects", draft.number)["visibility"] == "public"]
     owners = rng.sample(range(2, ACCOUNTS + 1), 4 * _FORKS)
     for draft in rng.sample(public[:9], _FORKS):
@@ -57,7 +57,7 @@ def _add_forks(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
         _add_fork(rows, rng, draft, owner, working_moment(rng, draft.moment(0.6), draft.moment(0.95)))
 
 
-def _add_fork(rows: Rows, rng: random.Random, draft: Draft, owner: int, moment: datetime.datetime) -> None:
+def _add_fork(rows: TableRows, rng: random.Random, draft: Draft, owner: int, moment: datetime.datetime) -> None:
     copied = rows.row("projects", draft.number) | {"namespace": owner, "visibility": "public", "archived": 0}
     project = rows.add("projects", **copied | {"forked_from": draft.number, "created": stamp(moment)})
     rows.add("members", project=project, account=owner, role="Owner", since=stamp(moment))
@@ -76,8 +76,8 @@ def _add_fork(rows: Rows, rng: random.Random, draft: Draft, owner: int, moment: 
         )  # fmt: skip
 
 
-def _add_todos(rows: Rows, rng: random.Random) -> None:
-    """Add what waits for the first person: issues assigned, reviews asked for, and where they were called by name."""
+def _add_todos(rows: TableRows, rng: random.Random) -> None:
+    """Add to-dos for the agent's account: assigned issues, requested reviews and mentions."""
     todos: list[tuple[str, int, str, str, int]] = []
     for key, issue in enumerate(rows.tables["issues"], 1):
         if issue["assignee"] == ME and issue["author"] != ME and (issue["state"] == "open" or rng.random() < 0.2):
@@ -89,10 +89,10 @@ def _add_todos(rows: Rows, rng: random.Random) -> None:
     called = f"@{rows.row('accounts', ME)['user']} "
     for comment in rows.tables["comments"]:
         if called in comment["text"]:
-            place = "issue" if comment["issue"] else "merge_request"
-            todos.append((comment["moment"], comment["author"], "mentioned", place, comment[place]))
-    for moment, author, reason, place, key in sorted(todos):
-        row = rows.row(f"{place}s", key)
-        of = {"issue": None, "merge_request": None, place: key}
+            kind = "issue" if comment["issue"] else "merge_request"
+            todos.append((comment["moment"], comment["author"], "mentioned", kind, comment[kind]))
+    for moment, author, reason, kind, key in sorted(todos):
+        row = rows.row(f"{kind}s", key)
+        of = {"issue": None, "merge_request": None, kind: key}
         done = int(row["state"] != "open" or rng.random() < 0.25)
         rows.add("todos", account=ME, author=author, reason=reason, **of, done=done, moment=moment)

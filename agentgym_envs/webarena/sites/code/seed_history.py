@@ -1,4 +1,4 @@
-"""The history of default branches: commits from the first on, merges, releases."""
+"""The history of default branches: commits, merges and releases."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from agentgym_envs.webarena.sites.code.seed_issues import someone
 from agentgym_envs.webarena.sites.code.seed_merges import Merged
 from agentgym_envs.webarena.sites.code.seed_projects import Draft
 from agentgym_envs.webarena.sites.code.seed_sources import add_files, module_path, release_notes, test_path
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, Words, fill_in, sha, shares, working_moment
+from agentgym_envs.webarena.sites.code.seed_tools import TableRows, Words, fill_in, sha, shares, working_moment
 
 COMMITS = 640
-"""On default branches, without merge commits and what came by merge requests."""
+"""Number on default branches, without merge commits and commits of merge requests."""
 _ROOT = ("README.md", "LICENSE", ".gitignore", "CHANGELOG.md")
 _MANIFESTS = ("pyproject.toml", "package.json", "go.mod", "Cargo.toml", "Makefile")
 _Change = list[Any]
@@ -27,7 +27,7 @@ _Change = list[Any]
 
 @dataclass
 class _Event:
-    """A commit to be. `begins` are the files that it brings; without any it works on those that are there."""
+    """A planned commit. `begins` are the files that it adds; without them it changes existing files."""
 
     moment: datetime.datetime
     author: int
@@ -40,14 +40,14 @@ class _Event:
 
 @dataclass
 class _Lines:
-    """How many lines of each file the first commit that has it must have brought, given what came later."""
+    """The number of lines of each file in its first commit, computed backwards from the current text."""
 
     left: dict[str, int]
     beginnings: dict[str, _Change] = field(default_factory=dict)
 
 
-def add_heads(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
-    """Add the default branches and the files at their heads."""
+def add_heads(rows: TableRows, rng: random.Random, drafts: Sequence[Draft]) -> None:
+    """Add the default branches with their files."""
     for draft in drafts:
         add_files(rows, rng, draft)
         name = rows.row("projects", draft.number)["default_branch"]
@@ -59,7 +59,7 @@ def add_heads(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
 
 
 def add_history(
-    rows: Rows, rng: random.Random, drafts: Sequence[Draft], merged: Mapping[int, Sequence[Merged]]
+    rows: TableRows, rng: random.Random, drafts: Sequence[Draft], merged: Mapping[int, Sequence[Merged]]
 ) -> None:
     """Add the commits of all default branches, with tags and releases."""
     for draft, count in zip(drafts, shares(COMMITS, [draft.weight for draft in drafts], 9), strict=True):
@@ -71,19 +71,19 @@ def add_history(
         keys = [_add_commit(rows, rng, draft, event, lines) for event in events]
         for path, change in lines.beginnings.items():
             change[1] = lines.left[path]
-        _settle(rows, keys)
+        _finish_commits(rows, keys)
 
 
 def _beginning(rng: random.Random, draft: Draft, count: int) -> Iterator[_Event]:
-    """The first commit, those that bring one part after another, and the everyday ones."""
+    """Yield the first commit, commits that add the files, and everyday commits."""
     first = [path for path in draft.blobs if path in (*_ROOT, *_MANIFESTS)]
     others = [path for path in draft.blobs if path not in first]
     rng.shuffle(others)
     words = draft.words(rng, draft.created)
     yield _Event(draft.created, draft.owner, fill_in(rng.choice(wordlists_history.FIRST_COMMITS), words), first)
     bringing = min(len(others), max(3, count // 4))
-    for place in range(bringing):
-        begins = others[place::bringing]
+    for index in range(bringing):
+        begins = others[index::bringing]
         moment = working_moment(rng, draft.created, draft.moment(0.25))
         yield _Event(moment, someone(rng, draft.coders()[:2]), _brings(begins[0]), begins)
     for _ in range(count - bringing - 1):
@@ -93,7 +93,7 @@ def _beginning(rng: random.Random, draft: Draft, count: int) -> Iterator[_Event]
 
 
 def _brings(path: str) -> str:
-    """What somebody writes who adds a file."""
+    """Return the message of a commit that adds a file."""
     name = path.rsplit("/", 1)[-1]
     stem = name.split(".")[0].removeprefix("test_").removesuffix("_test")
     known = {
@@ -107,7 +107,7 @@ def _brings(path: str) -> str:
 
 
 def _everyday(rng: random.Random, draft: Draft, words: Words) -> tuple[str, list[str]]:
-    """A message and the files that it speaks of."""
+    """Return a commit message and the files that it is about."""
     template = rng.choice(wordlists_history.COMMITS)
     part = words["part"]
     module = module_path(draft, part)
@@ -130,8 +130,8 @@ def _releases(rng: random.Random, draft: Draft) -> Iterator[_Event]:
         yield _Event(moment, author, f"Release {version}", paths=["CHANGELOG.md", manifest], version=version)
 
 
-def _merge(rows: Rows, rng: random.Random, draft: Draft, merge: Merged) -> Iterator[_Event]:
-    """The commits that a merge request brought, and the one that merged it."""
+def _merge(rows: TableRows, rng: random.Random, draft: Draft, merge: Merged) -> Iterator[_Event]:
+    """Yield the commits of a merge request, and the merge commit."""
     for _ in range(rng.choice((1, 1, 2, 2, 3))):
         moment = working_moment(rng, merge.start, merge.end)
         words = draft.words(rng, moment, merge.words["part"])
@@ -143,7 +143,7 @@ def _merge(rows: Rows, rng: random.Random, draft: Draft, merge: Merged) -> Itera
     yield _Event(merge.end, merge.by, message, paths=[], merge_request=merge.key)
 
 
-def _add_commit(rows: Rows, rng: random.Random, draft: Draft, event: _Event, lines: _Lines) -> int:
+def _add_commit(rows: TableRows, rng: random.Random, draft: Draft, event: _Event, lines: _Lines) -> int:
     changes: list[_Change] = []
     for path in event.begins:
         change = [path, 0, 0, None, draft.blobs[path], 1]
@@ -163,17 +163,17 @@ def _add_commit(rows: Rows, rng: random.Random, draft: Draft, event: _Event, lin
 
 
 def _touch(rng: random.Random, draft: Draft, path: str, lines: _Lines) -> _Change:
-    """A change of some lines of a file. It never brings more than the file has today."""
+    """Return a change of some lines of a file. It never adds more lines than the current file has."""
     length = lines.left[path]
     added = 1 if path in _MANIFESTS else rng.choice((1, 1, 2, 3, 4, 5, 6, 8, 11))
-    gone = 1 if path in _MANIFESTS else rng.choice((0, 0, 1, added, added // 2, added + 1))
-    if added - gone > length // 4:
-        gone = added = min(added, length)
-    lines.left[path] = length - added + gone
-    return [path, added, gone, None, draft.blobs[path], rng.randint(1, max(1, length - added + 1))]
+    deleted = 1 if path in _MANIFESTS else rng.choice((0, 0, 1, added, added // 2, added + 1))
+    if added - deleted > length // 4:
+        deleted = added = min(added, length)
+    lines.left[path] = length - added + deleted
+    return [path, added, deleted, None, draft.blobs[path], rng.randint(1, max(1, length - added + 1))]
 
 
-def _add_release(rows: Rows, rng: random.Random, draft: Draft, event: _Event, name: str) -> None:
+def _add_release(rows: TableRows, rng: random.Random, draft: Draft, event: _Event, name: str) -> None:
     notes = release_notes(rng, draft, event.moment)
     title = fill_in(rng.choice(wordlists_history.RELEASE_NAMES), draft.words(rng, event.moment))
     tag = rows.add(
@@ -186,17 +186,17 @@ def _add_release(rows: Rows, rng: random.Random, draft: Draft, event: _Event, na
     )  # fmt: skip
 
 
-def _settle(rows: Rows, keys: Sequence[int]) -> None:
-    """Count the lines of each commit, and see to it that somebody has made more of them than anybody else."""
+def _finish_commits(rows: TableRows, keys: Sequence[int]) -> None:
+    """Count the changed lines of each commit, and make one author the top contributor without a tie."""
     commits = [rows.row("commits", key) for key in keys]
     for commit in commits:
         changes = commit["changes"]
-        commit["additions"], commit["deletions"] = (sum(change[place] for change in changes) for place in (1, 2))
+        commit["additions"], commit["deletions"] = (sum(change[index] for change in changes) for index in (1, 2))
         commit["changes"] = json.dumps(changes, separators=(",", ":"))
     (most, count), *rest = Counter(commit["author"] for commit in commits).most_common(2)
     if rest and rest[0][1] == count:
         next(c for c in reversed(commits) if c["author"] == rest[0][0] and not c["merge_request"])["author"] = most
 
 
-def _length(rows: Rows, blob: int) -> int:
+def _length(rows: TableRows, blob: int) -> int:
     return int(rows.row("blobs", blob)["content"].count("\n"))

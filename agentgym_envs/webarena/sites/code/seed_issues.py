@@ -1,4 +1,4 @@
-"""Issues and what is said about them."""
+"""Issues and their comments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.code import wordlists_issues
 from agentgym_envs.webarena.sites.code.seed_people import ACCOUNTS, ME
 from agentgym_envs.webarena.sites.code.seed_projects import Draft
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, Words, fill_in, shares, soon, working_moment
+from agentgym_envs.webarena.sites.code.seed_tools import TableRows, Words, fill_in, shares, soon, working_moment
 from agentgym_envs.webarena.sites.code.wordlists_issues import KINDS
 
 ISSUES = 450
@@ -18,8 +18,8 @@ _DAY = datetime.timedelta(days=1)
 _KIND_WEIGHTS = [weight for _, _, weight in KINDS]
 
 
-def add_issues(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
-    """Add the issues of all projects, with labels and comments, numbered by age."""
+def add_issues(rows: TableRows, rng: random.Random, drafts: Sequence[Draft]) -> None:
+    """Add the issues of all projects with labels and comments, numbered by age."""
     for draft, count in zip(drafts, shares(ISSUES, [draft.weight for draft in drafts], 3), strict=True):
         titles = set[str]()
         start = draft.moment(0.05)
@@ -28,12 +28,12 @@ def add_issues(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> None:
 
 
 def someone(rng: random.Random, accounts: Sequence[int]) -> int:
-    """One of some accounts, those at the front more often."""
+    """Draw an account; those at the front are more likely."""
     return accounts[min(int(rng.expovariate(0.6)), len(accounts) - 1)]
 
 
 def milestone_for(rng: random.Random, draft: Draft, closed: datetime.datetime | None) -> int | None:
-    """The milestone of something that was closed then or is open: the release after it, or one to come."""
+    """Return a milestone: the next release after `closed`, or a future one for something that is open."""
     if closed is None:
         open_ones = [number for state, _, number in draft.milestones if state == "open"]
         return rng.choice(open_ones) if open_ones and rng.random() < 0.5 else None
@@ -43,13 +43,15 @@ def milestone_for(rng: random.Random, draft: Draft, closed: datetime.datetime | 
     return None
 
 
-def add_comment(rows: Rows, rng: random.Random, place: tuple[str, int], author: int, text: str, moment: str) -> None:
-    """Add what somebody says about an issue or a merge request: `place` is ("issue", id), say."""
-    of = {"issue": None, "merge_request": None, place[0]: place[1]}
+def add_comment(
+    rows: TableRows, rng: random.Random, target: tuple[str, int], author: int, text: str, moment: str
+) -> None:
+    """Add a comment on an issue or merge request. `target` is, for example, ("issue", id)."""
+    of = {"issue": None, "merge_request": None, target[0]: target[1]}
     rows.add("comments", **of, author=author, text=text, moment=moment)
 
 
-def _add_issue(rows: Rows, rng: random.Random, draft: Draft, moment: datetime.datetime, titles: set[str]) -> int:
+def _add_issue(rows: TableRows, rng: random.Random, draft: Draft, moment: datetime.datetime, titles: set[str]) -> int:
     kind, templates, _ = rng.choices(KINDS, _KIND_WEIGHTS)[0]
     title, opening, words = _unused(rng, draft, templates, moment, titles)
     closed = _closing(rng, draft, kind, moment)
@@ -72,7 +74,7 @@ def _add_issue(rows: Rows, rng: random.Random, draft: Draft, moment: datetime.da
 def _unused(
     rng: random.Random, draft: Draft, templates: Sequence[tuple[str, str]], moment: datetime.datetime, taken: set[str]
 ) -> tuple[str, str, Words]:
-    """A title that no other issue of the project has, how the text begins, and the words of both."""
+    """Return a title that is unique within the project, the start of the text, and the words of both."""
     while True:
         title, opening = rng.choice(templates)
         words = draft.words(rng, moment)
@@ -85,7 +87,7 @@ def _unused(
 def _body(rng: random.Random, kind: str, opening: str, words: Words) -> str:
     if kind == "bug" and rng.random() < 0.7:
         steps = sorted(rng.sample(range(len(wordlists_issues.STEPS)), rng.randint(2, 4)))
-        listed = "\n".join(f"{place}. {wordlists_issues.STEPS[step]}" for place, step in enumerate(steps, 1))
+        listed = "\n".join(f"{target}. {wordlists_issues.STEPS[step]}" for target, step in enumerate(steps, 1))
         expected, actual = rng.choice(wordlists_issues.EXPECTED), rng.choice(wordlists_issues.ACTUAL)
         ends = f"**Expected:** {expected}\n\n**Actual:** {actual}"
         text = f"## Steps\n\n{listed}\n\n{ends}\n\n{rng.choice(wordlists_issues.SETTING)}"
@@ -99,7 +101,7 @@ def _body(rng: random.Random, kind: str, opening: str, words: Words) -> str:
 
 
 def _closing(rng: random.Random, draft: Draft, kind: str, moment: datetime.datetime) -> datetime.datetime | None:
-    """When it was closed, if it was: most are after some weeks, questions after some days."""
+    """Return the closing time, or None. Most issues are closed after some weeks, questions after some days."""
     days = 5 if kind == "question" else 24
     closed = soon(rng, moment, days)
     patient = rng.random() < (0.4 if kind == "feature" else 0.2)
@@ -108,7 +110,7 @@ def _closing(rng: random.Random, draft: Draft, kind: str, moment: datetime.datet
 
 
 def _assignee(rng: random.Random, draft: Draft, closed: datetime.datetime | None) -> int | None:
-    """Who is to do it. Some of what is open is left to the first person wherever they help."""
+    """Draw the assignee. Some open issues are assigned to the agent's account where it is a member."""
     if rng.random() < (0.25 if closed else 0.35):
         return None
     helpers = draft.helpers()
@@ -128,7 +130,7 @@ def _due(rng: random.Random) -> str:
     return (NOW + datetime.timedelta(days=rng.randint(-12, 55))).date().isoformat()
 
 
-def _add_labels(rows: Rows, rng: random.Random, draft: Draft, issue: int, kind: str, part: str) -> None:
+def _add_labels(rows: TableRows, rng: random.Random, draft: Draft, issue: int, kind: str, part: str) -> None:
     labels = [draft.labels[kind]] if rng.random() < 0.9 else []
     if part in draft.part_labels and rng.random() < 0.7:
         labels.append(draft.part_labels[part])
@@ -138,29 +140,31 @@ def _add_labels(rows: Rows, rng: random.Random, draft: Draft, issue: int, kind: 
         rows.add("issue_labels", issue=issue, label=label)
 
 
-def _add_comments(rows: Rows, rng: random.Random, draft: Draft, issue: int, words: Words) -> None:
-    """Add what is said until it is closed: few words about most, many about some."""
+def _add_comments(rows: TableRows, rng: random.Random, draft: Draft, issue: int, words: Words) -> None:
+    """Add comments until the issue is closed: few on most issues, many on some."""
     row = rows.row("issues", issue)
     opened = datetime.datetime.fromisoformat(row["created"])
     end = datetime.datetime.fromisoformat(row["closed"]) if row["closed"] else min(opened + 70 * _DAY, draft.ended)
     count = min(int(rng.expovariate(0.75)), 9)
     texts = [fill_in(text, words) for text in rng.sample(wordlists_issues.COMMENTS, count)]
     people = [row["author"], *rng.sample(list(draft.members), min(3, len(draft.members))), rng.randint(2, ACCOUNTS)]
-    said = [(rng.choice(people), text) for text in texts]
+    remarks = [(rng.choice(people), text) for text in texts]
     if row["assignee"] and rng.random() < 0.25:
-        said.insert(rng.randint(0, len(said)), (row["assignee"], fill_in(rng.choice(wordlists_issues.TAKING), words)))
-    if said and rng.random() < 0.12:
-        said.append(_call(rows, rng, draft, row["author"], words))
-    moments = sorted(working_moment(rng, opened, end) for _ in said)
-    for (author, text), moment in zip(said, moments, strict=True):
+        remarks.insert(
+            rng.randint(0, len(remarks)), (row["assignee"], fill_in(rng.choice(wordlists_issues.TAKING), words))
+        )
+    if remarks and rng.random() < 0.12:
+        remarks.append(_call(rows, rng, draft, row["author"], words))
+    moments = sorted(working_moment(rng, opened, end) for _ in remarks)
+    for (author, text), moment in zip(remarks, moments, strict=True):
         add_comment(rows, rng, ("issue", issue), author, text, stamp(moment))
     if row["closed"] and rng.random() < 0.4:
         text = fill_in(rng.choice(wordlists_issues.CLOSING), words)
         add_comment(rows, rng, ("issue", issue), row["closed_by"], text, row["closed"])
 
 
-def _call(rows: Rows, rng: random.Random, draft: Draft, author: int, words: Words) -> tuple[int, str]:
-    """Somebody's comment that calls a member by name, the first person rather than another."""
+def _call(rows: TableRows, rng: random.Random, draft: Draft, author: int, words: Words) -> tuple[int, str]:
+    """Return a comment that mentions a member, preferably the agent's account."""
     others = [account for account in draft.members if account != author]
     called = ME if ME in others and rng.random() < 0.4 else rng.choice(others or [author])
     caller = rng.choice([account for account in (author, *others) if account != called] or [author])

@@ -1,4 +1,4 @@
-"""Merge requests, with the branches they come from, and branches that nobody has asked to merge yet."""
+"""Merge requests with their branches, and branches without a merge request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from dataclasses import dataclass
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.code import wordlists_history
-from agentgym_envs.webarena.sites.code.repository import counted
+from agentgym_envs.webarena.sites.code.repository import count_changed_lines
 from agentgym_envs.webarena.sites.code.seed_issues import add_comment, milestone_for, someone
 from agentgym_envs.webarena.sites.code.seed_people import ME
 from agentgym_envs.webarena.sites.code.seed_projects import Draft
 from agentgym_envs.webarena.sites.code.seed_sources import module_path, one_more
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, Words, fill_in, sha, shares, slug, soon, working_moment
+from agentgym_envs.webarena.sites.code.seed_tools import (
+    TableRows,
+    Words,
+    fill_in,
+    sha,
+    shares,
+    slug,
+    soon,
+    working_moment,
+)
 
 MERGE_REQUESTS = 140
 _DAY = datetime.timedelta(days=1)
@@ -24,7 +33,7 @@ _DAY = datetime.timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A merge request that was merged, as far as its commits are concerned."""
+    """A merged merge request, with the data for its commits."""
 
     key: int
     number: int
@@ -39,7 +48,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a merge request is about, and when."""
+    """The content and the dates of a merge request."""
 
     title: str
     body: str
@@ -51,8 +60,8 @@ class _Plan:
     closes: int | None
 
 
-def add_merge_requests(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) -> dict[int, list[Merged]]:
-    """Add the merge requests of all projects and branches without; returns those merged, by project."""
+def add_merge_requests(rows: TableRows, rng: random.Random, drafts: Sequence[Draft]) -> dict[int, list[Merged]]:
+    """Add merge requests and other branches. Return the merged requests by project."""
     merged: dict[int, list[Merged]] = {}
     for draft, count in zip(drafts, shares(MERGE_REQUESTS, [draft.weight for draft in drafts], 1), strict=True):
         begin, closed_issues = draft.moment(0.3), _closed_issues(rows, draft)
@@ -69,19 +78,21 @@ def add_merge_requests(rows: Rows, rng: random.Random, drafts: Sequence[Draft]) 
     return merged
 
 
-def _closed_issues(rows: Rows, draft: Draft) -> list[int]:
-    """Issues that a merge request may have closed: those open for some days, since late enough."""
+def _closed_issues(rows: TableRows, draft: Draft) -> list[int]:
+    """Return closed issues that a merge request may have resolved: recent enough and open for at least a day."""
     begin = stamp(draft.moment(0.3))
-    found = []
+    closed_issues = []
     for issue in draft.issues:
         row = rows.row("issues", issue)
         if row["closed"] and row["created"] > begin and row["closed"][:10] > row["created"][:10]:
-            found.append(issue)
-    return found
+            closed_issues.append(issue)
+    return closed_issues
 
 
-def _plan(rows: Rows, rng: random.Random, draft: Draft, moment: datetime.datetime, closed_issues: list[int]) -> _Plan:
-    """A merge request opened at a moment, or one that closed an issue, which then says when."""
+def _plan(
+    rows: TableRows, rng: random.Random, draft: Draft, moment: datetime.datetime, closed_issues: list[int]
+) -> _Plan:
+    """Return a merge request opened at `moment`, or one that resolved an issue, with the dates of the issue."""
     if closed_issues and rng.random() < 0.3:
         return _resolving(rows, rng, draft, closed_issues.pop(rng.randrange(len(closed_issues))))
     title, body, source, words = _idea(rng, draft, moment)
@@ -94,7 +105,7 @@ def _plan(rows: Rows, rng: random.Random, draft: Draft, moment: datetime.datetim
     return _Plan(title, body, source, words, moment, None if state == "open" else end, state, None)
 
 
-def _resolving(rows: Rows, rng: random.Random, draft: Draft, issue: int) -> _Plan:
+def _resolving(rows: TableRows, rng: random.Random, draft: Draft, issue: int) -> _Plan:
     row = rows.row("issues", issue)
     opened, closed = (datetime.datetime.fromisoformat(row[key]) for key in ("created", "closed"))
     source = f"{row['number']}-{slug(row['title'])[:40].strip('-')}"
@@ -106,7 +117,7 @@ def _resolving(rows: Rows, rng: random.Random, draft: Draft, issue: int) -> _Pla
 
 
 def _idea(rng: random.Random, draft: Draft, moment: datetime.datetime) -> tuple[str, str, str, Words]:
-    """A title, a text and a branch that the project does not have yet, and the words in them."""
+    """Return a title, a text and a branch that the project does not have yet, with their words."""
     while True:
         title, body = rng.choice(wordlists_history.MERGES)
         words = draft.words(rng, moment)
@@ -116,7 +127,7 @@ def _idea(rng: random.Random, draft: Draft, moment: datetime.datetime) -> tuple[
             return filled, fill_in(body, words), source, words
 
 
-def _add(rows: Rows, rng: random.Random, draft: Draft, number: int, plan: _Plan) -> Merged | None:
+def _add(rows: TableRows, rng: random.Random, draft: Draft, number: int, plan: _Plan) -> Merged | None:
     coders = draft.coders()
     author = ME if ME in coders and plan.state == "open" and rng.random() < 0.2 else someone(rng, coders)
     by = None if plan.ended is None else rng.choice([a for a in coders if a != author] or [author])
@@ -140,8 +151,8 @@ def _add(rows: Rows, rng: random.Random, draft: Draft, number: int, plan: _Plan)
     return None
 
 
-def _add_reviews(rows: Rows, rng: random.Random, draft: Draft, key: int, plan: _Plan) -> None:
-    """Add reviewers, whether they approved, and what was said."""
+def _add_reviews(rows: TableRows, rng: random.Random, draft: Draft, key: int, plan: _Plan) -> None:
+    """Add reviewers, their approvals and comments."""
     row = rows.row("merge_requests", key)
     others = [account for account in draft.helpers() if account != row["author"]]
     reviewers = rng.sample(others, min(len(others), rng.choice((0, 1, 1, 1, 2, 2, 3))))
@@ -162,9 +173,9 @@ def _add_reviews(rows: Rows, rng: random.Random, draft: Draft, key: int, plan: _
 
 
 def _add_branch(
-    rows: Rows, rng: random.Random, draft: Draft, name: str, author: int, words: Words, start: datetime.datetime
+    rows: TableRows, rng: random.Random, draft: Draft, name: str, author: int, words: Words, start: datetime.datetime
 ) -> None:
-    """Add a branch with one to three commits of its own, and its files: those of the default branch, but for some."""
+    """Add a branch with one to three commits and its files."""
     started = max(start - _DAY, draft.moment(0.3))
     branch = rows.add(
         "branches", project=draft.number, name=name, origin=draft.branch, started=stamp(started), protected=0
@@ -174,18 +185,20 @@ def _add_branch(
     for moment in sorted(working_moment(rng, started, last) for _ in range(rng.choice((1, 1, 2, 2, 3)))):
         path, text, message = _edit(rows, rng, draft, blobs, words)
         before, blobs[path] = blobs[path], rows.add("blobs", content=text)
-        added, gone = counted(rows.row("blobs", before)["content"], text)
+        added, deleted = count_changed_lines(rows.row("blobs", before)["content"], text)
         rows.add(
             "commits", branch=branch, sha=sha(rng), author=author, message=message, moment=stamp(moment),
-            additions=added, deletions=gone, merge_request=None,
-            changes=json.dumps([[path, added, gone, before, blobs[path], 0]], separators=(",", ":")),
+            additions=added, deletions=deleted, merge_request=None,
+            changes=json.dumps([[path, added, deleted, before, blobs[path], 0]], separators=(",", ":")),
         )  # fmt: skip
     for path, blob in blobs.items():
         rows.add("files", branch=branch, path=path, blob=blob)
 
 
-def _edit(rows: Rows, rng: random.Random, draft: Draft, blobs: dict[str, int], words: Words) -> tuple[str, str, str]:
-    """A file of a branch to change, its new text, and a message that says so."""
+def _edit(
+    rows: TableRows, rng: random.Random, draft: Draft, blobs: dict[str, int], words: Words
+) -> tuple[str, str, str]:
+    """Return a file to change, its new text, and the commit message."""
     draw, part = rng.random(), words["part"]
     path = module_path(draft, part)
     if path in blobs and draw < 0.65:
@@ -195,7 +208,7 @@ def _edit(rows: Rows, rng: random.Random, draft: Draft, blobs: dict[str, int], w
         path = "config/default.yaml"
         text = rows.row("blobs", blobs[path])["content"]
         setting = rng.choice(("timeout_seconds", "retries", "keep_days"))
-        text = re.sub(rf"({setting}: )\d+", lambda found: f"{found[1]}{rng.randint(2, 120)}", text)
+        text = re.sub(rf"({setting}: )\d+", lambda match: f"{match[1]}{rng.randint(2, 120)}", text)
         return path, text, f"Change the default of {setting}"
     text = rows.row("blobs", blobs["README.md"])["content"]
     section = fill_in(

@@ -1,4 +1,4 @@
-"""Accounts, what their owners say of themselves, groups, and who follows whom."""
+"""Accounts with their profiles, groups, and follow relations."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import random
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.code import wordlists_history, wordlists_projects
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, slug, working_moment
+from agentgym_envs.webarena.sites.code.seed_tools import TableRows, slug, working_moment
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 ACCOUNTS, GROUPS = 60, 6
 ME = 1
-"""The account of the first person, for whom the agent acts."""
+"""The agent's account."""
 _LANGUAGES = ("Python", "Go", "Rust", "JavaScript", "C")
 _TOPICS = ("maps", "music", "gardening", "typography", "databases", "radio", "accessibility", "weather", "old machines")
 
 
-def add_accounts(rows: Rows, seeds: Seeds) -> None:
-    """Add the first person and some of the others, each with a namespace of its own that has the account's number."""
+def add_accounts(rows: TableRows, seeds: SeedInputs) -> None:
+    """Add the agent's person and some others. Each gets a namespace with the same number as the account."""
     rng = seeds.rng
     chosen = [seeds.people[0], *rng.sample(seeds.people[1:], ACCOUNTS - 1)]
     for person in chosen:
@@ -33,10 +33,10 @@ def add_accounts(rows: Rows, seeds: Seeds) -> None:
     _add_keys(rows, rng)
 
 
-def add_groups(rows: Rows, rng: random.Random) -> list[int]:
-    """Add the groups with their members; returns their namespaces. The first person is in two of them."""
+def add_groups(rows: TableRows, rng: random.Random) -> list[int]:
+    """Add the groups with their members; return their namespaces. The agent's account is in two of them."""
     groups = []
-    for place, (name, text) in enumerate(rng.sample(wordlists_projects.GROUPS, GROUPS)):
+    for index, (name, text) in enumerate(rng.sample(wordlists_projects.GROUPS, GROUPS)):
         created = working_moment(rng, NOW - datetime.timedelta(days=940), NOW - datetime.timedelta(days=800))
         namespace = rows.add(
             "namespaces", path=slug(name), name=name, account=None, description=text,
@@ -44,9 +44,9 @@ def add_groups(rows: Rows, rng: random.Random) -> list[int]:
         )  # fmt: skip
         members = rng.sample(range(2, ACCOUNTS + 1), rng.randint(3, 6))
         roles = ["Owner", *rng.choices(("Maintainer", "Developer", "Developer", "Reporter"), k=len(members) - 1)]
-        if place < 2:
+        if index < 2:
             members.append(ME)
-            roles.append(("Developer", "Owner")[place])
+            roles.append(("Developer", "Owner")[index])
         for account, role in zip(members, roles, strict=True):
             since = stamp(working_moment(rng, created, created + datetime.timedelta(days=400)))
             rows.add("group_members", namespace=namespace, account=account, role=role, since=since)
@@ -54,7 +54,7 @@ def add_groups(rows: Rows, rng: random.Random) -> list[int]:
     return groups
 
 
-def _add_account(rows: Rows, rng: random.Random, person: Person, joined: str) -> int:
+def _add_account(rows: TableRows, rng: random.Random, person: Person, joined: str) -> int:
     bio = rng.choice(wordlists_projects.BIOS).format(language=rng.choice(_LANGUAGES), topic=rng.choice(_TOPICS))
     busy = rng.random() < 0.12
     status = rng.choice(wordlists_projects.STATUSES) if busy or rng.random() < 0.15 else ""
@@ -69,10 +69,10 @@ def _add_account(rows: Rows, rng: random.Random, person: Person, joined: str) ->
     )  # fmt: skip
 
 
-def _add_follows(rows: Rows, rng: random.Random) -> None:
-    """Few are followed by many. The first person follows some, and by far not all."""
+def _add_follows(rows: TableRows, rng: random.Random) -> None:
+    """Add follow relations: a few accounts have many followers."""
     popular = rng.sample(range(1, ACCOUNTS + 1), ACCOUNTS)
-    weights = [1 / (place + 2) for place in range(ACCOUNTS)]
+    weights = [1 / (index + 2) for index in range(ACCOUNTS)]
     for account in range(1, ACCOUNTS + 1):
         count = 5 if account == ME else rng.choice((0, 0, 1, 1, 2, 3, 4))
         for followed in dict.fromkeys(rng.choices(popular, weights, k=count)):
@@ -80,8 +80,8 @@ def _add_follows(rows: Rows, rng: random.Random) -> None:
                 rows.add("follows", account=account, follows=followed)
 
 
-def _add_keys(rows: Rows, rng: random.Random) -> None:
-    """Two keys of the first person."""
+def _add_keys(rows: TableRows, rng: random.Random) -> None:
+    """Add two keys of the agent's account."""
     for title in rng.sample(wordlists_history.KEY_TITLES, 2):
         letters = "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=43))
         created = working_moment(rng, NOW - datetime.timedelta(days=600), NOW - datetime.timedelta(days=30))

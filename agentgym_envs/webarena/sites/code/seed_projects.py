@@ -1,4 +1,4 @@
-"""Projects: whose they are, who works on them and in which role, their labels, releases to come and milestones."""
+"""Projects with their owners, members, labels, releases and milestones."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.code import wordlists_history, wordlists_projects
 from agentgym_envs.webarena.sites.code.seed_people import ACCOUNTS, ME
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, Words, fill_in, working_moment
+from agentgym_envs.webarena.sites.code.seed_tools import TableRows, Words, fill_in, working_moment
 from agentgym_envs.webarena.sites.code.wordlists_projects import IDEAS, Idea
 
 PROJECTS = 26
-"""Without forks."""
+"""Number of projects without forks."""
 _MINE = (1, 6, 12, 19)
-"""Which projects, by how much goes on in them, the first person owns; the last of them is private."""
+"""Projects of the agent's account, as ranks by activity; the last one is private."""
 _MY_ROLES = {
     0: "Developer", 3: "Maintainer", 4: "Developer", 8: "Reporter", 10: "Developer", 14: "Guest", 16: "Reporter",
 }  # fmt: skip
@@ -27,10 +27,10 @@ _COUNTS = (2, 3, 5, 8, 12, 15, 20, 25, 30, 40, 60, 64, 80, 100, 120, 150, 200, 2
 
 @dataclass
 class Draft:
-    """A project in the making.
+    """A project during generation.
 
-    `releases` are moments and versions; `milestones` (state, due, id); `blobs` go by path, and `facts` by the words
-    that stand for them in sources.
+    `releases` are (time, version); `milestones` are (state, due date, id); `blobs` are by path; `facts` replace
+    placeholders in sources.
     """
 
     number: int
@@ -56,24 +56,24 @@ class Draft:
     branch_names: set[str] = field(default_factory=set)
 
     def coders(self) -> list[int]:
-        """Members who may push, those first who do most of it."""
+        """Members who may push, most active first."""
         return [account for account, role in self.members.items() if role in ("Owner", "Maintainer", "Developer")]
 
     def helpers(self) -> list[int]:
-        """Members to whom issues are given."""
+        """Members who get issues assigned."""
         return [account for account, role in self.members.items() if role != "Guest"]
 
     def version(self, moment: datetime.datetime = NOW) -> str:
-        """The latest release at a moment."""
-        place = bisect_right([when for when, _ in self.releases], moment)
-        return self.releases[max(place - 1, 0)][1]
+        """Return the latest version at a time."""
+        index = bisect_right([when for when, _ in self.releases], moment)
+        return self.releases[max(index - 1, 0)][1]
 
     def moment(self, share: float) -> datetime.datetime:
-        """A moment by the share of the project's life before it."""
+        """Return the time at a fraction of the project's lifetime."""
         return self.created + (self.ended - self.created) * share
 
     def words(self, rng: random.Random, moment: datetime.datetime, part: str | None = None) -> Words:
-        """What a text about the project may speak of, all of it drawn anew."""
+        """Draw the words for a text about the project."""
         thing, other = rng.sample(self.idea.things, 2)
         part = part or rng.choice(self.idea.parts)
         other_part = rng.choice([other for other in self.idea.parts if other != part])
@@ -87,13 +87,13 @@ class Draft:
 _CAPITALISED = ("thing", "things", "part", "other_part")
 
 
-def add_projects(rows: Rows, rng: random.Random, groups: Sequence[int]) -> list[Draft]:
-    """Add the projects without what is in them, the busiest first."""
+def add_projects(rows: TableRows, rng: random.Random, groups: Sequence[int]) -> list[Draft]:
+    """Add the projects without their content, most active first."""
     drafts = []
     owners = rng.sample(range(2, ACCOUNTS + 1), PROJECTS)
-    for place, idea in enumerate(rng.sample(IDEAS, PROJECTS)):
-        group = None if place in _MINE or rng.random() < 0.45 else groups[place % len(groups)]
-        draft = _draft(rows, rng, place, idea, ME if place in _MINE else owners[place], group)
+    for index, idea in enumerate(rng.sample(IDEAS, PROJECTS)):
+        group = None if index in _MINE or rng.random() < 0.45 else groups[index % len(groups)]
+        draft = _draft(rows, rng, index, idea, ME if index in _MINE else owners[index], group)
         _add_members(rows, rng, draft, group)
         _add_labels(rows, rng, draft)
         _add_milestones(rows, rng, draft)
@@ -101,23 +101,23 @@ def add_projects(rows: Rows, rng: random.Random, groups: Sequence[int]) -> list[
     return drafts
 
 
-def _draft(rows: Rows, rng: random.Random, place: int, idea: Idea, owner: int, group: int | None) -> Draft:
+def _draft(rows: TableRows, rng: random.Random, index: int, idea: Idea, owner: int, group: int | None) -> Draft:
     slug = rng.choice(idea.names)
     name = " ".join(word.capitalize() for word in slug.split("-")) if rng.random() < 0.6 else slug
     age = rng.uniform(260, 780)
     created = working_moment(rng, NOW - datetime.timedelta(days=age), NOW - datetime.timedelta(days=age - 20))
-    ended = NOW - datetime.timedelta(days=rng.uniform(90, 160)) if place in _ARCHIVED else NOW
+    ended = NOW - datetime.timedelta(days=rng.uniform(90, 160)) if index in _ARCHIVED else NOW
     licence, namespace = rng.choice(wordlists_projects.LICENCES), group or owner
-    visibility = "private" if place in _PRIVATE else "internal" if place in _INTERNAL else "public"
+    visibility = "private" if index in _PRIVATE else "internal" if index in _INTERNAL else "public"
     topics = rng.sample(idea.topics, rng.choice((1, 2, 3, 3)))
     number = rows.add(
         "projects", namespace=namespace, slug=slug, name=name, description=idea.summary, visibility=visibility,
         topics=", ".join([*topics, idea.language]), licence=licence,
-        default_branch="master" if rng.random() < 0.15 else "main", archived=int(place in _ARCHIVED),
+        default_branch="master" if rng.random() < 0.15 else "main", archived=int(index in _ARCHIVED),
         forked_from=None, created=stamp(created),
     )  # fmt: skip
     path = rows.row("namespaces", namespace)["path"]
-    weight = 1 / (place + 2) ** 0.72
+    weight = 1 / (index + 2) ** 0.72
     roles: dict[int, str] = {owner: "Owner"}
     releases = _releases(rng, created, ended, weight)
     return Draft(number, idea, path, slug, name, owner, created, ended, weight, licence, roles, releases)
@@ -126,13 +126,13 @@ def _draft(rows: Rows, rng: random.Random, place: int, idea: Idea, owner: int, g
 def _releases(
     rng: random.Random, created: datetime.datetime, ended: datetime.datetime, weight: float
 ) -> list[tuple[datetime.datetime, str]]:
-    """Moments and versions, in order."""
+    """Return (time, version) of the releases in order."""
     count = max(1, min(7, round(10 * weight + rng.uniform(0, 2))))
     length = (ended - created) / (count + 1)
     major, minor, patch = rng.choice((0, 0, 0, 1, 1, 2)), rng.randint(1, 4), 0
     releases = []
-    for place in range(1, count + 1):
-        moment = working_moment(rng, created + length * (place - 0.2), created + length * (place + 0.3))
+    for index in range(1, count + 1):
+        moment = working_moment(rng, created + length * (index - 0.2), created + length * (index + 0.3))
         releases.append((moment, f"{major}.{minor}.{patch}"))
         major, minor, patch = _next_version(rng, major, minor, patch)
     return releases
@@ -145,16 +145,16 @@ def _next_version(rng: random.Random, major: int, minor: int, patch: int) -> tup
     return (major, minor + 1, 0) if draw < 0.7 else (major, minor, patch + 1)
 
 
-def _add_members(rows: Rows, rng: random.Random, draft: Draft, group: int | None) -> None:
-    """Add who works on it. In a group's project, the group's members count although they have no row of their own."""
-    place = draft.number - 1
-    count = rng.randint(4, 8) if place < 8 else rng.randint(2, 5)
+def _add_members(rows: TableRows, rng: random.Random, draft: Draft, group: int | None) -> None:
+    """Add the members. In a project of a group, the group's members also count, without rows of their own."""
+    index = draft.number - 1
+    count = rng.randint(4, 8) if index < 8 else rng.randint(2, 5)
     others = [account for account in rng.sample(range(2, ACCOUNTS + 1), count) if account != draft.owner]
     roles = rng.choices(("Maintainer", "Developer", "Reporter", "Guest"), (2, 5, 2, 1), k=len(others))
     roles[0] = "Developer"
     chosen = dict(zip(others, roles, strict=True))
-    if place in _MY_ROLES:
-        chosen[ME] = _MY_ROLES[place]
+    if index in _MY_ROLES:
+        chosen[ME] = _MY_ROLES[index]
     draft.members |= chosen
     for account, role in draft.members.items():
         since = working_moment(rng, draft.created, draft.moment(0.4 if account != draft.owner else 0.001))
@@ -164,7 +164,7 @@ def _add_members(rows: Rows, rng: random.Random, draft: Draft, group: int | None
             draft.members.setdefault(row["account"], row["role"])
 
 
-def _add_labels(rows: Rows, rng: random.Random, draft: Draft) -> None:
+def _add_labels(rows: TableRows, rng: random.Random, draft: Draft) -> None:
     scoped = rng.random() < 0.2
     for kind, colour, text in wordlists_projects.LABELS:
         names = wordlists_projects.RENAMED[kind]
@@ -180,8 +180,8 @@ def _add_labels(rows: Rows, rng: random.Random, draft: Draft) -> None:
             draft.part_labels[part] = label
 
 
-def _add_milestones(rows: Rows, rng: random.Random, draft: Draft) -> None:
-    """Add those of the last releases, which are closed, one or two of releases to come, and perhaps a theme."""
+def _add_milestones(rows: TableRows, rng: random.Random, draft: Draft) -> None:
+    """Add closed milestones of the last releases, open ones of the next releases, and sometimes a theme."""
     for moment, version in draft.releases[-3:]:
         start = (moment - datetime.timedelta(days=rng.randint(40, 90))).date()
         _add_release_plan(rows, rng, draft, version, start, moment.date(), "closed")
@@ -199,7 +199,13 @@ def _add_milestones(rows: Rows, rng: random.Random, draft: Draft) -> None:
 
 
 def _add_release_plan(
-    rows: Rows, rng: random.Random, draft: Draft, version: str, start: datetime.date, due: datetime.date, state: str
+    rows: TableRows,
+    rng: random.Random,
+    draft: Draft,
+    version: str,
+    start: datetime.date,
+    due: datetime.date,
+    state: str,
 ) -> None:
     words = draft.words(rng, NOW) | {"version": version}
     text = fill_in(rng.choice(wordlists_history.MILESTONE_TEXTS), words)
@@ -207,7 +213,13 @@ def _add_release_plan(
 
 
 def _add_milestone(
-    rows: Rows, draft: Draft, title: str, text: str, start: datetime.date | None, due: datetime.date | None, state: str
+    rows: TableRows,
+    draft: Draft,
+    title: str,
+    text: str,
+    start: datetime.date | None,
+    due: datetime.date | None,
+    state: str,
 ) -> None:
     dates = {"start": start and start.isoformat(), "due": due and due.isoformat()}
     number = rows.add("milestones", project=draft.number, title=title, description=text, **dates, state=state)

@@ -1,8 +1,8 @@
-"""The files of projects, from sources written about gizmos, widgets, a cogwheel and a sprocket.
+"""The files of projects, generated from template sources.
 
-In `sources/` there is a file for each language. Its sections begin with a line "%% kind"; in them the four words stand
-for two things and two parts of a project, numbers 1001 and 2002 for a small and a larger one, and words in capitals
-between two $ for facts about the project.
+`sources/` has one file per language, with sections that start with "%% kind". In the sections, gizmo, widget, cogwheel
+and sprocket are placeholders for two things and two parts of a project, 1001 and 2002 for a small and a large number,
+and $CAPITALS$ for facts about the project.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from agentgym_envs.webarena.sites.code import wordlists_history
 from agentgym_envs.webarena.sites.code.seed_projects import Draft
-from agentgym_envs.webarena.sites.code.seed_tools import Rows, Words, fill_in
+from agentgym_envs.webarena.sites.code.seed_tools import TableRows, Words, fill_in
 
 _LAYOUTS = {
     "python": ("pkgname/{}.py", "tests/test_{}.py", "pkgname/__init__.py", "pkgname/cli.py"),
@@ -24,7 +24,7 @@ _LAYOUTS = {
     "rust": ("src/{}.rs", "tests/{}.rs", "src/lib.rs", "src/main.rs"),
     "c": ("src/{}.c", "tests/{}.c", "include/pkgname.h", "src/main.c"),
 }
-"""Where modules and their tests lie, the file that says the version, and the one where the program begins."""
+"""Paths of modules and tests, of the file with the version, and of the main program."""
 _COMMANDS = {
     "python": ("pip install proj-slug", "python -m pytest", "python -m checks .", "Python 3.{}", (10, 14)),
     "javascript": ("npm install proj-slug", "npm test", "npm run lint", "Node {}", (18, 24)),
@@ -32,7 +32,7 @@ _COMMANDS = {
     "rust": ("cargo install proj-slug", "cargo test", "cargo clippy", "Rust 1.{}", (74, 90)),
     "c": ("make && sudo make install", "make check", "make clean all", "a compiler for C11", (1, 1)),
 }
-"""How to install, test and check; what it needs, of which version."""
+"""Commands to install, test and check; the requirement, and the range of its version."""
 _LEADS = (
     "It deals with gizmos and widgets, and with little else. What it keeps, it keeps in plain files.",
     "We wrote it because every other program wanted an account. This one wants your gizmos, and gives them back.",
@@ -50,42 +50,42 @@ _WEEKDAYS = ("the first Monday of the month", "Tuesdays", "Wednesdays", "Thursda
 
 @lru_cache(maxsize=8)
 def sections(name: str) -> dict[str, tuple[str, ...]]:
-    """The sections of a file in `sources/`, by kind."""
+    """Return the sections of a file in `sources/` by kind."""
     text = files(f"{__package__}.sources").joinpath(f"{name}.txt").read_text(encoding="utf-8")
-    found: dict[str, tuple[str, ...]] = {}
+    by_kind: dict[str, tuple[str, ...]] = {}
     for section in text.split("%% ")[1:]:
         kind, _, body = section.partition("\n")
-        found[kind] = (*found.get(kind, ()), body)
-    return found
+        by_kind[kind] = (*by_kind.get(kind, ()), body)
+    return by_kind
 
 
-def add_files(rows: Rows, rng: random.Random, draft: Draft) -> None:
-    """Add what lies at the head of a project's default branch."""
+def add_files(rows: TableRows, rng: random.Random, draft: Draft) -> None:
+    """Add the files at the head of a project's default branch."""
     draft.facts = _facts(rows, rng, draft)
     for path, text in sorted(_texts(rng, draft).items()):
         draft.blobs[path] = rows.add("blobs", content=text)
 
 
 def module_path(draft: Draft, part: str) -> str:
-    """The file of a part."""
+    """Return the path of a part's module."""
     return _named(_LAYOUTS[draft.idea.language][0].format(part), draft)
 
 
 def test_path(draft: Draft, part: str) -> str:
-    """The file with a part's tests; not every part has one."""
+    """Return the path of a part's tests; not every part has tests."""
     return _named(_LAYOUTS[draft.idea.language][1].format(part), draft)
 
 
 def one_more(rng: random.Random, draft: Draft, part: str, text: str) -> str:
-    """The text of a part's module with one more piece."""
+    """Return the text of a part's module with one more section."""
     pieces = [_render(rng, draft, part, piece) for piece in sections(draft.idea.language)["piece"]]
     fresh = [piece for piece in pieces if piece.splitlines()[0] not in text]
     gap = "\n\n" if draft.idea.language == "python" else "\n"
     return text + gap + rng.choice(fresh or pieces)
 
 
-def _facts(rows: Rows, rng: random.Random, draft: Draft) -> Words:
-    """Facts about a project, by the words in capitals that stand for them."""
+def _facts(rows: TableRows, rng: random.Random, draft: Draft) -> Words:
+    """Return facts about a project by placeholder."""
     account = rows.row("accounts", draft.owner)
     install, test, check, needs, minors = _COMMANDS[draft.idea.language]
     minor = str(rng.randint(*minors))
@@ -98,11 +98,11 @@ def _facts(rows: Rows, rng: random.Random, draft: Draft) -> Words:
         "KEEP": str(rng.choice((7, 14, 21, 28, 30, 60, 90, 180, 365))), "REVIEW": str(rng.randint(2, 9)),
         "VALUE": rng.choice(("true", "false")), "WEEKDAY": rng.choice(_WEEKDAYS), "HOUR": f"{rng.randint(16, 20)}:00",
         "OPTION": f"{rng.choice(('strict', 'skip', 'keep', 'log'))}_{rng.choice(draft.idea.things)}s",
-        "PARTS": "\n".join(f"- `{part}`: {_told(rng, draft, part)}" for part in draft.idea.parts),
+        "PARTS": "\n".join(f"- `{part}`: {_describe_part(rng, draft, part)}" for part in draft.idea.parts),
     }  # fmt: skip
 
 
-def _told(rng: random.Random, draft: Draft, part: str) -> str:
+def _describe_part(rng: random.Random, draft: Draft, part: str) -> str:
     thing, other = rng.sample(draft.idea.things, 2)
     return rng.choice((
         f"what happens to {thing}s before anybody sees them", f"takes {thing}s and hands on {other}s",
@@ -135,7 +135,7 @@ def _texts(rng: random.Random, draft: Draft) -> dict[str, str]:
 def _module(rng: random.Random, draft: Draft, part: str) -> str:
     own = sections(draft.idea.language)
     order = rng.sample(range(len(own["piece"])), rng.choice((2, 2, 3, 3, 4)))
-    pieces = [rng.choice(own["head"]), *(own["piece"][place] for place in sorted(order))]
+    pieces = [rng.choice(own["head"]), *(own["piece"][index] for index in sorted(order))]
     return _render(rng, draft, part, ("\n\n" if draft.idea.language == "python" else "\n").join(pieces))
 
 
@@ -147,7 +147,7 @@ def _changelog(rng: random.Random, draft: Draft) -> str:
 
 
 def release_notes(rng: random.Random, draft: Draft, moment: datetime.datetime) -> str:
-    """What a release brought, as a list."""
+    """Return the notes of a release as a list."""
     notes = rng.sample(wordlists_history.NOTES, rng.randint(2, 4))
     return "\n".join(f"- {fill_in(note, draft.words(rng, moment))}" for note in notes)
 
@@ -157,15 +157,15 @@ def _named(path: str, draft: Draft) -> str:
 
 
 def _render(rng: random.Random, draft: Draft, part: str, text: str) -> str:
-    """A source with the project's own words."""
-    place = draft.idea.parts.index(part)
-    thing, other = draft.idea.things[place], draft.idea.things[place - rng.randint(1, 4)]
-    plain = {"gizmo": thing, "widget": other, "cogwheel": part, "sprocket": draft.idea.parts[place - 1]}
+    """Fill in the placeholders of a source."""
+    index = draft.idea.parts.index(part)
+    thing, other = draft.idea.things[index], draft.idea.things[index - rng.randint(1, 4)]
+    plain = {"gizmo": thing, "widget": other, "cogwheel": part, "sprocket": draft.idea.parts[index - 1]}
     words = {key: word for old, new in plain.items() for key, word in _cases(old, new).items()}
     words |= {"2002": str(rng.choice(_LARGE)), "1001": rng.choice("2345678")}
     words |= {"pkgname": draft.slug.replace("-", "_"), "proj-slug": draft.slug, "ns-path": draft.path}
-    text = _FACT.sub(lambda found: draft.facts[found[1]] if found[1] != "PICK" else str(rng.randint(2, 8)), text)
-    return _WORD.sub(lambda found: _article(found[1], words[found[2]]) + words[found[2]], text)
+    text = _FACT.sub(lambda match: draft.facts[match[1]] if match[1] != "PICK" else str(rng.randint(2, 8)), text)
+    return _WORD.sub(lambda match: _article(match[1], words[match[2]]) + words[match[2]], text)
 
 
 def _cases(old: str, new: str) -> Words:

@@ -1,4 +1,4 @@
-"""What the generators of this site share: rows as they are collected, moments of working days, and sentences."""
+"""Helpers of the generators: collected rows, times on working days, and sentences."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from agentgym_envs.webarena.sites.clock import NOW
 Words = dict[str, str]
 _DAY = datetime.timedelta(days=1)
 _HOURS = (1, 1, 0, 0, 0, 0, 1, 3, 8, 12, 13, 12, 7, 10, 12, 12, 10, 8, 5, 5, 6, 6, 4, 2)
-"""How much is done in each hour of a day."""
+"""Relative activity by hour of the day."""
 _EARLIER = tuple(sum(_HOURS[: hour + 1]) for hour in range(24))
 
 
-class Rows:
-    """Rows of all tables, collected before they are written, so that later ones may still change earlier ones."""
+class TableRows:
+    """Rows of all tables, collected before they are written, so that they can still be changed."""
 
     def __init__(self) -> None:
         self.tables: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, table: str, **values: Any) -> int:
-        """Add a row to a table (named without the prefix), with the same columns each time; returns its id."""
+        """Add a row to a table (named without its prefix); return its id. All rows of a table have the same columns."""
         rows = self.tables[table]
         rows.append(values)
         return len(rows)
 
     def row(self, table: str, key: int) -> dict[str, Any]:
-        """The row with an id, to be read or changed."""
+        """Return the row with an id, to read or change it."""
         return self.tables[table][key - 1]
 
     def write(self, database: sqlite3.Connection) -> None:
-        """Put all rows into a database whose tables are empty."""
+        """Write all rows into empty tables."""
         for table, rows in self.tables.items():
             names = list(rows[0])
             values = ", ".join(f":{name}" for name in names)
@@ -44,7 +44,7 @@ class Rows:
 
 
 def working_moment(rng: random.Random, start: datetime.datetime, end: datetime.datetime) -> datetime.datetime:
-    """A moment between two, mostly on a weekday and in the hours in which people work."""
+    """Draw a time between two others, mostly in working hours on a weekday."""
     room = (end - start).total_seconds()
     for _ in range(6):
         moment = start + datetime.timedelta(seconds=rng.random() * room)
@@ -58,28 +58,28 @@ def working_moment(rng: random.Random, start: datetime.datetime, end: datetime.d
 
 
 def soon(rng: random.Random, moment: datetime.datetime, days: float) -> datetime.datetime:
-    """A moment after another, most likely within so many days, and never in the future."""
+    """Draw a later time, usually within `days` days and never in the future."""
     end = min(moment + _DAY * (0.1 + rng.expovariate(1 / days)), NOW - _DAY / 48)
     return working_moment(rng, moment, end) if end > moment else moment
 
 
 def fill_in(template: str, words: Words) -> str:
-    """A template with its words, and the right articles before them."""
+    """Fill in a template and correct its articles."""
     text = template.format_map(words)
     return re.sub(r"\b([Aa]) (?=[aeio]\w)(?!one\b)", r"\1n ", text)
 
 
 def slug(text: str) -> str:
-    """A text as part of an address or the name of a branch: "fix-order-of-tides"."""
+    """Convert a text to a slug or branch name: "fix-order-of-tides"."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def shares(total: int, weights: Sequence[float], least: int) -> list[int]:
-    """About `total` in parts after weights, none smaller than `least`."""
+    """Divide `total` in proportion to weights, approximately; no share is below `least`."""
     whole = sum(weights)
     return [max(least, round(total * weight / whole)) for weight in weights]
 
 
 def sha(rng: random.Random) -> str:
-    """The name of a commit."""
+    """Return a random commit SHA."""
     return f"{rng.getrandbits(160):040x}"

@@ -1,4 +1,4 @@
-"""The site: its routes, who has an account, and what every page tells."""
+"""The code hosting site: its routes, accounts and layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentgym_envs.webarena.sites.code import (
     views_settings,
 )
 from agentgym_envs.webarena.sites.code.markdown import markdown
-from agentgym_envs.webarena.sites.framework import signing_in
+from agentgym_envs.webarena.sites.framework import login
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.site import Site
 
@@ -48,47 +48,47 @@ _VIEWS = (
     views_settings,
     views_people,
 )
-"""Those with patterns for many paths come last; and the kit's own routes first, since `/{path}` fits them."""
+"""Modules with general path patterns come last. The framework's own routes come first, since `/{path}` matches them."""
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
-    """The visitor, and what waits for them."""
-    if not visit.account:
+def _layout(context: RequestContext) -> Mapping[str, Any]:
+    """Return the visitor, with counts of open issues, merge requests and to-dos."""
+    if not context.account:
         return {"me": None}
-    me = visit.one(
+    me = context.one(
         """SELECT *,
         (SELECT COUNT(*) FROM code_issues WHERE assignee = ?1 AND state = 'open') AS issues,
         (SELECT COUNT(*) FROM code_merge_requests r WHERE r.state = 'open' AND (r.assignee = ?1 OR EXISTS
             (SELECT 1 FROM code_reviewers v WHERE v.merge_request = r.id AND v.account = ?1))) AS requests,
         (SELECT COUNT(*) FROM code_todos WHERE account = ?1 AND NOT done) AS todos
         FROM code_accounts WHERE id = ?1""",
-        visit.account,
+        context.account,
     )
     return {"me": me}
 
 
 def _pairs(rows: Sequence[Any], value: str, text: str) -> list[tuple[Any, Any]]:
-    """Two columns of rows, as options of a menu."""
+    """Return two columns of rows as options of a menu."""
     return [(row[value], row[text]) for row in rows]
 
 
 def _sorts(orders: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
-    """The orders of a list, as options of a menu."""
+    """Return the sort orders of a list as options of a menu."""
     return [(name, text) for name, (text, _) in orders.items()]
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
     query = "SELECT id FROM code_accounts WHERE user = ?1 COLLATE NOCASE OR email = ?1 COLLATE NOCASE"
-    found = database.execute(query, (name,)).fetchone()
-    return int(found[0]) if found else 0
+    row = database.execute(query, (name,)).fetchone()
+    return int(row[0]) if row else 0
 
 
 SITE = Site(
     name="code",
     title="Hammerfold",
-    routes=(*signing_in.ROUTES, *(route for views in _VIEWS for route in views.routes.all)),
+    routes=(*login.ROUTES, *(route for views in _VIEWS for route in views.routes.all)),
     layout=_layout,
-    account=_account,
-    owner=lambda database: 1,
+    find_account=_account,
+    default_account=lambda database: 1,
     filters={"markdown": markdown, "from_json": json.loads, "pairs": _pairs, "sorts": _sorts},
 )

@@ -1,4 +1,4 @@
-"""The visitor's own account: profile, status and keys."""
+"""The account of the visitor: profile, status and SSH keys."""
 
 from __future__ import annotations
 
@@ -19,85 +19,85 @@ _KEY = re.compile(r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp256) [A-Za-z0-9+/=]{1
 
 
 @routes.get("/-/profile")
-def profile(visit: RequestContext) -> Response:
-    """The form with what the visitor says of themselves."""
-    return _profile_page(visit, visit.must_be_signed_in())
+def profile(context: RequestContext) -> Response:
+    """Show the form of the profile."""
+    return _profile_page(context, context.require_login())
 
 
 @routes.post("/-/profile")
-def save_profile(visit: RequestContext) -> Response:
-    """Change it."""
-    account, form = visit.must_be_signed_in(), visit.form
+def save_profile(context: RequestContext) -> Response:
+    """Save the profile."""
+    account, form = context.require_login(), context.form
     values = {name: form.text(name, most=most) for name, _, most in _FIELDS} | {"bio": form.text("bio", most=250)}
     if not values["name"]:
-        return _profile_page(visit, account, "Please say your name.")
+        return _profile_page(context, account, "Please say your name.")
     if values["website"] and not values["website"].startswith(("http://", "https://")):
-        return _profile_page(visit, account, "A website begins with http:// or https://.")
-    visit.update("code_accounts", account, values)
-    visit.write("UPDATE code_namespaces SET name = ? WHERE account = ?", values["name"], account)
-    visit.say("Your profile was updated.")
+        return _profile_page(context, account, "A website begins with http:// or https://.")
+    context.update("code_accounts", account, values)
+    context.write("UPDATE code_namespaces SET name = ? WHERE account = ?", values["name"], account)
+    context.flash("Your profile was updated.")
     return Redirect("/-/profile")
 
 
 @routes.get("/-/status")
-def status(visit: RequestContext) -> Response:
-    """The form for the status that shows beside the visitor's name."""
-    visit.must_be_signed_in()
-    return visit.page("status.html")
+def status(context: RequestContext) -> Response:
+    """Show the form of the status next to the visitor's name."""
+    context.require_login()
+    return context.page("status.html")
 
 
 @routes.post("/-/status")
-def save_status(visit: RequestContext) -> Response:
-    """Set it, or clear it."""
-    account, clears = visit.must_be_signed_in(), visit.form.ticked("clear")
-    text = "" if clears else visit.form.text("status", most=100)
-    busy = not clears and visit.form.ticked("busy")
-    visit.write("UPDATE code_accounts SET status = ?, busy = ? WHERE id = ?", text, int(busy), account)
-    visit.say("Your status was cleared." if clears else "Your status was set.")
-    return Redirect("/" + visit.value("SELECT user FROM code_accounts WHERE id = ?", account))
+def save_status(context: RequestContext) -> Response:
+    """Set the status, or clear it."""
+    account, clears = context.require_login(), context.form.is_checked("clear")
+    text = "" if clears else context.form.text("status", most=100)
+    busy = not clears and context.form.is_checked("busy")
+    context.write("UPDATE code_accounts SET status = ?, busy = ? WHERE id = ?", text, int(busy), account)
+    context.flash("Your status was cleared." if clears else "Your status was set.")
+    return Redirect("/" + context.value("SELECT user FROM code_accounts WHERE id = ?", account))
 
 
 @routes.get("/-/profile/keys")
-def keys(visit: RequestContext) -> Response:
-    """The keys by which the visitor's machines are known."""
-    return _key_page(visit, visit.must_be_signed_in())
+def keys(context: RequestContext) -> Response:
+    """List the SSH keys."""
+    return _key_page(context, context.require_login())
 
 
 @routes.post("/-/profile/keys")
-def add_key(visit: RequestContext) -> Response:
-    """Add one."""
-    account, form = visit.must_be_signed_in(), visit.form
+def add_key(context: RequestContext) -> Response:
+    """Add an SSH key."""
+    account, form = context.require_login(), context.form
     key, expires = form.text("key"), form.text("expires")
     if not _KEY.fullmatch(key):
-        return _key_page(visit, account, "This is no public key. It begins with 'ssh-ed25519' or 'ssh-rsa'.")
+        return _key_page(context, account, "This is no public key. It begins with 'ssh-ed25519' or 'ssh-rsa'.")
     if expires and (not is_day(expires) or expires <= TODAY.isoformat()):
-        return _key_page(visit, account, "A key can only expire in the future.")
-    if visit.row("SELECT 1 FROM code_keys WHERE key = ?", key):
-        return _key_page(visit, account, "This key is already in use.")
+        return _key_page(context, account, "A key can only expire in the future.")
+    if context.row("SELECT 1 FROM code_keys WHERE key = ?", key):
+        return _key_page(context, account, "This key is already in use.")
     title = form.text("title", most=100) or key.split(" ", 2)[-1][:100]
     query = "INSERT INTO code_keys (account, title, key, created, expires) VALUES (?, ?, ?, ?, ?)"
-    visit.write(query, account, title, key, stamp(), expires or None)
-    visit.say("The key was added.")
+    context.write(query, account, title, key, stamp(), expires or None)
+    context.flash("The key was added.")
     return Redirect("/-/profile/keys")
 
 
 @routes.post("/-/profile/keys/{number:int}")
-def delete_key(visit: RequestContext, number: int) -> Response:
-    """Remove one."""
-    key = visit.one("SELECT * FROM code_keys WHERE id = ?", number)
-    visit.must(key["account"] == visit.must_be_signed_in(), "This key is not yours.")
-    visit.write("DELETE FROM code_keys WHERE id = ?", number)
-    visit.say(f"The key '{key['title']}' was removed.")
+def delete_key(context: RequestContext, number: int) -> Response:
+    """Delete an SSH key."""
+    key = context.one("SELECT * FROM code_keys WHERE id = ?", number)
+    context.require(key["account"] == context.require_login(), "This key is not yours.")
+    context.write("DELETE FROM code_keys WHERE id = ?", number)
+    context.flash(f"The key '{key['title']}' was removed.")
     return Redirect("/-/profile/keys")
 
 
-def _profile_page(visit: RequestContext, account: int, wrong: str = "") -> Response:
-    row = visit.one("SELECT * FROM code_accounts WHERE id = ?", account)
+def _profile_page(context: RequestContext, account: int, error: str = "") -> Response:
+    row = context.one("SELECT * FROM code_accounts WHERE id = ?", account)
     names = (*(name for name, _, _ in _FIELDS), "bio")
-    values = {name: visit.form.text(name) if wrong else row[name] for name in names}
-    return visit.page("profile_edit.html", 422 if wrong else 200, values=values, fields=_FIELDS, wrong=wrong)
+    values = {name: context.form.text(name) if error else row[name] for name in names}
+    return context.page("profile_edit.html", 422 if error else 200, values=values, fields=_FIELDS, error=error)
 
 
-def _key_page(visit: RequestContext, account: int, wrong: str = "") -> Response:
-    rows = visit.rows("SELECT * FROM code_keys WHERE account = ? ORDER BY id", account)
-    return visit.page("keys.html", 422 if wrong else 200, rows=rows, wrong=wrong, form=visit.form)
+def _key_page(context: RequestContext, account: int, error: str = "") -> Response:
+    rows = context.rows("SELECT * FROM code_keys WHERE account = ? ORDER BY id", account)
+    return context.page("keys.html", 422 if error else 200, rows=rows, error=error, form=context.form)

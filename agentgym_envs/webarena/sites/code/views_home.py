@@ -1,9 +1,9 @@
-"""What a visitor sees first: their projects, groups, issues, merge requests and to-do list; and all projects."""
+"""The dashboard: projects, issues, merge requests and to-dos of the visitor; and the list of all projects."""
 
 from __future__ import annotations
 
 from agentgym_envs.webarena.sites.code import lists
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
@@ -21,99 +21,101 @@ WHERE t.account = ? AND t.done = ? ORDER BY t.moment DESC, t.id DESC LIMIT ? OFF
 
 
 @routes.get("/")
-def mine(visit: RequestContext) -> Response:
-    """The projects that the visitor works on."""
-    if not visit.account:
+def mine(context: RequestContext) -> Response:
+    """List the visitor's projects."""
+    if not context.account:
         return Redirect("/explore")
-    where = Where(visit.account)
+    where = QueryConditions(context.account)
     where.add(
         "(EXISTS (SELECT 1 FROM code_members m WHERE m.project = p.id AND m.account = ?1) OR EXISTS "
         "(SELECT 1 FROM code_group_members g WHERE g.namespace = p.namespace AND g.account = ?1))"
     )
-    return _project_page(visit, where, "Your projects", "yours")
+    return _project_page(context, where, "Your projects", "yours")
 
 
 @routes.get("/starred")
-def starred(visit: RequestContext) -> Response:
-    """The projects to which the visitor gave a star."""
-    where = Where(visit.must_be_signed_in())
+def starred(context: RequestContext) -> Response:
+    """List the projects that the visitor starred."""
+    where = QueryConditions(context.require_login())
     where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = ?1)")
-    return _project_page(visit, where, "Starred projects", "starred")
+    return _project_page(context, where, "Starred projects", "starred")
 
 
 @routes.get("/explore")
-def explore(visit: RequestContext) -> Response:
-    """All projects that the visitor may see."""
-    return _project_page(visit, Where(visit.account), "Explore projects", "explore", "stars_desc")
+def explore(context: RequestContext) -> Response:
+    """List all visible projects."""
+    return _project_page(context, QueryConditions(context.account), "Explore projects", "explore", "stars_desc")
 
 
 @routes.get("/dashboard/issues")
-def my_issues(visit: RequestContext) -> Response:
-    """Issues of all projects that are assigned to the visitor, or opened by them."""
-    where = Where(visit.must_be_signed_in())
-    role = visit.query.choice("scope", ("assigned", "created"), "assigned")
+def my_issues(context: RequestContext) -> Response:
+    """List the issues in all projects that are assigned to the visitor or were created by them."""
+    where = QueryConditions(context.require_login())
+    role = context.query.choice("scope", ("assigned", "created"), "assigned")
     where.add("i.assignee = ?1" if role == "assigned" else "i.author = ?1")
     tabs = (("assigned", "Assigned to you"), ("created", "Created by you"))
-    if again := lists.tidied(visit):
+    if again := lists.without_empty_fields(context):
         return again
-    return visit.page(
-        "my_list.html", heading="Issues", listed=lists.issues(visit, where), states=lists.STATES,
+    return context.page(
+        "my_list.html", heading="Issues", listed=lists.issues(context, where), states=lists.STATES,
         orders=lists.ISSUE_ORDERS, tabs=tabs, scope=role, kind="issues",
     )  # fmt: skip
 
 
 @routes.get("/dashboard/merge_requests")
-def my_requests(visit: RequestContext) -> Response:
-    """Merge requests of all projects that wait for the visitor, or come from them."""
-    where = Where(visit.must_be_signed_in())
-    role = visit.query.choice("scope", ("assigned", "reviews", "created"), "assigned")
+def my_requests(context: RequestContext) -> Response:
+    """List the merge requests in all projects that the visitor created, is assigned to, or should review."""
+    where = QueryConditions(context.require_login())
+    role = context.query.choice("scope", ("assigned", "reviews", "created"), "assigned")
     review = "EXISTS (SELECT 1 FROM code_reviewers v WHERE v.merge_request = i.id AND v.account = ?1)"
     where.add({"assigned": "i.assignee = ?1", "reviews": review, "created": "i.author = ?1"}[role])
     tabs = (("assigned", "Assigned to you"), ("reviews", "Review requests for you"), ("created", "Created by you"))
-    if again := lists.tidied(visit):
+    if again := lists.without_empty_fields(context):
         return again
-    return visit.page(
-        "my_list.html", heading="Merge requests", listed=lists.requests(visit, where), states=lists.REQUEST_STATES,
+    return context.page(
+        "my_list.html", heading="Merge requests", listed=lists.requests(context, where), states=lists.REQUEST_STATES,
         orders=lists.REQUEST_ORDERS, tabs=tabs, scope=role, kind="merge_requests",
     )  # fmt: skip
 
 
 @routes.get("/dashboard/todos")
-def todos(visit: RequestContext) -> Response:
-    """The to-do list: what is to be done, or what was."""
-    account = visit.must_be_signed_in()
-    state = visit.query.choice("state", ("pending", "done"), "pending")
+def todos(context: RequestContext) -> Response:
+    """List the pending or the completed to-dos."""
+    account = context.require_login()
+    state = context.query.choice("state", ("pending", "done"), "pending")
     query = "SELECT COUNT(*), COALESCE(SUM(done), 0) FROM code_todos WHERE account = ?"
-    total, done = visit.one(query, account)
+    total, done = context.one(query, account)
     counts = {"pending": total - done, "done": done}
-    paging = Paging.of(visit.query, counts[state], 12)
-    rows = visit.rows(_TODOS, account, int(state == "done"), paging.size, paging.skipped)
-    return visit.page("todos.html", rows=rows, paging=paging, counts=counts, state=state)
+    paging = Paging.of(context.query, counts[state], 12)
+    rows = context.rows(_TODOS, account, int(state == "done"), paging.size, paging.skipped)
+    return context.page("todos.html", rows=rows, paging=paging, counts=counts, state=state)
 
 
 @routes.post("/dashboard/todos/all")
-def all_done(visit: RequestContext) -> Response:
-    """Everything on the list is done."""
-    visit.write("UPDATE code_todos SET done = 1 WHERE account = ? AND NOT done", visit.must_be_signed_in())
-    visit.say("All to-do items are marked as done.")
+def all_done(context: RequestContext) -> Response:
+    """Mark all to-dos as done."""
+    context.write("UPDATE code_todos SET done = 1 WHERE account = ? AND NOT done", context.require_login())
+    context.flash("All to-do items are marked as done.")
     return Redirect("/dashboard/todos")
 
 
 @routes.post("/dashboard/todos/{number:int}")
-def change_todo(visit: RequestContext, number: int) -> Response:
-    """One thing is done, or is not after all."""
-    todo = visit.one("SELECT * FROM code_todos WHERE id = ?", number)
-    visit.must(todo["account"] == visit.must_be_signed_in(), "This is not on your list.")
-    done = int(visit.form.text("done") == "1")
-    visit.write("UPDATE code_todos SET done = ? WHERE id = ?", done, number)
-    visit.say("Marked as done." if done else "The item is on your list again.")
-    return visit.back("/dashboard/todos")
+def change_todo(context: RequestContext, number: int) -> Response:
+    """Mark a to-do as done, or as pending again."""
+    todo = context.one("SELECT * FROM code_todos WHERE id = ?", number)
+    context.require(todo["account"] == context.require_login(), "This is not on your list.")
+    done = int(context.form.text("done") == "1")
+    context.write("UPDATE code_todos SET done = ? WHERE id = ?", done, number)
+    context.flash("Marked as done." if done else "The item is on your list again.")
+    return context.redirect_back("/dashboard/todos")
 
 
-def _project_page(visit: RequestContext, where: Where, heading: str, tab: str, order: str = "updated_desc") -> Response:
-    if again := lists.tidied(visit):
+def _project_page(
+    context: RequestContext, where: QueryConditions, heading: str, tab: str, order: str = "updated_desc"
+) -> Response:
+    if again := lists.without_empty_fields(context):
         return again
-    listed = lists.projects(visit, where, order=order)
-    return visit.page(
+    listed = lists.projects(context, where, order=order)
+    return context.page(
         "projects.html", listed=listed, heading=heading, tab=tab, orders=lists.PROJECT_ORDERS, order=order
     )

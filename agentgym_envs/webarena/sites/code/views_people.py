@@ -1,4 +1,4 @@
-"""Pages of people and of groups, which share one kind of address; who follows whom."""
+"""Pages of users and groups, which share a URL pattern, and following."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 from agentgym_envs.webarena.sites.code import lists
 from agentgym_envs.webarena.sites.code.access import VISIBLE, find_group
-from agentgym_envs.webarena.sites.code.lists import Where
+from agentgym_envs.webarena.sites.code.lists import QueryConditions
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
@@ -27,57 +27,57 @@ _TABS = ("overview", "projects", "starred", "followers", "following")
 
 
 @routes.get("/{path}")
-def profile(visit: RequestContext, path: str) -> Response:
-    """A person's page, or a group's."""
-    space = visit.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE", path)
+def profile(context: RequestContext, path: str) -> Response:
+    """Show the page of a user or group."""
+    space = context.one("SELECT * FROM code_namespaces WHERE path = ? COLLATE NOCASE", path)
     if space["account"] is None:
-        return _group(visit, path)
-    person = visit.one(
+        return _group(context, path)
+    person = context.one(
         """SELECT a.*, (SELECT COUNT(*) FROM code_follows WHERE follows = a.id) AS followers,
         (SELECT COUNT(*) FROM code_follows WHERE account = a.id) AS following,
         (SELECT COUNT(*) FROM code_follows WHERE account = ?2 AND follows = a.id) AS followed
         FROM code_accounts a WHERE a.id = ?1""",
-        space["account"], visit.account,
+        space["account"], context.account,
     )  # fmt: skip
-    tab = visit.query.choice("tab", _TABS, "overview")
-    where = Where(visit.account)
+    tab = context.query.choice("tab", _TABS, "overview")
+    where = QueryConditions(context.account)
     if tab == "starred":
         where.add("EXISTS (SELECT 1 FROM code_stars s WHERE s.project = p.id AND s.account = {})", person["id"])
     else:
         where.add("p.namespace = {}", space["id"])
-    return visit.page(
-        "person.html", person=person, tab=tab, tabs=_TABS, people=_people(visit, tab, person["id"]),
-        listed=lists.projects(visit, where, size=8 if tab == "overview" else 10),
-        activity=visit.rows(_ACTIVITY, visit.account, person["id"]) if tab == "overview" else [],
+    return context.page(
+        "person.html", person=person, tab=tab, tabs=_TABS, people=_people(context, tab, person["id"]),
+        listed=lists.projects(context, where, size=8 if tab == "overview" else 10),
+        activity=context.rows(_ACTIVITY, context.account, person["id"]) if tab == "overview" else [],
     )  # fmt: skip
 
 
 @routes.post("/{path}/-/follow")
-def follow(visit: RequestContext, path: str) -> Response:
-    """Follow somebody, or no longer."""
-    account = visit.must_be_signed_in()
-    person = visit.one("SELECT * FROM code_accounts WHERE user = ? COLLATE NOCASE", path)
-    visit.must(person["id"] != account, "Nobody can follow themselves.")
+def follow(context: RequestContext, path: str) -> Response:
+    """Follow a user, or unfollow them."""
+    account = context.require_login()
+    person = context.one("SELECT * FROM code_accounts WHERE user = ? COLLATE NOCASE", path)
+    context.require(person["id"] != account, "Nobody can follow themselves.")
     pair = (account, person["id"])
-    if visit.row("SELECT 1 FROM code_follows WHERE account = ? AND follows = ?", *pair):
-        visit.write("DELETE FROM code_follows WHERE account = ? AND follows = ?", *pair)
+    if context.row("SELECT 1 FROM code_follows WHERE account = ? AND follows = ?", *pair):
+        context.write("DELETE FROM code_follows WHERE account = ? AND follows = ?", *pair)
     else:
-        visit.write("INSERT INTO code_follows (account, follows) VALUES (?, ?)", *pair)
+        context.write("INSERT INTO code_follows (account, follows) VALUES (?, ?)", *pair)
     return Redirect(f"/{person['user']}")
 
 
-def _group(visit: RequestContext, path: str) -> Response:
-    group = find_group(visit, path)
-    where = Where(visit.account)
+def _group(context: RequestContext, path: str) -> Response:
+    group = find_group(context, path)
+    where = QueryConditions(context.account)
     where.add("p.namespace = {}", group.row["id"])
-    count = visit.value("SELECT COUNT(*) FROM code_group_members WHERE namespace = ?", group.row["id"])
-    return visit.page("group.html", group=group, listed=lists.projects(visit, where), members=count)
+    count = context.value("SELECT COUNT(*) FROM code_group_members WHERE namespace = ?", group.row["id"])
+    return context.page("group.html", group=group, listed=lists.projects(context, where), members=count)
 
 
-def _people(visit: RequestContext, tab: str, account: int) -> list[sqlite3.Row]:
+def _people(context: RequestContext, tab: str, account: int) -> list[sqlite3.Row]:
     if tab not in ("followers", "following"):
         return []
     mine, theirs = ("follows", "account") if tab == "followers" else ("account", "follows")
     query = f"""SELECT a.* FROM code_follows f JOIN code_accounts a ON a.id = f.{theirs}
     WHERE f.{mine} = ? ORDER BY a.name"""
-    return visit.rows(query, account)
+    return context.rows(query, account)

@@ -22,10 +22,10 @@ COLOURS = (
 
 
 @routes.get("/{space}/{slug}/-/labels")
-def labels(visit: RequestContext, space: str, slug: str) -> Response:
-    """The labels, and how much carries each."""
-    project = find_project(visit, space, slug)
-    rows = visit.rows(
+def labels(context: RequestContext, space: str, slug: str) -> Response:
+    """List the labels with their uses."""
+    project = find_project(context, space, slug)
+    rows = context.rows(
         """SELECT l.*,
         (SELECT COUNT(*) FROM code_issue_labels x JOIN code_issues i ON i.id = x.issue
             WHERE x.label = l.id AND i.state = 'open') AS issues,
@@ -34,159 +34,159 @@ def labels(visit: RequestContext, space: str, slug: str) -> Response:
         FROM code_labels l WHERE l.project = ? ORDER BY l.name COLLATE NOCASE""",
         project.id,
     )
-    paging = Paging.of(visit.query, len(rows), lists.SIZE)
-    return visit.page("labels.html", project=project, rows=rows[paging.skipped :][: paging.size], paging=paging)
+    paging = Paging.of(context.query, len(rows), lists.SIZE)
+    return context.page("labels.html", project=project, rows=rows[paging.skipped :][: paging.size], paging=paging)
 
 
 @routes.get("/{space}/{slug}/-/labels/new")
-def new_label(visit: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new label."""
-    return _label_page(visit, find_project(visit, space, slug, "Reporter"), None)
+def new_label(context: RequestContext, space: str, slug: str) -> Response:
+    """Show the form for a label."""
+    return _label_page(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.post("/{space}/{slug}/-/labels")
-def create_label(visit: RequestContext, space: str, slug: str) -> Response:
-    """Add a label."""
-    return _save_label(visit, find_project(visit, space, slug, "Reporter"), None)
+def create_label(context: RequestContext, space: str, slug: str) -> Response:
+    """Create a label."""
+    return _save_label(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.get("/{space}/{slug}/-/labels/{number:int}/edit")
-def edit_label(visit: RequestContext, space: str, slug: str, number: int) -> Response:
-    """The form with a label."""
-    project = find_project(visit, space, slug, "Reporter")
-    return _label_page(visit, project, _label(visit, project, number))
+def edit_label(context: RequestContext, space: str, slug: str, number: int) -> Response:
+    """Show the form of a label."""
+    project = find_project(context, space, slug, "Reporter")
+    return _label_page(context, project, _label(context, project, number))
 
 
 @routes.post("/{space}/{slug}/-/labels/{number:int}")
-def save_label(visit: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change a label, or delete it."""
-    project = find_project(visit, space, slug, "Reporter")
-    label = _label(visit, project, number)
-    if not visit.form.ticked("delete"):
-        return _save_label(visit, project, label)
+def save_label(context: RequestContext, space: str, slug: str, number: int) -> Response:
+    """Save a label, or delete it."""
+    project = find_project(context, space, slug, "Reporter")
+    label = _label(context, project, number)
+    if not context.form.is_checked("delete"):
+        return _save_label(context, project, label)
     for table in ("code_issue_labels", "code_merge_request_labels"):
-        visit.write(f"DELETE FROM {table} WHERE label = ?", number)
-    visit.write("DELETE FROM code_labels WHERE id = ?", number)
-    visit.say(f"Label '{label['name']}' was deleted.")
+        context.write(f"DELETE FROM {table} WHERE label = ?", number)
+    context.write("DELETE FROM code_labels WHERE id = ?", number)
+    context.flash(f"Label '{label['name']}' was deleted.")
     return Redirect(f"{project.url}/-/labels")
 
 
 @routes.get("/{space}/{slug}/-/milestones")
-def milestones(visit: RequestContext, space: str, slug: str) -> Response:
-    """The milestones, and how far each is."""
-    project = find_project(visit, space, slug)
-    state = visit.query.choice("state", [name for name, _ in lists.STATES], "open")
+def milestones(context: RequestContext, space: str, slug: str) -> Response:
+    """List the milestones with their progress."""
+    project = find_project(context, space, slug)
+    state = context.query.choice("state", [name for name, _ in lists.STATES], "open")
     query = "SELECT state, COUNT(*) FROM code_milestones WHERE project = ? GROUP BY state"
-    counts = {"open": 0, "closed": 0} | dict(map(tuple, visit.rows(query, project.id)))
-    rows = visit.rows(
+    counts = {"open": 0, "closed": 0} | dict(map(tuple, context.rows(query, project.id)))
+    rows = context.rows(
         """SELECT m.*, COUNT(i.id) AS issues, COALESCE(SUM(i.state = 'closed'), 0) AS closed FROM code_milestones m
         LEFT JOIN code_issues i ON i.milestone = m.id WHERE m.project = ?1 AND ?2 IN (m.state, 'all')
         GROUP BY m.id ORDER BY m.due IS NULL, m.due, m.id""",
         project.id, state,
     )  # fmt: skip
     counts["all"] = sum(counts.values())
-    return visit.page("milestones.html", project=project, rows=rows, state=state, counts=counts, states=lists.STATES)
+    return context.page("milestones.html", project=project, rows=rows, state=state, counts=counts, states=lists.STATES)
 
 
 @routes.get("/{space}/{slug}/-/milestones/new")
-def new_milestone(visit: RequestContext, space: str, slug: str) -> Response:
-    """The form for a new milestone."""
-    return _milestone_page(visit, find_project(visit, space, slug, "Reporter"), None)
+def new_milestone(context: RequestContext, space: str, slug: str) -> Response:
+    """Show the form for a milestone."""
+    return _milestone_page(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.post("/{space}/{slug}/-/milestones")
-def create_milestone(visit: RequestContext, space: str, slug: str) -> Response:
-    """Add a milestone."""
-    return _save_milestone(visit, find_project(visit, space, slug, "Reporter"), None)
+def create_milestone(context: RequestContext, space: str, slug: str) -> Response:
+    """Create a milestone."""
+    return _save_milestone(context, find_project(context, space, slug, "Reporter"), None)
 
 
 @routes.get("/{space}/{slug}/-/milestones/{number:int}")
-def milestone(visit: RequestContext, space: str, slug: str, number: int) -> Response:
-    """A milestone with what belongs to it."""
-    project = find_project(visit, space, slug)
-    found = _milestone(visit, project, number)
-    issues = visit.rows(
+def milestone(context: RequestContext, space: str, slug: str, number: int) -> Response:
+    """Show a milestone with its issues and merge requests."""
+    project = find_project(context, space, slug)
+    row = _milestone(context, project, number)
+    issues = context.rows(
         """SELECT * FROM code_issues WHERE milestone = ? AND (NOT confidential OR ?)
         ORDER BY state DESC, number DESC""",
-        found["id"], project.is_at_least("Reporter"),
+        row["id"], project.is_at_least("Reporter"),
     )  # fmt: skip
-    requests = visit.rows("SELECT * FROM code_merge_requests WHERE milestone = ? ORDER BY number DESC", found["id"])
-    return visit.page("milestone.html", project=project, milestone=found, issues=issues, requests=requests)
+    requests = context.rows("SELECT * FROM code_merge_requests WHERE milestone = ? ORDER BY number DESC", row["id"])
+    return context.page("milestone.html", project=project, milestone=row, issues=issues, requests=requests)
 
 
 @routes.get("/{space}/{slug}/-/milestones/{number:int}/edit")
-def edit_milestone(visit: RequestContext, space: str, slug: str, number: int) -> Response:
-    """The form with a milestone."""
-    project = find_project(visit, space, slug, "Reporter")
-    return _milestone_page(visit, project, _milestone(visit, project, number))
+def edit_milestone(context: RequestContext, space: str, slug: str, number: int) -> Response:
+    """Show the form of a milestone."""
+    project = find_project(context, space, slug, "Reporter")
+    return _milestone_page(context, project, _milestone(context, project, number))
 
 
 @routes.post("/{space}/{slug}/-/milestones/{number:int}")
-def save_milestone(visit: RequestContext, space: str, slug: str, number: int) -> Response:
-    """Change a milestone; or close, reopen or delete it, as the button says."""
-    project = find_project(visit, space, slug, "Reporter")
-    found = _milestone(visit, project, number)
-    action = visit.form.choice("action", ("close", "reopen", "delete"))
+def save_milestone(context: RequestContext, space: str, slug: str, number: int) -> Response:
+    """Save, close, reopen or delete a milestone, as the button says."""
+    project = find_project(context, space, slug, "Reporter")
+    row = _milestone(context, project, number)
+    action = context.form.choice("action", ("close", "reopen", "delete"))
     if not action:
-        return _save_milestone(visit, project, found)
+        return _save_milestone(context, project, row)
     if action == "delete":
         for table in ("code_issues", "code_merge_requests"):
-            visit.write(f"UPDATE {table} SET milestone = NULL WHERE milestone = ?", number)
-        visit.write("DELETE FROM code_milestones WHERE id = ?", number)
-        visit.say(f"Milestone '{found['title']}' was deleted.")
+            context.write(f"UPDATE {table} SET milestone = NULL WHERE milestone = ?", number)
+        context.write("DELETE FROM code_milestones WHERE id = ?", number)
+        context.flash(f"Milestone '{row['title']}' was deleted.")
         return Redirect(f"{project.url}/-/milestones")
     state = "closed" if action == "close" else "open"
-    visit.write("UPDATE code_milestones SET state = ? WHERE id = ?", state, number)
-    visit.say(f"The milestone is {state} now.")
+    context.write("UPDATE code_milestones SET state = ? WHERE id = ?", state, number)
+    context.flash(f"The milestone is {state} now.")
     return Redirect(f"{project.url}/-/milestones/{number}")
 
 
-def _label(visit: RequestContext, project: Project, number: int) -> sqlite3.Row:
-    return visit.one("SELECT * FROM code_labels WHERE id = ? AND project = ?", number, project.id)
+def _label(context: RequestContext, project: Project, number: int) -> sqlite3.Row:
+    return context.one("SELECT * FROM code_labels WHERE id = ? AND project = ?", number, project.id)
 
 
-def _milestone(visit: RequestContext, project: Project, number: int) -> sqlite3.Row:
-    return visit.one("SELECT * FROM code_milestones WHERE id = ? AND project = ?", number, project.id)
+def _milestone(context: RequestContext, project: Project, number: int) -> sqlite3.Row:
+    return context.one("SELECT * FROM code_milestones WHERE id = ? AND project = ?", number, project.id)
 
 
-def _save_label(visit: RequestContext, project: Project, label: sqlite3.Row | None) -> Response:
-    form, number = visit.form, label["id"] if label else 0
+def _save_label(context: RequestContext, project: Project, label: sqlite3.Row | None) -> Response:
+    form, number = context.form, label["id"] if label else 0
     name, colour = form.text("name", most=100), form.text("colour", most=10)
     if not name or "," in name:
-        return _label_page(visit, project, label, "A label needs a name, without commas.")
+        return _label_page(context, project, label, "A label needs a name, without commas.")
     if not _COLOUR.fullmatch(colour):
-        return _label_page(visit, project, label, "A colour looks like #2471a3.")
+        return _label_page(context, project, label, "A colour looks like #2471a3.")
     query = "SELECT 1 FROM code_labels WHERE project = ? AND name = ? COLLATE NOCASE AND id <> ?"
-    if visit.row(query, project.id, name, number):
-        return _label_page(visit, project, label, f"There is already a label '{name}'.")
+    if context.row(query, project.id, name, number):
+        return _label_page(context, project, label, f"There is already a label '{name}'.")
     values = (name, colour.lower(), form.text("description", most=200))
     if label:
-        visit.write("UPDATE code_labels SET name = ?, colour = ?, description = ? WHERE id = ?", *values, number)
+        context.write("UPDATE code_labels SET name = ?, colour = ?, description = ? WHERE id = ?", *values, number)
     else:
         query = "INSERT INTO code_labels (name, colour, description, project) VALUES (?, ?, ?, ?)"
-        visit.write(query, *values, project.id)
-    visit.say(f"Label '{name}' was {'updated' if label else 'created'}.")
+        context.write(query, *values, project.id)
+    context.flash(f"Label '{name}' was {'updated' if label else 'created'}.")
     return Redirect(f"{project.url}/-/labels")
 
 
-def _save_milestone(visit: RequestContext, project: Project, found: sqlite3.Row | None) -> Response:
-    form, number = visit.form, found["id"] if found else 0
+def _save_milestone(context: RequestContext, project: Project, row: sqlite3.Row | None) -> Response:
+    form, number = context.form, row["id"] if row else 0
     title, start, due = form.text("title", most=100), form.text("start"), form.text("due")
-    if wrong := _milestone_problem(visit, project, title, number):
-        return _milestone_page(visit, project, found, wrong)
+    if error := _milestone_problem(context, project, title, number):
+        return _milestone_page(context, project, row, error)
     values = (title, form.text("description", most=2000), start or None, due or None)
-    if found:
+    if row:
         query = "UPDATE code_milestones SET title = ?, description = ?, start = ?, due = ? WHERE id = ?"
-        visit.write(query, *values, number)
+        context.write(query, *values, number)
     else:
         query = "INSERT INTO code_milestones (title, description, start, due, project) VALUES (?, ?, ?, ?, ?)"
-        number = visit.write(query, *values, project.id)
-    visit.say(f"Milestone '{title}' was {'updated' if found else 'created'}.")
+        number = context.write(query, *values, project.id)
+    context.flash(f"Milestone '{title}' was {'updated' if row else 'created'}.")
     return Redirect(f"{project.url}/-/milestones/{number}")
 
 
-def _milestone_problem(visit: RequestContext, project: Project, title: str, number: int) -> str:
-    start, due = visit.form.text("start"), visit.form.text("due")
+def _milestone_problem(context: RequestContext, project: Project, title: str, number: int) -> str:
+    start, due = context.form.text("start"), context.form.text("due")
     if not title:
         return "A milestone needs a title."
     if any(day and not is_day(day) for day in (start, due)):
@@ -194,23 +194,23 @@ def _milestone_problem(visit: RequestContext, project: Project, title: str, numb
     if start and due and due < start:
         return "A milestone cannot be due before it starts."
     query = "SELECT 1 FROM code_milestones WHERE project = ? AND title = ? COLLATE NOCASE AND id <> ?"
-    return f"There is already a milestone '{title}'." if visit.row(query, project.id, title, number) else ""
+    return f"There is already a milestone '{title}'." if context.row(query, project.id, title, number) else ""
 
 
-def _label_page(visit: RequestContext, project: Project, label: sqlite3.Row | None, wrong: str = "") -> Response:
+def _label_page(context: RequestContext, project: Project, label: sqlite3.Row | None, error: str = "") -> Response:
     values = {name: label[name] if label else "" for name in ("name", "colour", "description")}
-    if wrong:
-        values = {name: visit.form.text(name) for name in values}
-    return visit.page(
-        "label_edit.html", 422 if wrong else 200, project=project, label=label, values=values, wrong=wrong,
+    if error:
+        values = {name: context.form.text(name) for name in values}
+    return context.page(
+        "label_edit.html", 422 if error else 200, project=project, label=label, values=values, error=error,
         colours=COLOURS,
     )  # fmt: skip
 
 
-def _milestone_page(visit: RequestContext, project: Project, found: sqlite3.Row | None, wrong: str = "") -> Response:
-    values = {name: found[name] if found else "" for name in ("title", "description", "start", "due")}
-    if wrong:
-        values = {name: visit.form.text(name) for name in values}
-    return visit.page(
-        "milestone_edit.html", 422 if wrong else 200, project=project, milestone=found, values=values, wrong=wrong
+def _milestone_page(context: RequestContext, project: Project, row: sqlite3.Row | None, error: str = "") -> Response:
+    values = {name: row[name] if row else "" for name in ("title", "description", "start", "due")}
+    if error:
+        values = {name: context.form.text(name) for name in values}
+    return context.page(
+        "milestone_edit.html", 422 if error else 200, project=project, milestone=row, values=values, error=error
     )

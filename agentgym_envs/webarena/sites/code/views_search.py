@@ -1,4 +1,4 @@
-"""The search over everything."""
+"""The global search."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentgym_envs.webarena.sites.code.access import VISIBLE
-from agentgym_envs.webarena.sites.code.lists import tidied
+from agentgym_envs.webarena.sites.code.lists import without_empty_fields
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Response
@@ -63,22 +63,24 @@ _SCOPES = {
         "m.state DESC, m.due DESC, m.id",
     ),
 }
-"""By name: heading, columns, tables with conditions on visitor ?1 and text ?2, order."""
+"""Heading, columns, tables with conditions (visitor ?1, text ?2), and order, by scope."""
 
 
 @routes.get("/search")
-def search(visit: RequestContext) -> Response:
-    """What is found in one scope, and how much in each other."""
-    if again := tidied(visit):
+def search(context: RequestContext) -> Response:
+    """List the results in one scope, with the numbers of results in all scopes."""
+    if again := without_empty_fields(context):
         return again
-    text = visit.query.text("search", most=200)
-    scope = visit.query.choice("scope", list(_SCOPES), "projects")
-    counts = {name: visit.value(f"SELECT COUNT(*) FROM {tables}", visit.account, text) if text else 0
+    text = context.query.text("search", most=200)
+    scope = context.query.choice("scope", list(_SCOPES), "projects")
+    counts = {name: context.value(f"SELECT COUNT(*) FROM {tables}", context.account, text) if text else 0
               for name, (_, _, tables, _) in _SCOPES.items()}  # fmt: skip
-    paging = Paging.of(visit.query, counts[scope], 10)
-    rows = _found(visit.rows, scope, paging, visit.account, text) if text else []
+    paging = Paging.of(context.query, counts[scope], 10)
+    rows = _found(context.rows, scope, paging, context.account, text) if text else []
     headings = {name: scope[0] for name, scope in _SCOPES.items()}
-    return visit.page("search.html", text=text, scope=scope, counts=counts, rows=rows, paging=paging, headings=headings)
+    return context.page(
+        "search.html", text=text, scope=scope, counts=counts, rows=rows, paging=paging, headings=headings
+    )
 
 
 def _found(rows: Callable[..., Any], scope: str, paging: Paging, account: int, text: str) -> Any:

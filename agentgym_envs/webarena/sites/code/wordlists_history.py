@@ -1,4 +1,4 @@
-"""What people write about changes: messages of commits, merge requests, releases and milestones."""
+"""Texts about changes: commit messages, merge requests, releases and milestones."""
 
 from __future__ import annotations
 
@@ -170,5 +170,5 @@ THEMES = (
     ("Accessibility", "{Part} and {other_part} for people who cannot see or use a mouse."),
     ("Clean-up of {part}", "Old code of {part} that nobody dares to touch."),
 )
-"""Milestones that are not releases, and what they are for."""
+"""Milestones that are not releases: titles and descriptions."""
 KEY_TITLES = ("work laptop", "home desktop", "build machine", "old netbook", "tablet", "server in the cellar")

@@ -1,4 +1,4 @@
-"""What people write in issues: (title, how the text begins) for each kind, and what goes on from there."""
+"""Texts of issues: (title, start of the text) by kind, and the phrases that follow."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ KINDS = (
     ("bug", BUG, 44), ("feature", FEATURE, 27), ("documentation", DOCUMENTATION, 9), ("question", QUESTION, 8),
     ("performance", PERFORMANCE, 6), ("maintenance", MAINTENANCE, 6),
 )  # fmt: skip
-"""Kind of issue, what it may say, and how frequent it is."""
+"""(kind, templates, weight) of issues."""
 
 STEPS = (
     "Start {project} {version} with the default configuration",
@@ -241,4 +241,4 @@ CALLS = (
     "@{user} can you confirm this with your {things}?",
     "I would like to hear what @{user} has to say before we decide.",
 )
-"""Comments that call somebody by name."""
+"""Comments that mention a user."""

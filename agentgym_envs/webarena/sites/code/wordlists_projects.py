@@ -1,4 +1,4 @@
-"""What projects are about: names that each may have, its language, things it deals with, and parts it is made of."""
+"""Subjects of projects: possible names, the language, things and parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """One thing to program. `things` are nouns with a regular plural, `parts` names of modules."""
+    """A subject of a project. `things` are nouns with a regular plural, `parts` are names of modules."""
 
     names: tuple[str, ...]
     language: str
@@ -117,7 +117,7 @@ IDEAS = (
     _idea("fieldnotes-gis terrasketch plotline", "c", "Draw maps of fields from points walked with a receiver.",
           "field point track layer fence", "receiver projection renderer tracks export", "maps geo agriculture"),
 )  # fmt: skip
-"""More than one world has, so that worlds differ."""
+"""More subjects than one world uses, so that worlds differ."""
 
 GROUPS = (
     ("Quiet Tools", "Software that does one thing and stays out of the way."),
@@ -142,7 +142,7 @@ LABELS = (
     ("performance", "#b9770e", "Works, but too slowly"),
     ("maintenance", "#5d6d7e", "Keeping the house in order"),
 )
-"""What every project has, in the order of kinds of issues; a project may call some by another name."""
+"""Labels of every project, in the order of the kinds of issues. `RENAMED` has alternative names."""
 RENAMED = {
     "bug": ("bug", "bug", "defect", "type::bug"),
     "feature": ("feature", "enhancement", "idea", "type::feature"),

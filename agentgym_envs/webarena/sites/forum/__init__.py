@@ -1,1 +1,1 @@
-"""The forum: boards, posts, comments, votes, messages, and what their moderators do."""
+"""The forum: boards, posts, comments, votes, private messages and moderation."""

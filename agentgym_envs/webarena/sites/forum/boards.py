@@ -1,4 +1,4 @@
-"""A board and what somebody may do in it."""
+"""Boards, and what an account may do in them."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ FROM forum_boards b
 """
 
 
-def board_of(visit: RequestContext, name: str) -> sqlite3.Row:
-    """The board of a name. Raises Missing."""
-    return visit.one(f"{_BOARD} WHERE b.name = ?2", visit.account, name)
+def load_board(context: RequestContext, name: str) -> sqlite3.Row:
+    """Return the board with this name. Raises NotFound."""
+    return context.one(f"{_BOARD} WHERE b.name = ?2", context.account, name)
 
 
-def moderated(visit: RequestContext, name: str) -> sqlite3.Row:
-    """The board of a name, for those who moderate it. Raises Forbidden for others."""
-    visit.must_be_signed_in()
-    board = board_of(visit, name)
-    visit.must(board["moderated"], "Only the moderators of this board may do this.")
+def moderated_board(context: RequestContext, name: str) -> sqlite3.Row:
+    """Return the board with this name if the account moderates it, otherwise raise Forbidden."""
+    context.require_login()
+    board = load_board(context, name)
+    context.require(board["moderated"], "Only the moderators of this board may do this.")
     return board
 
 
-def aside(visit: RequestContext, board: sqlite3.Row) -> dict[str, Any]:
-    """What the side of a board's pages shows."""
+def sidebar(context: RequestContext, board: sqlite3.Row) -> dict[str, Any]:
+    """Return the values for the sidebar of a board."""
     moderators = (
         "SELECT u.name, m.since FROM forum_moderators m JOIN forum_users u ON u.id = m.user "
         "WHERE m.board = ? ORDER BY m.since, u.name"
     )
     return {
         "board": board,
-        "rules": visit.rows("SELECT * FROM forum_rules WHERE board = ? ORDER BY position, id", board["id"]),
-        "moderators": visit.rows(moderators, board["id"]),
+        "rules": context.rows("SELECT * FROM forum_rules WHERE board = ? ORDER BY position, id", board["id"]),
+        "moderators": context.rows(moderators, board["id"]),
     }
 
 
-def flairs(visit: RequestContext, board: int) -> list[tuple[int, str]]:
-    """The flairs that posts of a board may have, for a list to choose from."""
-    rows = visit.rows("SELECT id, name FROM forum_flairs WHERE board = ? ORDER BY name", board)
+def flairs(context: RequestContext, board: int) -> list[tuple[int, str]]:
+    """Return the flairs of a board as choices of a form."""
+    rows = context.rows("SELECT id, name FROM forum_flairs WHERE board = ? ORDER BY name", board)
     return [(0, "No flair"), *((row["id"], row["name"]) for row in rows)]
 
 
-def may_write(visit: RequestContext, board: int) -> None:
-    """Raises Forbidden for those who are banned from a board."""
-    visit.must_be_signed_in()
-    banned = visit.row("SELECT 1 FROM forum_bans WHERE board = ? AND user = ?", board, visit.account)
-    visit.must(not banned, "You are banned from this board.")
+def require_may_write(context: RequestContext, board: int) -> None:
+    """Raise Forbidden if the account is banned from a board."""
+    context.require_login()
+    banned = context.row("SELECT 1 FROM forum_bans WHERE board = ? AND user = ?", board, context.account)
+    context.require(not banned, "You are banned from this board.")
 
 
-def moderates(visit: RequestContext, board: int) -> bool:
-    """Whether the account is a moderator of a board."""
+def is_moderator(context: RequestContext, board: int) -> bool:
+    """Return True if the account moderates a board."""
     query = "SELECT 1 FROM forum_moderators WHERE board = ? AND user = ?"
-    return visit.row(query, board, visit.account) is not None
+    return context.row(query, board, context.account) is not None

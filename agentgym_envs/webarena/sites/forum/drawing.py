@@ -1,4 +1,4 @@
-"""Small pictures: a person's avatar and a board's emblem, drawn from letters and colours."""
+"""Small SVG pictures: avatars of users and emblems of boards."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.forum.wordlists import COLOURS
 
-_PAINTS = ("#0f766e", "#b91c1c", "#b45309", "#4338ca", "#4d7c0f", "#86198f", "#475569", "#c2410c")
+_FILLS = ("#0f766e", "#b91c1c", "#b45309", "#4338ca", "#4d7c0f", "#86198f", "#475569", "#c2410c")
 
 
 @lru_cache(maxsize=1024)
 def avatar(name: str, colour: str, size: int = 20) -> Any:
-    """A disc in somebody's colour with the first letter of the name."""
-    paint = _PAINTS[COLOURS.index(colour)] if colour in COLOURS else _PAINTS[6]
-    return _drawn(f'<circle cx="16" cy="16" r="16" fill="{paint}"/>', name, size)
+    """Draw a disc in the user's colour with the initial of their name."""
+    fill = _FILLS[COLOURS.index(colour)] if colour in COLOURS else _FILLS[6]
+    return _drawn(f'<circle cx="16" cy="16" r="16" fill="{fill}"/>', name, size)
 
 
 @lru_cache(maxsize=1024)
 def emblem(name: str, size: int = 20) -> Any:
-    """A board's: a rounded square with a pattern that goes by the letters of the name."""
+    """Draw the emblem of a board: a rounded square whose pattern depends on the letters of the name."""
     sum_of_letters = sum(map(ord, name.lower()))
-    paint = _PAINTS[sum_of_letters % len(_PAINTS)]
-    shift = sum_of_letters // len(_PAINTS) % 4 * 6
-    shape = f'<rect width="32" height="32" rx="8" fill="{paint}"/>'
+    fill = _FILLS[sum_of_letters % len(_FILLS)]
+    shift = sum_of_letters // len(_FILLS) % 4 * 6
+    shape = f'<rect width="32" height="32" rx="8" fill="{fill}"/>'
     shape += f'<path d="M{shift} 32 L{shift + 14} 0 L32 0 L32 32 Z" fill="#fff" fill-opacity=".16"/>'
     return _drawn(shape, name, size)
 

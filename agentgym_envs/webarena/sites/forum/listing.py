@@ -1,4 +1,4 @@
-"""Lists of posts and comments, as pages show them: who may see which, sorted, and so many at a time."""
+"""Paginated lists of posts and comments: filtering by visibility, sorting and loading."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ JOIN forum_posts p ON p.id = c.post
 JOIN forum_boards b ON b.id = p.board
 JOIN forum_users u ON u.id = c.author
 """
-STANDING = "p.removed = 0 AND p.deleted = 0"
-"""Which posts are still there."""
-SHOWN = f"""{STANDING}
+NOT_DELETED = "p.removed = 0 AND p.deleted = 0"
+"""SQL condition: the post is neither removed nor deleted."""
+LISTED = f"""{NOT_DELETED}
   AND p.id NOT IN (SELECT post FROM forum_hidden WHERE account = ?1)
   AND p.author NOT IN (SELECT user FROM forum_blocks WHERE account = ?1)"""
-"""Which posts are listed for an account (?1): not what it hid, and nothing of those whom it blocked."""
+"""SQL condition: the account (?1) sees the post in lists. It neither hid the post nor blocked its author."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """A page of a list, with how it is sorted."""
+class ForumListing:
+    """One page of a list, and its sort order."""
 
     rows: list[sqlite3.Row]
     paging: Paging
@@ -63,57 +63,59 @@ class Listing:
     period: str = ""
 
 
-def posts(visit: RequestContext, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False) -> Listing:
-    """Posts for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
-    period = visit.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
+def posts(
+    context: RequestContext, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False
+) -> ForumListing:
+    """Return the posts that match `where`. In it, ?1 is the account and the arguments count from ?2."""
+    period = context.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
     if PERIODS.get(period):
         where += f" AND p.created >= '{stamp(NOW - datetime.timedelta(days=PERIODS[period]))}'"
-    given = (visit.account, *arguments)
-    count = visit.value(f"SELECT COUNT(*) FROM forum_posts p WHERE {where} AND ?1 = ?1", *given)
-    paging = Paging.of(visit.query, count, PER_PAGE)
+    given = (context.account, *arguments)
+    count = context.value(f"SELECT COUNT(*) FROM forum_posts p WHERE {where} AND ?1 = ?1", *given)
+    paging = Paging.of(context.query, count, PER_PAGE)
     order = ("p.pinned DESC, " if pinned_first else "") + _ORDERS[sort]
     chosen = f"SELECT p.id FROM forum_posts p WHERE {where} AND ?1 = ?1 ORDER BY {order} LIMIT {PER_PAGE}"
-    ids = [row[0] for row in visit.rows(f"{chosen} OFFSET {paging.skipped}", *given)]
-    return Listing(posts_of(visit, ids), paging, sort, period)
+    ids = [row[0] for row in context.rows(f"{chosen} OFFSET {paging.skipped}", *given)]
+    return ForumListing(load_posts(context, ids), paging, sort, period)
 
 
-def posts_of(visit: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
-    """These posts, in this order."""
-    marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
-    rows = {row["id"]: row for row in visit.rows(f"{_POSTS} WHERE p.id IN ({marks})", visit.account, *ids)}
+def load_posts(context: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
+    """Return the posts with these ids, in this order."""
+    marks = ", ".join(f"?{number}" for number in range(2, len(ids) + 2))
+    rows = {row["id"]: row for row in context.rows(f"{_POSTS} WHERE p.id IN ({marks})", context.account, *ids)}
     return [rows[number] for number in ids]
 
 
-def post_of(visit: RequestContext, board: str, number: int) -> sqlite3.Row:
-    """A post of a board, whether or not it is still shown in lists. Raises Missing."""
-    return visit.one(f"{_POSTS} WHERE p.id = ?2 AND b.name = ?3", visit.account, number, board)
+def load_post(context: RequestContext, board: str, number: int) -> sqlite3.Row:
+    """Return a post of a board, even if lists no longer show it. Raises NotFound."""
+    return context.one(f"{_POSTS} WHERE p.id = ?2 AND b.name = ?3", context.account, number, board)
 
 
-def comments(visit: RequestContext, where: str, *arguments: Any, sort: str = "new") -> Listing:
-    """Comments for which `where` holds; in it, ?1 is the account and the arguments count from ?2."""
+def comments(context: RequestContext, where: str, *arguments: Any, sort: str = "new") -> ForumListing:
+    """Return the comments that match `where`. In it, ?1 is the account and the arguments count from ?2."""
     where = f"{where} AND c.deleted = 0 AND c.removed = 0 AND p.removed = 0 AND p.deleted = 0 AND ?1 = ?1"
-    given = (visit.account, *arguments)
+    given = (context.account, *arguments)
     joined = "forum_comments c JOIN forum_posts p ON p.id = c.post"
-    count = visit.value(f"SELECT COUNT(*) FROM {joined} WHERE {where}", *given)
-    paging = Paging.of(visit.query, count, PER_PAGE)
+    count = context.value(f"SELECT COUNT(*) FROM {joined} WHERE {where}", *given)
+    paging = Paging.of(context.query, count, PER_PAGE)
     order = "c.score DESC, c.id DESC" if sort == "top" else "c.created DESC, c.id DESC"
     page = f"ORDER BY {order} LIMIT {PER_PAGE} OFFSET {paging.skipped}"
-    ids = [row[0] for row in visit.rows(f"SELECT c.id FROM {joined} WHERE {where} {page}", *given)]
-    return Listing(comments_of(visit, ids), paging, sort)
+    ids = [row[0] for row in context.rows(f"SELECT c.id FROM {joined} WHERE {where} {page}", *given)]
+    return ForumListing(load_comments(context, ids), paging, sort)
 
 
-def comments_of(visit: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
-    """These comments, in this order."""
-    marks = ", ".join(f"?{place}" for place in range(2, len(ids) + 2))
-    rows = {row["id"]: row for row in visit.rows(f"{_COMMENTED} WHERE c.id IN ({marks})", visit.account, *ids)}
+def load_comments(context: RequestContext, ids: list[int]) -> list[sqlite3.Row]:
+    """Return the comments with these ids, in this order."""
+    marks = ", ".join(f"?{number}" for number in range(2, len(ids) + 2))
+    rows = {row["id"]: row for row in context.rows(f"{_COMMENTED} WHERE c.id IN ({marks})", context.account, *ids)}
     return [rows[number] for number in ids]
 
 
-def comment_of(visit: RequestContext, number: int) -> sqlite3.Row:
-    """A comment that has not been deleted. Raises Missing."""
-    return visit.one(f"{_COMMENTED} WHERE c.id = ?2 AND c.deleted = 0", visit.account, number)
+def load_comment(context: RequestContext, number: int) -> sqlite3.Row:
+    """Return a comment that has not been deleted. Raises NotFound."""
+    return context.one(f"{_COMMENTED} WHERE c.id = ?2 AND c.deleted = 0", context.account, number)
 
 
-def thread(visit: RequestContext, post: int) -> list[sqlite3.Row]:
-    """All comments below a post, in order of time."""
-    return visit.rows(f"{_COMMENTED} WHERE c.post = ?2 ORDER BY c.id", visit.account, post)
+def thread(context: RequestContext, post: int) -> list[sqlite3.Row]:
+    """Return all comments on a post in chronological order."""
+    return context.rows(f"{_COMMENTED} WHERE c.post = ?2 ORDER BY c.id", context.account, post)

@@ -1,4 +1,4 @@
-"""The forum's rows at the beginning of an episode."""
+"""The forum's rows at the start of an episode."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.forum import seed_account, seed_threads
-from agentgym_envs.webarena.sites.forum.members import ME, Board, Member, moment_of_day
+from agentgym_envs.webarena.sites.forum.members import ME, Board, ForumMember, moment_of_day
 from agentgym_envs.webarena.sites.forum.subjects import ALWAYS, FLAIRS, OTHERS, subject
 from agentgym_envs.webarena.sites.forum.tables import insert
 from agentgym_envs.webarena.sites.forum.texts import Slots
 from agentgym_envs.webarena.sites.forum.titles import invented
 from agentgym_envs.webarena.sites.forum.wordlists import BIOS, COLOURS
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 MEMBERS, BOARDS = 140, 16
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
-    """Write the forum of a world. An account has the number of its person."""
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
+    """Write the forum of a world. Account ids equal person numbers."""
     rng = seeds.rng
     boards = _boards(seeds)
     members = _members(seeds, boards)
@@ -34,8 +34,8 @@ def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
     seed_account.write(database, seeds, boards, posts)
 
 
-def _boards(seeds: Seeds) -> list[Board]:
-    """Boards in the order in which they were opened; how lively one is does not depend on that."""
+def _boards(seeds: SeedInputs) -> list[Board]:
+    """Return the boards by opening date. The activity of a board does not depend on its age."""
     rng = seeds.rng
     names = [*ALWAYS, *rng.sample(OTHERS, BOARDS - len(ALWAYS))]
     rng.shuffle(names)
@@ -45,7 +45,7 @@ def _boards(seeds: Seeds) -> list[Board]:
     return [_board(seeds, *given) for given in enumerate(zip(names, weights, opened, strict=True), 1)]
 
 
-def _board(seeds: Seeds, number: int, given: tuple[str, float, datetime.datetime]) -> Board:
+def _board(seeds: SeedInputs, number: int, given: tuple[str, float, datetime.datetime]) -> Board:
     name, weight, opened = given
     about = subject(name)
     things: Sequence[str] = about.things
@@ -55,21 +55,23 @@ def _board(seeds: Seeds, number: int, given: tuple[str, float, datetime.datetime
     return Board(number, shown, about, tuple(things), weight, opened)
 
 
-def _members(seeds: Seeds, boards: Sequence[Board]) -> list[Member]:
-    """The account that the agent has and those of others, most of them older than the oldest post."""
+def _members(seeds: SeedInputs, boards: Sequence[Board]) -> list[ForumMember]:
+    """Return the agent's account and those of others. Most are older than the oldest post."""
     rng = seeds.rng
     chosen = sorted([ME, *rng.sample(range(ME + 1, len(seeds.people) + 1), MEMBERS - 1)])
     members = []
     for number in chosen:
         days = 900.0 if number == ME else rng.choice((rng.uniform(20, 430), *[rng.uniform(430, 2_200)] * 6))
         activity = 0.0 if number == ME else rng.paretovariate(1.1)
-        member = Member(number, seeds.people[number - 1].user, NOW - datetime.timedelta(days=days), min(activity, 25.0))
+        member = ForumMember(
+            number, seeds.people[number - 1].user, NOW - datetime.timedelta(days=days), min(activity, 25.0)
+        )
         members.append(member)
     return members
 
 
-def _subscribe(rng: random.Random, members: Sequence[Member], boards: Sequence[Board]) -> None:
-    """Give boards their subscribers, and of those who have been there long, their moderators."""
+def _subscribe(rng: random.Random, members: Sequence[ForumMember], boards: Sequence[Board]) -> None:
+    """Assign subscribers to boards, and choose moderators from the oldest subscribers."""
     for member in members:
         count = 7 if member.id == ME else rng.randint(2, 8)
         wanted = sorted(boards, key=lambda board: rng.random() ** (1 / board.weight), reverse=True)
@@ -83,7 +85,7 @@ def _subscribe(rng: random.Random, members: Sequence[Member], boards: Sequence[B
     sorted(mine, key=lambda board: board.weight)[len(mine) // 2].moderators.append(members[0])
 
 
-def _user_row(rng: random.Random, person: Person, member: Member) -> dict[str, Any]:
+def _user_row(rng: random.Random, person: Person, member: ForumMember) -> dict[str, Any]:
     own = rng.random() < 0.7 or member.id == ME
     bio = rng.choice(BIOS).format(board=member.interest, town=person.town.name, town2="the capital") if own else ""
     return {
@@ -98,7 +100,7 @@ def _user_row(rng: random.Random, person: Person, member: Member) -> dict[str, A
     }
 
 
-def _write_boards(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> None:
+def _write_boards(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board]) -> None:
     country = seeds.country.name
     insert(database, "forum_boards", (_board_row(board, country) for board in boards))
     insert(database, "forum_rules", [row for board in boards for row in _rule_rows(seeds, board)])
@@ -109,10 +111,10 @@ def _write_boards(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[B
     insert(database, "forum_moderators", [row for board in boards for row in _moderator_rows(board)])
 
 
-def _rule_rows(seeds: Seeds, board: Board) -> Iterator[dict[str, Any]]:
-    for place, (short, long) in enumerate(board.subject.rules, 1):
+def _rule_rows(seeds: SeedInputs, board: Board) -> Iterator[dict[str, Any]]:
+    for index, (short, long) in enumerate(board.subject.rules, 1):
         text = Slots(seeds.rng, seeds.country, board.things, {}).fill(long)
-        yield {"board": board.id, "position": place, "title": short, "text": text}
+        yield {"board": board.id, "position": index, "title": short, "text": text}
 
 
 def _moderator_rows(board: Board) -> Iterator[dict[str, Any]]:

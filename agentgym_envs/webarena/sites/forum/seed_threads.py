@@ -1,4 +1,4 @@
-"""Posts and the threads of comments below them."""
+"""Posts and the comment threads below them."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
-from agentgym_envs.webarena.sites.forum.members import ME, Board, Member, moment_of_day, soon_after
+from agentgym_envs.webarena.sites.forum.comment_generator import CommentGenerator, ForumComment
+from agentgym_envs.webarena.sites.forum.members import ME, Board, ForumMember, moment_of_day, soon_after
 from agentgym_envs.webarena.sites.forum.subjects import FLAIRS, Topic
 from agentgym_envs.webarena.sites.forum.tables import insert
-from agentgym_envs.webarena.sites.forum.talk import Comment, Talk
 from agentgym_envs.webarena.sites.forum.texts import Slots
 from agentgym_envs.webarena.sites.forum.wordlists import CLOSINGS, OPENINGS, PRODUCT_ANSWERS, PRODUCT_TITLES, TITLES
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 POSTS = 450
 _MINE = 12
-"""How many posts the agent's account has written at least."""
+"""Minimum number of posts by the agent's account."""
 _DAYS = 420.0
 _KINDS = {"trouble": 5.0, "choice": 2.0, "wish": 2.5, "show": 3.0, "tip": 2.0, "news": 2.0}
-"""How often posts are of each kind."""
+"""Relative number of posts by kind."""
 
 
 @dataclass(slots=True)
-class Post:
-    """A post as it is made; `id` is set once all are in order of time."""
+class ForumPost:
+    """A post during generation. `id` is assigned after all posts are sorted by time."""
 
     board: Board
-    author: Member
+    author: ForumMember
     created: datetime.datetime
     topic: Topic
     slots: Slots
@@ -45,15 +45,17 @@ class Post:
     edited: datetime.datetime | None = None
     score: int = 1
     id: int = 0
-    comments: list[Comment] = field(default_factory=list)
+    comments: list[ForumComment] = field(default_factory=list)
 
 
-def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
-    """Write all posts and comments, numbered in order of time."""
+def write(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board]) -> list[ForumPost]:
+    """Write all posts and comments, numbered by time."""
     posts = _posts(seeds, boards, _about_products(database, seeds, boards))
     for number, post in enumerate(posts, 1):
         post.id = number
-        post.comments = Talk(seeds.rng, post.board, post.topic, post.slots, post.author, post.created).held()
+        post.comments = CommentGenerator(
+            seeds.rng, post.board, post.topic, post.slots, post.author, post.created
+        ).generate()
     _score(seeds.rng, posts)
     comments = sorted(((c, post) for post in posts for c in post.comments), key=lambda pair: pair[0].created)
     for number, (comment, _) in enumerate(comments, 1):
@@ -64,8 +66,8 @@ def write(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -
     return posts
 
 
-def _posts(seeds: Seeds, boards: Sequence[Board], given: Sequence[Post]) -> list[Post]:
-    """The posts in order of time, each with a title of its own; some are given."""
+def _posts(seeds: SeedInputs, boards: Sequence[Board], given: Sequence[ForumPost]) -> list[ForumPost]:
+    """Return all posts, sorted by time. Generated posts have unique titles; `given` posts are included."""
     rng = seeds.rng
     titles: set[str] = set()
     posts = [*given, *(_welcome(rng, seeds, board) for board in boards)]
@@ -77,12 +79,12 @@ def _posts(seeds: Seeds, boards: Sequence[Board], given: Sequence[Post]) -> list
         if post.title not in titles:
             titles.add(post.title)
             posts.append(post)
-    _give_me_some(rng, posts)
+    _ensure_agent_posts(rng, posts)
     return sorted(posts, key=lambda post: post.created)
 
 
-def _give_me_some(rng: random.Random, posts: Sequence[Post]) -> None:
-    """See to it that the agent's account has written some posts, whatever chance gave it."""
+def _ensure_agent_posts(rng: random.Random, posts: Sequence[ForumPost]) -> None:
+    """Make the agent's account the author of at least `_MINE` posts."""
     others = []
     for post in posts:
         member = next((member for member in post.board.members if member.id == ME), None)
@@ -93,8 +95,8 @@ def _give_me_some(rng: random.Random, posts: Sequence[Post]) -> None:
         post.author = member
 
 
-def _about_products(database: sqlite3.Connection, seeds: Seeds, boards: Sequence[Board]) -> list[Post]:
-    """Questions about products of the shop, with links to them, in the board where anything is asked."""
+def _about_products(database: sqlite3.Connection, seeds: SeedInputs, boards: Sequence[Board]) -> list[ForumPost]:
+    """Return questions about products of the shop, with links, in the board for all questions."""
     rng = seeds.rng
     board = next(board for board in boards if board.subject.name == "ask")
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'shop_products'").fetchone():
@@ -105,14 +107,14 @@ def _about_products(database: sqlite3.Connection, seeds: Seeds, boards: Sequence
         created = moment_of_day(rng, NOW - datetime.timedelta(days=rng.uniform(1, 200)))
         slots = Slots(rng, seeds.country, board.things, {"thing": name})
         topic = Topic("trouble", title, says=list(PRODUCT_ANSWERS))
-        post = Post(board, board.author(rng, created), created, topic, slots, slots.fill(title))
+        post = ForumPost(board, board.author(rng, created), created, topic, slots, slots.fill(title))
         post.url = f"{ORIGINS['shop']}/product/{slug}"
         posts.append(post)
     return posts
 
 
 def _topic(rng: random.Random, board: Board, used: dict[int, int]) -> Topic:
-    """A topic of the board, one that has seldom been had for choice."""
+    """Draw a topic of the board; topics with few posts are more likely."""
     topics = board.subject.topics
     counts = {topic.kind: 0 for topic in topics}
     for topic in topics:
@@ -123,14 +125,14 @@ def _topic(rng: random.Random, board: Board, used: dict[int, int]) -> Topic:
     return topic
 
 
-def _post(seeds: Seeds, board: Board, topic: Topic) -> Post:
+def _post(seeds: SeedInputs, board: Board, topic: Topic) -> ForumPost:
     rng = seeds.rng
     day = NOW - datetime.timedelta(days=_DAYS * rng.random() ** 1.4)
     created = moment_of_day(rng, day)
     slots = Slots(rng, seeds.country, board.things, {})
     slots["text"], slots["against"] = topic.text.format_map(slots), topic.against.format_map(slots)
     title = slots.fill(rng.choice(TITLES[topic.kind]))
-    post = Post(board, board.author(rng, created), created, topic, slots, title)
+    post = ForumPost(board, board.author(rng, created), created, topic, slots, title)
     linked = topic.kind == "news" or (topic.kind in ("show", "tip") and rng.random() < 0.2)
     if linked:
         post.url = f"https://{rng.choice(board.subject.sites)}/{created:%Y/%m}/{_slug(title)}"
@@ -147,13 +149,13 @@ def _slug(title: str) -> str:
 
 
 def _body(rng: random.Random, board: Board, topic: Topic, slots: Slots) -> str:
-    """An opening, what the board is given to say, and a close; of a guide, its points."""
+    """Compose an opening, an optional remark and a closing; a guide also gets its points."""
     openings = rng.sample(OPENINGS[topic.kind], rng.choice((1, 2)))
     if rng.random() < 0.55:
         openings.append(rng.choice(board.subject.remarks))
     parts = [" ".join(slots.copy().fill(opening) for opening in openings)]
     if topic.kind == "tip":
-        parts.extend(f"{place}. {slots.copy().fill(point)}" for place, point in enumerate(topic.says, 1))
+        parts.extend(f"{index}. {slots.copy().fill(point)}" for index, point in enumerate(topic.says, 1))
     closing = rng.choice(CLOSINGS[topic.kind])
     if topic.kind == "tip" or len(openings) > 2:
         parts.append(closing)
@@ -162,23 +164,23 @@ def _body(rng: random.Random, board: Board, topic: Topic, slots: Slots) -> str:
     return "\n\n".join(parts)
 
 
-def _welcome(rng: random.Random, seeds: Seeds, board: Board) -> Post:
-    """The post that a board's first moderator has pinned on top of it."""
+def _welcome(rng: random.Random, seeds: SeedInputs, board: Board) -> ForumPost:
+    """Return the pinned post by the first moderator of a board."""
     created = NOW - datetime.timedelta(days=rng.uniform(_DAYS, _DAYS + 60), seconds=rng.randrange(20_000))
     created = moment_of_day(rng, created)
     slots = Slots(rng, seeds.country, board.things, {"thing": "this board"})
     title = f"Welcome to {board.subject.title.format_map(slots)}: read this first"
-    rules = [f"{place}. {short}." for place, (short, _) in enumerate(board.subject.rules, 1)]
+    rules = [f"{index}. {short}." for index, (short, _) in enumerate(board.subject.rules, 1)]
     head = "Glad that you found us. Three things before you post:"
     body = "\n\n".join((head, *rules, "And now tell us who you are and what brings you here."))
     topic = Topic("welcome", title)
-    post = Post(board, board.moderators[0], created, topic, slots, title, body)
+    post = ForumPost(board, board.moderators[0], created, topic, slots, title, body)
     post.pinned = True
     return post
 
 
-def _score(rng: random.Random, posts: Sequence[Post]) -> None:
-    """Votes: few posts have many, some comments have less than none. No two posts of a board have the same score."""
+def _score(rng: random.Random, posts: Sequence[ForumPost]) -> None:
+    """Assign scores, unique by board for posts. Few posts have high scores; some comments have negative ones."""
     taken: set[tuple[int, int]] = set()
     for post in posts:
         score = int(rng.lognormvariate(2.4, 0.9) * (1 + len(post.comments) / 8))
@@ -191,7 +193,7 @@ def _score(rng: random.Random, posts: Sequence[Post]) -> None:
         _score_comments(rng, post)
 
 
-def _score_comments(rng: random.Random, post: Post) -> None:
+def _score_comments(rng: random.Random, post: ForumPost) -> None:
     taken: set[int] = set()
     for comment in post.comments:
         share = min(rng.expovariate(2.5), 1.3) * 0.75**comment.depth
@@ -204,7 +206,7 @@ def _score_comments(rng: random.Random, post: Post) -> None:
         comment.score = score
 
 
-def _post_row(rng: random.Random, post: Post, flairs: dict[tuple[int, str], int]) -> dict[str, Any]:
+def _post_row(rng: random.Random, post: ForumPost, flairs: dict[tuple[int, str], int]) -> dict[str, Any]:
     flair = None if post.pinned or rng.random() < 0.35 else flairs.get((post.board.id, FLAIRS.get(post.topic.kind, "")))
     return {
         "id": post.id,
@@ -223,7 +225,7 @@ def _post_row(rng: random.Random, post: Post, flairs: dict[tuple[int, str], int]
     }
 
 
-def _comment_row(comment: Comment, post: Post) -> dict[str, Any]:
+def _comment_row(comment: ForumComment, post: ForumPost) -> dict[str, Any]:
     return {
         "id": comment.id,
         "post": post.id,

@@ -1,4 +1,4 @@
-"""The site: its routes and who is signed in."""
+"""The site: its routes and accounts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_envs.webarena.sites.forum import (
-    views_acts,
+    views_actions,
     views_board,
     views_comments,
     views_lists,
@@ -27,13 +27,13 @@ _MODULES = (
     views_moderation,
     views_posts,
     views_comments,
-    views_acts,
+    views_actions,
     views_messages,
     views_settings,
     views_people,
     views_board,
 )
-"""The last has a path that would take others' ("/b/{name}/{sort}")."""
+"""`views_board` is the last one, since its path "/b/{name}/{sort}" would match paths of other modules."""
 _LAYOUT = """
 SELECT u.*,
   (SELECT COUNT(*) FROM forum_notifications WHERE account = u.id AND unread = 1) AS notices,
@@ -43,15 +43,15 @@ FROM forum_users u WHERE u.id = ?
 """
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
-    """Who is signed in, with what waits for them; None for a stranger."""
-    return {"me": visit.row(_LAYOUT, visit.account)}
+def _layout(context: RequestContext) -> Mapping[str, Any]:
+    """Return the signed-in user with the number of unread notifications and messages; None without login."""
+    return {"me": context.row(_LAYOUT, context.account)}
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
     query = "SELECT id FROM forum_users WHERE lower(name) = ?1 OR lower(email) = ?1"
-    found = database.execute(query, (name.lower(),)).fetchone()
-    return int(found[0]) if found else 0
+    row = database.execute(query, (name.lower(),)).fetchone()
+    return int(row[0]) if row else 0
 
 
 SITE = Site(
@@ -59,7 +59,7 @@ SITE = Site(
     title="Parley",
     routes=tuple(route for module in _MODULES for route in module.routes.all),
     layout=_layout,
-    account=_account,
-    owner=lambda database: ME,
+    find_account=_account,
+    default_account=lambda database: ME,
     filters={"avatar": avatar, "emblem": emblem},
 )

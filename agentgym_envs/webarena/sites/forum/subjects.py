@@ -1,7 +1,8 @@
-"""What the boards are about, read from `boards/*.txt`.
+"""The subjects of the boards, read from `boards/*.txt`.
 
-Such a file begins with lines "key = value". Then come topics: "[kind] text", with lines below them of what people say
-to it: "- " for it (or simply to it), "+ " for the other side of a choice. Lines of "* " are remarks that fit anywhere.
+A file starts with lines "key = value". After them come topics: "[kind] text", each followed by lines with replies. "- "
+marks a reply, or an argument for the first side of a choice; "+ " marks an argument for the other side. Lines that
+start with "* " are remarks that fit any topic.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from importlib.resources import files
 from agentgym_envs.webarena.sites.words import words
 
 ALWAYS = ("news", "ask", "books")
-"""Boards that every world has."""
+"""Boards of every world."""
 OTHERS = words(
     "astronomy boardgames coding cooking cycling films frugal gardening guitar hiking homerepair knitting pets "
     "photography railways"
 )
-"""Boards of which a world has some."""
+"""Boards from which each world has a selection."""
 FLAIRS = {
     "trouble": "Question",
     "choice": "Discussion",
@@ -32,7 +33,7 @@ FLAIRS = {
 
 @dataclass(slots=True)
 class Topic:
-    """Something that posts of a kind are about. `says` and `counters` are what people answer."""
+    """A topic of posts of one kind. `says` and `counters` are the replies."""
 
     kind: str
     text: str
@@ -43,7 +44,7 @@ class Topic:
 
 @dataclass(slots=True)
 class Subject:
-    """All that is known about a board's subject."""
+    """The subject of a board."""
 
     name: str
     title: str = ""
@@ -62,43 +63,43 @@ class Subject:
 
 @cache
 def subject(name: str) -> Subject:
-    """The subject of a board; not to be changed."""
+    """Return the subject of a board. It is cached, so do not change it."""
     text = files(__package__).joinpath("boards", f"{name}.txt").read_text(encoding="utf-8")
-    found = Subject(name)
+    parsed = Subject(name)
     for line in _lines(text):
-        _read(found, line)
-    return found
+        _read(parsed, line)
+    return parsed
 
 
 def _lines(text: str) -> Iterator[str]:
     return (line for line in text.splitlines() if line)
 
 
-def _read(found: Subject, line: str) -> None:
+def _read(parsed: Subject, line: str) -> None:
     mark, _, rest = line.partition(" ")
     if mark.startswith("["):
         first, _, second = rest.partition(" | ")
-        found.topics.append(Topic(mark[1:-1], first, second))
+        parsed.topics.append(Topic(mark[1:-1], first, second))
     elif mark == "-":
-        found.topics[-1].says.append(rest)
+        parsed.topics[-1].says.append(rest)
     elif mark == "+":
-        found.topics[-1].counters.append(rest)
+        parsed.topics[-1].counters.append(rest)
     elif mark == "*":
-        found.remarks.append(rest)
+        parsed.remarks.append(rest)
     else:
-        _set(found, mark, rest.removeprefix("= "))
+        _set(parsed, mark, rest.removeprefix("= "))
 
 
-def _set(found: Subject, key: str, value: str) -> None:
+def _set(parsed: Subject, key: str, value: str) -> None:
     match key:
         case "title":
-            found.title = value
+            parsed.title = value
         case "about":
-            found.about = value
+            parsed.about = value
         case "rule":
             short, _, long = value.partition(" | ")
-            found.rules.append((short, long))
+            parsed.rules.append((short, long))
         case "sites":
-            found.sites.extend(value.split(", "))
+            parsed.sites.extend(value.split(", "))
         case "things":
-            found.things.extend(value.split(", "))
+            parsed.things.extend(value.split(", "))

@@ -1,4 +1,4 @@
-"""Writing rows."""
+"""Bulk inserts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def insert(database: sqlite3.Connection, table: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Insert rows, which all have the same columns."""
+    """Insert rows. All rows must have the same columns."""
     listed = list(rows)
     if listed:
         names = list(listed[0])

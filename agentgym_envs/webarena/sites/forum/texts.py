@@ -1,4 +1,4 @@
-"""Filling what stands in braces: {town}, {thing}, {n} and the like, each the same throughout one text."""
+"""Filling of placeholders such as {town}, {thing} and {n}. Within one text, a placeholder keeps its value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!one\b|uni|use)")
 
 
 class Slots(dict[str, str]):
-    """What the braces of one text stand for, drawn when first met."""
+    """The values of the placeholders of one text, drawn on first use."""
 
     def __init__(self, rng: random.Random, country: Country, things: Sequence[str], given: dict[str, str]) -> None:
         super().__init__(given)
@@ -44,11 +44,11 @@ class Slots(dict[str, str]):
                 return rng.choice({"time": TIMES, "since": SINCE, "day": DAYS, "relative": RELATIVES}[key])
 
     def fill(self, text: str) -> str:
-        """A text with its braces filled, beginning with a capital."""
+        """Return the text with its placeholders filled and its first letter capitalized."""
         filled = _VOWEL.sub(r"\1n ", text.format_map(self))
         return filled[:1].upper() + filled[1:]
 
     def copy(self) -> Slots:
-        """For another text about the same: numbers and times are drawn anew in it, things and places stay."""
+        """Return slots for another text on the same subject. Numbers and times are drawn again; the rest is kept."""
         kept = {key: value for key, value in self.items() if key not in _PASSING}
         return Slots(self._rng, self._country, self._things, kept)

@@ -1,4 +1,4 @@
-"""Titles of books, films and games that do not exist."""
+"""Invented titles of books, films and games."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _PLACES = words("Avermouth Belgarde Corran Dunwater Eskerly Farrowby Greyholm Ha
 
 
 def invented(rng: random.Random, kind: str, count: int = 24) -> tuple[str, ...]:
-    """So many titles, all different: of a "book" with its author, of a "film" with its year, or of a "game"."""
+    """Return `count` different titles: books with an author, films with a year, or games."""
     titles: dict[str, str] = {}
     while len(titles) < count:
         title = rng.choice({"book": _BOOKS, "film": _FILMS, "game": _GAMES}[kind]).format_map(_parts(rng))

@@ -1,4 +1,4 @@
-"""Private messages, and notifications of replies."""
+"""Private messages and notifications of replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.forum import listing
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.paging import Paging
-from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.responses import NotFound, Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
@@ -23,111 +23,111 @@ _LATEST = "(SELECT MAX(created) FROM forum_messages m WHERE m.conversation = c.i
 
 
 @routes.get("/messages")
-def inbox(visit: RequestContext) -> Response:
-    """All conversations, the latest first."""
-    visit.must_be_signed_in()
-    paging = Paging.of(visit.query, visit.value(f"SELECT COUNT(*) {_MINE}", visit.account), 15)
-    rows = visit.rows(
+def inbox(context: RequestContext) -> Response:
+    """List the conversations, newest first."""
+    context.require_login()
+    paging = Paging.of(context.query, context.value(f"SELECT COUNT(*) {_MINE}", context.account), 15)
+    rows = context.rows(
         f"SELECT c.*, u.name AS other, {_UNREAD} AS unread, {_LATEST} AS latest, "
         f"(SELECT COUNT(*) FROM forum_messages m WHERE m.conversation = c.id) AS count {_MINE} "
         f"ORDER BY latest DESC, c.id DESC LIMIT 15 OFFSET ?2",
-        *(visit.account, paging.skipped),
+        *(context.account, paging.skipped),
     )
-    return visit.page("messages.html", rows=rows, paging=paging)
+    return context.page("messages.html", rows=rows, paging=paging)
 
 
 @routes.get("/messages/new")
-def new(visit: RequestContext) -> Response:
-    """The form for a message to somebody."""
-    visit.must_be_signed_in()
-    values = {"to": visit.query.text("to", most=60), "subject": "", "body": ""}
-    return visit.page("message_new.html", values=values, wrong="")
+def new(context: RequestContext) -> Response:
+    """Show the form for a message."""
+    context.require_login()
+    values = {"to": context.query.text("to", most=60), "subject": "", "body": ""}
+    return context.page("message_new.html", values=values, error="")
 
 
 @routes.post("/messages/new")
-def sent(visit: RequestContext) -> Response:
-    """Send a message, which opens a conversation."""
-    visit.must_be_signed_in()
-    values = {key: visit.form.text(key) for key in ("to", "subject", "body")}
-    person = visit.value("SELECT id FROM forum_users WHERE lower(name) = lower(?)", values["to"])
-    wrong = _wrong(visit, person, values)
-    if wrong:
-        return visit.page("message_new.html", values=values, wrong=wrong, status=422)
+def send(context: RequestContext) -> Response:
+    """Send a message, which starts a conversation."""
+    context.require_login()
+    values = {key: context.form.text(key) for key in ("to", "subject", "body")}
+    person = context.value("SELECT id FROM forum_users WHERE lower(name) = lower(?)", values["to"])
+    error = _form_error(context, person, values)
+    if error:
+        return context.page("message_new.html", values=values, error=error, status=422)
     query = "INSERT INTO forum_conversations (opener, partner, subject) VALUES (?, ?, ?)"
-    conversation = visit.write(query, visit.account, person, values["subject"])
-    _add(visit, conversation, values["body"])
-    visit.say("Your message has been sent.")
+    conversation = context.write(query, context.account, person, values["subject"])
+    _add(context, conversation, values["body"])
+    context.flash("Your message has been sent.")
     return Redirect(f"/messages/{conversation}")
 
 
 @routes.get("/messages/{number:int}")
-def conversation(visit: RequestContext, number: int) -> Response:
-    """What was said in a conversation."""
-    return _page(visit, _conversation(visit, number), "", "")
+def conversation(context: RequestContext, number: int) -> Response:
+    """Show the messages of a conversation."""
+    return _page(context, _conversation(context, number), "", "")
 
 
 @routes.post("/messages/{number:int}")
-def answer(visit: RequestContext, number: int) -> Response:
-    """Answer; whoever answers has read what there was."""
-    found = _conversation(visit, number)
-    body = visit.form.text("body")
+def reply(context: RequestContext, number: int) -> Response:
+    """Send a reply. It marks the conversation as read."""
+    row = _conversation(context, number)
+    body = context.form.text("body")
     if not body or len(body) > MOST_MESSAGE:
-        return _page(visit, found, body, f"A message has 1 to {MOST_MESSAGE} characters.")
-    _read(visit, number)
-    _add(visit, number, body)
-    visit.say("Your message has been sent.")
+        return _page(context, row, body, f"A message has 1 to {MOST_MESSAGE} characters.")
+    _read(context, number)
+    _add(context, number, body)
+    context.flash("Your message has been sent.")
     return Redirect(f"/messages/{number}")
 
 
 @routes.post("/messages/{number:int}/read")
-def read(visit: RequestContext, number: int) -> Response:
+def read(context: RequestContext, number: int) -> Response:
     """Mark a conversation as read."""
-    _conversation(visit, number)
-    _read(visit, number)
-    visit.say("The conversation is marked as read.")
-    return visit.back("/messages")
+    _conversation(context, number)
+    _read(context, number)
+    context.flash("The conversation is marked as read.")
+    return context.redirect_back("/messages")
 
 
 @routes.get("/notifications")
-def notifications(visit: RequestContext) -> Response:
-    """What others answered, the latest first."""
-    visit.must_be_signed_in()
+def notifications(context: RequestContext) -> Response:
+    """List the replies to the account, newest first."""
+    context.require_login()
     where = "n.account = ?1 AND n.comment = c.id AND c.deleted = 0 AND c.removed = 0"
     counted = f"SELECT COUNT(*) FROM forum_notifications n, forum_comments c WHERE {where}"
-    paging = Paging.of(visit.query, visit.value(counted, visit.account), listing.PER_PAGE)
-    rows = visit.rows(
+    paging = Paging.of(context.query, context.value(counted, context.account), listing.PER_PAGE)
+    rows = context.rows(
         f"SELECT n.id, n.comment, n.unread FROM forum_notifications n, forum_comments c WHERE {where} "
         f"ORDER BY n.comment DESC LIMIT {listing.PER_PAGE} OFFSET ?2",
-        *(visit.account, paging.skipped),
+        *(context.account, paging.skipped),
     )
-    comments = listing.comments_of(visit, [row["comment"] for row in rows])
-    return visit.page("notifications.html", pairs=list(zip(rows, comments, strict=True)), paging=paging)
+    comments = listing.load_comments(context, [row["comment"] for row in rows])
+    return context.page("notifications.html", pairs=list(zip(rows, comments, strict=True)), paging=paging)
 
 
 @routes.post("/notifications/read")
-def read_all(visit: RequestContext) -> Response:
+def read_all(context: RequestContext) -> Response:
     """Mark all notifications as read."""
-    visit.must_be_signed_in()
-    visit.write("UPDATE forum_notifications SET unread = 0 WHERE account = ? AND unread = 1", visit.account)
-    visit.say("All notifications are marked as read.")
+    context.require_login()
+    context.write("UPDATE forum_notifications SET unread = 0 WHERE account = ? AND unread = 1", context.account)
+    context.flash("All notifications are marked as read.")
     return Redirect("/notifications")
 
 
 @routes.post("/notifications/{number:int}/read")
-def read_one(visit: RequestContext, number: int) -> Response:
+def read_one(context: RequestContext, number: int) -> Response:
     """Mark one notification as read."""
-    visit.must_be_signed_in()
-    found = visit.one("SELECT account FROM forum_notifications WHERE id = ?", number)
-    visit.must(found["account"] == visit.account, "That notification is not yours.")
-    visit.write("UPDATE forum_notifications SET unread = 0 WHERE id = ?", number)
-    visit.say("The notification is marked as read.")
-    return visit.back("/notifications")
+    context.require_login()
+    row = context.one("SELECT account FROM forum_notifications WHERE id = ?", number)
+    context.require(row["account"] == context.account, "That notification is not yours.")
+    context.write("UPDATE forum_notifications SET unread = 0 WHERE id = ?", number)
+    context.flash("The notification is marked as read.")
+    return context.redirect_back("/notifications")
 
 
-def _wrong(visit: RequestContext, person: int | None, values: dict[str, str]) -> str:
+def _form_error(context: RequestContext, person: int | None, values: dict[str, str]) -> str:
     if person is None:
         return "There is no user of that name."
-    if person == visit.account:
+    if person == context.account:
         return "You cannot write to yourself."
     if not values["subject"] or len(values["subject"]) > MOST_SUBJECT:
         return f"A subject has 1 to {MOST_SUBJECT} characters."
@@ -136,30 +136,32 @@ def _wrong(visit: RequestContext, person: int | None, values: dict[str, str]) ->
     return ""
 
 
-def _conversation(visit: RequestContext, number: int) -> sqlite3.Row:
-    """One of the account's own. Raises Missing for all others: nobody is told that they exist."""
-    visit.must_be_signed_in()
-    found = visit.row(f"SELECT c.*, u.name AS other, {_UNREAD} AS unread {_MINE} AND c.id = ?2", visit.account, number)
-    if found is None:
-        raise Missing
-    return found
+def _conversation(context: RequestContext, number: int) -> sqlite3.Row:
+    """Return a conversation of the account. Raises NotFound for those of others, so that they stay secret."""
+    context.require_login()
+    row = context.row(
+        f"SELECT c.*, u.name AS other, {_UNREAD} AS unread {_MINE} AND c.id = ?2", context.account, number
+    )
+    if row is None:
+        raise NotFound
+    return row
 
 
-def _page(visit: RequestContext, found: sqlite3.Row, body: str, wrong: str) -> Response:
-    rows = visit.rows(
+def _page(context: RequestContext, row: sqlite3.Row, body: str, error: str) -> Response:
+    rows = context.rows(
         "SELECT m.*, u.name, u.avatar FROM forum_messages m JOIN forum_users u ON u.id = m.author "
         "WHERE m.conversation = ? ORDER BY m.id",
-        found["id"],
+        row["id"],
     )
-    values = {"conversation": found, "rows": rows[-30:], "body": body, "wrong": wrong}
-    return visit.page("conversation.html", status=422 if wrong else 200, **values)
+    values = {"conversation": row, "rows": rows[-30:], "body": body, "error": error}
+    return context.page("conversation.html", status=422 if error else 200, **values)
 
 
-def _read(visit: RequestContext, number: int) -> None:
+def _read(context: RequestContext, number: int) -> None:
     query = "UPDATE forum_messages SET unread = 0 WHERE conversation = ? AND author <> ? AND unread = 1"
-    visit.write(query, number, visit.account)
+    context.write(query, number, context.account)
 
 
-def _add(visit: RequestContext, conversation: int, body: str) -> None:
+def _add(context: RequestContext, conversation: int, body: str) -> None:
     query = "INSERT INTO forum_messages (conversation, author, body, created, unread) VALUES (?, ?, ?, ?, 1)"
-    visit.write(query, conversation, visit.account, body, stamp())
+    context.write(query, conversation, context.account, body, stamp())

@@ -1,4 +1,4 @@
-"""People: what somebody wrote and who they are."""
+"""Profiles of users."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ FROM forum_users u WHERE lower(u.name) = lower(?2)
 
 
 @routes.get("/u/{name}")
-def posts(visit: RequestContext, name: str) -> Response:
-    """Somebody's posts."""
-    return _page(visit, name, "posts")
+def posts(context: RequestContext, name: str) -> Response:
+    """List the posts of a user."""
+    return _page(context, name, "posts")
 
 
 @routes.get("/u/{name}/comments")
-def comments(visit: RequestContext, name: str) -> Response:
-    """Somebody's comments."""
-    return _page(visit, name, "comments")
+def comments(context: RequestContext, name: str) -> Response:
+    """List the comments of a user."""
+    return _page(context, name, "comments")
 
 
-def _page(visit: RequestContext, name: str, tab: str) -> Response:
-    user = visit.one(_USER, visit.account, name)
-    sort = visit.query.choice("sort", ("new", "top"), "new")
+def _page(context: RequestContext, name: str, tab: str) -> Response:
+    user = context.one(_USER, context.account, name)
+    sort = context.query.choice("sort", ("new", "top"), "new")
     if tab == "posts":
-        found = listing.posts(visit, f"{listing.STANDING} AND p.author = ?2", user["id"], sort=sort)
+        result = listing.posts(context, f"{listing.NOT_DELETED} AND p.author = ?2", user["id"], sort=sort)
     else:
-        found = listing.comments(visit, "c.author = ?2", user["id"], sort=sort)
+        result = listing.comments(context, "c.author = ?2", user["id"], sort=sort)
     query = "SELECT b.name FROM forum_moderators m JOIN forum_boards b ON b.id = m.board WHERE m.user = ? ORDER BY 1"
-    return visit.page("user.html", user=user, tab=tab, found=found, sort=sort, boards=visit.rows(query, user["id"]))
+    return context.page(
+        "user.html", user=user, tab=tab, result=result, sort=sort, boards=context.rows(query, user["id"])
+    )

@@ -1,4 +1,4 @@
-"""The account's own: settings, and lists of what it saved, hid and blocked."""
+"""The settings of the account, and its saved, hidden and blocked items."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _PAGE = re.compile(r"(https?://[^\s<>\"']{1,200})?")
 
 
 @routes.get("/settings")
-def profile(visit: RequestContext) -> Response:
-    """The form of what others see of the account."""
-    visit.must_be_signed_in()
-    mine = visit.one("SELECT * FROM forum_users WHERE id = ?", visit.account)
-    return visit.page("settings_profile.html", values=dict(mine), colours=COLOURS, wrong="")
+def profile(context: RequestContext) -> Response:
+    """Show the form for the public profile."""
+    context.require_login()
+    mine = context.one("SELECT * FROM forum_users WHERE id = ?", context.account)
+    return context.page("settings_profile.html", values=dict(mine), colours=COLOURS, error="")
 
 
 @routes.post("/settings")
-def changed(visit: RequestContext) -> Response:
-    """Change it."""
-    visit.must_be_signed_in()
-    values = {key: visit.form.text(key) for key in ("bio", "location", "website", "email")}
-    values["avatar"] = visit.form.choice("avatar", COLOURS, "slate")
-    wrong = _wrong(values)
-    if wrong:
-        return visit.page("settings_profile.html", values=values, colours=COLOURS, wrong=wrong, status=422)
+def save_profile(context: RequestContext) -> Response:
+    """Save the public profile."""
+    context.require_login()
+    values = {key: context.form.text(key) for key in ("bio", "location", "website", "email")}
+    values["avatar"] = context.form.choice("avatar", COLOURS, "slate")
+    error = _form_error(values)
+    if error:
+        return context.page("settings_profile.html", values=values, colours=COLOURS, error=error, status=422)
     query = "UPDATE forum_users SET bio = ?, location = ?, website = ?, email = ?, avatar = ? WHERE id = ?"
-    visit.write(query, *values.values(), visit.account)
-    visit.say("Your profile has been saved.")
+    context.write(query, *values.values(), context.account)
+    context.flash("Your profile has been saved.")
     return Redirect("/settings")
 
 
-def _wrong(values: dict[str, str]) -> str:
+def _form_error(values: dict[str, str]) -> str:
     if len(values["bio"]) > 500:
         return "What you say about yourself has at most 500 characters."
     if len(values["location"]) > 60:
@@ -52,67 +52,67 @@ def _wrong(values: dict[str, str]) -> str:
 
 
 @routes.get("/settings/preferences")
-def preferences(visit: RequestContext) -> Response:
-    """The form of how the forum behaves for the account."""
-    visit.must_be_signed_in()
-    mine = visit.one("SELECT * FROM forum_users WHERE id = ?", visit.account)
-    return visit.page("settings_preferences.html", values=mine, sorts=SORTS, fronts=FRONTS)
+def preferences(context: RequestContext) -> Response:
+    """Show the form for preferences."""
+    context.require_login()
+    mine = context.one("SELECT * FROM forum_users WHERE id = ?", context.account)
+    return context.page("settings_preferences.html", values=mine, sorts=SORTS, fronts=FRONTS)
 
 
 @routes.post("/settings/preferences")
-def preferred(visit: RequestContext) -> Response:
-    """Change it."""
-    visit.must_be_signed_in()
-    sort = visit.form.choice("sort", [value for value, _ in SORTS], "hot")
-    front = visit.form.choice("front", [value for value, _ in FRONTS], "subscribed")
-    ticks = [int(visit.form.ticked(name)) for name in _TICKS]
+def save_preferences(context: RequestContext) -> Response:
+    """Save the preferences."""
+    context.require_login()
+    sort = context.form.choice("sort", [value for value, _ in SORTS], "hot")
+    front = context.form.choice("front", [value for value, _ in FRONTS], "subscribed")
+    ticks = [int(context.form.is_checked(name)) for name in _TICKS]
     query = (
         "UPDATE forum_users SET sort = ?, front = ?, notify_replies = ?, notify_messages = ?, public = ? WHERE id = ?"
     )
-    visit.write(query, sort, front, *ticks, visit.account)
-    visit.say("Your preferences have been saved.")
+    context.write(query, sort, front, *ticks, context.account)
+    context.flash("Your preferences have been saved.")
     return Redirect("/settings/preferences")
 
 
 @routes.get("/subscriptions")
-def subscriptions(visit: RequestContext) -> Response:
-    """The boards that the account subscribes to."""
-    visit.must_be_signed_in()
+def subscriptions(context: RequestContext) -> Response:
+    """List the boards that the account subscribes to."""
+    context.require_login()
     mine = "SELECT board FROM forum_subscriptions WHERE account = ?"
     query = f"SELECT * FROM forum_boards WHERE id IN ({mine}) ORDER BY name"
-    return visit.page("subscriptions.html", rows=visit.rows(query, visit.account)[:60])
+    return context.page("subscriptions.html", rows=context.rows(query, context.account)[:60])
 
 
 @routes.get("/saved")
-def saved(visit: RequestContext) -> Response:
-    """The posts that the account saved."""
-    visit.must_be_signed_in()
-    where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_saved WHERE account = ?1)"
-    return visit.page("kept.html", tab="posts", found=listing.posts(visit, where))
+def saved(context: RequestContext) -> Response:
+    """List the saved posts."""
+    context.require_login()
+    where = f"{listing.NOT_DELETED} AND p.id IN (SELECT post FROM forum_saved WHERE account = ?1)"
+    return context.page("kept.html", tab="posts", result=listing.posts(context, where))
 
 
 @routes.get("/saved/comments")
-def saved_comments(visit: RequestContext) -> Response:
-    """The comments that the account saved."""
-    visit.must_be_signed_in()
-    found = listing.comments(visit, "c.id IN (SELECT comment FROM forum_saved WHERE account = ?1)")
-    return visit.page("kept.html", tab="comments", found=found)
+def saved_comments(context: RequestContext) -> Response:
+    """List the saved comments."""
+    context.require_login()
+    result = listing.comments(context, "c.id IN (SELECT comment FROM forum_saved WHERE account = ?1)")
+    return context.page("kept.html", tab="comments", result=result)
 
 
 @routes.get("/hidden")
-def hidden(visit: RequestContext) -> Response:
-    """The posts that the account hid."""
-    visit.must_be_signed_in()
-    where = f"{listing.STANDING} AND p.id IN (SELECT post FROM forum_hidden WHERE account = ?1)"
-    return visit.page("kept.html", tab="hidden", found=listing.posts(visit, where))
+def hidden(context: RequestContext) -> Response:
+    """List the hidden posts."""
+    context.require_login()
+    where = f"{listing.NOT_DELETED} AND p.id IN (SELECT post FROM forum_hidden WHERE account = ?1)"
+    return context.page("kept.html", tab="hidden", result=listing.posts(context, where))
 
 
 @routes.get("/blocked")
-def blocked(visit: RequestContext) -> Response:
-    """Whom the account has blocked."""
-    visit.must_be_signed_in()
+def blocked(context: RequestContext) -> Response:
+    """List the blocked users."""
+    context.require_login()
     query = (
         "SELECT u.name, k.created, k.note FROM forum_blocks k JOIN forum_users u ON u.id = k.user "
         "WHERE k.account = ? ORDER BY k.created DESC, u.name"
     )
-    return visit.page("blocked.html", rows=visit.rows(query, visit.account)[:60])
+    return context.page("blocked.html", rows=context.rows(query, context.account)[:60])

@@ -1,6 +1,6 @@
-"""What people in the forum say whatever the board: the parts of which posts and comments are put together.
+"""Phrases from which posts and comments of all boards are composed.
 
-`{thing}` is what a post is about; the other places in braces are explained in `texts`.
+`{thing}` is the subject of a post; `texts` explains the other placeholders.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TITLES = {
     "tip": ("{text}", "{text} (a short guide)", "Guide: {text}"),
     "news": ("{text}",),
 }
-"""Titles by the kind of a post; `{text}` and `{against}` come from the board."""
+"""Titles by kind of post; `{text}` and `{against}` come from the board."""
 
 OPENINGS = {
     "trouble": (
@@ -80,7 +80,7 @@ OPENINGS = {
         "I am curious what you make of it.",
     ),
 }
-"""How the text of a post begins."""
+"""First sentences of posts."""
 
 CLOSINGS = {
     "trouble": (
@@ -118,7 +118,7 @@ CLOSINGS = {
     ),
     "news": ("What do you think?", "Who knows more?", "About time, I would say."),
 }
-"""How it ends."""
+"""Last sentences of posts."""
 
 PRODUCT_TITLES = (
     "Is the {thing} worth its money?",
@@ -136,7 +136,7 @@ PRODUCT_ANSWERS = (
     "Look at the reviews in the shop. The bad ones are the useful ones.",
     "My {relative} has one, and I have never seen it used.",
 )
-"""What is asked and said about things that the shop sells."""
+"""Answers to questions about products of the shop."""
 
 SAYINGS = {
     "same": (
@@ -308,7 +308,7 @@ SAYINGS = {
         "It does not matter nearly as much as people think.",
     ),
 }
-"""What a comment says, by the part it plays in a thread."""
+"""Phrases of comments by role."""
 
 QUERIES = {
     "trouble": {
@@ -351,7 +351,7 @@ QUERIES = {
         "Does anybody here live nearby?": ("I do. It is all true.", "My {relative} does and had not heard of it."),
     },
 }
-"""What people ask below a post of a kind, with what they are told."""
+"""Questions below a post by kind of post, with possible answers."""
 
 ASIDES = (
     "I write this from {town}, if it matters.",
@@ -375,7 +375,7 @@ ASIDES = (
     "Not that my {relative} would agree.",
     "That is worth {big} to me.",
 )
-"""What may stand behind anything."""
+"""Phrases that may follow any comment."""
 
 LEADS = (
     "In short: ",
@@ -387,7 +387,7 @@ LEADS = (
     "Two things. ",
     "Been there. ",
 )
-"""What may stand before an answer."""
+"""Phrases that may precede an answer."""
 
 TIMES = (
     "last week",
@@ -487,4 +487,4 @@ CONVERSATIONS = (
         "I will be there. I bring breakfast.",
     ),
 )
-"""Subjects of private messages with what is said in turn, the opener first."""
+"""Private conversations: the subject, then the messages in turn, starting with the one who opened it."""

@@ -1,1 +1,1 @@
-"""What the sites are made with: requests and answers, routes, signing in, pages, and the application of them all."""
+"""The small web framework of the embedded sites: routes, requests, responses, login and page rendering."""

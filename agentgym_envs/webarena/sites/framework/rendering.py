@@ -1,4 +1,4 @@
-"""Templates: what all sites' pages can use, and how a page is made of one."""
+"""Rendering of pages: the Jinja environment of a site and the filters that all templates can use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.webarena.sites import clock
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Page
-from agentgym_envs.webarena.sites.framework.site import Site, site
+from agentgym_envs.webarena.sites.framework.responses import TemplateResponse
+from agentgym_envs.webarena.sites.framework.site import Site, load_site
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -20,27 +20,33 @@ if TYPE_CHECKING:
 _LINK = re.compile(r"https?://[^\s<>\"'()]{1,300}[^\s<>\"'().,;:!?]")
 
 
-def render(where: Site, visit: RequestContext, page: Page) -> str:
-    """The HTML of a page, with the messages that wait for the visitor."""
-    messages = visit.rows("SELECT kind, text FROM web_messages WHERE site = ? ORDER BY id", where.name)
+def render(site: Site, context: RequestContext, page: TemplateResponse) -> str:
+    """Render a page to HTML, together with the flash messages, which are removed."""
+    messages = context.rows("SELECT kind, text FROM web_messages WHERE site = ? ORDER BY id", site.name)
     if messages:
-        visit.database.execute("DELETE FROM web_messages WHERE site = ?", (where.name,))
-    values: dict[str, Any] = {"visit": visit, "site": where, "messages": messages, **where.layout(visit), **page.values}
-    return _environment(where.name).get_template(page.template).render(values)
+        context.database.execute("DELETE FROM web_messages WHERE site = ?", (site.name,))
+    values: dict[str, Any] = {
+        "context": context,
+        "site": site,
+        "messages": messages,
+        **site.layout(context),
+        **page.values,
+    }
+    return _environment(site.name).get_template(page.template).render(values)
 
 
 def money(cents: int) -> str:
-    """An amount of cents: "$1,249.50"."""
+    """Format an amount of cents: "$1,249.50"."""
     return f"{'-' if cents < 0 else ''}${abs(cents) / 100:,.2f}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """A count with its word: "1 item", "3 items"."""
+    """Format a count with its noun: "1 item", "3 items"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def paragraphs(text: str) -> Any:
-    """Text that somebody wrote, as HTML: escaped, in paragraphs, with addresses as links."""
+    """Convert plain text by users to HTML: escaped, in paragraphs, with URLs as links."""
     from markupsafe import Markup
 
     parts = (part.strip() for part in re.split(r"\n\s*\n", text))
@@ -48,7 +54,7 @@ def paragraphs(text: str) -> Any:
 
 
 def _linked(text: str) -> str:
-    """Escaped between the links, and within them."""
+    """Escape the text and the URLs in it, and make links of the URLs."""
     parts, end = [], 0
     for link in _LINK.finditer(text):
         url = escape(link[0])
@@ -61,9 +67,9 @@ def _linked(text: str) -> str:
 def _environment(name: str) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    where = site(name)
-    folders = [where.folder / "templates", Path(__file__).parent / "templates"]
-    made = Environment(
+    site = load_site(name)
+    folders = [site.folder / "templates", Path(__file__).parent / "templates"]
+    environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
@@ -71,9 +77,9 @@ def _environment(name: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update({**_FILTERS, **where.filters})
-    made.tests["about"] = lambda visit, path: visit.path == path or visit.path.startswith(f"{path}/")
-    return made
+    environment.filters.update({**_FILTERS, **site.filters})
+    environment.tests["under"] = lambda context, path: context.path == path or context.path.startswith(f"{path}/")
+    return environment
 
 
 _FILTERS: Mapping[str, Any] = {

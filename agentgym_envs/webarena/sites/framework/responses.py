@@ -1,4 +1,4 @@
-"""What a site's handler may answer."""
+"""The responses and exceptions that a handler may return or raise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A template of the site, filled in."""
+class TemplateResponse:
+    """A template of the site and the values to render it with."""
 
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -18,30 +18,30 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Go elsewhere: a path of the same site, or a URL."""
+    """A redirect to a path of the same site or to a URL."""
 
     to: str
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
-    """Anything else, such as a picture or JSON."""
+class RawResponse:
+    """Any other response, such as an image or JSON."""
 
     body: str | bytes
-    kind: str = "text/plain; charset=utf-8"
+    media_type: str = "text/plain; charset=utf-8"
     status: int = 200
 
 
-Response: TypeAlias = Page | Redirect | Data
+Response: TypeAlias = TemplateResponse | Redirect | RawResponse
 
 
-class Missing(Exception):
-    """There is no such page: the site answers 404, with the reason on the page."""
+class NotFound(Exception):
+    """Raised if the page does not exist: status 404, with the reason on the page."""
 
 
 class Forbidden(Exception):
-    """Whoever asks may not: the site answers 403, with the reason on the page."""
+    """Raised if the account lacks permission: status 403, with the reason on the page."""
 
 
-class SignInFirst(Exception):
-    """Only who is signed in may: leads to the site's page for that, and back afterwards."""
+class LoginRequired(Exception):
+    """Raised if no account is signed in: redirects to the login page, and back after the login."""

@@ -1,4 +1,4 @@
-"""`Site`: one of the five, with its routes."""
+"""`Site`: the description of one of the five sites, with its routes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.responses import Response
 
 Handler = Callable[..., Response]
-"""Takes the visit and, by their names, the parts of the path that are in braces."""
+"""Takes the request context, and the path parameters as keyword arguments."""
 HOSTS = {"shop": "shop.test", "admin": "admin.test", "forum": "forum.test", "code": "code.test", "maps": "map.test"}
-"""The hosts under which an agent's browser finds the sites."""
+"""Hosts of the sites in the agent's browser."""
 ORIGINS = {name: f"http://{host}" for name, host in HOSTS.items()}
 PASSWORD = "opensesame"
-"""Of every account on every site."""
+"""Password of every account on every site."""
 
 
-class Route(NamedTuple):
-    """A handler for a method and a path, in Starlette's form: "/product/{slug}", "/orders/{number:int}"."""
+class SiteRoute(NamedTuple):
+    """A handler for a method and a path in Starlette's syntax: "/product/{slug}", "/orders/{number:int}"."""
 
     method: str
     path: str
@@ -33,21 +33,21 @@ class Route(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Collects handlers; the first that fits a path counts."""
+    """Collects the handlers of a module. The first route that matches a path is used."""
 
-    all: list[Route] = field(default_factory=list)
+    all: list[SiteRoute] = field(default_factory=list)
 
     def get(self, path: str) -> Callable[[Handler], Handler]:
-        """Decorates what shows a page."""
+        """Decorate a handler of GET requests."""
         return self._route("GET", path)
 
     def post(self, path: str) -> Callable[[Handler], Handler]:
-        """Decorates what a form is sent to."""
+        """Decorate a handler of POST requests."""
         return self._route("POST", path)
 
     def _route(self, method: str, path: str) -> Callable[[Handler], Handler]:
         def add(handler: Handler) -> Handler:
-            self.all.append(Route(method, path, handler))
+            self.all.append(SiteRoute(method, path, handler))
             return handler
 
         return add
@@ -55,29 +55,30 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site.
+    """One of the five sites.
 
-    `layout` gives the values that every page's template needs (a cart's count, unread messages); `filters` are more
-    filters for templates. `account` finds who signs in under a name, 0 if nobody; `owner` is who is signed in from the
-    beginning. Templates and static files lie beside the module: templates/, static/.
+    `layout` returns the values that the template of every page needs, such as the number of items in the cart.
+    `filters` are additional Jinja filters. `find_account` returns the id of the account with this user name, or 0.
+    `default_account` is signed in at the start of an episode. Templates and static files are in the folders templates/
+    and static/ of the site's package.
     """
 
     name: str
     title: str
-    routes: tuple[Route, ...]
+    routes: tuple[SiteRoute, ...]
     layout: Callable[[RequestContext], Mapping[str, Any]]
-    account: Callable[[sqlite3.Connection, str], int]
-    owner: Callable[[sqlite3.Connection], int]
+    find_account: Callable[[sqlite3.Connection, str], int]
+    default_account: Callable[[sqlite3.Connection], int]
     filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
-        """Where its templates and static files are."""
+        """Folder of the site's package."""
         return Path(str(files(f"agentgym_envs.webarena.sites.{self.name}")))
 
 
 @cache
-def site(name: str) -> Site:
-    """The site of that name."""
-    found: Site = import_module(f"agentgym_envs.webarena.sites.{name}.site").SITE
-    return found
+def load_site(name: str) -> Site:
+    """Return the site of this name."""
+    site: Site = import_module(f"agentgym_envs.webarena.sites.{name}.site").SITE
+    return site

@@ -1,1 +1,1 @@
-"""The map: a country's towns, roads and places, directions over its network, notes and edits of its contributors."""
+"""The map: towns, roads and points of interest of a country, directions, notes, and edits by contributors."""

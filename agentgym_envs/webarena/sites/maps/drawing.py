@@ -1,4 +1,4 @@
-"""The map itself, drawn as SVG: roads and land are prepared once a world, places are drawn as they are now."""
+"""The map as SVG. Land and roads are prepared once per world; places are drawn from the current database."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ from agentgym_envs.webarena.sites.country import HEIGHT_KM, WIDTH_KM
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.geometry import Point, bearing, degrees, distance
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES, COLOURS
-from agentgym_envs.webarena.sites.maps.network import network, once_a_world
+from agentgym_envs.webarena.sites.maps.network import cached_per_world, network
 
 WIDTH, HEIGHT = 1000, 720
-"""Of every drawing, in its own pixels; pages fit it to the space there is."""
-LARGEST_ZOOM = 9
+"""Size of every drawing in its own pixels. Pages scale it to the available space."""
+MAX_ZOOM = 9
 _KM_PER_PIXEL = 0.46
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What part of the country is shown: its middle, and how near; each zoom shows half as much as the one before."""
+class MapView:
+    """A section of the map: its centre and zoom level. Each level doubles the scale."""
 
     middle: Point
     zoom: int
 
     @property
     def scale(self) -> float:
-        """Kilometres in a pixel."""
+        """Kilometres per pixel."""
         return math.ldexp(_KM_PER_PIXEL, -self.zoom)
 
     @property
     def corner(self) -> Point:
-        """The north-west one."""
+        """North-west corner."""
         return self.middle[0] - WIDTH / 2 * self.scale, self.middle[1] - HEIGHT / 2 * self.scale
 
     @property
     def far_corner(self) -> Point:
-        """The south-east one."""
+        """South-east corner."""
         return self.middle[0] + WIDTH / 2 * self.scale, self.middle[1] + HEIGHT / 2 * self.scale
 
     def pixel(self, point: Point) -> Point:
-        """Where a position is in the drawing."""
+        """Convert a position to pixels."""
         x, y = self.corner
         return round((point[0] - x) / self.scale, 1), round((point[1] - y) / self.scale, 1)
 
     def query(self, *, east: float = 0.0, south: float = 0.0, nearer: int = 0) -> str:
-        """The query of the map's page for this view, moved by parts of its width and height."""
+        """Return the query string of this view, moved by fractions of its width and height."""
         x = min(max(self.middle[0] + east * WIDTH * self.scale, 0.0), WIDTH_KM)
         y = min(max(self.middle[1] + south * HEIGHT * self.scale, 0.0), HEIGHT_KM)
         latitude, longitude = degrees((x, y))
         return f"?lat={latitude}&lon={longitude}&zoom={self.zoom + nearer}"
 
 
-class Mark(NamedTuple):
-    """A pin: "start", "end", "here", or a number."""
+class MapPin(NamedTuple):
+    """A pin with the text "start", "end", "here" or a number."""
 
     point: Point
     text: str
 
 
 class _Feature(NamedTuple):
-    """Something to draw, with the box that it lies in."""
+    """An SVG path with its bounding box."""
 
     west: float
     north: float
@@ -75,7 +75,7 @@ class _Feature(NamedTuple):
 
 
 class _Label(NamedTuple):
-    """A name to write."""
+    """A text label."""
 
     point: Point
     text: str
@@ -84,15 +84,15 @@ class _Label(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sketch:
-    """What does not change. `layers` in the order of drawing, each with the zoom it is shown from."""
+class _Background:
+    """The fixed part of the map. `layers` are in drawing order; each has the minimum zoom at which it is drawn."""
 
     layers: Sequence[tuple[str, int, Sequence[_Feature]]]
     towns: Sequence[tuple[int, _Label]]
     names: Sequence[tuple[int, _Label]]
 
 
-WHOLE = View((WIDTH_KM / 2, HEIGHT_KM / 2), 0)
+WHOLE = MapView((WIDTH_KM / 2, HEIGHT_KM / 2), 0)
 _EVERYWHERE = f"M-400 -400H{WIDTH_KM + 400}V{HEIGHT_KM + 400}H-400Z"
 _LAND = (("region", 0), ("forest", 0), ("river", 0), ("lake", 0), ("sea", 0), ("built", 0), ("park", 4))
 _ROADS = (
@@ -107,28 +107,28 @@ _ROADS = (
 )
 
 
-def view_around(points: Sequence[Point], closest: int = 8) -> View:
-    """The closest view in which all points are."""
+def view_around(points: Sequence[Point], closest: int = 8) -> MapView:
+    """Return the closest view that contains all points."""
     west, east = min(x for x, _ in points), max(x for x, _ in points)
     north, south = min(y for _, y in points), max(y for _, y in points)
     middle = ((west + east) / 2, (north + south) / 2)
     for zoom in range(closest, 0, -1):
-        scale = View(middle, zoom).scale
+        scale = MapView(middle, zoom).scale
         if east - west < 0.86 * WIDTH * scale and south - north < 0.84 * HEIGHT * scale:
-            return View(middle, zoom)
+            return MapView(middle, zoom)
     return WHOLE
 
 
-def draw(visit: RequestContext, view: View, marks: Sequence[Mark] = (), course: Sequence[Point] = ()) -> Any:
-    """The drawing of a view as SVG, hidden from screen readers: what it shows, pages say in words."""
+def draw(context: RequestContext, view: MapView, marks: Sequence[MapPin] = (), course: Sequence[Point] = ()) -> Any:
+    """Draw a view as SVG. It is hidden from screen readers, since pages describe the content in words."""
     from markupsafe import Markup
 
-    sketch = _sketch(visit.database)
+    background = _background(context.database)
     x, y = view.corner
     move = f"scale({1 / view.scale:.5f}) translate({-x:.5f} {-y:.5f})"
-    parts = [f'<g transform="{move}">', *_paths(sketch, view), *_course(course), "</g>"]
-    parts += _places(visit, view) if view.zoom >= 2 else ()
-    parts += _names(sketch, view)
+    parts = [f'<g transform="{move}">', *_paths(background, view), *_course(course), "</g>"]
+    parts += _places(context, view) if view.zoom >= 2 else ()
+    parts += _names(background, view)
     parts += [_mark(view, mark) for mark in marks]
     head = (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMidYMid slice" aria-hidden="true" focusable="false"'
@@ -137,19 +137,19 @@ def draw(visit: RequestContext, view: View, marks: Sequence[Mark] = (), course: 
     return Markup(f"{head}{where}>{''.join(parts)}</svg>")
 
 
-@once_a_world
-def _sketch(database: sqlite3.Connection) -> _Sketch:
+@cached_per_world
+def _background(database: sqlite3.Connection) -> _Background:
     shapes = database.execute("SELECT kind, name, points FROM map_shapes ORDER BY id").fetchall()
-    regions = {name: place for place, name in enumerate(dict.fromkeys(row["name"] for row in shapes))}
+    regions = {name: index for index, name in enumerate(dict.fromkeys(row["name"] for row in shapes))}
     layers = [
         (kind, zoom, [_shape(row, f"region-{regions[row['name']]}") for row in shapes if row["kind"] == kind])
         for kind, zoom in _LAND
     ]
     net = network(database)
     for kind, zoom in _ROADS:
-        found = [_road(net.chains[road], net) for road, one in net.roads.items() if one.kind == kind]
-        layers.append((kind, zoom, found))
-    return _Sketch(layers, _town_labels(database), _road_labels(database) + _shape_labels(shapes))
+        features = [_road(net.chains[road], net) for road, one in net.roads.items() if one.kind == kind]
+        layers.append((kind, zoom, features))
+    return _Background(layers, _town_labels(database), _road_labels(database) + _shape_labels(shapes))
 
 
 def _read(points: str) -> list[Point]:
@@ -158,10 +158,10 @@ def _read(points: str) -> list[Point]:
 
 def _shape(row: sqlite3.Row, region: str) -> _Feature:
     kind, points = row["kind"], _read(row["points"])
-    found = _feature(points, closed=kind != "river")
+    feature = _feature(points, closed=kind != "river")
     if kind == "region":
-        return found._replace(style=f"region {region}")
-    return found._replace(path=f"{_EVERYWHERE}{found.path}") if kind == "sea" else found
+        return feature._replace(style=f"region {region}")
+    return feature._replace(path=f"{_EVERYWHERE}{feature.path}") if kind == "sea" else feature
 
 
 def _feature(points: Sequence[Point], *, closed: bool = False) -> _Feature:
@@ -175,11 +175,11 @@ def _road(chain: Sequence[int], net: Any) -> _Feature:
     return _feature(points)
 
 
-def _paths(sketch: _Sketch, view: View) -> Iterable[str]:
-    """One path for all of a kind; of roads a wide one and a narrower one on it."""
+def _paths(background: _Background, view: MapView) -> Iterable[str]:
+    """Yield one path per kind of feature, and a wider one below it for roads."""
     (west, north), (east, south) = view.corner, view.far_corner
     roads = dict(_ROADS)
-    for kind, zoom, features in sketch.layers:
+    for kind, zoom, features in background.layers:
         if view.zoom < zoom:
             continue
         seen = [f for f in features if f.west <= east and f.east >= west and f.north <= south and f.south >= north]
@@ -200,12 +200,12 @@ def _course(course: Sequence[Point]) -> Iterable[str]:
         yield f'<path class="course casing" d="{path}"/><path class="course" d="{path}"/>'
 
 
-def _places(visit: RequestContext, view: View) -> Iterable[str]:
-    """Markers of as many places as find room, those of rarer kinds first."""
+def _places(context: RequestContext, view: MapView) -> Iterable[str]:
+    """Yield markers of the places that fit without overlap. Categories with a low minimum zoom come first."""
     kinds = [key for key, one in CATEGORIES.items() if one.shown <= view.zoom]
     (west, north), (east, south) = view.corner, view.far_corner
     holes = ", ".join("?" * len(kinds))
-    rows = visit.rows(
+    rows = context.rows(
         f"SELECT id, name, category, x, y FROM map_places WHERE x BETWEEN ? AND ? AND y BETWEEN ? AND ? "
         f"AND category IN ({holes}) ORDER BY id LIMIT 400",
         west, east, north, south, *kinds,
@@ -232,16 +232,16 @@ def _marker(row: sqlite3.Row, x: float, y: float, *, named: bool) -> str:
     )
 
 
-def _names(sketch: _Sketch, view: View) -> Iterable[str]:
-    for zoom, label in (*sketch.names, *(sketch.towns if view.zoom < 7 else ())):
+def _names(background: _Background, view: MapView) -> Iterable[str]:
+    for zoom, label in (*background.names, *(background.towns if view.zoom < 7 else ())):
         x, y = view.pixel(label.point)
         if view.zoom >= zoom and 0 < x < WIDTH and 0 < y < HEIGHT:
             turn = f' transform="rotate({label.turn:.0f} {x} {y})"' if label.turn else ""
             yield f'<text class="{label.style}" x="{x}" y="{y}"{turn}>{escape(label.text)}</text>'
 
 
-def _mark(view: View, mark: Mark) -> str:
-    """A pin whose point is at the place."""
+def _mark(view: MapView, mark: MapPin) -> str:
+    """Draw a pin whose tip is at the position."""
     x, y = view.pixel(mark.point)
     pin = "M0 0C-3 -9 -11 -13 -11 -22A11 11 0 1 1 11 -22C11 -13 3 -9 0 0Z"
     kind = escape(mark.text if mark.text in ("start", "end") else "here")
@@ -251,17 +251,17 @@ def _mark(view: View, mark: Mark) -> str:
 
 def _town_labels(database: sqlite3.Connection) -> list[tuple[int, _Label]]:
     rows = database.execute("SELECT id, name, x, y FROM map_towns ORDER BY id").fetchall()
-    found = []
+    labels = []
     for row in rows:
         style = "town capital" if row["id"] == 1 else "town large" if row["id"] <= 7 else "town"
-        found.append((0 if row["id"] <= 18 else 1, _Label((row["x"], row["y"]), row["name"], style)))
-    return found
+        labels.append((0 if row["id"] <= 18 else 1, _Label((row["x"], row["y"]), row["name"], style)))
+    return labels
 
 
 def _road_labels(database: sqlite3.Connection) -> list[tuple[int, _Label]]:
-    """On the longest piece of each road, along it."""
+    """Place the label of each road on its longest segment, along the road."""
     net = network(database)
-    found = []
+    labels = []
     for road, one in net.roads.items():
         if one.kind == "link":
             continue
@@ -270,20 +270,20 @@ def _road_labels(database: sqlite3.Connection) -> list[tuple[int, _Label]]:
         middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
         if one.town is None:
             style = "sign motorway-sign" if one.kind == "motorway" else "sign"
-            found += [(2 if one.kind == "motorway" else 3, _Label(middle, one.name, style))]
+            labels += [(2 if one.kind == "motorway" else 3, _Label(middle, one.name, style))]
         elif distance(start, end) > 0.1:
             turn = (bearing(start, end) - 90 + 90) % 180 - 90
-            found.append((7, _Label(middle, one.name, "street", turn or 0.1)))
-    return found
+            labels.append((7, _Label(middle, one.name, "street", turn or 0.1)))
+    return labels
 
 
 def _shape_labels(shapes: Sequence[sqlite3.Row]) -> list[tuple[int, _Label]]:
     zooms = {"forest": 2, "lake": 2, "river": 3}
-    found = []
+    labels = []
     for row in shapes:
         if row["kind"] in zooms:
             points = _read(row["points"])
             middle = (sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points))
             point = points[len(points) // 2] if row["kind"] == "river" else middle
-            found.append((zooms[row["kind"]], _Label(point, row["name"], f"{row['kind']}-name")))
-    return found
+            labels.append((zooms[row["kind"]], _Label(point, row["name"], f"{row['kind']}-name")))
+    return labels

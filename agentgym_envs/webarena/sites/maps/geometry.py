@@ -1,4 +1,4 @@
-"""Positions on the map: kilometres in the country's plane, degrees, and the outlines of what lies there."""
+"""Geometry on the map: positions in kilometres, coordinates in degrees, and outlines."""
 
 from __future__ import annotations
 
@@ -9,58 +9,58 @@ from typing import TypeAlias
 
 Point: TypeAlias = tuple[float, float]
 _NORTH, _WEST = 48.6, -33.4
-"""Where the country's corner would be on Earth: in an ocean."""
+"""Coordinates of the country's north-west corner: in an ocean."""
 _KM_PER_LATITUDE, _KM_PER_LONGITUDE = 111.2, 75.6
 
 
 def degrees(point: Point) -> tuple[float, float]:
-    """Latitude and longitude of a position, to a metre."""
+    """Convert a position to latitude and longitude, to a metre."""
     x, y = point
     return round(_NORTH - y / _KM_PER_LATITUDE, 5), round(_WEST + x / _KM_PER_LONGITUDE, 5)
 
 
 def position(latitude: float, longitude: float) -> Point:
-    """The position of a latitude and longitude."""
+    """Convert latitude and longitude to a position."""
     return round((longitude - _WEST) * _KM_PER_LONGITUDE, 4), round((_NORTH - latitude) * _KM_PER_LATITUDE, 4)
 
 
 def distance(one: Point, other: Point) -> float:
-    """As the crow flies, in kilometres."""
+    """Return the straight-line distance in kilometres."""
     return math.hypot(one[0] - other[0], one[1] - other[1])
 
 
-def between(one: Point, other: Point, share: float) -> Point:
-    """The point that a share of the way from one to the other leads to."""
+def interpolate(one: Point, other: Point, share: float) -> Point:
+    """Return the point at a fraction `share` of the line from one point to another."""
     return one[0] + share * (other[0] - one[0]), one[1] + share * (other[1] - one[1])
 
 
-def beside(one: Point, other: Point, share: float, away: float) -> Point:
-    """Such a point, moved to the right of the way, seen from above with y downwards, by `away` kilometres."""
-    x, y = between(one, other, share)
+def offset_point(one: Point, other: Point, share: float, away: float) -> Point:
+    """Return such a point, moved by `away` kilometres to the right of the line (with y downwards)."""
+    x, y = interpolate(one, other, share)
     length = distance(one, other) or 1.0
     return x - away * (other[1] - one[1]) / length, y + away * (other[0] - one[0]) / length
 
 
-def projected(point: Point, one: Point, other: Point) -> tuple[float, float]:
-    """How far a point is from the line between two others, and the share of it at which it is nearest."""
+def project(point: Point, one: Point, other: Point) -> tuple[float, float]:
+    """Return the distance of a point to the segment between two others, and the fraction at its nearest point."""
     x, y = other[0] - one[0], other[1] - one[1]
     share = ((point[0] - one[0]) * x + (point[1] - one[1]) * y) / ((x * x + y * y) or 1.0)
     share = min(max(share, 0.0), 1.0)
-    return distance(point, between(one, other, share)), share
+    return distance(point, interpolate(one, other, share)), share
 
 
 def bearing(one: Point, other: Point) -> float:
-    """The direction from one to the other in degrees, clockwise from north."""
+    """Return the direction from one point to another in degrees, clockwise from north."""
     return math.degrees(math.atan2(other[0] - one[0], one[1] - other[1])) % 360
 
 
-def rounded(point: Point) -> Point:
-    """A position to the metre."""
+def round_to_metres(point: Point) -> Point:
+    """Round a position to metres."""
     return round(point[0], 3), round(point[1], 3)
 
 
-def blob(rng: random.Random, centre: Point, radius: float, corners: int = 14) -> list[Point]:
-    """An outline without order, about so large, longer than wide."""
+def random_outline(rng: random.Random, centre: Point, radius: float, corners: int = 14) -> list[Point]:
+    """Draw an irregular outline of about this radius, longer than wide."""
     tilt, flat = rng.uniform(0, math.pi), rng.uniform(0.45, 0.9)
     points = []
     for corner in range(corners):
@@ -73,37 +73,37 @@ def blob(rng: random.Random, centre: Point, radius: float, corners: int = 14) ->
     return points
 
 
-def hull(points: Sequence[Point]) -> list[Point]:
-    """The convex outline around points."""
+def convex_hull(points: Sequence[Point]) -> list[Point]:
+    """Return the convex hull of points."""
     ordered = sorted(points)
 
     def half(way: Sequence[Point]) -> list[Point]:
-        found: list[Point] = []
+        chain: list[Point] = []
         for point in way:
-            while len(found) > 1 and _turn(found[-2], found[-1], point) <= 0:
-                found.pop()
-            found.append(point)
-        return found[:-1]
+            while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
+                chain.pop()
+            chain.append(point)
+        return chain[:-1]
 
     return half(ordered) + half(ordered[::-1])
 
 
-def clipped(outline: Sequence[Point], inside: Callable[[Point], float]) -> list[Point]:
-    """The part of an outline where `inside`, which has to be linear, is not negative."""
+def clip(outline: Sequence[Point], inside: Callable[[Point], float]) -> list[Point]:
+    """Clip an outline to the half-plane where the linear function `inside` is not negative."""
     kept: list[Point] = []
     for one, other in zip(outline, [*outline[1:], outline[0]], strict=True):
         first, second = inside(one), inside(other)
         if first >= 0:
             kept.append(one)
         if first * second < 0:
-            kept.append(between(one, other, first / (first - second)))
+            kept.append(interpolate(one, other, first / (first - second)))
     return kept
 
 
-def grown(outline: Sequence[Point], away: float) -> list[Point]:
-    """An outline with its corners moved away from its middle."""
+def grow(outline: Sequence[Point], away: float) -> list[Point]:
+    """Move the corners of an outline away from its centre."""
     x, y = (sum(point[axis] for point in outline) / len(outline) for axis in (0, 1))
-    return [between((x, y), point, 1 + away / (distance((x, y), point) or 1.0)) for point in outline]
+    return [interpolate((x, y), point, 1 + away / (distance((x, y), point) or 1.0)) for point in outline]
 
 
 def _turn(one: Point, two: Point, three: Point) -> float:

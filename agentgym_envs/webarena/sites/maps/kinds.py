@@ -1,4 +1,4 @@
-"""The kinds of places on the map, as pages call and colour them."""
+"""The categories of places, with their labels and colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Category(NamedTuple):
-    """A kind of place; `glyph` stands on its marker. From the zoom `shown` on every place of the kind is drawn."""
+    """A category of places. `glyph` is drawn on the marker. From zoom level `shown` on, every place has a marker."""
 
     label: str
     plural: str
@@ -69,11 +69,11 @@ services|Motorway services|Motorway services|Transport|⌁|3
 
 
 def _read() -> dict[str, Category]:
-    found = {}
+    categories = {}
     for line in _ROWS.split("\n")[1:-1]:
         key, label, plural, group, glyph, *shown = line.split("|")
-        found[key] = Category(label, plural, group, glyph, *map(int, shown))
-    return found
+        categories[key] = Category(label, plural, group, glyph, *map(int, shown))
+    return categories
 
 
 CATEGORIES = _read()
@@ -88,4 +88,4 @@ COLOURS = {
     "Sport": "#2a9187",
     "Transport": "#2f5d8c",
 }
-"""Of a marker, by the group of its category."""
+"""Colours of markers, by group of the category."""

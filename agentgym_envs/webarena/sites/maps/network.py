@@ -1,4 +1,4 @@
-"""The road network of a world, as routes are looked for in it. It never changes, so it is read once a process."""
+"""The road network of a world, for routing. It does not change during episodes, so each process reads it once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Arrays: TypeAlias = npt.NDArray[np.float64]
 _T = TypeVar("_T")
 
 
-class Road(NamedTuple):
+class NetworkRoad(NamedTuple):
     """A row of `map_roads`."""
 
     name: str
@@ -31,11 +31,11 @@ class Road(NamedTuple):
     cycle: int
 
     def takes(self, mode: str) -> bool:
-        """Whether one may go on it by car, bicycle or on foot."""
+        """Return True if the road is open to this mode."""
         return bool({"car": self.speed, "bicycle": self.cycle, "foot": self.walk}[mode])
 
 
-class Segment(NamedTuple):
+class NetworkSegment(NamedTuple):
     """A row of `map_segments`."""
 
     road: int
@@ -45,7 +45,7 @@ class Segment(NamedTuple):
 
 
 class Way(NamedTuple):
-    """From a junction to the next: `cost` in milliseconds."""
+    """An edge from a junction to a neighbour; `cost` in milliseconds."""
 
     to: int
     cost: int
@@ -54,7 +54,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """All segments that a mode may take, in columns."""
+    """All segments that are open to a mode, as arrays."""
 
     numbers: npt.NDArray[np.int64]
     start: _Arrays
@@ -64,35 +64,35 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Junctions, roads and segments by their numbers; `ways` lead from each junction, by mode."""
+    """Junctions, roads and segments by id. `ways` are the edges of each junction by mode."""
 
     towns: Mapping[int, str]
     points: Mapping[int, Point]
     exits: Mapping[int, str]
-    roads: Mapping[int, Road]
-    segments: Mapping[int, Segment]
+    roads: Mapping[int, NetworkRoad]
+    segments: Mapping[int, NetworkSegment]
     chains: Mapping[int, Sequence[int]]
     ways: Mapping[str, Mapping[int, Sequence[Way]]]
     lines: Mapping[str, _Lines]
 
     def called(self, road: int, *, town: bool = False) -> str:
-        """The name of a road, in a sentence: "the A21", "Mill Street", "Mill Street in Foxford" if its town is told."""
+        """Return the name of a road for a sentence: "the A21", "Mill Street" or "Mill Street in Foxford"."""
         one = self.roads[road]
         if one.town is None:
             return f"the {one.name}"
         return f"{one.name} in {self.towns[one.town]}" if town else one.name
 
     def ends(self, segment: int) -> tuple[Point, Point]:
-        """Where a segment begins and ends."""
+        """Return the positions of the ends of a segment."""
         piece = self.segments[segment]
         return self.points[piece.source], self.points[piece.target]
 
     def cost(self, segment: int, mode: str) -> int:
-        """How many milliseconds it takes to pass a segment."""
+        """Return the time to travel a segment in milliseconds."""
         return _cost(self.segments[segment].length, self.roads[self.segments[segment].road], mode)
 
     def snap(self, point: Point, mode: str) -> tuple[int, float]:
-        """The segment nearest to a point that a mode may take, and where on it."""
+        """Return the nearest segment that is open to the mode, and the fraction at its nearest point."""
         lines = self.lines[mode]
         offset = np.array(point) - lines.start
         share = np.clip((offset * lines.step).sum(axis=1) / lines.square, 0.0, 1.0)
@@ -101,35 +101,35 @@ class Network:
         return int(lines.numbers[best]), float(share[best])
 
     def length(self, road: int) -> int:
-        """How long a road is, in metres."""
+        """Return the length of a road in metres."""
         return sum(self.segments[segment].length for segment in self.chains[road])
 
 
-def once_a_world(make: Callable[[sqlite3.Connection], _T]) -> Callable[[sqlite3.Connection], _T]:
-    """Decorates what is made of the network's tables alone: it is kept for as long as a few worlds are played in."""
-    kept: dict[str, _T] = {}
+def cached_per_world(make: Callable[[sqlite3.Connection], _T]) -> Callable[[sqlite3.Connection], _T]:
+    """Cache the result of a function that depends on the tables of the network only, for the last few worlds."""
+    cache: dict[str, _T] = {}
 
     def get(database: sqlite3.Connection) -> _T:
         key: str = database.execute("SELECT network FROM map_country").fetchone()[0]
-        if key not in kept:
-            if len(kept) >= _WORLDS:
-                kept.pop(next(iter(kept)))
-            kept[key] = make(database)
-        return kept[key]
+        if key not in cache:
+            if len(cache) >= _WORLDS:
+                cache.pop(next(iter(cache)))
+            cache[key] = make(database)
+        return cache[key]
 
     return get
 
 
-@once_a_world
+@cached_per_world
 def network(database: sqlite3.Connection) -> Network:
-    """The network of a world."""
-    towns = dict(_all(database, "SELECT id, name FROM map_towns"))
-    points = {number: (x, y) for number, x, y in _all(database, "SELECT id, x, y FROM map_junctions")}
-    exits = dict(_all(database, "SELECT id, name FROM map_junctions WHERE name IS NOT NULL"))
+    """Return the network of a world."""
+    towns = dict(_rows(database, "SELECT id, name FROM map_towns"))
+    points = {number: (x, y) for number, x, y in _rows(database, "SELECT id, x, y FROM map_junctions")}
+    exits = dict(_rows(database, "SELECT id, name FROM map_junctions WHERE name IS NOT NULL"))
     columns = "id, name, kind, town, speed, walk, cycle"
-    roads = {row[0]: Road(*row[1:]) for row in _all(database, f"SELECT {columns} FROM map_roads")}
+    roads = {row[0]: NetworkRoad(*row[1:]) for row in _rows(database, f"SELECT {columns} FROM map_roads")}
     query = "SELECT id, road, source, target, length FROM map_segments ORDER BY id"
-    segments = {row[0]: Segment(*row[1:]) for row in _all(database, query)}
+    segments = {row[0]: NetworkSegment(*row[1:]) for row in _rows(database, query)}
     chains: dict[int, list[int]] = {number: [] for number in roads}
     for number, segment in segments.items():
         chains[segment.road].append(number)
@@ -147,7 +147,7 @@ def network(database: sqlite3.Connection) -> Network:
 
 
 def _ways(
-    points: Mapping[int, Point], roads: Mapping[int, Road], segments: Mapping[int, Segment], mode: str
+    points: Mapping[int, Point], roads: Mapping[int, NetworkRoad], segments: Mapping[int, NetworkSegment], mode: str
 ) -> dict[int, list[Way]]:
     ways: dict[int, list[Way]] = {junction: [] for junction in points}
     for number, segment in segments.items():
@@ -159,8 +159,8 @@ def _ways(
     return ways
 
 
-def _cost(length: int, road: Road, mode: str) -> int:
-    """Cars lose time in towns, bicycles on paths."""
+def _cost(length: int, road: NetworkRoad, mode: str) -> int:
+    """Return the travel time. Cars are slower in towns, bicycles on paths."""
     if mode == "car":
         return round(3600 * length / (road.speed or 5) * (_TOWN_TRAFFIC if road.town else 1))
     speed = 12 if mode == "bicycle" and road.kind == "path" else _KM_PER_HOUR[mode]
@@ -168,7 +168,7 @@ def _cost(length: int, road: Road, mode: str) -> int:
 
 
 def _lines(
-    points: Mapping[int, Point], roads: Mapping[int, Road], segments: Mapping[int, Segment], mode: str
+    points: Mapping[int, Point], roads: Mapping[int, NetworkRoad], segments: Mapping[int, NetworkSegment], mode: str
 ) -> _Lines:
     taken = [(number, one) for number, one in segments.items() if roads[one.road].takes(mode)]
     start = np.array([points[one.source] for _, one in taken])
@@ -177,16 +177,16 @@ def _lines(
     return _Lines(np.array([number for number, _ in taken]), start, step, square)
 
 
-def _all(database: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
+def _rows(database: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in database.execute(query)]
 
 
-def along(network: Network, segment: int, share: float) -> Point:
-    """Where on a segment a share of its length leads to."""
+def point_on_segment(network: Network, segment: int, share: float) -> Point:
+    """Return the position at a fraction of a segment."""
     (x, y), (a, b) = network.ends(segment)
     return x + share * (a - x), y + share * (b - y)
 
 
-def crow(one: Point, other: Point) -> int:
-    """As the crow flies, in metres."""
+def metres_between(one: Point, other: Point) -> int:
+    """Return the straight-line distance in metres."""
     return round(1000 * distance(one, other))

@@ -1,4 +1,4 @@
-"""The road network while it is laid out, and houses along its roads."""
+"""The road network during generation, and the positions of houses."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from agentgym_envs.webarena.sites.maps.geometry import Point, beside, distance, projected, rounded
+from agentgym_envs.webarena.sites.maps.geometry import Point, distance, offset_point, project, round_to_metres
 
 HOUSES = 181
-"""Houses are numbered evenly along a street, up to one less than this; odd ones stand on its left."""
+"""Houses are numbered evenly along a street from 1 to one less than this; odd numbers are on the left side."""
 
 
-class Kind(NamedTuple):
-    """What goes for all roads of a kind, unless one is said to differ."""
+class RoadKind(NamedTuple):
+    """Defaults for roads of one kind."""
 
     speed: int
     walk: bool
@@ -23,19 +23,19 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "motorway": Kind(120, False, False, 4),
-    "link": Kind(60, False, False, 2),
-    "primary": Kind(90, True, True, 2),
-    "secondary": Kind(70, True, True, 2),
-    "tertiary": Kind(50, True, True, 2),
-    "residential": Kind(30, True, True, 2),
-    "pedestrian": Kind(0, True, False, 0),
-    "path": Kind(0, True, True, 0),
+    "motorway": RoadKind(120, False, False, 4),
+    "link": RoadKind(60, False, False, 2),
+    "primary": RoadKind(90, True, True, 2),
+    "secondary": RoadKind(70, True, True, 2),
+    "tertiary": RoadKind(50, True, True, 2),
+    "residential": RoadKind(30, True, True, 2),
+    "pedestrian": RoadKind(0, True, False, 0),
+    "path": RoadKind(0, True, True, 0),
 }
 
 
 class Junction(NamedTuple):
-    """Where segments meet or end."""
+    """A point where segments meet or end."""
 
     point: Point
     town: int | None
@@ -43,7 +43,7 @@ class Junction(NamedTuple):
 
 
 class Road(NamedTuple):
-    """A road of a name; its segments are in `Plan.chains`."""
+    """A road; its segments are in `RoadPlan.chains`."""
 
     name: str
     kind: str
@@ -53,7 +53,7 @@ class Road(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A piece of a road from one junction to the next."""
+    """A part of a road between two neighbouring junctions."""
 
     road: int
     source: int
@@ -62,7 +62,7 @@ class Segment(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """A place at a road: `along` its segment from 0 to 1, and where it is itself."""
+    """A position at a road: the fraction `along` its segment from 0 to 1, and the point itself."""
 
     segment: int
     along: float
@@ -70,8 +70,8 @@ class Spot(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
-    """Junctions, roads and segments by their numbers, which count from 1; `chains` are the segments of each road."""
+class RoadPlan:
+    """Junctions, roads and segments by id, counted from 1. `chains` are the segments of each road in order."""
 
     junctions: dict[int, Junction] = field(default_factory=dict)
     roads: dict[int, Road] = field(default_factory=dict)
@@ -79,9 +79,9 @@ class Plan:
     chains: dict[int, list[int]] = field(default_factory=dict)
 
     def junction(self, point: Point, town: int | None = None, name: str | None = None) -> int:
-        """A new junction's number."""
+        """Add a junction; return its id."""
         number = len(self.junctions) + 1
-        self.junctions[number] = Junction(rounded(point), town, name)
+        self.junctions[number] = Junction(round_to_metres(point), town, name)
         return number
 
     def road(
@@ -94,7 +94,7 @@ class Plan:
         speed: int | None = None,
         cycle: bool | None = None,
     ) -> int:
-        """A new road's number; it leads from junction to junction."""
+        """Add a road along these junctions; return its id."""
         number = len(self.roads) + 1
         usual = KINDS[kind]
         self.roads[number] = Road(
@@ -108,53 +108,53 @@ class Plan:
         return number
 
     def length(self, road: int) -> int:
-        """How long a road is, in metres."""
+        """Return the length of a road in metres."""
         return sum(self.segments[segment].length for segment in self.chains[road])
 
     def ends(self, segment: int) -> tuple[Point, Point]:
-        """Where a segment begins and ends."""
+        """Return the positions of the ends of a segment."""
         piece = self.segments[segment]
         return self.junctions[piece.source].point, self.junctions[piece.target].point
 
     def nearest(self, road: int, point: Point) -> Spot:
-        """The spot of a road that is nearest to a point; it lies at the point itself."""
-        found = [(*projected(point, *self.ends(segment)), segment) for segment in self.chains[road]]
-        _, along, segment = min(found)
-        return Spot(segment, round(along, 4), rounded(point))
+        """Return the given point as a spot at the nearest segment of a road."""
+        candidates = [(*project(point, *self.ends(segment)), segment) for segment in self.chains[road]]
+        _, along, segment = min(candidates)
+        return Spot(segment, round(along, 4), round_to_metres(point))
 
     def house(self, road: int, number: int) -> Spot:
-        """Where a house of a street is."""
+        """Return the position of a house in a street."""
         return house_on(self, road, number)
 
 
-class Piece(Protocol):
-    """What a segment is here."""
+class SegmentLike(Protocol):
+    """A segment, whether planned or read from the database."""
 
     @property
     def length(self) -> int:
-        """In metres."""
+        """Length in metres."""
 
 
-class Chained(Protocol):
-    """Roads that are chains of segments."""
+class RoadNetworkLike(Protocol):
+    """A road network, whether planned or read from the database."""
 
     @property
     def chains(self) -> Mapping[int, Sequence[int]]:
-        """The segments of each road."""
+        """Segments of each road."""
 
     @property
-    def segments(self) -> Mapping[int, Piece]:
-        """By their numbers."""
+    def segments(self) -> Mapping[int, SegmentLike]:
+        """Segments by id."""
 
     def ends(self, segment: int) -> tuple[Point, Point]:
-        """Where a segment begins and ends."""
+        """Return the positions of the ends of a segment."""
 
     def length(self, road: int) -> int:
-        """How long a road is, in metres."""
+        """Return the length of a road in metres."""
 
 
-def spot_on(net: Chained, road: int, share: float, away: float) -> Spot:
-    """Where a share of a road's length leads to, `away` kilometres to the right of it."""
+def spot_on(net: RoadNetworkLike, road: int, share: float, away: float) -> Spot:
+    """Return the spot at a fraction of a road's length, `away` kilometres to its right."""
     left = share * net.length(road)
     for segment in net.chains[road]:
         length = net.segments[segment].length
@@ -162,9 +162,9 @@ def spot_on(net: Chained, road: int, share: float, away: float) -> Spot:
             break
         left -= length
     along = round(min(left / length, 1.0), 4)
-    return Spot(segment, along, rounded(beside(*net.ends(segment), along, away)))
+    return Spot(segment, along, round_to_metres(offset_point(*net.ends(segment), along, away)))
 
 
-def house_on(net: Chained, road: int, number: int) -> Spot:
-    """Where a house of a street is."""
+def house_on(net: RoadNetworkLike, road: int, number: int) -> Spot:
+    """Return the position of a house in a street."""
     return spot_on(net, road, number / HOUSES, -0.018 if number % 2 else 0.018)

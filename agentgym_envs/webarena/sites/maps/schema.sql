@@ -28,7 +28,7 @@ CREATE TABLE map_towns (
     about TEXT NOT NULL
 );
 
--- The network, which nobody edits. A road without a town leads from one town to another.
+-- The road network, which never changes. A road without a town connects towns.
 
 CREATE TABLE map_junctions (
     id INTEGER PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""The search: "museums in Foxford", "charging station near 12 Mill Street, Foxford", "Osteria Alba", "A21"."""
+"""The search field: "museums in Foxford", "charging station near 12 Mill Street, Foxford", "Osteria Alba", "A21"."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.maps.common import PLACES, address, label, plain
-from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, like_words
+from agentgym_envs.webarena.sites.maps.geocoding import Location, find_locations, like_words
 from agentgym_envs.webarena.sites.maps.geometry import Point
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.network import crow
+from agentgym_envs.webarena.sites.maps.network import metres_between
 from agentgym_envs.webarena.sites.maps.wordlists import CUISINES, FAST_FOOD
 
 _WHERE = re.compile(r"(.{1,60}?) (in|at|near|nearby|around|by|close to|next to) (?:the )?(.+)", re.IGNORECASE)
@@ -39,36 +39,36 @@ _OTHER_WORDS = {
 
 
 class Result(NamedTuple):
-    """One line of what was found; `away` in metres, if it was looked for near something."""
+    """A search result; `away` is the distance in metres if the search was near a location."""
 
     kind: str
     name: str
     url: str
-    told: str
+    details: str
     point: Point
     away: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found, and how it was understood: `category` where one was named, `near` or `within` where."""
+class SearchResults:
+    """The results of a search, and its interpretation: the category, and the location `near` or `within`."""
 
     results: list[Result]
     category: str = ""
-    near: Stop | None = None
-    within: Stop | None = None
+    near: Location | None = None
+    within: Location | None = None
 
 
-def search(visit: RequestContext, text: str) -> Found:
-    """Places of a kind, where the text names one, by distance or in a town; else whatever has its words."""
+def search(context: RequestContext, text: str) -> SearchResults:
+    """Return places of a category, near or in a location, if the text names one; otherwise all matches of its words."""
     what, preposition, where = _split(text)
     kind = _kinds().get(what.casefold())
     if kind is not None:
-        return _of_kind(visit, kind, preposition, where)
-    trailing = _trailing_town(visit, text)
+        return _of_kind(context, kind, preposition, where)
+    trailing = _trailing_town(context, text)
     if trailing is not None:
-        return _of_kind(visit, trailing[0], "in", trailing[1])
-    return Found(_by_words(visit, text))
+        return _of_kind(context, trailing[0], "in", trailing[1])
+    return SearchResults(_by_words(context, text))
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -76,60 +76,60 @@ def _split(text: str) -> tuple[str, str, str]:
     return (match[1], match[2].casefold(), match[3]) if match else (" ".join(text.split()), "", "")
 
 
-def _trailing_town(visit: RequestContext, text: str) -> tuple[tuple[str, str], str] | None:
-    """A kind and the town behind it, as in "pharmacies Foxford" or "hotel, Foxford"."""
+def _trailing_town(context: RequestContext, text: str) -> tuple[tuple[str, str], str] | None:
+    """Return a category and the town after it, as in "pharmacies Foxford" or "hotel, Foxford"."""
     parts = text.replace(",", " ").split()
     kind = _kinds().get(" ".join(parts[:-1]).casefold()) if len(parts) > 1 else None
-    if kind is None or visit.row("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", parts[-1]) is None:
+    if kind is None or context.row("SELECT id FROM map_towns WHERE name = ? COLLATE NOCASE", parts[-1]) is None:
         return None
     return kind, parts[-1]
 
 
 @cache
 def _kinds() -> dict[str, tuple[str, str]]:
-    """Category and cuisine ("" for any) by all words that mean them."""
-    found = {word: (key, "") for word, key in _OTHER_WORDS.items()}
-    found |= {f"{word}s": kind for word, kind in found.items()}
+    """Return (category, cuisine) by the words that mean them; "" means any cuisine."""
+    meanings = {word: (key, "") for word, key in _OTHER_WORDS.items()}
+    meanings |= {f"{word}s": kind for word, kind in meanings.items()}
     for key, one in CATEGORIES.items():
         for word in (key, plain(key), one.label, one.plural):
-            found[word.casefold()] = (key, "")
+            meanings[word.casefold()] = (key, "")
     for cuisine in CUISINES:
         for word in ("restaurant", "restaurants", "food"):
-            found[f"{plain(cuisine).casefold()} {word}"] = ("restaurant", cuisine)
+            meanings[f"{plain(cuisine).casefold()} {word}"] = ("restaurant", cuisine)
     for cuisine in FAST_FOOD.values():
-        found[plain(cuisine).casefold()] = ("fast_food", cuisine)
-    return found
+        meanings[plain(cuisine).casefold()] = ("fast_food", cuisine)
+    return meanings
 
 
-def _of_kind(visit: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> Found:
+def _of_kind(context: RequestContext, kind: tuple[str, str], preposition: str, where: str) -> SearchResults:
     category, cuisine = kind
-    stop = next(iter(find_stops(visit, where)), None) if where else None
-    if where and stop is None:
-        return Found([], category)
+    location = next(iter(find_locations(context, where)), None) if where else None
+    if where and location is None:
+        return SearchResults([], category)
     query = f"{PLACES} WHERE p.category = ? AND (? = '' OR p.cuisine = ?)"
-    if stop is not None and preposition in ("in", "at") and stop.key.startswith("town-"):
-        rows = visit.rows(f"{query} AND p.town = ? ORDER BY p.name", category, cuisine, cuisine, stop.town)
-        return Found([_place(row) for row in rows], category, within=stop)
-    rows = visit.rows(f"{query} ORDER BY t.name, p.name", category, cuisine, cuisine)
-    if stop is None:
-        return Found([_place(row) for row in rows], category)
-    others = (row for row in rows if f"place-{row['id']}" != stop.key)
-    results = [_place(row, crow(stop.point, (row["x"], row["y"]))) for row in others]
-    return Found(sorted(results, key=lambda one: one.away or 0), category, near=stop)
+    if location is not None and preposition in ("in", "at") and location.key.startswith("town-"):
+        rows = context.rows(f"{query} AND p.town = ? ORDER BY p.name", category, cuisine, cuisine, location.town)
+        return SearchResults([_place(row) for row in rows], category, within=location)
+    rows = context.rows(f"{query} ORDER BY t.name, p.name", category, cuisine, cuisine)
+    if location is None:
+        return SearchResults([_place(row) for row in rows], category)
+    others = (row for row in rows if f"place-{row['id']}" != location.key)
+    results = [_place(row, metres_between(location.point, (row["x"], row["y"]))) for row in others]
+    return SearchResults(sorted(results, key=lambda one: one.away or 0), category, near=location)
 
 
-def _by_words(visit: RequestContext, text: str) -> list[Result]:
-    """Towns and regions first, then addresses and places, then roads; what is nearest to the text in length first."""
-    stops = find_stops(visit, text)
-    houses = [stop for stop in stops if stop.key.startswith(("house-", "point-"))]
-    results = [*_towns(visit, text), *_regions(visit, text)]
+def _by_words(context: RequestContext, text: str) -> list[Result]:
+    """Return towns and regions, then addresses, then places with the shortest names first, then roads."""
+    locations = find_locations(context, text)
+    houses = [location for location in locations if location.key.startswith(("house-", "point-"))]
+    results = [*_towns(context, text), *_regions(context, text)]
     results += [
         Result("Address" if s.key[0] == "h" else "Position", s.label, f"/?at={s.key}&zoom=8", "", s.point)
         for s in houses
     ]
     condition, words = like_words("p.name || ' ' || t.name", text)
-    rows = visit.rows(f"{PLACES} WHERE {condition} ORDER BY length(p.name), p.name", *words)
-    return [*results, *map(_place, rows), *_roads(visit, text)]
+    rows = context.rows(f"{PLACES} WHERE {condition} ORDER BY length(p.name), p.name", *words)
+    return [*results, *map(_place, rows), *_roads(context, text)]
 
 
 def _place(row: sqlite3.Row, away: int | None = None) -> Result:
@@ -137,24 +137,26 @@ def _place(row: sqlite3.Row, away: int | None = None) -> Result:
     return Result(label(row["category"]), row["name"], f"/place/{row['id']}", address(row), point, away)
 
 
-def _towns(visit: RequestContext, text: str) -> list[Result]:
+def _towns(context: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("t.name", text)
     query = (
         f"SELECT t.*, r.name AS region_name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE {condition}"
     )
-    rows = visit.rows(f"{query} ORDER BY t.id", *words)
+    rows = context.rows(f"{query} ORDER BY t.id", *words)
     return [Result("Town", r["name"], f"/town/{r['id']}", r["region_name"], (r["x"], r["y"])) for r in rows]
 
 
-def _regions(visit: RequestContext, text: str) -> list[Result]:
+def _regions(context: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("r.name", text)
     query = f"SELECT r.*, t.x, t.y FROM map_regions r JOIN map_towns t ON t.id = r.seat WHERE {condition} ORDER BY r.id"
-    return [Result("Region", r["name"], f"/region/{r['id']}", "", (r["x"], r["y"])) for r in visit.rows(query, *words)]
+    return [
+        Result("Region", r["name"], f"/region/{r['id']}", "", (r["x"], r["y"])) for r in context.rows(query, *words)
+    ]
 
 
-def _roads(visit: RequestContext, text: str) -> list[Result]:
+def _roads(context: RequestContext, text: str) -> list[Result]:
     condition, words = like_words("r.name || ' ' || coalesce(t.name, '')", text)
-    rows = visit.rows(
+    rows = context.rows(
         f"SELECT r.id, r.name, r.town, t.name AS town_name, j.x, j.y FROM map_roads r "
         f"LEFT JOIN map_towns t ON t.id = r.town JOIN map_segments s ON s.road = r.id "
         f"JOIN map_junctions j ON j.id = s.target WHERE {condition} GROUP BY r.id ORDER BY r.id LIMIT 60",

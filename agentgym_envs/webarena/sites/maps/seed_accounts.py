@@ -1,4 +1,4 @@
-"""Who contributes to the map: accounts, the lists of places they keep, their traces."""
+"""Contributors to the map: their accounts, lists of places, and traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentgym_envs.webarena.sites.clock import later, some_time_ago
 from agentgym_envs.webarena.sites.maps.geometry import distance
 from agentgym_envs.webarena.sites.maps.hours import waking_hour
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.seed_places import Place
+from agentgym_envs.webarena.sites.maps.seed_places import PointOfInterest
 from agentgym_envs.webarena.sites.people import Person
 
 ACCOUNTS = 60
@@ -69,7 +69,7 @@ _TAGS = ("commute", "survey", "leisure", "training", "hills", "rain", "detour", 
 
 
 @dataclass(slots=True)
-class Keeping:
+class ContributionRows:
     """Rows of the tables of lists and traces."""
 
     lists: list[tuple[object, ...]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Keeping:
 
 
 def make_accounts(rng: random.Random, people: Sequence[Person]) -> tuple[list[Person], list[tuple[object, ...]]]:
-    """The persons with accounts, the one the agent acts for first, and the rows of them."""
+    """Return the people with accounts, starting with the agent's person, and the rows of their accounts."""
     members = [people[0], *rng.sample(people[1:], ACCOUNTS - 1)]
     rows: list[tuple[object, ...]] = []
     for number, person in enumerate(members, 1):
@@ -92,21 +92,21 @@ def make_accounts(rng: random.Random, people: Sequence[Person]) -> tuple[list[Pe
     return members, rows
 
 
-class Keeper:
-    """Makes lists and traces of accounts."""
+class ContributionGenerator:
+    """Generates the lists and traces of accounts."""
 
-    def __init__(self, rng: random.Random, members: Sequence[Person], places: Sequence[Place]) -> None:
+    def __init__(self, rng: random.Random, members: Sequence[Person], places: Sequence[PointOfInterest]) -> None:
         self._rng, self._members, self._places = rng, members, places
-        self._found = Keeping()
+        self._rows = ContributionRows()
 
-    def keep(self) -> Keeping:
-        """All of them."""
+    def generate(self) -> ContributionRows:
+        """Return all rows."""
         self._own_lists()
         for _ in range(_PUBLIC_LISTS):
             self._public_list(self._rng.randint(2, len(self._members)))
-        for place in range(_TRACES):
-            self._trace(1 if place < _OWN_TRACES else self._rng.randint(2, len(self._members)))
-        return self._found
+        for number in range(_TRACES):
+            self._trace(1 if number < _OWN_TRACES else self._rng.randint(2, len(self._members)))
+        return self._rows
 
     def _own_lists(self) -> None:
         home = self._members[0].town
@@ -132,21 +132,21 @@ class Keeper:
         name = pattern.replace("PLURAL", CATEGORIES[category].plural.lower()).replace("TOWN", town.name)
         self._list(account, name[0].upper() + name[1:], "", "public", choice, 6)
 
-    def _numbers(self, wanted: Callable[[Place], bool]) -> list[int]:
+    def _numbers(self, wanted: Callable[[PointOfInterest], bool]) -> list[int]:
         return [number for number, place in enumerate(self._places, 1) if wanted(place)]
 
     def _list(self, account: int, name: str, about: str, visibility: str, choice: list[int], most: int) -> None:
-        number = len(self._found.lists) + 1
+        number = len(self._rows.lists) + 1
         created = some_time_ago(self._rng, least_days=60, most_days=480)
-        self._found.lists.append((number, account, name, about, visibility, created))
+        self._rows.lists.append((number, account, name, about, visibility, created))
         for place in self._rng.sample(choice, min(len(choice), self._rng.randint(max(most - 2, 1), most))):
             moment = later(created, self._rng, most_days=300)
-            row = (len(self._found.saved) + 1, number, place, self._rng.choice(_SAVED), moment)
-            self._found.saved.append(row)
+            row = (len(self._rows.saved) + 1, number, place, self._rng.choice(_SAVED), moment)
+            self._rows.saved.append(row)
 
     def _trace(self, account: int) -> None:
-        """From a place of the member's town to one within reach."""
-        number = len(self._found.traces) + 1
+        """Add a trace from a place in the account's town to a place within reach."""
+        number = len(self._rows.traces) + 1
         mode = self._rng.choices(tuple(_TRIPS), (4, 4, 2))[0]
         home = self._members[account - 1].town
         start = self._rng.choice(self._numbers(lambda place: place.town is home and place.house is not None))
@@ -157,5 +157,5 @@ class Keeper:
         visibility = "private" if self._rng.random() < 0.25 else "public"
         name = f"{self._rng.choice(_TRIPS[mode])}, {moment[:10]}"
         about = f"From {self._places[start - 1].name} to {self._places[end - 1].name}."
-        self._found.traces.append((number, account, name, about, mode, start, end, length, visibility, moment))
-        self._found.tags += [(number, tag) for tag in self._rng.sample(_TAGS, self._rng.randint(0, 3))]
+        self._rows.traces.append((number, account, name, about, mode, start, end, length, visibility, moment))
+        self._rows.tags += [(number, tag) for tag in self._rng.sample(_TAGS, self._rng.randint(0, 3))]

@@ -1,4 +1,4 @@
-"""Fills the map's tables, by chance."""
+"""The map's rows at the start of an episode."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Iterable, Sequence
 from agentgym_envs.webarena.sites.clock import some_time_ago
 from agentgym_envs.webarena.sites.country import HEIGHT_KM, WIDTH_KM, Country
 from agentgym_envs.webarena.sites.maps.geometry import degrees
-from agentgym_envs.webarena.sites.maps.plan import KINDS, Plan
-from agentgym_envs.webarena.sites.maps.seed_accounts import ACCOUNTS, Keeper, make_accounts
-from agentgym_envs.webarena.sites.maps.seed_notes import Writer
-from agentgym_envs.webarena.sites.maps.seed_places import Place, make_places
+from agentgym_envs.webarena.sites.maps.plan import KINDS, RoadPlan
+from agentgym_envs.webarena.sites.maps.seed_accounts import ACCOUNTS, ContributionGenerator, make_accounts
+from agentgym_envs.webarena.sites.maps.seed_notes import NoteGenerator
+from agentgym_envs.webarena.sites.maps.seed_places import PointOfInterest, make_places
 from agentgym_envs.webarena.sites.maps.seed_roads import connect_towns
 from agentgym_envs.webarena.sites.maps.seed_shapes import make_shapes
-from agentgym_envs.webarena.sites.maps.seed_streets import Streets, lay_out
+from agentgym_envs.webarena.sites.maps.seed_streets import TownStreets, lay_out_streets
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
-    """Put a country and what people made of it into empty tables."""
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
+    """Write a country and the contributions of its people into empty tables."""
     rng, country = seeds.rng, seeds.country
-    plan = Plan()
-    streets = [lay_out(plan, rng, town) for town in country.towns]
+    plan = RoadPlan()
+    streets = [lay_out_streets(plan, rng, town) for town in country.towns]
     connect_towns(plan, rng, country, streets)
     _add_country(database, rng, country, plan)
     _add_network(database, rng, plan)
@@ -39,12 +39,13 @@ def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
     places = make_places(plan, rng, country, streets, [_home(streets, person) for person in seeds.people])
     members, accounts = make_accounts(rng, seeds.people)
     _insert(database, "map_accounts", accounts)
-    _add_places(database, Writer(plan, rng, streets, ACCOUNTS), rng, places)
+    _add_places(database, NoteGenerator(plan, rng, streets, ACCOUNTS), rng, places)
     _add_keeping(database, rng, members, places)
     _add_addresses(database, rng, streets, members[0], places)
 
 
-def _add_country(database: sqlite3.Connection, rng: random.Random, country: Country, plan: Plan) -> None:
+def _add_country(database: sqlite3.Connection, rng: random.Random, country: Country, plan: RoadPlan) -> None:
+    # The stored digest identifies a network. It covers class and field names: renaming them changes every world.
     parts = (plan.junctions, plan.roads, plan.segments)
     digest = hashlib.sha256(repr([[*part.items()] for part in parts]).encode()).hexdigest()
     _add(database, "map_country", [(country.name, WIDTH_KM, HEIGHT_KM, digest[:16])])
@@ -77,7 +78,7 @@ def _side(x: float, y: float) -> str:
     return f"{vertical}{horizontal} side" if vertical or horizontal else "central plain"
 
 
-def _add_network(database: sqlite3.Connection, rng: random.Random, plan: Plan) -> None:
+def _add_network(database: sqlite3.Connection, rng: random.Random, plan: RoadPlan) -> None:
     _add(database, "map_junctions", ((*one.point, one.town, one.name) for one in plan.junctions.values()))
     rows = []
     for road in plan.roads.values():
@@ -96,15 +97,17 @@ def _surface(rng: random.Random, kind: str) -> str:
     return "cobblestone" if kind == "residential" and rng.random() < 0.12 else "asphalt"
 
 
-def _home(streets: Sequence[Streets], person: Person) -> tuple[int, int]:
+def _home(streets: Sequence[TownStreets], person: Person) -> tuple[int, int]:
     house, street = person.street.split(" ", 1)
     return streets[person.town.number - 1].roads[street], int(house)
 
 
-def _add_places(database: sqlite3.Connection, writer: Writer, rng: random.Random, places: Sequence[Place]) -> None:
+def _add_places(
+    database: sqlite3.Connection, writer: NoteGenerator, rng: random.Random, places: Sequence[PointOfInterest]
+) -> None:
     changes = writer.changes(places)
     versions = [1] * len(places)
-    last = [(some_time_ago(rng, least_days=520, most_days=1500), writer.somebody(1)) for _ in places]
+    last = [(some_time_ago(rng, least_days=520, most_days=1500), writer.random_account(1)) for _ in places]
     logged = []
     for number, account, comment, moment in changes:
         versions[number - 1] += 1
@@ -136,9 +139,9 @@ def _add_places(database: sqlite3.Connection, writer: Writer, rng: random.Random
 
 
 def _add_keeping(
-    database: sqlite3.Connection, rng: random.Random, members: Sequence[Person], places: Sequence[Place]
+    database: sqlite3.Connection, rng: random.Random, members: Sequence[Person], places: Sequence[PointOfInterest]
 ) -> None:
-    kept = Keeper(rng, members, places).keep()
+    kept = ContributionGenerator(rng, members, places).generate()
     _insert(database, "map_lists", kept.lists)
     _insert(database, "map_saved", kept.saved)
     _insert(database, "map_traces", kept.traces)
@@ -148,18 +151,18 @@ def _add_keeping(
 def _add_addresses(
     database: sqlite3.Connection,
     rng: random.Random,
-    streets: Sequence[Streets],
+    streets: Sequence[TownStreets],
     person: Person,
-    places: Sequence[Place],
+    places: Sequence[PointOfInterest],
 ) -> None:
-    """Where the person the agent acts for lives, and the office in town where they work."""
+    """Add the home of the agent's person, and an office in the same town as their workplace."""
     offices = [place for place in places if place.category == "office" and place.town is person.town]
     work = rng.choice(offices)
     _add(database, "map_addresses", [(1, "Home", *_home(streets, person)), (1, "Work", work.road, work.house)])
 
 
 def _add(database: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
-    """Insert rows, whose keys count from 1."""
+    """Insert rows with ids that count from 1."""
     _insert(database, table, [(number, *row) for number, row in enumerate(rows, 1)])
 
 

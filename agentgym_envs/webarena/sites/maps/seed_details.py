@@ -1,4 +1,4 @@
-"""What is known of a place besides its name: when it is open, how to reach it, what it offers, in OSM's manner."""
+"""Details of places in the style of OpenStreetMap, such as opening hours, contact data and facilities."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _ROOMS = {"hotel": (14, 240), "hostel": (20, 130), "guest_house": (4, 14), "camp
 _SIZES = _ROOMS | {"hospital": (60, 640), "cinema": (90, 900), "theatre": (120, 1100), "parking": (20, 620)}
 _SIZES |= {"charging_station": (2, 16), "bicycle_rental": (6, 40), "school": (90, 900), "university": (1200, 21_000)}
 _FEES = {"museum": (400, 1600, 6), "castle": (500, 1400, 1), "swimming_pool": (300, 900, 1), "campsite": (900, 2600, 1)}
-"""Least and most cents of an entry, and that one in so many is free (1: none is)."""
+"""Minimum and maximum entry fee in cents, and n, where one in n places is free (1: none is free)."""
 _PHONELESS = ("park", "peak", "viewpoint", "charging_station", "bicycle_rental", "parking")
 _SITELESS = (*_PHONELESS, "fire_station", "police", "post_office", "marketplace")
 _WIFI = (
@@ -85,7 +85,7 @@ _OUTDOOR = ("cafe", "restaurant", "pub", "fast_food")
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The columns of `map_places` of the same names."""
+    """Columns of `map_places` with the same names."""
 
     cuisine: str | None
     stars: int | None
@@ -112,7 +112,7 @@ def details(
     cuisine: str | None,
     operator: str | None,
 ) -> Details:
-    """What is known of a place; some of it is not, as on any map that volunteers make."""
+    """Generate the details of a place. Some are missing, as on maps by volunteers."""
     stars = rng.choices((2, 3, 4, 5), (3, 6, 4, 1))[0] if category == "hotel" else None
     return Details(
         cuisine=cuisine,
@@ -162,7 +162,7 @@ def _website(name: str) -> str:
 
 
 def _about(rng: random.Random, category: str, subject: str | None, town: Town) -> str | None:
-    """A sentence or two about what visitors come for."""
+    """Return a short description for visitors."""
     if category == "museum":
         year, house = rng.randint(1848, 2012), rng.choice(("a former granary", "the old customs house", "a tram depot"))
         return f"Shows {subject}. Opened in {year} in {house}."

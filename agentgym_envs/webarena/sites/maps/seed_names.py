@@ -1,4 +1,4 @@
-"""Names of places, by chance, no two the same."""
+"""Unique random names of places."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ _OWNED |= {
 
 
 class Namer:
-    """Names places; `taken` are all names given so far, with the kind of food or the subject that each says."""
+    """Generates names of places. `_taken` holds all names so far."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._taken: set[str] = set()
 
     def name(self, category: str, town: str, street: str) -> tuple[str, str | None, str | None] | None:
-        """A name that no place has, with the cuisine and the operator that go with it, if any.
+        """Return an unused name with its cuisine and operator, if any.
 
-        None if chance finds none: another street may help.
+        Returns None after twelve draws of names that are taken; the caller draws another street.
         """
         for _ in range(12):
-            found = self._draw(category, town, street)
-            if found[0] not in self._taken:
-                self._taken.add(found[0])
-                return found
+            drawn = self._draw(category, town, street)
+            if drawn[0] not in self._taken:
+                self._taken.add(drawn[0])
+                return drawn
         return None
 
     def museum(self, town: str) -> tuple[str, str]:
-        """A museum and what is in it."""
+        """Return the name of a museum and its subject."""
         while True:
-            subject, told = self._rng.choice(MUSEUMS)
+            subject, contents = self._rng.choice(MUSEUMS)
             name = f"{town} {subject}"
             if name not in self._taken:
                 self._taken.add(name)
-                return name, told
+                return name, contents
 
     def fill_in(self, pattern: str, town: str = "", street: str = "") -> str:
-        """One of a pattern's alternatives, with words in its slots."""
+        """Choose one of the alternatives of a pattern and fill in its placeholders."""
         given = {"TOWN": town, "STREET": street}
         chosen = self._rng.choice(pattern.split("|"))
         return _SLOT.sub(lambda slot: given.get(slot[0]) or self._rng.choice(WORDS[slot[0]]), chosen)
@@ -80,7 +80,7 @@ class Namer:
         return f"{name} {town}" if name in self._taken else name
 
     def _branch(self, category: str, town: str, street: str) -> tuple[str, str | None, str | None]:
-        """A chain's: the first of a town is called after it, others after their streets as well."""
+        """Return the name of a chain's branch: with the town, and also with the street if that name is taken."""
         chain = self._rng.choice(CHAINS[category])
         name = f"{chain} {town}"
         name = f"{name} {street}" if name in self._taken else name

@@ -1,4 +1,4 @@
-"""What contributors tell one another: notes on the map with their comments, and edits of places."""
+"""Notes on the map with their comments, and edits of places."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agentgym_envs.webarena.sites.clock import later
 from agentgym_envs.webarena.sites.country import Town
 from agentgym_envs.webarena.sites.maps.geometry import Point
 from agentgym_envs.webarena.sites.maps.hours import waking_hour
-from agentgym_envs.webarena.sites.maps.plan import Plan
-from agentgym_envs.webarena.sites.maps.seed_places import Place
-from agentgym_envs.webarena.sites.maps.seed_streets import Streets
+from agentgym_envs.webarena.sites.maps.plan import RoadPlan
+from agentgym_envs.webarena.sites.maps.seed_places import PointOfInterest
+from agentgym_envs.webarena.sites.maps.seed_streets import TownStreets
 
 _NOTES, _CHANGES = 140, 420
 _ANY = (
@@ -81,89 +81,91 @@ _EDITS = (
 
 
 @dataclass(slots=True)
-class Notes:
-    """Rows of the tables."""
+class NoteRows:
+    """Rows of notes and comments."""
 
     notes: list[tuple[object, ...]] = field(default_factory=list)
     comments: list[tuple[object, ...]] = field(default_factory=list)
 
 
-class Writer:
-    """Writes notes and edits; accounts are numbered from 1, the lower the busier."""
+class NoteGenerator:
+    """Generates notes and edits. Accounts count from 1; lower ids are more active."""
 
-    def __init__(self, plan: Plan, rng: random.Random, streets: Sequence[Streets], accounts: int) -> None:
+    def __init__(self, plan: RoadPlan, rng: random.Random, streets: Sequence[TownStreets], accounts: int) -> None:
         self._plan, self._rng, self._streets = plan, rng, streets
         self._accounts = range(1, accounts + 1)
-        self._weights = [5.0] + [30 / (place + 3) for place in range(1, accounts)]
+        self._weights = [5.0] + [30 / (rank + 3) for rank in range(1, accounts)]
 
-    def somebody(self, but: int | None = None) -> int:
-        """An account, but not the one named."""
+    def random_account(self, exclude: int | None = None) -> int:
+        """Draw an account other than `exclude`."""
         while True:
             account = self._rng.choices(self._accounts, self._weights)[0]
-            if account != but:
+            if account != exclude:
                 return account
 
-    def notes(self, places: Sequence[Place]) -> Notes:
-        """All notes, the oldest first."""
-        found = Notes()
+    def notes(self, places: Sequence[PointOfInterest]) -> NoteRows:
+        """Return all notes, oldest first."""
+        rows = NoteRows()
         opened = sorted(waking_hour(self._rng, most_days=400) for _ in range(_NOTES))
-        for place, moment in enumerate(opened):
-            mine = place % 9 == 4
-            self._note(found, places, moment, 1 if mine else None)
-        return found
+        for index, moment in enumerate(opened):
+            mine = index % 9 == 4
+            self._note(rows, places, moment, 1 if mine else None)
+        return rows
 
-    def changes(self, places: Sequence[Place]) -> list[tuple[int, int, str, str]]:
-        """Edits by moment: place, account, comment and moment. Some places are edited often, most never."""
+    def changes(self, places: Sequence[PointOfInterest]) -> list[tuple[int, int, str, str]]:
+        """Return edits by time as (place, account, comment, time). A few places are edited often, most never."""
         numbers = self._rng.sample(range(1, len(places) + 1), _CHANGES // 2)
-        edited = self._rng.choices(numbers, [1 / (place + 2) for place in range(len(numbers))], k=_CHANGES // 2)
+        edited = self._rng.choices(numbers, [1 / (rank + 2) for rank in range(len(numbers))], k=_CHANGES // 2)
         moments = sorted(waking_hour(self._rng, most_days=500) for _ in range(len(numbers) + len(edited)))
         targets = numbers + edited
         self._rng.shuffle(targets)
         return [
-            (place, self.somebody(), self._rng.choice(_EDITS), moment)
+            (place, self.random_account(), self._rng.choice(_EDITS), moment)
             for place, moment in zip(targets, moments, strict=True)
         ]
 
-    def _note(self, found: Notes, places: Sequence[Place], moment: str, author: int | None) -> None:
+    def _note(self, rows: NoteRows, places: Sequence[PointOfInterest], moment: str, author: int | None) -> None:
         if author is None and self._rng.random() < 0.72:
-            author = self.somebody(1)
+            author = self.random_account(1)
         (text, reply), town, place, point = self._subject(places)
-        number = len(found.notes) + 1
-        talk = [(author, "opened", text, moment)]
+        number = len(rows.notes) + 1
+        thread = [(author, "opened", text, moment)]
         for answer in self._answers(reply):
-            earlier = talk[-1]
-            talk.append((self.somebody(earlier[0]), "commented", answer, later(earlier[3], self._rng, most_days=20)))
+            earlier = thread[-1]
+            thread.append(
+                (self.random_account(earlier[0]), "commented", answer, later(earlier[3], self._rng, most_days=20))
+            )
         closed = None
         if self._rng.random() < 0.55:
-            closed = later(talk[-1][3], self._rng, most_days=60)
-            talk.append((self.somebody(), "resolved", self._rng.choice(_DONE), closed))
+            closed = later(thread[-1][3], self._rng, most_days=60)
+            thread.append((self.random_account(), "resolved", self._rng.choice(_DONE), closed))
         status = "resolved" if closed else "open"
-        found.notes.append((number, town.number, place, *point, status, moment, closed))
-        for line in talk:
-            found.comments.append((len(found.comments) + 1, number, *line))
+        rows.notes.append((number, town.number, place, *point, status, moment, closed))
+        for line in thread:
+            rows.comments.append((len(rows.comments) + 1, number, *line))
 
     def _answers(self, reply: str) -> list[str]:
-        """None, the reply, or the reply and another word."""
+        """Return no comment, the reply, or the reply and another comment."""
         count = self._rng.choices((0, 1, 2), (4, 4, 2))[0]
         more = self._rng.choice(
             ("I shall look at it next week.", "Thanks for looking!", "Could somebody take a photo?")
         )
         return [reply, more][:count]
 
-    def _subject(self, places: Sequence[Place]) -> tuple[tuple[str, str], Town, int | None, Point]:
+    def _subject(self, places: Sequence[PointOfInterest]) -> tuple[tuple[str, str], Town, int | None, Point]:
         if self._rng.random() < 0.6:
             number = self._rng.randint(1, len(places))
             place = places[number - 1]
             texts = _SPECIAL.get(place.category) if self._rng.random() < 0.7 else None
             words = {"NAME": place.name, "ROAD": self._plan.roads[place.road].name}
-            return self._told(texts or self._rng.choice(_ANY), words), place.town, number, place.spot.point
+            return self._filled(texts or self._rng.choice(_ANY), words), place.town, number, place.spot.point
         streets = self._rng.choice(self._streets)
         name, road = self._rng.choice([one for one in streets.roads.items() if self._plan.roads[one[1]].speed])
         house = self._rng.randint(1, 180)
         words = {"ROAD": name, "HOUSE": str(house), "SPEED": str(self._plan.roads[road].speed)}
-        return self._told(self._rng.choice(_ROADS), words), streets.town, None, self._plan.house(road, house).point
+        return self._filled(self._rng.choice(_ROADS), words), streets.town, None, self._plan.house(road, house).point
 
-    def _told(self, texts: tuple[str, str], words: dict[str, str]) -> tuple[str, str]:
+    def _filled(self, texts: tuple[str, str], words: dict[str, str]) -> tuple[str, str]:
         first, second = texts
         for slot, word in words.items():
             first, second = first.replace(slot, word), second.replace(slot, word)

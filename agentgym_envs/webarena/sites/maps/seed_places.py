@@ -1,4 +1,4 @@
-"""The places of a country: what every town has, more of everything in larger towns, and what lies between towns."""
+"""The places of a country: basic facilities in every town, more in larger towns, and places between towns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from agentgym_envs.webarena.sites.country import Country, Town
 from agentgym_envs.webarena.sites.maps.geometry import Point, distance
-from agentgym_envs.webarena.sites.maps.plan import Plan, Spot, spot_on
+from agentgym_envs.webarena.sites.maps.plan import RoadPlan, Spot, spot_on
 from agentgym_envs.webarena.sites.maps.seed_details import Details, details
 from agentgym_envs.webarena.sites.maps.seed_names import Namer
-from agentgym_envs.webarena.sites.maps.seed_streets import Streets
+from agentgym_envs.webarena.sites.maps.seed_streets import TownStreets
 
 _EXTRA = 540
-"""How many places are given to towns by their size, beyond what each has."""
+"""Number of places distributed to towns by population, in addition to the basic facilities."""
 _SPECS = """
 restaurant 2 16 30 1
 cafe 1 9 30 1
@@ -57,15 +57,15 @@ charging_station 1 3 30 0
 parking 1 4 30 1
 bicycle_rental 0 2 12 1
 """
-"""Of each kind of place: how many every town has, its weight among the others, how many of the largest towns may have
-it, and whether it seeks the middle of the town."""
+"""By category: number in every town, weight among the extra places, number of largest towns that may have it, and
+1 if it is near the town centre."""
 _WILD = {"castle": 8, "viewpoint": 9, "peak": 12, "campsite": 14}
-"""What lies at roads between towns, and how many of each there are."""
+"""Numbers of places at roads between towns, by category."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place; its number is where it stands in the list, from 1."""
+class PointOfInterest:
+    """A place. Its id is its position in the list, counted from 1."""
 
     name: str
     category: str
@@ -85,10 +85,14 @@ class _Spec:
 
 
 def make_places(
-    plan: Plan, rng: random.Random, country: Country, streets: Sequence[Streets], homes: Sequence[tuple[int, int]]
-) -> list[Place]:
-    """All places, in no order of towns or kinds; nothing is put where `homes` are, houses by road and number."""
-    maker = _Maker(plan, rng, set(homes))
+    plan: RoadPlan,
+    rng: random.Random,
+    country: Country,
+    streets: Sequence[TownStreets],
+    homes: Sequence[tuple[int, int]],
+) -> list[PointOfInterest]:
+    """Generate all places in random order. `homes` are houses (road, number) that must stay free."""
+    maker = _PlaceGenerator(plan, rng, set(homes))
     places = [place for town in streets for place in maker.in_town(town, _wanted(rng, country, town.town))]
     places += maker.outside(country)
     rng.shuffle(places)
@@ -96,14 +100,14 @@ def make_places(
 
 
 def _wanted(rng: random.Random, country: Country, town: Town) -> list[tuple[str, bool]]:
-    """The kinds of a town's places, each with whether it seeks the middle."""
+    """Return the categories of a town's places, and if each is near the centre."""
     specs = {key: spec for key, spec in _read_specs().items() if town.number <= spec.ranks}
     wanted = [key for key, spec in specs.items() for _ in range(spec.base)]
     total = sum(one.population**0.85 for one in country.towns)
     extra = round(_EXTRA * town.population**0.85 / total)
     wanted += rng.choices(list(specs), [spec.weight for spec in specs.values()], k=extra)
     wanted += ["hospital"] * (town.number <= 9) + ["university"] * (town.number <= 5)
-    wanted += ["office"] * 2  # so that everybody may work somewhere
+    wanted += ["office"] * 2  # every town has workplaces
     wanted += ["restaurant"]
     return [(key, specs[key].central if key in specs else False) for key in wanted]
 
@@ -116,14 +120,14 @@ def _read_specs() -> dict[str, _Spec]:
     return specs
 
 
-class _Maker:
-    """Makes places; `_taken` are the houses that are somebody's."""
+class _PlaceGenerator:
+    """Generates places. `_taken` are the occupied houses."""
 
-    def __init__(self, plan: Plan, rng: random.Random, taken: set[tuple[int, int]]) -> None:
+    def __init__(self, plan: RoadPlan, rng: random.Random, taken: set[tuple[int, int]]) -> None:
         self._plan, self._rng, self._taken = plan, rng, taken
         self._namer = Namer(rng)
 
-    def in_town(self, streets: Streets, wanted: Sequence[tuple[str, bool]]) -> Iterator[Place]:
+    def in_town(self, streets: TownStreets, wanted: Sequence[tuple[str, bool]]) -> Iterator[PointOfInterest]:
         for category, central in wanted:
             yield self._at_street(streets, category, central)
         for _ in range(self._museums(streets.town)):
@@ -133,15 +137,15 @@ class _Maker:
             middle = (sum(x for x, _ in outline) / 4, sum(y for _, y in outline) / 4)
             yield self._place(name, "park", streets.town, road, None, self._plan.nearest(road, middle))
 
-    def outside(self, country: Country) -> Iterator[Place]:
+    def outside(self, country: Country) -> Iterator[PointOfInterest]:
         roads = [number for number, road in self._plan.roads.items() if road.kind in ("primary", "secondary")]
         for category, count in _WILD.items():
             for _ in range(count):
                 road = self._rng.choice(roads)
                 away = self._rng.choice((-1, 1)) * self._rng.uniform(0.05, 0.4)
                 yield from self._between(country, category, road, self._rng.uniform(0.15, 0.85), away)
-        for number, road_ in self._plan.roads.items():
-            if road_.kind == "motorway":
+        for number, motorway in self._plan.roads.items():
+            if motorway.kind == "motorway":
                 for _ in range(1 + self._plan.length(number) // 70_000):
                     yield from self._between(country, "services", number, self._rng.uniform(0.1, 0.9), 0.06)
         for town in (*country.towns[:3], self._rng.choice(country.towns[4:9])):
@@ -150,28 +154,28 @@ class _Maker:
     def _museums(self, town: Town) -> int:
         return {1: 7, 2: 4, 3: 3, 4: 3, 5: 2, 6: 2}.get(town.number, self._rng.random() < 0.7)
 
-    def _museum(self, streets: Streets) -> Place:
+    def _museum(self, streets: TownStreets) -> PointOfInterest:
         road, house = self._house(streets, central=True)
-        name, told = self._namer.museum(streets.town.name)
-        return self._place(name, "museum", streets.town, road, house, self._plan.house(road, house), told)
+        name, subject = self._namer.museum(streets.town.name)
+        return self._place(name, "museum", streets.town, road, house, self._plan.house(road, house), subject)
 
-    def _stations(self, streets: Streets) -> Iterator[Place]:
-        """Most towns have one station, the largest have two or three."""
+    def _stations(self, streets: TownStreets) -> Iterator[PointOfInterest]:
+        """Yield the stations: most towns have one, the largest two or three."""
         count = {1: 3, 2: 2, 3: 2}.get(streets.town.number, int(self._rng.random() < 0.75))
         for _ in range(count):
             yield self._at_street(streets, "station", False)
 
-    def _at_street(self, streets: Streets, category: str, central: bool) -> Place:
+    def _at_street(self, streets: TownStreets, category: str, central: bool) -> PointOfInterest:
         while True:
             road, house = self._house(streets, central=central)
-            found = self._namer.name(category, streets.town.name, self._plan.roads[road].name)
-            if found is not None:
-                name, cuisine, operator = found
+            named = self._namer.name(category, streets.town.name, self._plan.roads[road].name)
+            if named is not None:
+                name, cuisine, operator = named
                 spot = self._plan.house(road, house)
                 return self._place(name, category, streets.town, road, house, spot, None, cuisine, operator)
 
-    def _house(self, streets: Streets, *, central: bool) -> tuple[int, int]:
-        """A street and a house of it that is nobody's yet."""
+    def _house(self, streets: TownStreets, *, central: bool) -> tuple[int, int]:
+        """Return a free house."""
         roads = [road for road in streets.roads.values() if self._plan.roads[road].kind != "path"]
         kinds = [self._plan.roads[road].kind for road in roads]
         weights = [4 if central and kind in ("tertiary", "pedestrian") else 1 for kind in kinds]
@@ -182,16 +186,18 @@ class _Maker:
                 self._taken.add((road, house))
                 return road, house
 
-    def _between(self, country: Country, category: str, road: int, share: float, away: float) -> Iterator[Place]:
-        """A place at a road between towns, unless nothing is left to call it."""
+    def _between(
+        self, country: Country, category: str, road: int, share: float, away: float
+    ) -> Iterator[PointOfInterest]:
+        """Yield a place at a road between towns, unless no name is left."""
         spot = spot_on(self._plan, road, share, away)
         town = _nearest_town(country, spot.point)
-        found = self._namer.name(category, town.name, self._plan.roads[road].name)
-        if found is not None:
-            yield self._place(found[0], category, town, road, None, spot, None, None, found[2])
+        named = self._namer.name(category, town.name, self._plan.roads[road].name)
+        if named is not None:
+            yield self._place(named[0], category, town, road, None, spot, None, None, named[2])
 
-    def _airport(self, town: Town, roads: Sequence[int]) -> Place:
-        """A few kilometres out, at the road whose end is nearest to the town."""
+    def _airport(self, town: Town, roads: Sequence[int]) -> PointOfInterest:
+        """Return an airport a few kilometres from the town, at the road with the nearest end."""
         ends = []
         for road in roads:
             chain = self._plan.chains[road]
@@ -201,9 +207,9 @@ class _Maker:
         share = self._rng.uniform(4.0, 7.0) * 1000 / self._plan.length(road)
         spot = spot_on(self._plan, road, 1 - share if back else share, 0.35)
         while True:
-            found = self._namer.name("airport", town.name, "")
-            if found is not None:
-                return self._place(found[0], "airport", town, road, None, spot)
+            named = self._namer.name("airport", town.name, "")
+            if named is not None:
+                return self._place(named[0], "airport", town, road, None, spot)
 
     def _place(
         self,
@@ -216,9 +222,9 @@ class _Maker:
         subject: str | None = None,
         cuisine: str | None = None,
         operator: str | None = None,
-    ) -> Place:
+    ) -> PointOfInterest:
         more = details(self._rng, category, name, town, subject=subject, cuisine=cuisine, operator=operator)
-        return Place(name, category, town, road, house, spot, more)
+        return PointOfInterest(name, category, town, road, house, spot, more)
 
 
 def _nearest_town(country: Country, point: Point) -> Town:

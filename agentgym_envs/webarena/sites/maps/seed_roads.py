@@ -1,4 +1,4 @@
-"""The roads between towns: main roads along the shortest ways, lesser ones besides, and motorways from city to city."""
+"""Roads between towns: main roads along the shortest connections, secondary roads, and motorways between cities."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import random
 from collections.abc import Sequence
 
 from agentgym_envs.webarena.sites.country import Country, Town
-from agentgym_envs.webarena.sites.maps.geometry import Point, beside, distance
-from agentgym_envs.webarena.sites.maps.plan import Plan
-from agentgym_envs.webarena.sites.maps.seed_streets import Streets
+from agentgym_envs.webarena.sites.maps.geometry import Point, distance, offset_point
+from agentgym_envs.webarena.sites.maps.plan import RoadPlan
+from agentgym_envs.webarena.sites.maps.seed_streets import TownStreets
 
 _Edge = tuple[int, int]
 _CITIES = 7
-"""How many of the largest towns motorways lead to."""
+"""Number of the largest towns that motorways connect."""
 
 
-def connect_towns(plan: Plan, rng: random.Random, country: Country, streets: Sequence[Streets]) -> None:
-    """Put all roads between towns on the plan."""
+def connect_towns(plan: RoadPlan, rng: random.Random, country: Country, streets: Sequence[TownStreets]) -> None:
+    """Add all roads between towns to the plan."""
     towns = {town.number: town for town in country.towns}
     edges = _neighbours(country.towns)
     main = _spanning(towns, edges)
@@ -33,25 +33,25 @@ def connect_towns(plan: Plan, rng: random.Random, country: Country, streets: Seq
 
 
 def _neighbours(towns: Sequence[Town]) -> list[_Edge]:
-    """Pairs of towns with no third in the circle between them (a Gabriel graph), which connect the whole country."""
-    found = []
+    """Return the edges of the Gabriel graph of the towns, which is connected."""
+    edges = []
     for one, other in itertools.combinations(towns, 2):
         middle = ((one.x + other.x) / 2, (one.y + other.y) / 2)
         radius = distance((one.x, one.y), (other.x, other.y)) / 2
         if all(distance((town.x, town.y), middle) >= radius for town in towns if town not in (one, other)):
-            found.append((one.number, other.number))
-    return found
+            edges.append((one.number, other.number))
+    return edges
 
 
 def _spanning(towns: dict[int, Town], edges: Sequence[_Edge]) -> set[_Edge]:
-    """The shortest edges that reach every town."""
+    """Return a minimum spanning tree."""
     group = {number: number for number in towns}
     kept: set[_Edge] = set()
     for edge in sorted(edges, key=lambda edge: _length(towns, edge)):
         one, other = group[edge[0]], group[edge[1]]
         if one != other:
             kept.add(edge)
-            group = {number: other if found == one else found for number, found in group.items()}
+            group = {number: other if label == one else label for number, label in group.items()}
     return kept
 
 
@@ -60,8 +60,8 @@ def _length(towns: dict[int, Town], edge: _Edge) -> float:
     return distance((one.x, one.y), (other.x, other.y))
 
 
-def _lay_road(plan: Plan, rng: random.Random, name: str, kind: str, one: Streets, other: Streets) -> None:
-    """From the gate of one town that looks to another to the other's, in bends."""
+def _lay_road(plan: RoadPlan, rng: random.Random, name: str, kind: str, one: TownStreets, other: TownStreets) -> None:
+    """Add a winding road between the nearest gates of two towns."""
     first = _gate(plan, one, (other.town.x, other.town.y))
     last = _gate(plan, other, (one.town.x, one.town.y))
     start, end = plan.junctions[first].point, plan.junctions[last].point
@@ -70,18 +70,18 @@ def _lay_road(plan: Plan, rng: random.Random, name: str, kind: str, one: Streets
     way = [first]
     for bend in range(1, bends + 1):
         aside = rng.uniform(-sway, sway) * distance(start, end)
-        way.append(plan.junction(beside(start, end, bend / (bends + 1) + rng.uniform(-0.06, 0.06), aside)))
+        way.append(plan.junction(offset_point(start, end, bend / (bends + 1) + rng.uniform(-0.06, 0.06), aside)))
     plan.road(name, kind, [*way, last])
 
 
-def _gate(plan: Plan, streets: Streets, point: Point) -> int:
+def _gate(plan: RoadPlan, streets: TownStreets, point: Point) -> int:
     return min(streets.gates, key=lambda gate: distance(plan.junctions[gate].point, point))
 
 
 def _lay_motorways(
-    plan: Plan, rng: random.Random, towns: dict[int, Town], edges: Sequence[_Edge], streets: dict[int, Streets]
+    plan: RoadPlan, rng: random.Random, towns: dict[int, Town], edges: Sequence[_Edge], streets: dict[int, TownStreets]
 ) -> None:
-    """Motorways between the cities, along the corridors of the other roads; no stretch twice."""
+    """Add motorways between the cities along the edges of the other roads, each edge at most once."""
     exits: dict[int, int] = {}
     used: set[_Edge] = set()
     number = 0
@@ -96,17 +96,17 @@ def _lay_motorways(
 
 
 def _city_pairs(towns: dict[int, Town]) -> list[_Edge]:
-    """Each city with the nearest of those that are larger."""
+    """Pair each city with the nearest larger one."""
     cities = list(towns.values())[:_CITIES]
     pairs = []
-    for place, city in enumerate(cities[1:], 1):
-        larger = [town.number for town in cities[:place]]
+    for index, city in enumerate(cities[1:], 1):
+        larger = [town.number for town in cities[:index]]
         pairs.append((min(larger, key=lambda town, city=city: _length(towns, (town, city.number))), city.number))  # type: ignore[misc]
     return pairs
 
 
 def _shortest(towns: dict[int, Town], edges: Sequence[_Edge], start: int, end: int) -> list[int]:
-    """The towns on the way from one to another along edges."""
+    """Return the towns on the shortest path between two towns."""
     queue = [(0.0, start, [start])]
     done: set[int] = set()
     while queue:
@@ -128,7 +128,7 @@ def _steps(way: Sequence[int]) -> list[_Edge]:
 
 
 def _unused_runs(way: Sequence[int], used: set[_Edge]) -> list[list[int]]:
-    """The stretches of a way that have no motorway yet."""
+    """Return the parts of a path that have no motorway yet."""
     runs: list[list[int]] = [[way[0]]]
     for town, edge in zip(way[1:], _steps(way), strict=True):
         if edge in used:
@@ -139,15 +139,15 @@ def _unused_runs(way: Sequence[int], used: set[_Edge]) -> list[list[int]]:
 
 
 def _exit(
-    plan: Plan,
+    plan: RoadPlan,
     rng: random.Random,
     towns: dict[int, Town],
     edges: Sequence[_Edge],
-    streets: dict[int, Streets],
+    streets: dict[int, TownStreets],
     exits: dict[int, int],
     town: int,
 ) -> int:
-    """The junction of the motorways at a town, made when first asked for: some way out, where no other road is."""
+    """Return the motorway junction of a town. It is created on first use, in the direction with the fewest roads."""
     if town not in exits:
         here = towns[town]
         others = [towns[edge[0] + edge[1] - town] for edge in edges if town in edge]
@@ -166,10 +166,10 @@ def _apart(one: float, other: float) -> float:
     return abs((one - other + math.pi) % math.tau - math.pi)
 
 
-def _lay_motorway(plan: Plan, rng: random.Random, name: str, stops: Sequence[int]) -> None:
+def _lay_motorway(plan: RoadPlan, rng: random.Random, name: str, stops: Sequence[int]) -> None:
     way = [stops[0]]
     for one, other in itertools.pairwise(stops):
         start, end = plan.junctions[one].point, plan.junctions[other].point
         aside = rng.uniform(-0.05, 0.05) * distance(start, end)
-        way += [plan.junction(beside(start, end, rng.uniform(0.4, 0.6), aside)), other]
+        way += [plan.junction(offset_point(start, end, rng.uniform(0.4, 0.6), aside)), other]
     plan.road(name, "motorway", way)

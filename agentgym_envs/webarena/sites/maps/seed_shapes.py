@@ -1,4 +1,4 @@
-"""What is drawn beneath the roads: regions, forests, lakes, rivers, built-up land and parks."""
+"""Shapes below the roads: regions, forests, lakes, rivers, built-up land, parks and the sea."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.country import HEIGHT_KM, WIDTH_KM, Country, Town
-from agentgym_envs.webarena.sites.maps.geometry import Point, blob, clipped, distance, grown, hull, projected
-from agentgym_envs.webarena.sites.maps.plan import Plan
-from agentgym_envs.webarena.sites.maps.seed_streets import Streets
+from agentgym_envs.webarena.sites.maps.geometry import Point, clip, convex_hull, distance, grow, project, random_outline
+from agentgym_envs.webarena.sites.maps.plan import RoadPlan
+from agentgym_envs.webarena.sites.maps.seed_streets import TownStreets
 from agentgym_envs.webarena.sites.maps.wordlists import WORDS
 
 _FORESTS, _LAKES, _RIVERS = 26, 12, 4
 _COAST_KM = 9.0
-"""How far the sea comes into the country's rectangle, at most: no town is as near to its sides."""
+"""Maximum depth of bays into the country's rectangle. No town is that close to its sides."""
 
 
 class Shape(NamedTuple):
@@ -26,8 +26,8 @@ class Shape(NamedTuple):
     points: Sequence[Point]
 
 
-def make_shapes(plan: Plan, rng: random.Random, country: Country, streets: Sequence[Streets]) -> list[Shape]:
-    """All shapes, those below others first."""
+def make_shapes(plan: RoadPlan, rng: random.Random, country: Country, streets: Sequence[TownStreets]) -> list[Shape]:
+    """Return all shapes in drawing order."""
     shapes = [Shape("region", town.region, town.number, _cell(country, town)) for town in country.towns]
     shapes += _forests(rng, country)
     shapes += _rivers(rng)
@@ -35,46 +35,50 @@ def make_shapes(plan: Plan, rng: random.Random, country: Country, streets: Seque
     shapes.append(Shape("sea", "", None, _coast(rng)))
     for one in streets:
         corners = [junction.point for junction in plan.junctions.values() if junction.town == one.town.number]
-        shapes.append(Shape("built", one.town.name, one.town.number, grown(hull(corners), 0.15)))
+        shapes.append(Shape("built", one.town.name, one.town.number, grow(convex_hull(corners), 0.15)))
     for one in streets:
-        shapes += [Shape("park", name, one.town.number, grown(outline, -0.02)) for name, outline, _ in one.parks]
+        shapes += [Shape("park", name, one.town.number, grow(outline, -0.02)) for name, outline, _ in one.parks]
     return shapes
 
 
 def _cell(country: Country, town: Town) -> list[Point]:
-    """The part of the country that is nearer to a town than to any other."""
+    """Return the Voronoi cell of a town."""
     outline: list[Point] = [(0.0, 0.0), (WIDTH_KM, 0.0), (WIDTH_KM, HEIGHT_KM), (0.0, HEIGHT_KM)]
     for other in country.towns:
         if other is not town:
             x, y = other.x - town.x, other.y - town.y
             limit = (other.x**2 + other.y**2 - town.x**2 - town.y**2) / 2
-            outline = clipped(outline, lambda point, x=x, y=y, limit=limit: limit - x * point[0] - y * point[1])  # type: ignore[misc]
+            outline = clip(outline, lambda point, x=x, y=y, limit=limit: limit - x * point[0] - y * point[1])  # type: ignore[misc]
     return outline
 
 
 def _forests(rng: random.Random, country: Country) -> Iterator[Shape]:
     for name in rng.sample(WORDS["ANIMAL"], _FORESTS):
         while True:
-            centre, radius = _anywhere(rng), rng.uniform(5, 15)
+            centre, radius = _random_point(rng), rng.uniform(5, 15)
             if all(distance(centre, (town.x, town.y)) > radius + 5 for town in country.towns):
                 break
-        yield Shape("forest", f"{name} {rng.choice(('Forest', 'Wood', 'Woods'))}", None, blob(rng, centre, radius))
+        yield Shape(
+            "forest", f"{name} {rng.choice(('Forest', 'Wood', 'Woods'))}", None, random_outline(rng, centre, radius)
+        )
 
 
-def _lakes(plan: Plan, rng: random.Random, country: Country) -> Iterator[Shape]:
+def _lakes(plan: RoadPlan, rng: random.Random, country: Country) -> Iterator[Shape]:
     roads = [plan.ends(number) for number, one in plan.segments.items() if plan.roads[one.road].town is None]
     for name in rng.sample(WORDS["TREE"], _LAKES):
         centre, radius = (0.0, 0.0), 0.0
         while radius < 1.2:
-            centre = _anywhere(rng)
-            space = min(projected(centre, *ends)[0] for ends in roads)
+            centre = _random_point(rng)
+            space = min(project(centre, *ends)[0] for ends in roads)
             away = min(distance(centre, (town.x, town.y)) for town in country.towns)
             radius = min(rng.uniform(1.5, 7.0), space / 1.3, away - 5)
-        yield Shape("lake", f"Lake {name}" if rng.random() < 0.6 else f"{name} Water", None, blob(rng, centre, radius))
+        yield Shape(
+            "lake", f"Lake {name}" if rng.random() < 0.6 else f"{name} Water", None, random_outline(rng, centre, radius)
+        )
 
 
 def _rivers(rng: random.Random) -> Iterator[Shape]:
-    """From inland to each side of the country, winding."""
+    """Yield a winding river from inland to each side of the country."""
     for side, name in enumerate(rng.sample(WORDS["TREE"], _RIVERS)):
         x, y = WIDTH_KM * rng.uniform(0.3, 0.7), HEIGHT_KM * rng.uniform(0.3, 0.7)
         goal = ((0.0, y), (WIDTH_KM, y), (x, 0.0), (x, HEIGHT_KM))[side]
@@ -88,7 +92,7 @@ def _rivers(rng: random.Random) -> Iterator[Shape]:
 
 
 def _coast(rng: random.Random) -> list[Point]:
-    """The outline of the land: the country's rectangle, with bays."""
+    """Return the outline of the land: the country's rectangle with bays."""
     width, height = WIDTH_KM / 40, HEIGHT_KM / 28
     sides = [(width * step, 0.0) for step in range(40)] + [(WIDTH_KM, height * step) for step in range(28)]
     sides += [(WIDTH_KM - width * step, HEIGHT_KM) for step in range(40)]
@@ -100,5 +104,5 @@ def _coast(rng: random.Random) -> list[Point]:
     return points
 
 
-def _anywhere(rng: random.Random) -> Point:
+def _random_point(rng: random.Random) -> Point:
     return rng.uniform(0, WIDTH_KM), rng.uniform(0, HEIGHT_KM)

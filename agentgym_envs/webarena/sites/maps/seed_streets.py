@@ -1,4 +1,4 @@
-"""The streets of a town, laid out by chance: a crooked grid with shopping streets, dead ends and ways through parks."""
+"""The streets of a town: an irregular grid with shopping streets, dead ends and paths through parks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import random
 from dataclasses import dataclass
 
 from agentgym_envs.webarena.sites.country import Town
-from agentgym_envs.webarena.sites.maps.geometry import Point, between
-from agentgym_envs.webarena.sites.maps.plan import Plan
+from agentgym_envs.webarena.sites.maps.geometry import Point, interpolate
+from agentgym_envs.webarena.sites.maps.plan import RoadPlan
 from agentgym_envs.webarena.sites.maps.wordlists import PATHS, TREES
 
 
 @dataclass(frozen=True, slots=True)
-class Streets:
-    """A town on the plan.
+class TownStreets:
+    """The streets of a town.
 
-    `roads` are numbers by names, `gates` the outer ends of the main streets; a park has its outline and a street at it.
+    `roads` are ids by name. `gates` are the outer ends of the main streets. A park has a name, an outline and an
+    adjacent street.
     """
 
     town: Town
@@ -26,8 +27,8 @@ class Streets:
 
 
 @dataclass(slots=True)
-class _Grid:
-    """Junctions by column and row; `columns` and `rows` are how many there are."""
+class _StreetGrid:
+    """Junctions by column and row; `columns` and `rows` are their numbers."""
 
     columns: int
     rows: int
@@ -35,8 +36,8 @@ class _Grid:
     points: dict[tuple[int, int], Point]
 
 
-def lay_out(plan: Plan, rng: random.Random, town: Town) -> Streets:
-    """Put a town's streets on the plan."""
+def lay_out_streets(plan: RoadPlan, rng: random.Random, town: Town) -> TownStreets:
+    """Add the streets of a town to the plan."""
     grid = _make_grid(plan, rng, town)
     names = list(town.streets)
     rows, columns = names[: grid.rows], names[grid.rows :]
@@ -53,17 +54,17 @@ def lay_out(plan: Plan, rng: random.Random, town: Town) -> Streets:
             roads[name] = plan.road(name, kind, chain, town=town.number, speed=speed)
             gates += [chain[0], chain[-1]] if main else []
     parks = _parks(plan, rng, grid, town, rows, roads)
-    return Streets(town, roads, tuple(gates), parks)
+    return TownStreets(town, roads, tuple(gates), parks)
 
 
-def _make_grid(plan: Plan, rng: random.Random, town: Town) -> _Grid:
+def _make_grid(plan: RoadPlan, rng: random.Random, town: Town) -> _StreetGrid:
     rows = len(town.streets) // 2
     columns = len(town.streets) - rows
     block = 0.19 + 0.045 * math.log(town.population / 2_000)
     tilt = rng.uniform(-0.7, 0.7)
     east = _offsets(rng, columns, block)
     south = _offsets(rng, rows, block)
-    grid = _Grid(columns, rows, {}, {})
+    grid = _StreetGrid(columns, rows, {}, {})
     for row in range(rows):
         for column in range(columns):
             along = east[column] + rng.uniform(-0.09, 0.09) * block
@@ -76,7 +77,7 @@ def _make_grid(plan: Plan, rng: random.Random, town: Town) -> _Grid:
 
 
 def _offsets(rng: random.Random, count: int, block: float) -> list[float]:
-    """How far the lines of a grid are from its middle."""
+    """Return the distances of the grid lines from the centre."""
     steps = [0.0]
     for _ in range(count - 1):
         steps.append(steps[-1] + block * rng.uniform(0.75, 1.3))
@@ -84,7 +85,7 @@ def _offsets(rng: random.Random, count: int, block: float) -> list[float]:
 
 
 def _shopping_line(rng: random.Random, rows: list[str], count: int) -> int | None:
-    """The row whose street is closed to cars, if any: a market's by preference, never an outer or the main one."""
+    """Return the row that is a pedestrian street, if any: a market street if possible, never an outer or main row."""
     inner = [line for line in range(1, count - 1) if line != count // 2]
     markets = [line for line in inner if rows[line].startswith("Market")]
     if markets:
@@ -93,35 +94,43 @@ def _shopping_line(rng: random.Random, rows: list[str], count: int) -> int | Non
 
 
 def _line(
-    plan: Plan, rng: random.Random, grid: _Grid, town: Town, *, line: int, across: bool, main: bool, shops: bool
+    plan: RoadPlan,
+    rng: random.Random,
+    grid: _StreetGrid,
+    town: Town,
+    *,
+    line: int,
+    across: bool,
+    main: bool,
+    shops: bool,
 ) -> list[int]:
-    """The junctions of a street, from one end to the other; inner streets may begin later, others end dead."""
+    """Return the junctions of a street in order. Inner streets may start later or be dead ends."""
     count = grid.columns if across else grid.rows
-    places = [(step, line) if across else (line, step) for step in range(count)]
+    cells = [(step, line) if across else (line, step) for step in range(count)]
     lines = grid.rows if across else grid.columns
     inner = 0 < line < lines - 1 and not main
     first = 1 if shops or (inner and rng.random() < 0.3) else 0
     last = count - 1 if shops or (inner and rng.random() < 0.3) else count
-    kept = [grid.numbers[place] for place in places[first:last]]
+    kept = [grid.numbers[cell] for cell in cells[first:last]]
     if first == 0 and (main or rng.random() < 0.38):
-        kept.insert(0, _beyond(plan, rng, grid, town, places[1], places[0]))
+        kept.insert(0, _beyond(plan, rng, grid, town, cells[1], cells[0]))
     if last == count and (main or rng.random() < 0.38):
-        kept.append(_beyond(plan, rng, grid, town, places[-2], places[-1]))
+        kept.append(_beyond(plan, rng, grid, town, cells[-2], cells[-1]))
     return kept
 
 
 def _beyond(
-    plan: Plan, rng: random.Random, grid: _Grid, town: Town, before: tuple[int, int], end: tuple[int, int]
+    plan: RoadPlan, rng: random.Random, grid: _StreetGrid, town: Town, before: tuple[int, int], end: tuple[int, int]
 ) -> int:
-    """A new junction outside the grid, about where a line that leads to its edge would go on to."""
-    x, y = between(grid.points[before], grid.points[end], rng.uniform(1.45, 2.0))
+    """Add a junction outside the grid, roughly in line with a street."""
+    x, y = interpolate(grid.points[before], grid.points[end], rng.uniform(1.45, 2.0))
     return plan.junction((x + rng.uniform(-0.04, 0.04), y + rng.uniform(-0.04, 0.04)), town.number)
 
 
 def _parks(
-    plan: Plan, rng: random.Random, grid: _Grid, town: Town, rows: list[str], roads: dict[str, int]
+    plan: RoadPlan, rng: random.Random, grid: _StreetGrid, town: Town, rows: list[str], roads: dict[str, int]
 ) -> tuple[tuple[str, tuple[Point, ...], int], ...]:
-    """Blocks that are parks, most of them with a path from corner to corner."""
+    """Return blocks that are parks. Most have a path from corner to corner."""
     blocks = [(column, row) for column in range(grid.columns - 1) for row in range(grid.rows - 1)]
     count = min(1 + town.population // 30_000, 5) + (grid.rows > 4)
     trees = rng.sample(TREES, count)

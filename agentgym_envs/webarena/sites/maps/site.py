@@ -1,4 +1,4 @@
-"""The site: its routes, and what all of its pages need."""
+"""The map site: its routes and accounts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.site import Site
 from agentgym_envs.webarena.sites.maps import (
     views_directions,
-    views_land,
     views_lists,
     views_map,
     views_notes,
     views_people,
     views_place,
     views_search,
+    views_towns,
     views_traces,
 )
-from agentgym_envs.webarena.sites.maps.common import address, label, lasting, length, me, plain
+from agentgym_envs.webarena.sites.maps.common import address, current_account, duration, format_length, label, plain
 
 _VIEWS = (
     views_map,
     views_search,
     views_directions,
     views_place,
-    views_land,
+    views_towns,
     views_notes,
     views_lists,
     views_traces,
@@ -34,8 +34,8 @@ _VIEWS = (
 )
 
 
-def _layout(visit: RequestContext) -> Mapping[str, Any]:
-    return {"me": me(visit)}
+def _layout(context: RequestContext) -> Mapping[str, Any]:
+    return {"me": current_account(context)}
 
 
 def _account(database: sqlite3.Connection, name: str) -> int:
@@ -49,7 +49,7 @@ SITE = Site(
     title="Waybook",
     routes=tuple(route for views in _VIEWS for route in views.routes.all),
     layout=_layout,
-    account=_account,
-    owner=lambda database: 1,
-    filters={"address": address, "label": label, "lasting": lasting, "length_in": length, "plain": plain},
+    find_account=_account,
+    default_account=lambda database: 1,
+    filters={"address": address, "label": label, "duration": duration, "length_in": format_length, "plain": plain},
 )

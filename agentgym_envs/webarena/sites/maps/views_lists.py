@@ -1,4 +1,4 @@
-"""Lists of places that accounts keep."""
+"""Lists of places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES
-from agentgym_envs.webarena.sites.maps.drawing import WHOLE, Mark, draw, view_around
+from agentgym_envs.webarena.sites.maps.drawing import WHOLE, MapPin, draw, view_around
 
 routes = Routes()
 VISIBILITY = (("private", "Private: only for me"), ("public", "Public: for everybody"))
@@ -22,159 +22,159 @@ _LISTS = (
 
 
 @routes.get("/lists")
-def lists(visit: RequestContext) -> Response:
-    """One's own lists."""
-    rows = visit.rows(f"{_LISTS} WHERE l.account = ? ORDER BY l.name COLLATE NOCASE, l.id", visit.must_be_signed_in())
-    return visit.page("lists.html", rows=rows, own=True, paging=Paging(len(rows), max(len(rows), 1), 1))
+def lists(context: RequestContext) -> Response:
+    """List the account's lists."""
+    rows = context.rows(f"{_LISTS} WHERE l.account = ? ORDER BY l.name COLLATE NOCASE, l.id", context.require_login())
+    return context.page("lists.html", rows=rows, own=True, paging=Paging(len(rows), max(len(rows), 1), 1))
 
 
 @routes.get("/lists/public")
-def public(visit: RequestContext) -> Response:
-    """Everybody's public lists."""
-    count = visit.value("SELECT COUNT(*) FROM map_lists WHERE visibility = 'public'")
-    paging = Paging.of(visit.query, count, _ON_A_PAGE)
+def public(context: RequestContext) -> Response:
+    """List the public lists of all accounts."""
+    count = context.value("SELECT COUNT(*) FROM map_lists WHERE visibility = 'public'")
+    paging = Paging.of(context.query, count, _ON_A_PAGE)
     query = f"{_LISTS} WHERE l.visibility = 'public' ORDER BY l.name COLLATE NOCASE, l.id LIMIT ? OFFSET ?"
-    return visit.page("lists.html", rows=visit.rows(query, _ON_A_PAGE, paging.skipped), own=False, paging=paging)
+    return context.page("lists.html", rows=context.rows(query, _ON_A_PAGE, paging.skipped), own=False, paging=paging)
 
 
 @routes.get("/lists/new")
-def new(visit: RequestContext) -> Response:
-    """The form for a list."""
-    visit.must_be_signed_in()
-    return visit.page("list_form.html", list=None, name="", about="", chosen="private", kinds=VISIBILITY, error="")
+def new(context: RequestContext) -> Response:
+    """Show the form for a list."""
+    context.require_login()
+    return context.page("list_form.html", list=None, name="", about="", chosen="private", kinds=VISIBILITY, error="")
 
 
 @routes.post("/lists/new")
-def add(visit: RequestContext) -> Response:
-    """Begin a list."""
-    account = visit.must_be_signed_in()
-    name, about, visibility = _read(visit)
-    error = _wrong(visit, account, name, 0)
+def add(context: RequestContext) -> Response:
+    """Create a list."""
+    account = context.require_login()
+    name, about, visibility = _read(context)
+    error = _wrong(context, account, name, 0)
     if error:
-        return _again(visit, None, error)
-    number = visit.write(
+        return _again(context, None, error)
+    number = context.write(
         "INSERT INTO map_lists (account, name, about, visibility, created) VALUES (?, ?, ?, ?, ?)",
         account, name, about, visibility, stamp(),
     )  # fmt: skip
-    visit.say(f"The list {name} is there now.")
+    context.flash(f"The list {name} is there now.")
     return Redirect(f"/list/{number}")
 
 
 @routes.get("/list/{number:int}")
-def show(visit: RequestContext, number: int) -> Response:
-    """The places of a list."""
-    row = visit.one(f"{_LISTS} WHERE l.id = ?", number)
-    visit.must(row["visibility"] == "public" or row["account"] == visit.account, "This list is private.")
+def show(context: RequestContext, number: int) -> Response:
+    """Show the places of a list."""
+    row = context.one(f"{_LISTS} WHERE l.id = ?", number)
+    context.require(row["visibility"] == "public" or row["account"] == context.account, "This list is private.")
     query = PLACES.replace("SELECT p.*", "SELECT p.*, s.id AS saved, s.note")
-    paging = Paging.of(visit.query, row["count"], _ON_A_PAGE)
+    paging = Paging.of(context.query, row["count"], _ON_A_PAGE)
     order = "WHERE s.list = ? ORDER BY s.moment DESC, s.id DESC LIMIT ? OFFSET ?"
-    rows = visit.rows(f"{query} JOIN map_saved s ON s.place = p.id {order}", number, _ON_A_PAGE, paging.skipped)
+    rows = context.rows(f"{query} JOIN map_saved s ON s.place = p.id {order}", number, _ON_A_PAGE, paging.skipped)
     points = [(one["x"], one["y"]) for one in rows]
-    marks = [Mark(point, str(place)) for place, point in enumerate(points, paging.skipped + 1)]
-    drawing = draw(visit, view_around(points) if points else WHOLE, marks)
-    own = row["account"] == visit.account
-    return visit.page("list.html", list=row, rows=rows, paging=paging, own=own, drawing=drawing)
+    marks = [MapPin(point, str(number)) for number, point in enumerate(points, paging.skipped + 1)]
+    drawing = draw(context, view_around(points) if points else WHOLE, marks)
+    own = row["account"] == context.account
+    return context.page("list.html", list=row, rows=rows, paging=paging, own=own, drawing=drawing)
 
 
 @routes.get("/list/{number:int}/edit")
-def edit(visit: RequestContext, number: int) -> Response:
-    """The form for what a list is called, says and who may see it."""
-    row = _own(visit, number)
+def edit(context: RequestContext, number: int) -> Response:
+    """Show the form for the name, description and visibility of a list."""
+    row = _own(context, number)
     values = {"name": row["name"], "about": row["about"], "chosen": row["visibility"]}
-    return visit.page("list_form.html", list=row, kinds=VISIBILITY, error="", **values)
+    return context.page("list_form.html", list=row, kinds=VISIBILITY, error="", **values)
 
 
 @routes.post("/list/{number:int}/edit")
-def save(visit: RequestContext, number: int) -> Response:
-    """Change a list."""
-    row = _own(visit, number)
-    name, about, visibility = _read(visit)
-    error = _wrong(visit, row["account"], name, number)
+def save(context: RequestContext, number: int) -> Response:
+    """Save a list."""
+    row = _own(context, number)
+    name, about, visibility = _read(context)
+    error = _wrong(context, row["account"], name, number)
     if error:
-        return _again(visit, row, error)
-    visit.write(
+        return _again(context, row, error)
+    context.write(
         "UPDATE map_lists SET name = ?, about = ?, visibility = ? WHERE id = ?", name, about, visibility, number
     )
-    visit.say("The list is saved.")
+    context.flash("The list is saved.")
     return Redirect(f"/list/{number}")
 
 
 @routes.post("/list/{number:int}/delete")
-def delete(visit: RequestContext, number: int) -> Response:
-    """Delete a list; the places in it stay on the map."""
-    row = _own(visit, number)
-    visit.write("DELETE FROM map_saved WHERE list = ?", number)
-    visit.write("DELETE FROM map_lists WHERE id = ?", number)
-    visit.say(f"The list {row['name']} is deleted.")
+def delete(context: RequestContext, number: int) -> Response:
+    """Delete a list. Its places stay on the map."""
+    row = _own(context, number)
+    context.write("DELETE FROM map_saved WHERE list = ?", number)
+    context.write("DELETE FROM map_lists WHERE id = ?", number)
+    context.flash(f"The list {row['name']} is deleted.")
     return Redirect("/lists")
 
 
 @routes.post("/place/{place:int}/save")
-def keep(visit: RequestContext, place: int) -> Response:
-    """Put a place on one of one's lists."""
-    visit.one("SELECT id FROM map_places WHERE id = ?", place)
-    row = _own(visit, visit.form.number("list"))
-    if visit.row("SELECT id FROM map_saved WHERE list = ? AND place = ?", row["id"], place) is not None:
-        visit.say(f"This place is in {row['name']} already.", "notice")
+def keep(context: RequestContext, place: int) -> Response:
+    """Add a place to a list of the account."""
+    context.one("SELECT id FROM map_places WHERE id = ?", place)
+    row = _own(context, context.form.number("list"))
+    if context.row("SELECT id FROM map_saved WHERE list = ? AND place = ?", row["id"], place) is not None:
+        context.flash(f"This place is in {row['name']} already.", "notice")
         return Redirect(f"/place/{place}")
-    note = visit.form.text("note", most=300)
-    visit.write(
+    note = context.form.text("note", most=300)
+    context.write(
         "INSERT INTO map_saved (list, place, note, moment) VALUES (?, ?, ?, ?)", row["id"], place, note, stamp()
     )
-    visit.say(f"Saved in {row['name']}.")
+    context.flash(f"Saved in {row['name']}.")
     return Redirect(f"/place/{place}")
 
 
 @routes.post("/saved/{number:int}/remove")
-def remove(visit: RequestContext, number: int) -> Response:
-    """Take a place off a list."""
-    row = _kept(visit, number)
-    visit.write("DELETE FROM map_saved WHERE id = ?", number)
-    visit.say(f"{row['name']} is no longer in {row['list_name']}.")
-    return visit.back(f"/list/{row['list']}")
+def remove(context: RequestContext, number: int) -> Response:
+    """Remove a place from a list."""
+    row = _kept(context, number)
+    context.write("DELETE FROM map_saved WHERE id = ?", number)
+    context.flash(f"{row['name']} is no longer in {row['list_name']}.")
+    return context.redirect_back(f"/list/{row['list']}")
 
 
 @routes.post("/saved/{number:int}/note")
-def note(visit: RequestContext, number: int) -> Response:
-    """Change what one wrote beside a place on a list."""
-    row = _kept(visit, number)
-    visit.write("UPDATE map_saved SET note = ? WHERE id = ?", visit.form.text("note", most=300), number)
-    visit.say(f"Your note on {row['name']} is saved.")
+def note(context: RequestContext, number: int) -> Response:
+    """Save the note on a place in a list."""
+    row = _kept(context, number)
+    context.write("UPDATE map_saved SET note = ? WHERE id = ?", context.form.text("note", most=300), number)
+    context.flash(f"Your note on {row['name']} is saved.")
     return Redirect(f"/list/{row['list']}")
 
 
-def _own(visit: RequestContext, number: int) -> sqlite3.Row:
-    account = visit.must_be_signed_in()
-    row = visit.one("SELECT * FROM map_lists WHERE id = ?", number)
-    visit.must(row["account"] == account, "This list is somebody else's.")
+def _own(context: RequestContext, number: int) -> sqlite3.Row:
+    account = context.require_login()
+    row = context.one("SELECT * FROM map_lists WHERE id = ?", number)
+    context.require(row["account"] == account, "This list is somebody else's.")
     return row
 
 
-def _kept(visit: RequestContext, number: int) -> sqlite3.Row:
-    """A line of one of one's lists."""
-    account = visit.must_be_signed_in()
-    row = visit.one(
+def _kept(context: RequestContext, number: int) -> sqlite3.Row:
+    """Return an entry of a list of the account."""
+    account = context.require_login()
+    row = context.one(
         "SELECT s.*, p.name, l.name AS list_name, l.account FROM map_saved s JOIN map_places p ON p.id = s.place "
         "JOIN map_lists l ON l.id = s.list WHERE s.id = ?",
         number,
     )
-    visit.must(row["account"] == account, "This list is somebody else's.")
+    context.require(row["account"] == account, "This list is somebody else's.")
     return row
 
 
-def _read(visit: RequestContext) -> tuple[str, str, str]:
-    name, about = visit.form.text("name", most=60), visit.form.text("about", most=300)
-    return name, about, visit.form.choice("visibility", ("private", "public"), "private")
+def _read(context: RequestContext) -> tuple[str, str, str]:
+    name, about = context.form.text("name", most=60), context.form.text("about", most=300)
+    return name, about, context.form.choice("visibility", ("private", "public"), "private")
 
 
-def _wrong(visit: RequestContext, account: int, name: str, number: int) -> str:
+def _wrong(context: RequestContext, account: int, name: str, number: int) -> str:
     if not name:
         return "A list needs a name."
     query = "SELECT id FROM map_lists WHERE account = ? AND name = ? COLLATE NOCASE AND id != ?"
-    return "You have a list of that name already." if visit.row(query, account, name, number) else ""
+    return "You have a list of that name already." if context.row(query, account, name, number) else ""
 
 
-def _again(visit: RequestContext, row: sqlite3.Row | None, error: str) -> Response:
-    name, about, chosen = _read(visit)
+def _again(context: RequestContext, row: sqlite3.Row | None, error: str) -> Response:
+    name, about, chosen = _read(context)
     values = {"name": name, "about": about, "chosen": chosen}
-    return visit.page("list_form.html", 422, list=row, kinds=VISIBILITY, error=error, **values)
+    return context.page("list_form.html", 422, list=row, kinds=VISIBILITY, error=error, **values)

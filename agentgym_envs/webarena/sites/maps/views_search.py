@@ -1,4 +1,4 @@
-"""Finding places: by words, by filters, by distance."""
+"""Search of places: by words, filters or distance."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES, PLACES_COUNT
-from agentgym_envs.webarena.sites.maps.drawing import WHOLE, Mark, draw, view_around
-from agentgym_envs.webarena.sites.maps.finding import Stop, find_stops, like_words, stop_of
+from agentgym_envs.webarena.sites.maps.drawing import WHOLE, MapPin, draw, view_around
+from agentgym_envs.webarena.sites.maps.geocoding import Location, find_locations, like_words, location_of
 from agentgym_envs.webarena.sites.maps.geometry import Point
 from agentgym_envs.webarena.sites.maps.hours import is_open
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
-from agentgym_envs.webarena.sites.maps.network import crow
+from agentgym_envs.webarena.sites.maps.network import metres_between
 from agentgym_envs.webarena.sites.maps.searching import search
 
 routes = Routes()
@@ -32,91 +32,94 @@ _WITHIN = ((0, "Any distance"), (1, "1 km"), (2, "2 km"), (5, "5 km"), (20, "20 
 
 
 @routes.get("/search")
-def results(visit: RequestContext) -> Response:
-    """What the words in the head's field find."""
-    text = visit.query.text("q", most=100)
-    found = search(visit, text)
-    paging = Paging.of(visit.query, len(found.results), _ON_A_PAGE)
-    shown = found.results[paging.skipped : paging.skipped + _ON_A_PAGE]
-    points = [result.point for result in shown] + ([found.near.point] if found.near else [])
-    return visit.page(
+def search_page(context: RequestContext) -> Response:
+    """List the results of the search field."""
+    text = context.query.text("q", most=100)
+    search_results = search(context, text)
+    paging = Paging.of(context.query, len(search_results.results), _ON_A_PAGE)
+    shown = search_results.results[paging.skipped : paging.skipped + _ON_A_PAGE]
+    points = [result.point for result in shown] + ([search_results.near.point] if search_results.near else [])
+    return context.page(
         "search.html",
         text=text,
-        found=found,
+        search_results=search_results,
         shown=shown,
         paging=paging,
-        drawing=_pinned(visit, [result.point for result in shown], points, paging.skipped, found.near),
+        drawing=_pinned(context, [result.point for result in shown], points, paging.skipped, search_results.near),
     )
 
 
 @routes.get("/places")
-def places(visit: RequestContext) -> Response:
-    """Places by filters."""
-    conditions, arguments = _filters(visit)
+def places(context: RequestContext) -> Response:
+    """List the places that match the filters."""
+    conditions, arguments = _filters(context)
     where = " AND ".join(conditions)
-    sort = visit.query.choice("sort", tuple(SORTS), "name")
+    sort = context.query.choice("sort", tuple(SORTS), "name")
     query = f"{PLACES} WHERE {where} ORDER BY {SORTS[sort][1]}, p.id"
-    if visit.query.ticked("open"):
-        found = [row for row in visit.rows(query, *arguments) if row["hours"] and is_open(row["hours"])]
-        paging = Paging.of(visit.query, len(found), _ON_A_PAGE)
-        rows = found[paging.skipped : paging.skipped + _ON_A_PAGE]
+    if context.query.is_checked("open"):
+        matches = [row for row in context.rows(query, *arguments) if row["hours"] and is_open(row["hours"])]
+        paging = Paging.of(context.query, len(matches), _ON_A_PAGE)
+        rows = matches[paging.skipped : paging.skipped + _ON_A_PAGE]
     else:
-        paging = Paging.of(visit.query, visit.value(f"{PLACES_COUNT} WHERE {where}", *arguments), _ON_A_PAGE)
-        rows = visit.rows(f"{query} LIMIT ? OFFSET ?", *arguments, _ON_A_PAGE, paging.skipped)
+        paging = Paging.of(context.query, context.value(f"{PLACES_COUNT} WHERE {where}", *arguments), _ON_A_PAGE)
+        rows = context.rows(f"{query} LIMIT ? OFFSET ?", *arguments, _ON_A_PAGE, paging.skipped)
     points = [(row["x"], row["y"]) for row in rows]
-    return visit.page(
+    return context.page(
         "places.html",
         rows=rows,
         paging=paging,
         sort=sort,
         sorts=[(key, label) for key, (label, _) in SORTS.items()],
         categories=_categories(),
-        towns=_towns(visit),
-        cuisines=[row[0] for row in visit.rows(_CUISINES)],
-        drawing=_pinned(visit, points, points, paging.skipped),
+        towns=_towns(context),
+        cuisines=[row[0] for row in context.rows(_CUISINES)],
+        drawing=_pinned(context, points, points, paging.skipped),
     )
 
 
 @routes.get("/nearby")
-def nearby(visit: RequestContext) -> Response:
-    """Places of a kind by their distance, as the crow flies."""
-    text, category = visit.query.text("near", most=100), visit.query.choice("category", tuple(CATEGORIES), "restaurant")
-    stop = stop_of(visit, text)
-    candidates = [] if stop else find_stops(visit, text)
+def nearby(context: RequestContext) -> Response:
+    """List places of a category by straight-line distance."""
+    text, category = (
+        context.query.text("near", most=100),
+        context.query.choice("category", tuple(CATEGORIES), "restaurant"),
+    )
+    location = location_of(context, text)
+    candidates = [] if location else find_locations(context, text)
     if len(candidates) == 1:
-        return Redirect("/nearby" + visit.query.changed(near=candidates[0].key))
-    rows = _by_distance(visit, stop, category) if stop else []
-    paging = Paging.of(visit.query, len(rows), _ON_A_PAGE)
+        return Redirect("/nearby" + context.query.changed(near=candidates[0].key))
+    rows = _by_distance(context, location, category) if location else []
+    paging = Paging.of(context.query, len(rows), _ON_A_PAGE)
     shown = rows[paging.skipped : paging.skipped + _ON_A_PAGE]
     points = [(row["x"], row["y"]) for row, _ in shown]
-    return visit.page(
+    return context.page(
         "nearby.html",
-        text=stop.label if stop else text,
-        stop=stop,
+        text=location.label if location else text,
+        location=location,
         candidates=candidates,
         category=category,
         categories=_categories(),
         distances=_WITHIN,
         shown=shown,
         paging=paging,
-        drawing=_pinned(visit, points, [*points, stop.point] if stop else [], paging.skipped, stop),
+        drawing=_pinned(context, points, [*points, location.point] if location else [], paging.skipped, location),
     )
 
 
 _CUISINES = "SELECT DISTINCT cuisine FROM map_places WHERE cuisine IS NOT NULL ORDER BY cuisine"
 
 
-def _filters(visit: RequestContext) -> tuple[list[str], list[Any]]:
-    """Conditions and their arguments, one condition at least."""
-    query = visit.query
+def _filters(context: RequestContext) -> tuple[list[str], list[Any]]:
+    """Return conditions (at least one) and their arguments."""
+    query = context.query
     wanted: list[tuple[str, Any]] = [
         ("p.category = ?", query.choice("category", tuple(CATEGORIES))),
         ("p.town = ?", query.number("town")),
         ("p.cuisine = ?", query.text("cuisine", most=40)),
         ("p.stars >= ?", query.number("stars", most=5)),
         ("p.wheelchair = ?", query.choice("wheelchair", ("yes", "limited", "no"))),
-        ("p.internet = ?", "wlan" if query.ticked("internet") else ""),
-        ("p.outdoor = ?", int(query.ticked("outdoor"))),
+        ("p.internet = ?", "wlan" if query.is_checked("internet") else ""),
+        ("p.outdoor = ?", int(query.is_checked("outdoor"))),
         ("p.operator = ? COLLATE NOCASE", query.text("operator", most=60)),
     ]
     conditions = ["1", *(condition for condition, value in wanted if value)]
@@ -128,10 +131,14 @@ def _filters(visit: RequestContext) -> tuple[list[str], list[Any]]:
     return conditions, arguments
 
 
-def _by_distance(visit: RequestContext, stop: Stop, category: str) -> list[tuple[sqlite3.Row, int]]:
-    most = visit.query.number("within", most=1000) * 1000
-    rows = visit.rows(f"{PLACES} WHERE p.category = ?", category)
-    away = [(row, crow(stop.point, (row["x"], row["y"]))) for row in rows if f"place-{row['id']}" != stop.key]
+def _by_distance(context: RequestContext, location: Location, category: str) -> list[tuple[sqlite3.Row, int]]:
+    most = context.query.number("within", most=1000) * 1000
+    rows = context.rows(f"{PLACES} WHERE p.category = ?", category)
+    away = [
+        (row, metres_between(location.point, (row["x"], row["y"])))
+        for row in rows
+        if f"place-{row['id']}" != location.key
+    ]
     return sorted((one for one in away if not most or one[1] <= most), key=lambda one: one[1])
 
 
@@ -139,14 +146,14 @@ def _categories() -> list[tuple[str, str]]:
     return sorted(((key, one.label) for key, one in CATEGORIES.items()), key=lambda one: one[1])
 
 
-def _towns(visit: RequestContext) -> list[tuple[int, str]]:
-    return [(row["id"], row["name"]) for row in visit.rows("SELECT id, name FROM map_towns ORDER BY name")]
+def _towns(context: RequestContext) -> list[tuple[int, str]]:
+    return [(row["id"], row["name"]) for row in context.rows("SELECT id, name FROM map_towns ORDER BY name")]
 
 
 def _pinned(
-    visit: RequestContext, pins: list[Point], points: list[Point], skipped: int, here: Stop | None = None
+    context: RequestContext, pins: list[Point], points: list[Point], skipped: int, here: Location | None = None
 ) -> Any:
-    """The drawing around points, with numbered pins."""
-    marks = [Mark(point, str(number)) for number, point in enumerate(pins, skipped + 1)]
-    marks += [Mark(here.point, "here")] if here else []
-    return draw(visit, view_around(points) if points else WHOLE, marks)
+    """Draw a view around points, with numbered pins."""
+    marks = [MapPin(point, str(number)) for number, point in enumerate(pins, skipped + 1)]
+    marks += [MapPin(here.point, "here")] if here else []
+    return draw(context, view_around(points) if points else WHOLE, marks)

@@ -1,6 +1,7 @@
-"""Words that names on the map are made of, all invented or common, and how they are put together.
+"""Words and patterns for names on the map.
 
-A pattern is alternatives with "|" between them; ADJ, ANIMAL, THING, TREE, SURNAME, TOWN and STREET stand for a word.
+A pattern has alternatives separated by "|". ADJ, ANIMAL, THING, TREE, SURNAME, TOWN and STREET are placeholders for
+words.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ FAST_FOOD = {
     "Pizza": "pizza",
     "Fish": "fish_and_chips",
 }
-"""What a place sells by a word of its name."""
+"""Cuisines of fast food places, by a word of their names."""
 MUSEUMS = (
     ("Museum of Clocks", "two hundred clocks and watches, most of them ticking"),
     ("Maritime Museum", "ships' models, charts and a whole fishing smack"),

@@ -1,1 +1,1 @@
-"""The shop: its catalogue, customers and orders, which the administration works on, too."""
+"""The shop: its catalogue, customers and orders. The administration uses the same tables."""

@@ -1,4 +1,4 @@
-"""The cart: what lies in it, what it costs, and how things get into it."""
+"""The shopping cart: its lines, its price, and the addition of products."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentgym_envs.webarena.sites.shop.searching import FOUND
 from agentgym_envs.webarena.sites.shop.store import PRODUCTS, settings
 
 MOST = 100
-"""Of one product."""
+"""Maximum quantity of one product."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a cart. `price` is of one, with what its options cost."""
+class CartLine:
+    """A line of a cart. `price` is the unit price, including the surcharge of its options."""
 
     id: int
     product: sqlite3.Row
@@ -29,12 +29,12 @@ class Line:
 
     @property
     def total(self) -> int:
-        """Of all of them."""
+        """Price of the whole line."""
         return self.price * self.quantity
 
     @property
     def problem(self) -> str:
-        """Why this cannot be ordered; "" if it can."""
+        """Reason why this line cannot be ordered, or ""."""
         if not self.product["sold"]:
             return "This product is no longer sold."
         if self.product["stock"] < self.quantity:
@@ -44,26 +44,26 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Cart:
-    """A customer's cart. `number` is 0 as long as nothing was ever put into it."""
+    """The cart of a customer. `number` is 0 until a product is added for the first time."""
 
     number: int
     coupon: str
-    lines: list[Line]
+    lines: list[CartLine]
     rules: list[dict[str, Any]]
     settings: dict[str, str]
 
     @property
     def subtotal(self) -> int:
-        """What the goods cost."""
+        """Sum of the lines."""
         return sum(line.total for line in self.lines)
 
     def totals(self, method: str = "") -> Totals:
-        """What is to be paid with a way of shipping."""
+        """Return the totals with a shipping method."""
         return totals(self.subtotal, self.rules, method, self.settings)
 
     @property
     def problem(self) -> str:
-        """Why it cannot be ordered; "" if it can."""
+        """Reason why the cart cannot be ordered, or ""."""
         if not self.lines:
             return "Your cart is empty."
         wanted = Counter[int]()
@@ -74,44 +74,48 @@ class Cart:
         return ""
 
 
-def cart_of(visit: RequestContext) -> Cart:
-    """The cart of who is signed in. Raises SignInFirst."""
-    account = visit.must_be_signed_in()
-    kept = visit.row("SELECT id, coupon FROM shop_carts WHERE customer = ?", account)
-    number, coupon = (kept["id"], kept["coupon"]) if kept else (0, "")
-    lines = _lines(visit, number)
+def cart_of(context: RequestContext) -> Cart:
+    """Return the cart of the signed-in customer. Raises LoginRequired."""
+    account = context.require_login()
+    row = context.row("SELECT id, coupon FROM shop_carts WHERE customer = ?", account)
+    number, coupon = (row["id"], row["coupon"]) if row else (0, "")
+    lines = _lines(context, number)
     subtotal = sum(line.total for line in lines)
-    rules = [rule for rule in rules_for(visit, account, coupon) if discount_of(rule, subtotal)]
-    return Cart(number, coupon, lines, rules, settings(visit))
+    rules = [rule for rule in rules_for(context, account, coupon) if discount_of(rule, subtotal)]
+    return Cart(number, coupon, lines, rules, settings(context))
 
 
-def _lines(visit: RequestContext, cart: int) -> list[Line]:
-    rows = visit.rows(
+def _lines(context: RequestContext, cart: int) -> list[CartLine]:
+    rows = context.rows(
         "SELECT l.id AS line, l.options, l.quantity, p.id, p.sku, p.name, p.slug, p.stock, c.slug AS shelf, "
         f"COALESCE(p.special_price, p.price) AS final, ({FOUND}) AS sold FROM {PRODUCTS} "
         "JOIN shop_cart_lines l ON l.product = p.id WHERE l.cart = ? ORDER BY l.id",
         cart,
     )
     return [
-        Line(
-            row["line"], row, row["options"], row["quantity"], row["final"] + extra_of(visit, row["id"], row["options"])
+        CartLine(
+            row["line"],
+            row,
+            row["options"],
+            row["quantity"],
+            row["final"] + extra_of(context, row["id"], row["options"]),
         )
         for row in rows
     ]
 
 
-def extra_of(visit: RequestContext, product: int, options: str) -> int:
-    """What the options of a line ("Colour: Blue, Size: M") add to the price."""
+def extra_of(context: RequestContext, product: int, options: str) -> int:
+    """Return the surcharge of the options of a line ("Colour: Blue, Size: M")."""
     if not options:
         return 0
     named = "instr(?, ', ' || name || ': ' || value || ',') > 0"
     query = f"SELECT SUM(extra) FROM shop_options WHERE product = ? AND {named}"
-    return visit.value(query, product, f", {options},") or 0
+    return context.value(query, product, f", {options},") or 0
 
 
-def rules_for(visit: RequestContext, account: int, coupon: str) -> list[dict[str, Any]]:
-    """The price rules that hold today for a customer, with or without that coupon."""
-    rows = visit.rows(
+def rules_for(context: RequestContext, account: int, coupon: str) -> list[dict[str, Any]]:
+    """Return the price rules that apply today to a customer, with this coupon code or none."""
+    rows = context.rows(
         "SELECT r.* FROM shop_rules r JOIN shop_customers k ON k.id = ? WHERE r.active = 1 "
         "AND (r.coupon = '' OR lower(r.coupon) = lower(?)) AND r.customer_group IN ('', k.customer_group) "
         "AND COALESCE(r.starts, '') <= ? AND COALESCE(r.ends, '9999') >= ? ORDER BY r.id",
@@ -123,20 +127,20 @@ def rules_for(visit: RequestContext, account: int, coupon: str) -> list[dict[str
     return [dict(row) for row in rows]
 
 
-def put_in(visit: RequestContext, product: sqlite3.Row, options: str, quantity: int) -> str:
-    """Put some of a product into the cart; returns why that cannot be, or ""."""
-    account = visit.must_be_signed_in()
-    kept: Any = visit.value("SELECT id FROM shop_carts WHERE customer = ?", account)
+def put_in(context: RequestContext, product: sqlite3.Row, options: str, quantity: int) -> str:
+    """Add a product to the cart. Return the reason if that is not possible, otherwise ""."""
+    account = context.require_login()
+    cart_id: Any = context.value("SELECT id FROM shop_carts WHERE customer = ?", account)
     query = "SELECT id, quantity FROM shop_cart_lines WHERE cart = ? AND product = ? AND options = ?"
-    line = visit.row(query, kept or 0, product["id"], options)
+    line = context.row(query, cart_id or 0, product["id"], options)
     wanted = quantity + (line["quantity"] if line else 0)
     if product["stock"] < wanted or wanted > MOST:
         return _short(min(product["stock"], MOST))
-    cart = kept or visit.write("INSERT INTO shop_carts (customer) VALUES (?)", account)
+    cart = cart_id or context.write("INSERT INTO shop_carts (customer) VALUES (?)", account)
     if line:
-        visit.write("UPDATE shop_cart_lines SET quantity = ? WHERE id = ?", wanted, line["id"])
+        context.write("UPDATE shop_cart_lines SET quantity = ? WHERE id = ?", wanted, line["id"])
     else:
-        visit.write(
+        context.write(
             "INSERT INTO shop_cart_lines (cart, product, options, quantity) VALUES (?, ?, ?, ?)",
             cart,
             product["id"],

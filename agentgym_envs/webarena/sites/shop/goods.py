@@ -1,8 +1,9 @@
-"""What shops sell: shelves with their things, what these are made of, and what people say of them.
+"""The goods of the shops: shelves, products, their attributes and options, and opinions for reviews.
 
-`goods_*.txt` are read as follows. "# " begins a department, whose next line describes it, "## " a shelf. "*Capacity: "
-is an attribute that names tell and prices follow, "choose Size: " an option, "+ " praise and "- " complaint. Any entry
-may end in "@ Word Word", for things with one of these words in their name, or "@! Word", for those without.
+Format of `goods_*.txt`: "# " starts a department, followed by a line that describes it; "## " starts a shelf.
+"*Capacity: " is an attribute that is part of the product's name and affects its price. "choose Size: " is an option. "+
+" is praise and "- " a complaint. An entry may end with "@ Word Word", for products with one of these words in their
+name, or with "@! Word", for products without them.
 """
 
 from __future__ import annotations
@@ -17,35 +18,35 @@ from typing import NamedTuple
 _FILES = ("goods_home.txt", "goods_wear.txt", "goods_things.txt")
 
 
-class Entry(NamedTuple):
-    """A text, and of which things it may be said."""
+class GoodsText(NamedTuple):
+    """A text, and the products to which it applies."""
 
     text: str
     words: tuple[str, ...] = ()
     without: bool = False
 
     def suits(self, thing: str) -> bool:
-        """Whether it may be said of a thing."""
+        """Return True if the text applies to a product."""
         return not self.words or any(word in thing for word in self.words) != self.without
 
-    def meant(self, thing: str) -> bool:
-        """Whether it names the thing, or what it is made of."""
+    def is_specific_to(self, thing: str) -> bool:
+        """Return True if the text names the product or its material."""
         named = self.words and not self.without
         return self.suits(thing) if named else bool(set(self.text.split()) & set(thing.split()))
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """An attribute or an option. `key` ones stand in the product's name, and the price grows with them."""
+class ValueList:
+    """An attribute or an option. If `key` is true, its value is part of the name and the price grows with it."""
 
-    name: Entry
-    values: tuple[Entry, ...]
+    name: GoodsText
+    values: tuple[GoodsText, ...]
     key: bool
 
     def of(self, thing: str) -> list[str]:
-        """The values that a thing may have: those meant for it, if there are any."""
-        meant = [value.text for value in self.values if value.meant(thing)]
-        return meant or [value.text for value in self.values if value.suits(thing)]
+        """Return the values for a product: the specific ones if there are any, otherwise all that apply."""
+        specific = [value.text for value in self.values if value.is_specific_to(thing)]
+        return specific or [value.text for value in self.values if value.suits(thing)]
 
 
 @dataclass(slots=True)
@@ -56,12 +57,12 @@ class Shelf:
     things: list[str] = field(default_factory=list)
     price: tuple[int, int] = (1, 1)
     weight: tuple[int, int] = (1, 1)
-    attributes: list[Values] = field(default_factory=list)
-    options: list[Values] = field(default_factory=list)
-    uses: list[Entry] = field(default_factory=list)
-    facts: list[Entry] = field(default_factory=list)
-    good: list[Entry] = field(default_factory=list)
-    bad: list[Entry] = field(default_factory=list)
+    attributes: list[ValueList] = field(default_factory=list)
+    options: list[ValueList] = field(default_factory=list)
+    uses: list[GoodsText] = field(default_factory=list)
+    facts: list[GoodsText] = field(default_factory=list)
+    good: list[GoodsText] = field(default_factory=list)
+    bad: list[GoodsText] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -73,50 +74,50 @@ class Department:
     shelves: list[Shelf] = field(default_factory=list)
 
 
-def said(entries: Iterable[Entry], thing: str) -> list[str]:
-    """The texts that may be said of a thing."""
+def texts_for(entries: Iterable[GoodsText], thing: str) -> list[str]:
+    """Return the texts that apply to a product."""
     return [entry.text for entry in entries if entry.suits(thing)]
 
 
-def first_for(lists: Sequence[Values], thing: str) -> list[Values]:
-    """The attributes or options that a thing has: the first of each name that suits it, and of those with a key."""
-    found: dict[str, Values] = {}
+def first_for(lists: Sequence[ValueList], thing: str) -> list[ValueList]:
+    """Return the attributes or options of a product: for each name, the first that applies, and at most one key."""
+    parsed: dict[str, ValueList] = {}
     for values in lists:
         if values.name.suits(thing):
-            found.setdefault("" if values.key else values.name.text, values)
-    return list(found.values())
+            parsed.setdefault("" if values.key else values.name.text, values)
+    return list(parsed.values())
 
 
 def pick_some(rng: random.Random, texts: Sequence[str], count: int) -> list[str]:
-    """As many different texts as asked for, or as there are."""
+    """Draw `count` different texts, or all if there are fewer."""
     return rng.sample(texts, min(count, len(texts)))
 
 
 @lru_cache(maxsize=1)
 def departments() -> tuple[Department, ...]:
-    """Everything that is sold."""
-    found: list[Department] = []
+    """Return all departments."""
+    parsed: list[Department] = []
     for name in _FILES:
         lines = files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines()
         for line in filter(None, lines):
-            _read(found, line)
-    return tuple(found)
+            _read(parsed, line)
+    return tuple(parsed)
 
 
-def _read(found: list[Department], line: str) -> None:
+def _read(parsed: list[Department], line: str) -> None:
     mark, _, rest = line.partition(" ")
     if mark == "#":
-        found.append(Department(rest, ""))
+        parsed.append(Department(rest, ""))
     elif mark == "##":
-        found[-1].shelves.append(Shelf(rest))
-    elif not found[-1].shelves:
-        found[-1].about = line
+        parsed[-1].shelves.append(Shelf(rest))
+    elif not parsed[-1].shelves:
+        parsed[-1].about = line
     elif mark in ("+", "-"):
-        shelf = found[-1].shelves[-1]
-        (shelf.good if mark == "+" else shelf.bad).extend(_entries(rest))
+        shelf = parsed[-1].shelves[-1]
+        (shelf.good if mark == "+" else shelf.bad).extend(_texts(rest))
     else:
         name, _, values = line.partition(": ")
-        _read_field(found[-1].shelves[-1], name, values)
+        _read_field(parsed[-1].shelves[-1], name, values)
 
 
 def _read_field(shelf: Shelf, name: str, values: str) -> None:
@@ -128,13 +129,13 @@ def _read_field(shelf: Shelf, name: str, values: str) -> None:
         case "weight":
             shelf.weight = _range(values)
         case "use":
-            shelf.uses += _entries(values)
+            shelf.uses += _texts(values)
         case "fact":
-            shelf.facts.append(_entry(values))
+            shelf.facts.append(_text(values))
         case _ if name.startswith("choose "):
-            shelf.options.append(Values(_entry(name.removeprefix("choose ")), _entries(values), key=False))
+            shelf.options.append(ValueList(_text(name.removeprefix("choose ")), _texts(values), key=False))
         case _:
-            shelf.attributes.append(Values(_entry(name.removeprefix("*")), _entries(values), key=name[0] == "*"))
+            shelf.attributes.append(ValueList(_text(name.removeprefix("*")), _texts(values), key=name[0] == "*"))
 
 
 def _range(values: str) -> tuple[int, int]:
@@ -142,11 +143,11 @@ def _range(values: str) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _entries(values: str) -> tuple[Entry, ...]:
-    return tuple(map(_entry, values.split("; ")))
+def _texts(values: str) -> tuple[GoodsText, ...]:
+    return tuple(map(_text, values.split("; ")))
 
 
-def _entry(text: str) -> Entry:
+def _text(text: str) -> GoodsText:
     text, _, words = text.partition(" @")
     without, words = words.startswith("!"), words.removeprefix("!")
-    return Entry(text, tuple(words.split()), without)
+    return GoodsText(text, tuple(words.split()), without)

@@ -1,4 +1,4 @@
-"""What an order costs: prices, discounts, shipping and tax, in whole cents."""
+"""The cost of an order: prices, discounts, shipping and tax, in whole cents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAYMENT_METHODS = ("Bank Transfer", "Cash on Delivery", "Check / Money Order")
 
 
 class Totals(NamedTuple):
-    """What is to be paid, and of what it consists. `discount` is not negative."""
+    """The amounts of an order. `discount` is not negative."""
 
     subtotal: int
     discount: int
@@ -19,12 +19,12 @@ class Totals(NamedTuple):
 
     @property
     def total(self) -> int:
-        """What is to be paid."""
+        """Amount to pay."""
         return self.subtotal - self.discount + self.shipping + self.tax
 
 
 def totals(subtotal: int, rules: Iterable[Mapping[str, Any]], method: str, settings: Mapping[str, str]) -> Totals:
-    """The totals of goods of that worth. `rules` are rows of shop_rules that apply; `method` may be "": not chosen."""
+    """Return the totals for goods worth `subtotal`. `rules` are rows of shop_rules that apply; `method` may be ""."""
     discount = min(sum(discount_of(rule, subtotal) for rule in rules), subtotal)
     goods = subtotal - discount
     shipping = shipping_cost(method, goods, settings) if method else 0
@@ -33,7 +33,7 @@ def totals(subtotal: int, rules: Iterable[Mapping[str, Any]], method: str, setti
 
 
 def discount_of(rule: Mapping[str, Any], subtotal: int) -> int:
-    """What a cart price rule takes off goods of that worth."""
+    """Return the discount of a cart price rule on goods worth `subtotal`."""
     if subtotal < rule["minimum"]:
         return 0
     amount: int = rule["amount"]
@@ -41,7 +41,7 @@ def discount_of(rule: Mapping[str, Any], subtotal: int) -> int:
 
 
 def shipping_cost(method: str, goods: int, settings: Mapping[str, str]) -> int:
-    """What a way of shipping costs. The standard one is free from some worth of goods on."""
+    """Return the cost of a shipping method. Standard shipping is free from a configured value of goods."""
     if method == "Express Shipping":
         return int(settings["express_rate"])
     if method == "Standard Shipping" and goods < int(settings["free_shipping_from"]):

@@ -1,4 +1,4 @@
-"""Names of brands and models, of our own making."""
+"""Invented names of brands and models."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ ADJECTIVES = {
     "Grocery": ("delicious", "aromatic", "honest", "small-batch", "full-flavoured"),
     "Toys & Games": ("lively", "clever", "charming", "lovingly made", "entertaining"),
 }
-"""What descriptions call the things of a department."""
+"""Adjectives for product descriptions, by department."""
 CARRIERS = ("Meridian Parcel", "Greenline Express", "Bluebird Courier", "Lighthouse Post")

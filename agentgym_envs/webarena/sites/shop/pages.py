@@ -1,4 +1,4 @@
-"""The shop's own pages, as its keepers wrote them: (title, key in the address, content, whether it is shown)."""
+"""The shop's text pages as (title, URL key, content, enabled)."""
 
 from __future__ import annotations
 

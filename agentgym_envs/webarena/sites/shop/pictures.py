@@ -1,7 +1,7 @@
-"""Pictures of the products, one drawing for each shelf, in colours of each product's own.
+"""Pictures of products: one drawing per shelf, in colours that vary by product.
 
-In `pictures.txt`, a line has the shelf's part of the address and its drawing on a square of 100; the letters A, B and C
-stand for the colours.
+A line of `pictures.txt` has the slug of a shelf and a drawing on a square of 100; A, B and C are placeholders for
+colours.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _PALETTES = (
     ("#b34a66", "#561d2d", "#f7d8e0", "#fcf1f4"),
 )
 _OTHER = '<path fill="A" d="M20 34h60v50H20z"/><path fill="B" d="M20 34l10-16h40l10 16z"/>'
-"""A box, for shelves that were added later."""
+"""A box, for shelves that were added during an episode."""
 
 
 def picture(product: int, shelf: str, name: str = "") -> Markup:
-    """The drawing of a product. Without a name it is decoration, which nobody has to be told of."""
+    """Return the drawing of a product. Without a name it is hidden from assistive technology."""
     from markupsafe import Markup
 
     a, b, c, ground = _PALETTES[(7 * product + product // 10) % len(_PALETTES)]
     colours = {"A": a, "B": b, "C": c}
-    drawing = re.sub(r'"([ABC])"', lambda found: f'"{colours[found[1]]}"', _drawings().get(shelf, _OTHER))
+    drawing = re.sub(r'"([ABC])"', lambda match: f'"{colours[match[1]]}"', _drawings().get(shelf, _OTHER))
     mirrored = ' transform="matrix(-1 0 0 1 100 0)"' if product % 3 == 0 else ""
-    told = Markup(' role="img" aria-label="{}"').format(name) if name else Markup(' aria-hidden="true"')
+    label = Markup(' role="img" aria-label="{}"').format(name) if name else Markup(' aria-hidden="true"')
     head = Markup(f'<svg class="picture" viewBox="0 0 100 100" style="background: {ground}"')
-    return head + told + Markup(f"><g{mirrored}>{drawing}</g></svg>")
+    return head + label + Markup(f"><g{mirrored}>{drawing}</g></svg>")
 
 
 @lru_cache(maxsize=1)
 def _drawings() -> dict[str, str]:
-    """The drawings by the names of their shelves in addresses."""
+    """Return the drawings by slug of the shelf."""
     lines = files(__package__).joinpath("pictures.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split(" ", 1) for line in lines)

@@ -1,4 +1,4 @@
-"""Fills a world's shop."""
+"""The shop's rows at the start of an episode."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from agentgym_envs.webarena.sites.shop.seed_people import make_customers, write_
 from agentgym_envs.webarena.sites.shop.seed_products import make_items, write_items
 from agentgym_envs.webarena.sites.shop.seed_reviews import write_reviews
 from agentgym_envs.webarena.sites.shop.seed_rules import make_rules, use_coupons, write_rules
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 
-def fill(database: sqlite3.Connection, seeds: Seeds) -> None:
-    """Put a whole shop into the tables of `schema.sql`."""
+def fill(database: sqlite3.Connection, seeds: SeedInputs) -> None:
+    """Write the shop of a world into the tables of `schema.sql`."""
     rng = seeds.rng
     settings, rules = make_settings(seeds), make_rules(rng)
     items, customers = make_items(rng), make_customers(seeds)

@@ -1,4 +1,4 @@
-"""What the keepers of a world's shop have set up: settings and pages; and what visitors left behind."""
+"""Settings and pages of the shop, and traces of visitors: searches, wishes, carts and enquiries."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from agentgym_envs.webarena.sites.clock import some_time_ago, stamp
 from agentgym_envs.webarena.sites.shop.goods import departments
 from agentgym_envs.webarena.sites.shop.pages import PAGES
 from agentgym_envs.webarena.sites.shop.searching import count_found
-from agentgym_envs.webarena.sites.shop.seed_orders import Order
+from agentgym_envs.webarena.sites.shop.seed_orders import ShopOrder
 from agentgym_envs.webarena.sites.shop.seed_people import Customer
 from agentgym_envs.webarena.sites.shop.seed_products import Item
 from agentgym_envs.webarena.sites.words import lines, words
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 _FOR = lines("""
     For the new flat
@@ -41,8 +41,8 @@ _SUBJECTS = {
 }
 
 
-def make_settings(seeds: Seeds) -> dict[str, str]:
-    """The shop's settings. Amounts are in cents."""
+def make_settings(seeds: SeedInputs) -> dict[str, str]:
+    """Generate the settings of the shop. Amounts are in cents."""
     rng, town = seeds.rng, seeds.country.towns[0]
     return {
         "store_name": "One Roof Market",
@@ -60,8 +60,8 @@ def make_settings(seeds: Seeds) -> dict[str, str]:
     }
 
 
-def write_office(database: sqlite3.Connection, seeds: Seeds, settings: Mapping[str, str]) -> None:
-    """Put settings and pages into the database."""
+def write_office(database: sqlite3.Connection, seeds: SeedInputs, settings: Mapping[str, str]) -> None:
+    """Write the settings and pages."""
     database.executemany("INSERT INTO shop_settings (name, value) VALUES (?, ?)", settings.items())
     values = {**settings, "country": seeds.country.name}
     values |= {name: f"${int(settings[name]) / 100:,.2f}" for name in ("free_shipping_from", "standard_rate")}
@@ -80,9 +80,9 @@ def write_traces(
     rng: random.Random,
     customers: Sequence[Customer],
     items: Sequence[Item],
-    orders: Sequence[Order],
+    orders: Sequence[ShopOrder],
 ) -> None:
-    """Put what visitors left behind into the database: searches, wishes, carts, what they asked."""
+    """Write searches, wish lists, carts and enquiries."""
     _write_searches(database, rng, items)
     _write_wishes(database, rng, customers, items)
     for number, subject in enumerate(rng.sample(sorted(_SUBJECTS), len(_SUBJECTS)), 1):
@@ -97,13 +97,13 @@ def write_traces(
 
 
 def _write_searches(database: sqlite3.Connection, rng: random.Random, items: Sequence[Item]) -> None:
-    """What was searched for: things, brands, and what the shop does not have."""
+    """Write search terms: products, brands, and some without results."""
     things = [thing.lower() for department in departments() for shelf in department.shelves for thing in shelf.things]
     brands = sorted({item.brand for item in items})
     terms = {*rng.sample(things, 36), *(brand.lower() for brand in rng.sample(brands, 12))}
     terms |= {f"{item.brand} {item.thing}".lower() for item in rng.sample(items, 16)}
     terms |= set(rng.sample(words("bicycle sofa laptop tent-pegs violin aquarium bunk-bed freezer sunglasses"), 4))
-    uses = sorted({int(rng.paretovariate(0.8) * 3) + place for place in range(len(terms) * 2)}, reverse=True)
+    uses = sorted({int(rng.paretovariate(0.8) * 3) + index for index in range(len(terms) * 2)}, reverse=True)
     rows = [
         (term.replace("-", " "), count_found(database, term.replace("-", " ")), count, some_time_ago(rng, most_days=60))
         for term, count in zip(rng.sample(sorted(terms), len(terms)), uses, strict=False)
@@ -114,7 +114,7 @@ def _write_searches(database: sqlite3.Connection, rng: random.Random, items: Seq
 def _write_wishes(
     database: sqlite3.Connection, rng: random.Random, customers: Sequence[Customer], items: Sequence[Item]
 ) -> None:
-    """Wish lists, the owner's cart and what the owner compares."""
+    """Write the wish lists, and the cart and comparison list of the agent's account."""
     sold = [item for item in items if item.enabled and item.stock > 3]
     wishes = []
     for customer in customers:
@@ -132,7 +132,7 @@ def _write_wishes(
 
 
 def _write_cart(database: sqlite3.Connection, rng: random.Random, sold: Sequence[Item]) -> list[int]:
-    """What lies in the owner's cart: enough for most coupons, too little for large ones. Returns the products."""
+    """Write the cart of the agent's account, worth $90 to $300. Return the products."""
     worth, rows = 0, list[tuple[int, str, int]]()
     while not 9000 <= worth < 30000:
         worth, rows = 0, []

@@ -1,4 +1,4 @@
-"""What was ordered in a world's shop, and what became of it."""
+"""The orders of the shop and their progress."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MONTHS = {6: 0.9, 7: 0.8, 11: 1.4, 12: 1.7}
 _OWN_LATELY = (0.6, 1.4), (2.2, 3.4), (4.2, 5.4), (6.2, 7.4), (8.2, 11.4)
 _RECENT, _RECENT_DAYS = 150, 52
 _OPEN = {"pending": 42, "processing": 33, "on hold": 14}
-"""How many of the recent orders are not done with, besides the owner's."""
+"""Number of recent open orders by status, without those of the agent's account."""
 
 
-class Line(NamedTuple):
-    """A product in an order; `price` is what one was sold for then."""
+class OrderLine(NamedTuple):
+    """A product in an order; `price` is the unit price at that time."""
 
     item: Item
     options: str
@@ -35,13 +35,13 @@ class Line(NamedTuple):
 
 
 @dataclass(slots=True)
-class Order:
-    """An order, with what became of it."""
+class ShopOrder:
+    """An order and its progress."""
 
     customer: Customer
     moment: datetime.datetime
     status: str
-    lines: list[Line]
+    lines: list[OrderLine]
     shipping: str
     payment: str
     totals: Totals
@@ -55,12 +55,12 @@ class Order:
 
     @property
     def days(self) -> float:
-        """How many days ago it was made."""
+        """Age of the order in days."""
         return (NOW - self.moment) / datetime.timedelta(days=1)
 
 
 class Market:
-    """Who may buy what, and how likely."""
+    """Draws customers and products for orders."""
 
     def __init__(self, rng: random.Random, customers: Sequence[Customer], items: Sequence[Item]) -> None:
         self.rng, self.customers, self.items = rng, customers, items
@@ -68,22 +68,22 @@ class Market:
         self._of_customers = list(accumulate(customer.weight for customer in customers))
 
     def customer(self, moment: str) -> Customer:
-        """Somebody who had an account then."""
+        """Draw a customer who had an account at that time."""
         while True:
-            found = self.rng.choices(self.customers, cum_weights=self._of_customers)[0]
-            if found.joined < moment:
-                return found
+            candidate = self.rng.choices(self.customers, cum_weights=self._of_customers)[0]
+            if candidate.joined < moment:
+                return candidate
 
     def item(self, moment: str) -> Item:
-        """Something that was sold then."""
+        """Draw a product that existed at that time."""
         while True:
-            found = self.rng.choices(self.items, cum_weights=self._of_items)[0]
-            if found.created < moment:
-                return found
+            candidate = self.rng.choices(self.items, cum_weights=self._of_items)[0]
+            if candidate.created < moment:
+                return candidate
 
 
-def make_orders(market: Market, settings: Mapping[str, str]) -> list[Order]:
-    """All orders by their moments, with the owner's among them."""
+def make_orders(market: Market, settings: Mapping[str, str]) -> list[ShopOrder]:
+    """Generate all orders, sorted by time, including those of the agent's account."""
     rng, owner = market.rng, market.customers[0]
     moments = [(_moment(rng, _RECENT_DAYS), False) for _ in range(_RECENT)]
     moments += [(_moment(rng, DAYS, _RECENT_DAYS), False) for _ in range(ORDERS - OWN - _RECENT)]
@@ -92,17 +92,17 @@ def make_orders(market: Market, settings: Mapping[str, str]) -> list[Order]:
     for moment, own in sorted(moments):
         customer = owner if own else market.customer(stamp(moment))
         orders.append(_order(market, customer, moment, settings))
-    _settle([order for order in orders if order.customer is not owner], rng)
-    _settle_own([order for order in orders if order.customer is owner], rng)
+    _set_statuses([order for order in orders if order.customer is not owner], rng)
+    _set_own_statuses([order for order in orders if order.customer is owner], rng)
     offset = rng.randint(60, 400)
     for number, order in enumerate(orders, 1):
         order.id, order.number = number, f"{offset + number:09d}"
-        _follow(rng, order)
+        _set_dates(rng, order)
     return orders
 
 
 def _moment(rng: random.Random, days: float, least: float = 0.0) -> datetime.datetime:
-    """A moment of the past: more of them lately, before the holidays, and in the evening."""
+    """Draw a past time. Recent days, months before holidays and evenings are more likely."""
     while True:
         ago = least + (days - least) * (1 - rng.random() ** 0.7)
         day = NOW - datetime.timedelta(days=ago)
@@ -112,7 +112,7 @@ def _moment(rng: random.Random, days: float, least: float = 0.0) -> datetime.dat
 
 
 def _own_moments(rng: random.Random) -> list[datetime.datetime]:
-    """When the owner bought: never twice on a day, first just after joining, last some days ago."""
+    """Draw the times of the agent's orders: at most one per day, from just after joining to about a day ago."""
     moments: dict[datetime.date, datetime.datetime] = {}
     for least, most in (*_OWN_LATELY, (OWN_DAYS - 2, OWN_DAYS)):
         moment = NOW - datetime.timedelta(days=rng.uniform(least, most))
@@ -123,29 +123,29 @@ def _own_moments(rng: random.Random) -> list[datetime.datetime]:
     return list(moments.values())
 
 
-def _order(market: Market, customer: Customer, moment: datetime.datetime, settings: Mapping[str, str]) -> Order:
+def _order(market: Market, customer: Customer, moment: datetime.datetime, settings: Mapping[str, str]) -> ShopOrder:
     rng = market.rng
     lines = _lines(market, customer, moment)
     shipping = rng.choices(SHIPPING_METHODS, (72, 20, 8))[0]
-    made = totals(sum(line.price * line.quantity for line in lines), (), shipping, settings)
-    return Order(customer, moment, "", lines, shipping, rng.choices(PAYMENT_METHODS, (50, 30, 20))[0], made)
+    costs = totals(sum(line.price * line.quantity for line in lines), (), shipping, settings)
+    return ShopOrder(customer, moment, "", lines, shipping, rng.choices(PAYMENT_METHODS, (50, 30, 20))[0], costs)
 
 
-def _lines(market: Market, customer: Customer, moment: datetime.datetime) -> list[Line]:
-    """What somebody bought: one to five products, dealers more of each."""
-    rng, lines = market.rng, dict[int, Line]()
+def _lines(market: Market, customer: Customer, moment: datetime.datetime) -> list[OrderLine]:
+    """Draw one to five products; wholesale customers and retailers buy larger quantities."""
+    rng, lines = market.rng, dict[int, OrderLine]()
     for _ in range(rng.choices((1, 2, 3, 4, 5), (40, 30, 17, 9, 4))[0]):
         item = market.item(stamp(moment))
         options, extra = item.chosen(rng)
         recent = item.special is not None and (NOW - moment).days < 45
         price = (item.final if recent else item.price) + extra
         most = (1, 1, 1, 1, 2, 3) if customer.group == "General" else (1, 2, 3, 4, 6, 10)
-        lines.setdefault(item.id, Line(item, options, price, rng.choice(most)))
+        lines.setdefault(item.id, OrderLine(item, options, price, rng.choice(most)))
     return list(lines.values())
 
 
-def _settle(orders: Sequence[Order], rng: random.Random) -> None:
-    """Most orders are complete. Of the recent ones many are open, the newest first of all."""
+def _set_statuses(orders: Sequence[ShopOrder], rng: random.Random) -> None:
+    """Set the statuses. Most orders are complete; many recent ones are open, above all the newest."""
     for order in orders:
         order.status = rng.choices(("complete", "canceled", "closed"), (86, 10, 4))[0]
     recent = iter(sorted(orders[-_RECENT:], key=lambda order: order.days + rng.uniform(0, 60)))
@@ -154,19 +154,19 @@ def _settle(orders: Sequence[Order], rng: random.Random) -> None:
             order.status = status
 
 
-def _settle_own(orders: Sequence[Order], rng: random.Random) -> None:
-    """The owner's orders have every status: the last is pending, and of the few before, nothing has come yet."""
+def _set_own_statuses(orders: Sequence[ShopOrder], rng: random.Random) -> None:
+    """Give the agent's orders every status except "on hold". The newest is pending, and the four before it are open."""
     for order in orders:
         order.status = "complete"
     before = rng.sample(("pending", "pending", "processing", "processing"), 4)
     lost = dict.fromkeys(rng.sample(range(1, OWN - 6), 5), "canceled")
     lost[max(lost)] = "closed"
-    for place, status in (*enumerate(before, OWN - 5), (OWN - 1, "pending"), *lost.items()):
-        orders[place].status = status
+    for index, status in (*enumerate(before, OWN - 5), (OWN - 1, "pending"), *lost.items()):
+        orders[index].status = status
 
 
-def _follow(rng: random.Random, order: Order) -> None:
-    """When an order was paid, sent and refunded."""
+def _set_dates(rng: random.Random, order: ShopOrder) -> None:
+    """Set the dates of invoice, shipment and refund."""
     begun = order.status == "processing"
     if begun and order.payment == "Cash on Delivery" and rng.random() < 0.8:
         order.shipped = _after(rng, order.moment, 0.3, 3.0)
@@ -179,13 +179,13 @@ def _follow(rng: random.Random, order: Order) -> None:
 
 
 def _after(rng: random.Random, moment: datetime.datetime, least: float, most: float) -> datetime.datetime:
-    """A moment some days after another, and before now."""
+    """Draw a time some days after another one, but before now."""
     seconds = min(rng.uniform(least, most) * 86_400, (NOW - moment).total_seconds() * 0.8)
     return moment + datetime.timedelta(seconds=int(seconds))
 
 
-def write_orders(database: sqlite3.Connection, rng: random.Random, orders: Sequence[Order]) -> None:
-    """Put the orders into the database, with their lines and the addresses they went to."""
+def write_orders(database: sqlite3.Connection, rng: random.Random, orders: Sequence[ShopOrder]) -> None:
+    """Write the orders with their lines and addresses."""
     database.executemany(
         "INSERT INTO shop_orders VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_order_row, orders)
     )
@@ -204,14 +204,14 @@ def write_orders(database: sqlite3.Connection, rng: random.Random, orders: Seque
     )
 
 
-def _order_row(order: Order) -> tuple[object, ...]:
-    made = order.totals
+def _order_row(order: ShopOrder) -> tuple[object, ...]:
+    costs = order.totals
     head = (order.id, order.number, order.customer.id, stamp(order.moment), order.status, order.shipping, order.payment)
-    return *head, order.coupon, made.subtotal, made.discount, made.shipping, made.tax, made.total
+    return *head, order.coupon, costs.subtotal, costs.discount, costs.shipping, costs.tax, costs.total
 
 
-def _addresses(rng: random.Random, orders: Sequence[Order]) -> Iterable[tuple[object, ...]]:
-    """Bills go to the default address, and so do most parcels."""
+def _addresses(rng: random.Random, orders: Sequence[ShopOrder]) -> Iterable[tuple[object, ...]]:
+    """Yield the addresses. Bills and most parcels go to the default address."""
     for order in orders:
         shipping = order.customer.addresses[-1 if rng.random() < 0.2 else 0]
         yield order.id, "shipping", *shipping.row

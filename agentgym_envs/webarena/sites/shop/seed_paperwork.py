@@ -1,4 +1,4 @@
-"""What follows an order: invoices, shipments, refunds, and what was noted or said about it."""
+"""Documents of orders: invoices, shipments, refunds and comments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.shop.names import CARRIERS
-from agentgym_envs.webarena.sites.shop.seed_orders import Order
+from agentgym_envs.webarena.sites.shop.seed_orders import ShopOrder
 
 _CANCELED = (
     "Canceled at the customer's request: ordered by mistake.",
@@ -46,8 +46,8 @@ _WISHES = (
 )
 
 
-def write_paperwork(database: sqlite3.Connection, rng: random.Random, orders: Sequence[Order]) -> None:
-    """Put everything that follows the orders into the database."""
+def write_paperwork(database: sqlite3.Connection, rng: random.Random, orders: Sequence[ShopOrder]) -> None:
+    """Write the documents of all orders."""
     invoices = _numbered(rng, orders, lambda order: order.invoiced)
     database.executemany(
         "INSERT INTO shop_invoices VALUES (?, ?, ?, ?, ?)", ((*row, order.totals.total) for row, order in invoices)
@@ -72,9 +72,9 @@ def write_paperwork(database: sqlite3.Connection, rng: random.Random, orders: Se
 
 
 def _numbered(
-    rng: random.Random, orders: Sequence[Order], moment: Callable[[Order], datetime.datetime | None]
-) -> list[tuple[tuple[int, str, int, str], Order]]:
-    """Rows (id, number, order, moment) by the moment that these papers bear, where they do."""
+    rng: random.Random, orders: Sequence[ShopOrder], moment: Callable[[ShopOrder], datetime.datetime | None]
+) -> list[tuple[tuple[int, str, int, str], ShopOrder]]:
+    """Return rows (id, number, order, time) of the documents, sorted by time."""
     dated = sorted((when, order.id, order) for order in orders if (when := moment(order)) is not None)
     offset = rng.randint(0, 60)
     return [
@@ -83,14 +83,14 @@ def _numbered(
     ]
 
 
-def _refund(rng: random.Random, order: Order) -> tuple[int, int]:
-    """The whole sum, with or without what shipping cost."""
+def _refund(rng: random.Random, order: ShopOrder) -> tuple[int, int]:
+    """Return the total, with or without the shipping cost, and the shipping cost."""
     shipping = rng.choice((order.totals.shipping, 0))
     return order.totals.total - order.totals.shipping + shipping, shipping
 
 
-def _comments(rng: random.Random, order: Order, carrier: str) -> Iterable[tuple[object, ...]]:
-    """What customers wished for, and what was noted at the shop: (order, moment, status, text, visible, notified)."""
+def _comments(rng: random.Random, order: ShopOrder, carrier: str) -> Iterable[tuple[object, ...]]:
+    """Yield comments of customers and of the shop as (order, time, status, text, visible, notified)."""
     ordered = stamp(order.moment)
     if rng.random() < 0.1:
         yield order.id, ordered, "pending", rng.choice(_WISHES), 1, 0
@@ -111,5 +111,5 @@ def _comments(rng: random.Random, order: Order, carrier: str) -> Iterable[tuple[
         yield order.id, stamp(order.refunded), "closed", rng.choice(_REFUNDED), 1, rng.randint(0, 1)
 
 
-def _next_day(rng: random.Random, order: Order) -> str:
+def _next_day(rng: random.Random, order: ShopOrder) -> str:
     return stamp(order.moment + datetime.timedelta(days=min(rng.uniform(0.1, 2), order.days * 0.8)))

@@ -1,4 +1,4 @@
-"""Who buys in a world's shop: customers with their addresses, and who reads the newsletter."""
+"""Customers with their addresses, and newsletter subscribers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from agentgym_envs.webarena.sites.clock import later, some_time_ago
 from agentgym_envs.webarena.sites.people import Person
-from agentgym_envs.webarena.sites.world import Seeds
+from agentgym_envs.webarena.sites.world import SeedInputs
 
 CUSTOMERS = 150
 
 
 @dataclass(slots=True)
-class Address:
-    """Where parcels go; `row` is as tables hold it, from the name to the telephone number."""
+class CustomerAddress:
+    """An address; `row` has the columns of the table from the name to the phone number."""
 
     id: int
     row: tuple[str, str, str, str, str, str]
@@ -23,18 +23,18 @@ class Address:
 
 @dataclass(slots=True)
 class Customer:
-    """A customer; `addresses` begins with the default one, `weight` is how much they like to buy."""
+    """A customer. The first of `addresses` is the default; `weight` is the relative number of orders."""
 
     id: int
     person: Person
     group: str
     joined: str
-    addresses: list[Address]
+    addresses: list[CustomerAddress]
     weight: float
 
 
-def make_customers(seeds: Seeds) -> list[Customer]:
-    """The customers of a world. The first is who the agent acts for."""
+def make_customers(seeds: SeedInputs) -> list[Customer]:
+    """Generate the customers. The agent acts as the first one."""
     rng = seeds.rng
     persons = rng.sample(seeds.people[1:], CUSTOMERS - 1)
     joined = sorted(some_time_ago(rng, least_days=2, most_days=900) for _ in persons)
@@ -46,23 +46,23 @@ def make_customers(seeds: Seeds) -> list[Customer]:
         customers.append(Customer(number, person, group, moment, [], 1 / (rank + 3) ** 0.75))
     count = 0
     for customer in customers:
-        for place in range(3 if customer.id == 1 else 1 + (rng.random() < 0.2)):
+        for index in range(3 if customer.id == 1 else 1 + (rng.random() < 0.2)):
             count += 1
-            customer.addresses.append(Address(count, _address(seeds, customer.person, place)))
+            customer.addresses.append(CustomerAddress(count, _address(seeds, customer.person, index)))
     return customers
 
 
-def _address(seeds: Seeds, person: Person, place: int) -> tuple[str, str, str, str, str, str]:
-    """Where a person lives, or, after that, another place in the same town or elsewhere."""
-    if place == 0:
+def _address(seeds: SeedInputs, person: Person, index: int) -> tuple[str, str, str, str, str, str]:
+    """Return the home address (index 0), or a random address in the same or another town."""
+    if index == 0:
         town = person.town
         return person.name, person.street, town.name, town.region, town.zip, person.phone
     town = seeds.rng.choice((person.town, *seeds.country.towns[:8]))
     return person.name, town.address(seeds.rng), town.name, town.region, town.zip, person.phone
 
 
-def write_customers(database: sqlite3.Connection, seeds: Seeds, customers: Sequence[Customer]) -> None:
-    """Put the customers and the readers of the newsletter into the database."""
+def write_customers(database: sqlite3.Connection, seeds: SeedInputs, customers: Sequence[Customer]) -> None:
+    """Write the customers, their addresses and the newsletter subscribers."""
     database.executemany(
         "INSERT INTO shop_addresses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         ((address.id, customer.id, *address.row) for customer in customers for address in customer.addresses),
@@ -80,8 +80,8 @@ def write_customers(database: sqlite3.Connection, seeds: Seeds, customers: Seque
     )
 
 
-def _subscribers(seeds: Seeds, customers: Sequence[Customer]) -> list[tuple[str, int | None, str, str]]:
-    """Some of the customers, though not the agent's own, and some who are none."""
+def _subscribers(seeds: SeedInputs, customers: Sequence[Customer]) -> list[tuple[str, int | None, str, str]]:
+    """Return some of the customers, without the agent's account, and the people who are not customers."""
     rng = seeds.rng
     known = {customer.person.number for customer in customers}
     rows: list[tuple[str, int | None, str, str]] = []

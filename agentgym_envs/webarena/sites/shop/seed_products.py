@@ -1,4 +1,4 @@
-"""What a world's shop sells: categories, products, their attributes and options."""
+"""The catalogue of the shop: categories, products, attributes and options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentgym_envs.webarena.sites.clock import some_time_ago
-from agentgym_envs.webarena.sites.shop.goods import Department, Shelf, departments, first_for, pick_some, said
+from agentgym_envs.webarena.sites.shop.goods import Department, Shelf, departments, first_for, pick_some, texts_for
 from agentgym_envs.webarena.sites.shop.names import ADJECTIVES, BRANDS, MODELS
 
 PRODUCTS = 420
@@ -19,7 +19,7 @@ _BRANDS = 48
 
 @dataclass(slots=True)
 class Item:
-    """A product. Prices are in cents; `quality` is what it deserves of five stars, `popularity` a weight."""
+    """A product. Prices are in cents. `quality` is its mean rating; `popularity` is a weight."""
 
     department: Department
     shelf: Shelf
@@ -40,27 +40,27 @@ class Item:
 
     @property
     def final(self) -> int:
-        """What it is sold for."""
+        """Price, with the discount if there is one."""
         return self.price if self.special is None else self.special
 
     def chosen(self, rng: random.Random) -> tuple[str, int]:
-        """Somebody's choice of options: "Colour: Blue, Size: M", and what is added to the price."""
+        """Draw options: "Colour: Blue, Size: M", and their surcharge."""
         picks = {name: rng.choice(values) for name, values in self.options.items()}
         return ", ".join(f"{name}: {value}" for name, (value, _) in picks.items()), sum(e for _, e in picks.values())
 
 
 def make_items(rng: random.Random) -> list[Item]:
-    """The products of a world, in the order in which they came to the shop."""
+    """Generate the products, sorted by date of creation."""
     brands = rng.sample(BRANDS, _BRANDS)
     models: set[tuple[str, str]] = set()
     items: list[Item] = []
-    shelves = [(place, shelf) for place, department in enumerate(departments()) for shelf in department.shelves]
-    for (place, shelf), count in zip(shelves, _counts(rng, len(shelves)), strict=True):
-        mine = brands[4 * place : 4 * place + 4] + rng.sample(brands, 1)
+    shelves = [(index, shelf) for index, department in enumerate(departments()) for shelf in department.shelves]
+    for (index, shelf), count in zip(shelves, _counts(rng, len(shelves)), strict=True):
+        mine = brands[4 * index : 4 * index + 4] + rng.sample(brands, 1)
         taken: set[int] = set()
         made: list[Item] = []
         while len(made) < count:
-            made += _family(rng, departments()[place], shelf, list(dict.fromkeys(mine)), models, count - len(made))
+            made += _family(rng, departments()[index], shelf, list(dict.fromkeys(mine)), models, count - len(made))
         for item in made:
             _finish(rng, item, taken)
         items += made
@@ -73,18 +73,18 @@ def make_items(rng: random.Random) -> list[Item]:
 
 
 def _counts(rng: random.Random, shelves: int) -> list[int]:
-    """How many products each shelf has."""
+    """Draw the number of products by shelf."""
     counts = [_FEWEST] * shelves
     weights = [rng.uniform(0.4, 2.0) for _ in counts]
-    for place in rng.choices(range(shelves), weights, k=PRODUCTS - _FEWEST * shelves):
-        counts[place] += 1
+    for index in rng.choices(range(shelves), weights, k=PRODUCTS - _FEWEST * shelves):
+        counts[index] += 1
     return counts
 
 
 def _family(
     rng: random.Random, department: Department, shelf: Shelf, brands: list[str], models: set[tuple[str, str]], most: int
 ) -> list[Item]:
-    """A product, or several that differ in one attribute and in price."""
+    """Generate one product, or several that differ in one attribute and in price."""
     thing = rng.choice(shelf.things)
     brand = rng.choices(brands, [1 / rank for rank in range(1, len(brands) + 1)])[0]
     model = rng.choice(MODELS)
@@ -100,16 +100,16 @@ def _family(
     level = rng.betavariate(1.3, 2.0)
     chosen = sorted(rng.sample(range(len(keys)), size))
     family = []
-    for place in chosen:
-        name = f"{brand} {model} {thing}" + (f", {_told(kind, keys[place])}" if kind else "")
-        price = _pretty(rng, _price(shelf, level, place, len(keys)))
+    for index in chosen:
+        name = f"{brand} {model} {thing}" + (f", {_size_label(kind, keys[index])}" if kind else "")
+        price = _pretty(rng, _price(shelf, level, index, len(keys)))
         family.append(Item(department, shelf, thing, brand, name, price, created))
-        _describe(rng, family[-1], keys[place])
+        _describe(rng, family[-1], keys[index])
     return family
 
 
-def _told(kind: str, value: str) -> str:
-    """A size as names tell it: "1.5 l", "Pack of 3", "80 Pieces"."""
+def _size_label(kind: str, value: str) -> str:
+    """Format a size for a product name: "1.5 l", "Pack of 3", "80 Pieces"."""
     if not value[-1].isdigit():
         return value
     if kind == "Pack":
@@ -118,38 +118,38 @@ def _told(kind: str, value: str) -> str:
 
 
 def _describe(rng: random.Random, item: Item, key: str) -> None:
-    """Attributes and options."""
+    """Set the attributes and options."""
     for values in first_for(item.shelf.attributes, item.thing):
         item.attributes[values.name.text] = key if values.key else rng.choice(values.of(item.thing))
     for values in first_for(item.shelf.options, item.thing):
         item.options[values.name.text] = _choices(rng, values.name.text, values.of(item.thing))
 
 
-def _price(shelf: Shelf, level: float, place: int, places: int) -> float:
-    """Dollars: within the shelf's range, more for a larger size."""
+def _price(shelf: Shelf, level: float, index: int, places: int) -> float:
+    """Return a price in dollars within the range of the shelf; larger sizes cost more."""
     low, high = shelf.price
-    share = 0.65 * level + 0.35 * (place / (places - 1) if places > 1 else level)
+    share = 0.65 * level + 0.35 * (index / (places - 1) if places > 1 else level)
     return float(low * (high / low) ** share)
 
 
 def _pretty(rng: random.Random, dollars: float) -> int:
-    """Cents as shops like them."""
+    """Round to a usual retail price, in cents."""
     return 100 * max(int(dollars), 1) + rng.choices((99, 95, 49, 0, 90), (6, 2, 3, 2, 1))[0]
 
 
 def _choices(rng: random.Random, name: str, values: list[str]) -> list[tuple[str, int]]:
-    """Some of the values, in their order, now and then the last one for more money."""
+    """Draw some of the values in order. The last one sometimes costs more."""
     if name == "Size":
         first = rng.randrange(min(2, len(values) - 2))
         kept = values[first : first + rng.randint(3, len(values))]
     else:
-        kept = [values[place] for place in sorted(rng.sample(range(len(values)), rng.randint(2, len(values))))]
+        kept = [values[index] for index in sorted(rng.sample(range(len(values)), rng.randint(2, len(values))))]
     extra = rng.choice((0, 0, 0, 200, 300, 500))
     return [(value, extra if value == kept[-1] else 0) for value in kept]
 
 
 def _finish(rng: random.Random, item: Item, taken: set[int]) -> None:
-    """Price, offer and stock. No two products of a shelf are sold for the same."""
+    """Set special price, stock, status and quality. Final prices within a shelf are unique."""
     special = _pretty(rng, item.price * rng.uniform(0.58, 0.88) / 100)
     if rng.random() < 0.18 and special < item.price:
         item.special = special
@@ -163,7 +163,7 @@ def _finish(rng: random.Random, item: Item, taken: set[int]) -> None:
 
 
 def write_items(database: sqlite3.Connection, rng: random.Random, items: Sequence[Item]) -> None:
-    """Put the catalogue into the database."""
+    """Write the catalogue."""
     numbers = _write_categories(database)
     database.executemany(
         "INSERT INTO shop_products VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -185,15 +185,15 @@ def write_items(database: sqlite3.Connection, rng: random.Random, items: Sequenc
 
 
 def _write_categories(database: sqlite3.Connection) -> dict[str, int]:
-    """The tree of categories; the numbers of the shelves by name."""
+    """Write the category tree; return the ids of the shelves by name."""
     rows: list[tuple[object, ...]] = []
     numbers: dict[str, int] = {}
     for position, department in enumerate(departments(), 1):
         parent = len(rows) + 1
         rows.append((parent, None, department.name, slug(department.name), department.about, position))
-        for place, shelf in enumerate(department.shelves, 1):
+        for index, shelf in enumerate(department.shelves, 1):
             numbers[shelf.name] = len(rows) + 1
-            rows.append((len(rows) + 1, parent, shelf.name, slug(shelf.name), "", place))
+            rows.append((len(rows) + 1, parent, shelf.name, slug(shelf.name), "", index))
     database.executemany(
         "INSERT INTO shop_categories (id, parent, name, slug, description, position) VALUES (?, ?, ?, ?, ?, ?)", rows
     )
@@ -225,10 +225,10 @@ def _row(rng: random.Random, item: Item, category: int) -> tuple[object, ...]:
 
 
 def _texts(rng: random.Random, item: Item) -> tuple[str, str]:
-    """The short description and the long one."""
+    """Return the short and the long description."""
     adjectives = ADJECTIVES[item.department.name]
-    use = rng.choice(said(item.shelf.uses, item.thing))
-    facts = pick_some(rng, said(item.shelf.facts, item.thing), 3)
+    use = rng.choice(texts_for(item.shelf.uses, item.thing))
+    facts = pick_some(rng, texts_for(item.shelf.facts, item.thing), 3)
     one, other = rng.sample(adjectives, 2)
     material = item.attributes.get("Material", "")
     summary = rng.choice((f"For {use}.", f"{one.capitalize()} and {other}, for {use}.", facts[0]))
@@ -254,5 +254,5 @@ def _texts(rng: random.Random, item: Item) -> tuple[str, str]:
 
 
 def slug(name: str) -> str:
-    """A name as addresses have it: "board-games"."""
+    """Convert a name to a slug: "board-games"."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""What customers and guests say of the products of a world's shop."""
+"""Product reviews by customers and guests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.clock import NOW, later, stamp
-from agentgym_envs.webarena.sites.shop.goods import pick_some, said
-from agentgym_envs.webarena.sites.shop.seed_orders import Order
+from agentgym_envs.webarena.sites.shop.goods import pick_some, texts_for
+from agentgym_envs.webarena.sites.shop.seed_orders import ShopOrder
 from agentgym_envs.webarena.sites.shop.seed_people import Customer
 from agentgym_envs.webarena.sites.shop.seed_products import Item
 from agentgym_envs.webarena.sites.words import lines
@@ -158,18 +158,22 @@ class _Review(NamedTuple):
 
 
 def write_reviews(
-    database: sqlite3.Connection, rng: random.Random, orders: Sequence[Order], items: Sequence[Item], names: list[str]
+    database: sqlite3.Connection,
+    rng: random.Random,
+    orders: Sequence[ShopOrder],
+    items: Sequence[Item],
+    names: list[str],
 ) -> None:
-    """Put the reviews into the database. `names` are first names, for guests."""
+    """Write the reviews. `names` are first names for guests."""
     reviews = _of_customers(rng, orders)
     weights = list(accumulate(item.popularity**0.85 for item in items))
-    said_by = {(review.item.id, review.nickname) for review in reviews}
+    reviewed = {(review.item.id, review.nickname) for review in reviews}
     while len(reviews) < REVIEWS:
         item = rng.choices(items, cum_weights=weights)[0]
         moment = later(item.created, rng, most_days=900)
         nickname = rng.choice(_HANDLES) if rng.random() < 0.4 else rng.choice(names)
-        if (item.id, nickname) not in said_by:
-            said_by.add((item.id, nickname))
+        if (item.id, nickname) not in reviewed:
+            reviewed.add((item.id, nickname))
             reviews.append(_Review(item, None, nickname, _rating(rng, item), moment))
     reviews.sort(key=lambda review: (review.moment, review.item.id))
     database.executemany(
@@ -179,8 +183,8 @@ def write_reviews(
     )
 
 
-def _of_customers(rng: random.Random, orders: Sequence[Order]) -> list[_Review]:
-    """What customers said of what they had got, at most once of a product; the first one of four products."""
+def _of_customers(rng: random.Random, orders: Sequence[ShopOrder]) -> list[_Review]:
+    """Return reviews of shipped products, one per customer and product. The agent's account wrote up to six."""
     reviews: dict[tuple[int, int], _Review] = {}
     own = 0
     for order in orders:
@@ -211,7 +215,7 @@ def _row(rng: random.Random, review: _Review) -> tuple[object, ...]:
 
 
 def _status(rng: random.Random, review: _Review) -> str:
-    """The latest wait to be looked at; the owner's have been."""
+    """Draw the status. Recent reviews are often pending; those of the agent's account are approved."""
     if review.customer is not None and review.customer.id == 1:
         return "approved"
     waiting = 0.55 if (NOW - datetime.datetime.fromisoformat(review.moment)).days < 30 else 0.01
@@ -219,8 +223,8 @@ def _status(rng: random.Random, review: _Review) -> str:
 
 
 def _texts(rng: random.Random, item: Item, rating: int) -> tuple[str, str]:
-    """Title and text."""
-    good, bad = said(item.shelf.good, item.thing), said(item.shelf.bad, item.thing)
+    """Return title and text."""
+    good, bad = texts_for(item.shelf.good, item.thing), texts_for(item.shelf.bad, item.thing)
     openings, ends = ((_SAD, _SAD_ENDS), (_EVEN, _EVEN_ENDS), (_GLAD, _GLAD_ENDS))[max(0, min(rating - 2, 2))]
     body = _body(rng, rating, good, bad)
     title = rng.choice(_TITLES[rating])
@@ -232,7 +236,7 @@ def _texts(rng: random.Random, item: Item, rating: int) -> tuple[str, str]:
     if rng.random() < 0.45:
         parts.append(rng.choice(ends))
     values = {
-        "use": rng.choice(said(item.shelf.uses, item.thing)),
+        "use": rng.choice(texts_for(item.shelf.uses, item.thing)),
         "time": rng.choice(_TIMES),
         "relative": rng.choice(_RELATIVES),
         "brand": item.brand,
@@ -241,7 +245,7 @@ def _texts(rng: random.Random, item: Item, rating: int) -> tuple[str, str]:
 
 
 def _body(rng: random.Random, rating: int, good: list[str], bad: list[str]) -> str:
-    """What is good and bad about it, in sentences."""
+    """Return the praise and the complaints as sentences."""
     if rating == 5:
         praise = pick_some(rng, good, rng.choice((1, 2, 2, 3)))
         return _sentences(rng, praise)
@@ -257,7 +261,7 @@ def _body(rng: random.Random, rating: int, good: list[str], bad: list[str]) -> s
 
 
 def _sentences(rng: random.Random, clauses: list[str]) -> str:
-    """Clauses put together: "It pours without a drip, and the handle stays cool."."""
+    """Join clauses to sentences such as "It pours without a drip, and the handle stays cool."."""
     if len(clauses) == 2 and rng.random() < 0.6:
         return f"{_capital(clauses[0])}, and {clauses[1]}."
     return " ".join(f"{_capital(clause)}." for clause in clauses)

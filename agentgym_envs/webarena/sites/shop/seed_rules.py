@@ -1,4 +1,4 @@
-"""The cart price rules of a world's shop, and which orders they made cheaper."""
+"""Cart price rules, and the orders that used their coupons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.sites.clock import TODAY
 from agentgym_envs.webarena.sites.shop.money import totals
-from agentgym_envs.webarena.sites.shop.seed_orders import Order
+from agentgym_envs.webarena.sites.shop.seed_orders import ShopOrder
 
 _OCCASIONS = {
     "PAYDAY": "Payday treat",
@@ -39,10 +39,10 @@ _OCCASIONS = {
 }
 
 
-class _Sort(NamedTuple):
-    """Rules that run alike: days from today on which they begin, how many days they last."""
+class _RuleTemplate(NamedTuple):
+    """A template for `copies` rules. `starts` is in days from today, `lasts` in days."""
 
-    many: int
+    copies: int
     active: int
     starts: tuple[int, int]
     lasts: tuple[int, int] | None
@@ -50,24 +50,24 @@ class _Sort(NamedTuple):
     groups: tuple[str, ...] = ("",)
 
 
-_SORTS = (
-    _Sort(5, 1, (-200, -20), (206, 320)),
-    _Sort(1, 1, (-300, -200), None, minimums=(300, 400, 500)),
-    _Sort(1, 1, (-340, -240), (346, 460), groups=("Wholesale", "Retailer")),
-    _Sort(1, 1, (-110, -90), (50, 80)),
-    _Sort(1, 1, (20, 60), (20, 60)),
-    _Sort(1, 0, (-150, -40), (180, 260)),
-    _Sort(6, 0, (-440, -130), (40, 100)),
+_RULE_TEMPLATES = (
+    _RuleTemplate(5, 1, (-200, -20), (206, 320)),
+    _RuleTemplate(1, 1, (-300, -200), None, minimums=(300, 400, 500)),
+    _RuleTemplate(1, 1, (-340, -240), (346, 460), groups=("Wholesale", "Retailer")),
+    _RuleTemplate(1, 1, (-110, -90), (50, 80)),
+    _RuleTemplate(1, 1, (20, 60), (20, 60)),
+    _RuleTemplate(1, 0, (-150, -40), (180, 260)),
+    _RuleTemplate(6, 0, (-440, -130), (40, 100)),
 )
-"""Running, for large carts, for dealers, over but not switched off, to come, switched off, over."""
+"""Current; for large carts; for trade customers; expired but active; future; inactive; expired and inactive."""
 _MOST_USED = 19
 
 
 def make_rules(rng: random.Random) -> list[dict[str, Any]]:
-    """Cart price rules: most with a coupon, half of them active."""
-    codes = rng.sample(sorted(_OCCASIONS), sum(sort.many for sort in _SORTS))
-    sorts = [sort for sort in _SORTS for _ in range(sort.many)]
-    rules = [_rule(rng, sort, code) for sort, code in zip(sorts, codes, strict=True)]
+    """Generate the cart price rules. Most have a coupon, and about half are active."""
+    codes = rng.sample(sorted(_OCCASIONS), sum(template.copies for template in _RULE_TEMPLATES))
+    templates = [template for template in _RULE_TEMPLATES for _ in range(template.copies)]
+    rules = [_rule(rng, template, code) for template, code in zip(templates, codes, strict=True)]
     wholesale = "Wholesale discount", "Taken off every cart of our wholesale customers.", "Wholesale"
     everybody = "Stocktaking", "Off every cart while we count what is on the shelves.", ""
     rules += [_for_every_cart(rng, *words) for words in (wholesale, everybody)]
@@ -75,39 +75,39 @@ def make_rules(rng: random.Random) -> list[dict[str, Any]]:
     return [{"id": number, **rule} for number, rule in enumerate(rules, 1)]
 
 
-def _rule(rng: random.Random, sort: _Sort, code: str) -> dict[str, Any]:
+def _rule(rng: random.Random, template: _RuleTemplate, code: str) -> dict[str, Any]:
     kind = rng.choices(("percent", "fixed"), (65, 35))[0]
     amount = rng.choice((5, 10, 15, 20, 25) if kind == "percent" else (3, 5, 8, 10, 15))
-    minimum = rng.choice(sort.minimums or ((0, 0, 30, 50) if kind == "percent" else (30, 50, 80)))
-    group = rng.choice(sort.groups)
+    minimum = rng.choice(template.minimums or ((0, 0, 30, 50) if kind == "percent" else (30, 50, 80)))
+    group = rng.choice(template.groups)
     share = f"{amount} %" if kind == "percent" else f"${amount}"
-    told = f"{share} off the whole cart" + (f" of {group.lower()} customers" if group else "")
-    start = TODAY + datetime.timedelta(days=rng.randint(*sort.starts))
+    summary = f"{share} off the whole cart" + (f" of {group.lower()} customers" if group else "")
+    start = TODAY + datetime.timedelta(days=rng.randint(*template.starts))
     return {
         "name": _OCCASIONS[code],
-        "description": told + (f", from ${minimum}." if minimum else "."),
+        "description": summary + (f", from ${minimum}." if minimum else "."),
         "coupon": f"{code}{amount}",
         "kind": kind,
         "amount": amount if kind == "percent" else 100 * amount,
         "minimum": 100 * minimum,
         "customer_group": group,
-        "active": sort.active,
+        "active": template.active,
         "starts": start.isoformat(),
-        "ends": (start + datetime.timedelta(days=rng.randint(*sort.lasts))).isoformat() if sort.lasts else None,
+        "ends": (start + datetime.timedelta(days=rng.randint(*template.lasts))).isoformat() if template.lasts else None,
     }
 
 
 def _for_every_cart(rng: random.Random, name: str, description: str, group: str) -> dict[str, Any]:
-    """A rule that calls for no coupon, and has never been switched on."""
+    """Return a rule without a coupon that was never active."""
     values = {"name": name, "description": description, "coupon": "", "kind": "percent"}
     limits = {"amount": rng.choice((4, 6, 8)), "minimum": 20000, "customer_group": group}
     return {**values, **limits, "active": 0, "starts": None, "ends": None}
 
 
 def use_coupons(
-    rng: random.Random, orders: Sequence[Order], rules: Sequence[Mapping[str, Any]], settings: Mapping[str, str]
+    rng: random.Random, orders: Sequence[ShopOrder], rules: Sequence[Mapping[str, Any]], settings: Mapping[str, str]
 ) -> None:
-    """Make some orders cheaper. No two coupons are used equally often."""
+    """Apply coupons to some orders. Every coupon in use has a different number of uses."""
     fitting = {rule["coupon"]: [order for order in orders if _fits(rule, order)] for rule in rules if rule["coupon"]}
     counts = [0, *sorted(rng.sample(range(1, _MOST_USED + 1), len(fitting) - 1))]
     ordered = sorted((rule for rule in rules if rule["coupon"]), key=lambda rule: len(fitting[rule["coupon"]]))
@@ -121,16 +121,16 @@ def use_coupons(
             order.totals = totals(order.totals.subtotal, [rule], order.shipping, settings)
 
 
-def _fits(rule: Mapping[str, Any], order: Order) -> bool:
-    """Whether a customer could have used the rule's coupon for that order."""
+def _fits(rule: Mapping[str, Any], order: ShopOrder) -> bool:
+    """Return True if the coupon of the rule was valid for the order."""
     day = order.moment.date().isoformat()
     in_time = (rule["starts"] or "") <= day <= (rule["ends"] or "9999")
     ours = rule["customer_group"] in ("", order.customer.group)
     return in_time and ours and order.status != "canceled" and order.totals.subtotal >= rule["minimum"]
 
 
-def write_rules(database: sqlite3.Connection, rules: Sequence[Mapping[str, Any]], orders: Sequence[Order]) -> None:
-    """Put the rules into the database, with how often each was used."""
+def write_rules(database: sqlite3.Connection, rules: Sequence[Mapping[str, Any]], orders: Sequence[ShopOrder]) -> None:
+    """Write the rules with the number of their uses."""
     used = Counter(order.coupon for order in orders if order.coupon)
     database.executemany(
         "INSERT INTO shop_rules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

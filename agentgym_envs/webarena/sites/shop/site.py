@@ -1,4 +1,4 @@
-"""The shop: its pages, and who is signed in."""
+"""The shop site: its routes and accounts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SITE = Site(
     title="One Roof Market",
     routes=tuple(route for views in _VIEWS for route in views.routes.all),
     layout=store.layout,
-    account=store.account,
-    owner=lambda database: 1,
+    find_account=store.account,
+    default_account=lambda database: 1,
     filters={"picture": picture},
 )

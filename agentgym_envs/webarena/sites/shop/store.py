@@ -1,4 +1,4 @@
-"""What all pages of the shop go by: its settings, its categories, who is signed in, and how products are told."""
+"""Values that all pages of the shop need, and queries that several pages share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing
+from agentgym_envs.webarena.sites.framework.responses import NotFound
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 
 _IN_FOOT = "about-us", "customer-service", "shipping", "returns", "privacy"
@@ -19,27 +19,29 @@ CARD = f"""
     COALESCE((SELECT ROUND(AVG(r.rating), 1) FROM shop_reviews r WHERE {_SHOWN}), 0) AS rating,
     EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id) AS has_options
 """
-"""What lists tell of a product `p` in a category `c`."""
+"""Columns of a product `p` in a category `c` that product lists show."""
 PRODUCTS = "shop_products p JOIN shop_categories c ON c.id = p.category"
 
 
-def settings(visit: RequestContext) -> dict[str, str]:
-    """The shop's settings by name."""
-    return {row["name"]: row["value"] for row in visit.rows("SELECT name, value FROM shop_settings")}
+def settings(context: RequestContext) -> dict[str, str]:
+    """Return the settings of the shop by name."""
+    return {row["name"]: row["value"] for row in context.rows("SELECT name, value FROM shop_settings")}
 
 
-def layout(visit: RequestContext) -> Mapping[str, Any]:
-    """What the frame of every page needs."""
-    customer = visit.row("SELECT * FROM shop_customers WHERE id = ?", visit.account)
-    count = visit.value(
+def layout(context: RequestContext) -> Mapping[str, Any]:
+    """Return the values for the layout of every page."""
+    customer = context.row("SELECT * FROM shop_customers WHERE id = ?", context.account)
+    count = context.value(
         "SELECT SUM(l.quantity) FROM shop_cart_lines l JOIN shop_carts t ON t.id = l.cart WHERE t.customer = ?",
-        visit.account,
+        context.account,
     )
-    pages = visit.rows("SELECT url_key, title FROM shop_pages WHERE enabled = 1 AND url_key <> 'no-route' ORDER BY id")
-    compared = visit.value("SELECT COUNT(*) FROM shop_compares WHERE customer = ?", visit.account)
+    pages = context.rows(
+        "SELECT url_key, title FROM shop_pages WHERE enabled = 1 AND url_key <> 'no-route' ORDER BY id"
+    )
+    compared = context.value("SELECT COUNT(*) FROM shop_compares WHERE customer = ?", context.account)
     return {
-        "store": settings(visit),
-        "menu": menu(visit),
+        "store": settings(context),
+        "menu": menu(context),
         "in_foot": [row for row in pages if row["url_key"] in _IN_FOOT],
         "other_pages": [row for row in pages if row["url_key"] not in _IN_FOOT],
         "customer": customer,
@@ -48,43 +50,43 @@ def layout(visit: RequestContext) -> Mapping[str, Any]:
     }
 
 
-def menu(visit: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
-    """The departments with their shelves."""
-    rows = visit.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
+def menu(context: RequestContext) -> list[tuple[sqlite3.Row, list[sqlite3.Row]]]:
+    """Return the departments with their shelves."""
+    rows = context.rows("SELECT * FROM shop_categories WHERE enabled = 1 ORDER BY position, id")
     below: dict[int, list[sqlite3.Row]] = {}
     for row in rows:
         below.setdefault(row["parent"] or 0, []).append(row)
     return [(row, below.get(row["id"], [])) for row in below.get(0, [])]
 
 
-def cards(visit: RequestContext, where: str, *arguments: Any) -> list[sqlite3.Row]:
-    """Products that the shop shows, as lists tell them; `where` may go on with an order and a limit."""
-    return visit.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
+def cards(context: RequestContext, where: str, *arguments: Any) -> list[sqlite3.Row]:
+    """Return visible products with the columns of product lists. `where` may end with ORDER BY and LIMIT."""
+    return context.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {FOUND} AND {where}", *arguments)
 
 
-def shown_product(visit: RequestContext, number: int) -> sqlite3.Row:
-    """A product that a form names. Raises Missing for one that the shop does not show."""
-    found = cards(visit, "p.id = ?", number)
-    if not found:
-        raise Missing("This product is no longer sold here.")
-    return found[0]
+def shown_product(context: RequestContext, number: int) -> sqlite3.Row:
+    """Return the product that a form names. Raises NotFound if the shop does not show it."""
+    rows = cards(context, "p.id = ?", number)
+    if not rows:
+        raise NotFound("This product is no longer sold here.")
+    return rows[0]
 
 
-def customer_of(visit: RequestContext) -> sqlite3.Row:
-    """Who is signed in. Raises SignInFirst."""
-    return visit.one("SELECT * FROM shop_customers WHERE id = ?", visit.must_be_signed_in())
+def customer_of(context: RequestContext) -> sqlite3.Row:
+    """Return the signed-in customer. Raises LoginRequired."""
+    return context.one("SELECT * FROM shop_customers WHERE id = ?", context.require_login())
 
 
-def options_of(visit: RequestContext, product: int) -> dict[str, list[sqlite3.Row]]:
-    """What has to be chosen of a product: the values by the option's name."""
-    found: dict[str, list[sqlite3.Row]] = {}
-    for row in visit.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):
-        found.setdefault(row["name"], []).append(row)
-    return {name: sorted(rows, key=lambda row: (row["position"], row["id"])) for name, rows in found.items()}
+def options_of(context: RequestContext, product: int) -> dict[str, list[sqlite3.Row]]:
+    """Return the option values of a product by option name."""
+    options: dict[str, list[sqlite3.Row]] = {}
+    for row in context.rows("SELECT * FROM shop_options WHERE product = ? ORDER BY id", product):
+        options.setdefault(row["name"], []).append(row)
+    return {name: sorted(rows, key=lambda row: (row["position"], row["id"])) for name, rows in options.items()}
 
 
 def account(database: sqlite3.Connection, name: str) -> int:
-    """The customer of an e-mail address, or of the name before its "@"; 0 if there is none."""
+    """Return the id of the customer with this e-mail address, or with this name before "@mail.test"; 0 if not found."""
     query = "SELECT id FROM shop_customers WHERE lower(email) IN (lower(?), lower(?) || '@mail.test')"
     row = database.execute(query, (name, name)).fetchone()
     return int(row[0]) if row else 0

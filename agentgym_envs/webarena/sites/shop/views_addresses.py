@@ -1,11 +1,11 @@
-"""The customer's addresses."""
+"""The addresses of the customer."""
 
 from __future__ import annotations
 
 import sqlite3
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing, Redirect, Response
+from agentgym_envs.webarena.sites.framework.responses import NotFound, Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.store import customer_of
 
@@ -14,87 +14,87 @@ _FIELDS = ("name", "street", "town", "region", "zip", "phone")
 
 
 @routes.get("/account/addresses")
-def addresses(visit: RequestContext) -> Response:
-    """All of them."""
-    customer = customer_of(visit)
-    rows = visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", customer["id"])
-    return visit.page("addresses.html", addresses=rows, default=customer["address"])
+def addresses(context: RequestContext) -> Response:
+    """List the addresses."""
+    customer = customer_of(context)
+    rows = context.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", customer["id"])
+    return context.page("addresses.html", addresses=rows, default=customer["address"])
 
 
 @routes.get("/account/addresses/new")
-def new(visit: RequestContext) -> Response:
-    """The form for another one."""
-    customer = customer_of(visit)
+def new(context: RequestContext) -> Response:
+    """Show an empty form."""
+    customer = customer_of(context)
     values = dict.fromkeys(_FIELDS, "") | {"name": f"{customer['first']} {customer['last']}"}
-    return _form(visit, 0, values)
+    return _form(context, 0, values)
 
 
 @routes.get("/account/addresses/{number:int}")
-def edit(visit: RequestContext, number: int) -> Response:
-    """The form for one that there is."""
-    return _form(visit, number, dict(_address(visit, number)))
+def edit(context: RequestContext, number: int) -> Response:
+    """Show the form of an address."""
+    return _form(context, number, dict(_address(context, number)))
 
 
 @routes.post("/account/addresses/new")
-def add(visit: RequestContext) -> Response:
-    """Another address."""
-    return _save(visit, 0)
+def add(context: RequestContext) -> Response:
+    """Add an address."""
+    return _save(context, 0)
 
 
 @routes.post("/account/addresses/{number:int}")
-def save(visit: RequestContext, number: int) -> Response:
-    """A changed address."""
-    return _save(visit, _address(visit, number)["id"])
+def save(context: RequestContext, number: int) -> Response:
+    """Save an address."""
+    return _save(context, _address(context, number)["id"])
 
 
 @routes.post("/account/addresses/{number:int}/default")
-def make_default(visit: RequestContext, number: int) -> Response:
-    """The address that parcels go to unless another is chosen."""
-    _make_default(visit, _address(visit, number)["id"])
-    visit.say("The default address was changed.")
+def make_default(context: RequestContext, number: int) -> Response:
+    """Make an address the default."""
+    _make_default(context, _address(context, number)["id"])
+    context.flash("The default address was changed.")
     return Redirect("/account/addresses")
 
 
 @routes.post("/account/addresses/{number:int}/delete")
-def delete(visit: RequestContext, number: int) -> Response:
-    """Delete one; the default one stays."""
-    found = _address(visit, number)
-    visit.must(found["id"] != customer_of(visit)["address"], "The default address cannot be deleted.")
-    visit.write("DELETE FROM shop_addresses WHERE id = ?", found["id"])
-    visit.say("You deleted the address.")
+def delete(context: RequestContext, number: int) -> Response:
+    """Delete an address, unless it is the default."""
+    address = _address(context, number)
+    context.require(address["id"] != customer_of(context)["address"], "The default address cannot be deleted.")
+    context.write("DELETE FROM shop_addresses WHERE id = ?", address["id"])
+    context.flash("You deleted the address.")
     return Redirect("/account/addresses")
 
 
-def _form(visit: RequestContext, number: int, values: dict[str, str], wrong: str = "") -> Response:
-    regions = [row["region"] for row in visit.rows("SELECT DISTINCT region FROM shop_addresses ORDER BY region")]
-    default = bool(number) and customer_of(visit)["address"] == number
-    page = {"number": number, "values": values, "regions": regions, "is_default": default, "wrong": wrong}
-    return visit.page("address.html", 422 if wrong else 200, **page)
+def _form(context: RequestContext, number: int, values: dict[str, str], error: str = "") -> Response:
+    regions = [row["region"] for row in context.rows("SELECT DISTINCT region FROM shop_addresses ORDER BY region")]
+    default = bool(number) and customer_of(context)["address"] == number
+    page = {"number": number, "values": values, "regions": regions, "is_default": default, "error": error}
+    return context.page("address.html", 422 if error else 200, **page)
 
 
-def _save(visit: RequestContext, number: int) -> Response:
-    account = visit.must_be_signed_in()
-    values = {name: visit.form.text(name, most=120) for name in _FIELDS}
+def _save(context: RequestContext, number: int) -> Response:
+    account = context.require_login()
+    values = {name: context.form.text(name, most=120) for name in _FIELDS}
     if not all(values.values()):
-        return _form(visit, number, values, "Please fill in all fields.")
+        return _form(context, number, values, "Please fill in all fields.")
     if number:
-        visit.update("shop_addresses", number, values)
+        context.update("shop_addresses", number, values)
     else:
-        number = visit.insert("shop_addresses", {"customer": account, **values})
-    if visit.form.ticked("default"):
-        _make_default(visit, number)
-    visit.say("You saved the address.")
+        number = context.insert("shop_addresses", {"customer": account, **values})
+    if context.form.is_checked("default"):
+        _make_default(context, number)
+    context.flash("You saved the address.")
     return Redirect("/account/addresses")
 
 
-def _make_default(visit: RequestContext, number: int) -> None:
-    visit.write("UPDATE shop_customers SET address = ? WHERE id = ?", number, visit.account)
+def _make_default(context: RequestContext, number: int) -> None:
+    context.write("UPDATE shop_customers SET address = ? WHERE id = ?", number, context.account)
 
 
-def _address(visit: RequestContext, number: int) -> sqlite3.Row:
-    """An address of who is signed in."""
-    account = visit.must_be_signed_in()
-    found = visit.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, account)
-    if found is None:
-        raise Missing("You have no such address.")
-    return found
+def _address(context: RequestContext, number: int) -> sqlite3.Row:
+    """Return an address of the signed-in customer."""
+    account = context.require_login()
+    address = context.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, account)
+    if address is None:
+        raise NotFound("You have no such address.")
+    return address

@@ -1,4 +1,4 @@
-"""The cart's pages."""
+"""Pages of the cart."""
 
 from __future__ import annotations
 
@@ -13,89 +13,89 @@ routes = Routes()
 
 
 @routes.get("/cart")
-def cart(visit: RequestContext) -> Response:
-    """What lies in it, and what it costs."""
-    found = cart_of(visit)
-    return visit.page("cart.html", cart=found, totals=found.totals(), methods=SHIPPING_METHODS)
+def cart(context: RequestContext) -> Response:
+    """Show the cart."""
+    cart = cart_of(context)
+    return context.page("cart.html", cart=cart, totals=cart.totals(), methods=SHIPPING_METHODS)
 
 
 @routes.post("/cart/add")
-def add(visit: RequestContext) -> Response:
-    """Put a product into it, with the options that were chosen."""
-    visit.must_be_signed_in()
-    product = shown_product(visit, visit.form.number("product"))
-    quantity = visit.form.number("quantity", 0, least=1, most=MOST) if "quantity" in visit.form else 1
+def add(context: RequestContext) -> Response:
+    """Add a product with its chosen options."""
+    context.require_login()
+    product = shown_product(context, context.form.number("product"))
+    quantity = context.form.number("quantity", 0, least=1, most=MOST) if "quantity" in context.form else 1
     page = Redirect(f"/product/{product['slug']}")
     if not quantity:
-        visit.say(f"Please enter a quantity from 1 to {MOST}.", "error")
+        context.flash(f"Please enter a quantity from 1 to {MOST}.", "error")
         return page
     chosen = []
-    for name, values in options_of(visit, product["id"]).items():
-        value = visit.form.choice(f"option {name}", [row["value"] for row in values])
+    for name, values in options_of(context, product["id"]).items():
+        value = context.form.choice(f"option {name}", [row["value"] for row in values])
         if not value:
-            visit.say(f"Please choose an option for {name}.", "error")
+            context.flash(f"Please choose an option for {name}.", "error")
             return page
         chosen.append(f"{name}: {value}")
-    if wrong := put_in(visit, product, ", ".join(chosen), quantity):
-        visit.say(wrong, "error")
+    if error := put_in(context, product, ", ".join(chosen), quantity):
+        context.flash(error, "error")
         return page
-    visit.say(f"You added {product['name']} to your shopping cart.")
-    return visit.back(f"/product/{product['slug']}")
+    context.flash(f"You added {product['name']} to your shopping cart.")
+    return context.redirect_back(f"/product/{product['slug']}")
 
 
 @routes.post("/cart/update")
-def update(visit: RequestContext) -> Response:
-    """Change quantities; 0 takes a line out."""
-    found = cart_of(visit)
-    for line in found.lines:
+def update(context: RequestContext) -> Response:
+    """Change quantities; 0 removes a line."""
+    cart = cart_of(context)
+    for line in cart.lines:
         name = f"quantity {line.id}"
-        quantity = visit.form.number(name, -1, most=MOST) if name in visit.form else line.quantity
+        quantity = context.form.number(name, -1, most=MOST) if name in context.form else line.quantity
         if quantity < 0 or quantity > max(line.product["stock"], line.quantity):
             left = f"Only {line.product['stock']} of {line.product['name']} can be ordered."
-            visit.say(left if quantity > 0 else f"Please enter quantities from 0 to {MOST}.", "error")
+            context.flash(left if quantity > 0 else f"Please enter quantities from 0 to {MOST}.", "error")
             return Redirect("/cart")
-    for line in found.lines:
-        quantity = visit.form.number(f"quantity {line.id}", line.quantity, most=MOST)
+    for line in cart.lines:
+        quantity = context.form.number(f"quantity {line.id}", line.quantity, most=MOST)
         if quantity == 0:
-            visit.write("DELETE FROM shop_cart_lines WHERE id = ?", line.id)
+            context.write("DELETE FROM shop_cart_lines WHERE id = ?", line.id)
         elif quantity != line.quantity:
-            visit.write("UPDATE shop_cart_lines SET quantity = ? WHERE id = ?", quantity, line.id)
-    visit.say("Your shopping cart has been updated.")
+            context.write("UPDATE shop_cart_lines SET quantity = ? WHERE id = ?", quantity, line.id)
+    context.flash("Your shopping cart has been updated.")
     return Redirect("/cart")
 
 
 @routes.post("/cart/remove")
-def remove(visit: RequestContext) -> Response:
-    """Take a line out."""
-    found = cart_of(visit)
-    line = next((line for line in found.lines if line.id == visit.form.number("line")), None)
+def remove(context: RequestContext) -> Response:
+    """Remove a line."""
+    cart = cart_of(context)
+    line = next((line for line in cart.lines if line.id == context.form.number("line")), None)
     if line is not None:
-        visit.write("DELETE FROM shop_cart_lines WHERE id = ?", line.id)
-        visit.say(f"{line.product['name']} was removed from your shopping cart.")
+        context.write("DELETE FROM shop_cart_lines WHERE id = ?", line.id)
+        context.flash(f"{line.product['name']} was removed from your shopping cart.")
     return Redirect("/cart")
 
 
 @routes.post("/cart/clear")
-def clear(visit: RequestContext) -> Response:
-    """Take everything out."""
-    visit.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart_of(visit).number)
-    visit.say("Your shopping cart is empty now.")
+def clear(context: RequestContext) -> Response:
+    """Remove all lines."""
+    context.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart_of(context).number)
+    context.flash("Your shopping cart is empty now.")
     return Redirect("/cart")
 
 
 @routes.post("/cart/coupon")
-def apply_coupon(visit: RequestContext) -> Response:
-    """Apply a coupon, or take it off where none is given."""
-    found, code = cart_of(visit), visit.form.text("coupon", most=60)
-    rules = [rule for rule in rules_for(visit, visit.account, code) if rule["coupon"]] if code else []
+def apply_coupon(context: RequestContext) -> Response:
+    """Apply a coupon code; an empty code removes the coupon."""
+    cart, code = cart_of(context), context.form.text("coupon", most=60)
+    rules = [rule for rule in rules_for(context, context.account, code) if rule["coupon"]] if code else []
     if not code:
-        visit.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", found.number)
-        visit.say("The coupon was removed.")
+        context.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", cart.number)
+        context.flash("The coupon was removed.")
     elif not rules:
-        visit.say(f"The coupon code “{code}” is not valid.", "error")
-    elif not found.lines or not discount_of(rules[0], found.subtotal):
-        visit.say(f"The coupon code “{code}” does not apply to this cart.", "error")
+        context.flash(f"The coupon code “{code}” is not valid.", "error")
+    elif not cart.lines or not discount_of(rules[0], cart.subtotal):
+        context.flash(f"The coupon code “{code}” does not apply to this cart.", "error")
     else:
-        visit.write("UPDATE shop_carts SET coupon = ? WHERE id = ?", rules[0]["coupon"], found.number)
-        visit.say(f"You used the coupon code “{rules[0]['coupon']}”.")
+        context.write("UPDATE shop_carts SET coupon = ? WHERE id = ?", rules[0]["coupon"], cart.number)
+        context.flash(f"You used the coupon code “{rules[0]['coupon']}”.")
     return Redirect("/cart")

@@ -1,11 +1,11 @@
-"""The start page, categories, search and offers."""
+"""The start page, categories, search, and special offers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import Missing, Response
+from agentgym_envs.webarena.sites.framework.responses import NotFound, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.shop.listing import listing
 from agentgym_envs.webarena.sites.shop.searching import condition
@@ -16,93 +16,93 @@ _NEWEST, _POPULAR = 4, 4
 
 
 @routes.get("/")
-def home(visit: RequestContext) -> Response:
-    """Offers, what sells best and what is new."""
+def home(context: RequestContext) -> Response:
+    """Show bestsellers, new products and the number of offers."""
     sold = "SELECT product, SUM(quantity) AS sold FROM shop_order_lines GROUP BY product ORDER BY sold DESC, product"
-    best = [row["product"] for row in visit.rows(f"{sold} LIMIT {3 * _POPULAR}")]
-    popular = cards(visit, f"p.stock > 0 AND p.id IN ({', '.join(map(str, best))})")
+    best = [row["product"] for row in context.rows(f"{sold} LIMIT {3 * _POPULAR}")]
+    popular = cards(context, f"p.stock > 0 AND p.id IN ({', '.join(map(str, best))})")
     popular = sorted(popular, key=lambda product: best.index(product["id"]))[:_POPULAR]
     lately = f"GROUP BY created ORDER BY created DESC LIMIT {2 * _NEWEST}"
     one_each = f"SELECT MIN(id) FROM shop_products WHERE enabled = 1 {lately}"
-    newest = cards(visit, f"p.id IN ({one_each}) ORDER BY p.created DESC, p.id LIMIT {_NEWEST}")
-    offers = visit.value("SELECT COUNT(*) FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1")
-    return visit.page("home.html", popular=popular, newest=newest, offers=offers)
+    newest = cards(context, f"p.id IN ({one_each}) ORDER BY p.created DESC, p.id LIMIT {_NEWEST}")
+    offers = context.value("SELECT COUNT(*) FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1")
+    return context.page("home.html", popular=popular, newest=newest, offers=offers)
 
 
 @routes.get("/category/{slug}")
-def category(visit: RequestContext, slug: str) -> Response:
-    """A department or a shelf, with its products."""
-    found = visit.one("SELECT * FROM shop_categories WHERE slug = ? AND enabled = 1", slug)
-    above = visit.row("SELECT * FROM shop_categories WHERE id = ?", found["parent"])
-    below = visit.rows(
+def category(context: RequestContext, slug: str) -> Response:
+    """List the products of a department or a shelf."""
+    row = context.one("SELECT * FROM shop_categories WHERE slug = ? AND enabled = 1", slug)
+    above = context.row("SELECT * FROM shop_categories WHERE id = ?", row["parent"])
+    below = context.rows(
         "SELECT c.*, (SELECT COUNT(*) FROM shop_products p WHERE p.category = c.id AND p.enabled = 1) AS products "
         "FROM shop_categories c WHERE c.parent = ? AND c.enabled = 1 ORDER BY c.position, c.id",
-        found["id"],
+        row["id"],
     )
-    shown = listing(visit, "c.id = ? OR c.parent = ?", [found["id"], found["id"]], attributes=not below)
-    return visit.page("category.html", category=found, above=above, below=below, listing=shown)
+    shown = listing(context, "c.id = ? OR c.parent = ?", [row["id"], row["id"]], attributes=not below)
+    return context.page("category.html", category=row, above=above, below=below, listing=shown)
 
 
 @routes.get("/search")
-def search(visit: RequestContext) -> Response:
-    """What was searched for by words."""
-    text = visit.query.text("q", most=200)
+def search(context: RequestContext) -> Response:
+    """List the search results."""
+    text = context.query.text("q", most=200)
     if not text:
-        return visit.page("search.html", text="", listing=None)
+        return context.page("search.html", text="", listing=None)
     where, arguments = condition(text)
-    return visit.page("search.html", text=text, listing=listing(visit, where, list(arguments)))
+    return context.page("search.html", text=text, listing=listing(context, where, list(arguments)))
 
 
 @routes.get("/advanced-search")
-def advanced(visit: RequestContext) -> Response:
-    """Search by several fields."""
-    return visit.page("advanced.html", wrong="")
+def advanced(context: RequestContext) -> Response:
+    """Show the form of the advanced search."""
+    return context.page("advanced.html", error="")
 
 
 @routes.get("/advanced-search/results")
-def advanced_results(visit: RequestContext) -> Response:
-    """What was found by several fields."""
+def advanced_results(context: RequestContext) -> Response:
+    """List the results of the advanced search."""
     conditions: list[str] = []
     arguments: list[Any] = []
     for name in ("name", "sku", "brand", "summary", "description"):
-        if text := visit.query.text(name, most=200):
+        if text := context.query.text(name, most=200):
             conditions.append(f"instr(lower(p.{name}), lower(?)) > 0")
             arguments.append(text)
     for name, sign in (("price_from", ">="), ("price_to", "<=")):
-        if visit.query.text(name):
-            cents = visit.query.money(name)
+        if context.query.text(name):
+            cents = context.query.money(name)
             if cents is None:
-                return visit.page("advanced.html", 422, wrong="Please enter prices as numbers, such as 25 or 19.99.")
+                return context.page("advanced.html", 422, error="Please enter prices as numbers, such as 25 or 19.99.")
             conditions.append(f"COALESCE(p.special_price, p.price) {sign} ?")
             arguments.append(cents)
     if not conditions:
-        return visit.page("advanced.html", 422, wrong="Please fill in at least one field.")
-    return visit.page("advanced_results.html", listing=listing(visit, " AND ".join(conditions), arguments))
+        return context.page("advanced.html", 422, error="Please fill in at least one field.")
+    return context.page("advanced_results.html", listing=listing(context, " AND ".join(conditions), arguments))
 
 
 @routes.get("/sale")
-def sale(visit: RequestContext) -> Response:
-    """Everything that costs less than usual."""
-    return visit.page("sale.html", listing=listing(visit, "p.special_price IS NOT NULL", []))
+def sale(context: RequestContext) -> Response:
+    """List the products with a special price."""
+    return context.page("sale.html", listing=listing(context, "p.special_price IS NOT NULL", []))
 
 
 @routes.get("/new")
-def new(visit: RequestContext) -> Response:
-    """What came in lately."""
-    return visit.page("new.html", listing=listing(visit, "p.created >= '2026-01-01'", [], sort="newest"))
+def new(context: RequestContext) -> Response:
+    """List the newest products."""
+    return context.page("new.html", listing=listing(context, "p.created >= '2026-01-01'", [], sort="newest"))
 
 
 @routes.get("/page/{key}")
-def page(visit: RequestContext, key: str) -> Response:
-    """One of the shop's own pages."""
-    found = visit.row("SELECT * FROM shop_pages WHERE url_key = ? AND enabled = 1", key)
-    if found is None:
-        raise Missing
-    return visit.page("page.html", page=found, blocks=_blocks(found["content"]))
+def page(context: RequestContext, key: str) -> Response:
+    """Show a text page of the shop."""
+    row = context.row("SELECT * FROM shop_pages WHERE url_key = ? AND enabled = 1", key)
+    if row is None:
+        raise NotFound
+    return context.page("page.html", page=row, blocks=_blocks(row["content"]))
 
 
 def _blocks(content: str) -> list[tuple[str, list[str]]]:
-    """A page's content in blocks: ("heading", [text]), ("list", items) or ("text", [paragraph])."""
+    """Split a page into blocks: ("heading", [text]), ("list", items) or ("text", [paragraph])."""
     blocks: list[tuple[str, list[str]]] = []
     for part in filter(None, (part.strip() for part in content.replace("\r", "").split("\n\n"))):
         lines = part.split("\n")

@@ -1,4 +1,4 @@
-"""From the cart to an order: where to and how, then payment, then the order itself."""
+"""The checkout: address and shipping, then payment, then the order."""
 
 from __future__ import annotations
 
@@ -13,105 +13,105 @@ from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_ME
 from agentgym_envs.webarena.sites.shop.store import customer_of
 
 routes = Routes()
-_PLACE = ("name", "street", "town", "region", "zip", "phone")
+_ADDRESS_FIELDS = ("name", "street", "town", "region", "zip", "phone")
 
 
 @routes.get("/checkout")
-def shipping(visit: RequestContext) -> Response:
-    """The first step: address and way of shipping."""
-    found = cart_of(visit)
-    if found.problem:
+def shipping(context: RequestContext) -> Response:
+    """Show the first step: address and shipping method."""
+    cart = cart_of(context)
+    if cart.problem:
         return Redirect("/cart")
-    chosen = customer_of(visit)["address"]
-    costs = [(method, found.totals(method).shipping) for method in SHIPPING_METHODS]
-    return visit.page("checkout.html", cart=found, addresses=_addresses(visit), chosen=chosen, costs=costs)
+    chosen = customer_of(context)["address"]
+    costs = [(method, cart.totals(method).shipping) for method in SHIPPING_METHODS]
+    return context.page("checkout.html", cart=cart, addresses=_addresses(context), chosen=chosen, costs=costs)
 
 
 @routes.get("/checkout/payment")
-def payment(visit: RequestContext) -> Response:
-    """The second step: payment, and a last look."""
-    found, address = cart_of(visit), _address(visit, visit.query.number("address"))
-    method = visit.query.choice("shipping", SHIPPING_METHODS)
-    if found.problem or address is None or not method:
+def payment(context: RequestContext) -> Response:
+    """Show the second step: payment method and summary."""
+    cart, address = cart_of(context), _address(context, context.query.number("address"))
+    method = context.query.choice("shipping", SHIPPING_METHODS)
+    if cart.problem or address is None or not method:
         return Redirect("/checkout")
-    return visit.page(
+    return context.page(
         "payment.html",
-        cart=found,
+        cart=cart,
         address=address,
         method=method,
-        totals=found.totals(method),
+        totals=cart.totals(method),
         payments=PAYMENT_METHODS,
     )
 
 
 @routes.post("/checkout/place")
-def place(visit: RequestContext) -> Response:
-    """The order."""
-    found, address = cart_of(visit), _address(visit, visit.form.number("address"))
-    method = visit.form.choice("shipping", SHIPPING_METHODS)
-    paid = visit.form.choice("payment", PAYMENT_METHODS)
-    if found.problem:
-        visit.say(found.problem, "error")
+def place(context: RequestContext) -> Response:
+    """Place the order."""
+    cart, address = cart_of(context), _address(context, context.form.number("address"))
+    method = context.form.choice("shipping", SHIPPING_METHODS)
+    paid = context.form.choice("payment", PAYMENT_METHODS)
+    if cart.problem:
+        context.flash(cart.problem, "error")
         return Redirect("/cart")
     if address is None or not method:
-        visit.say("Please choose an address and a shipping method.", "error")
+        context.flash("Please choose an address and a shipping method.", "error")
         return Redirect("/checkout")
     if not paid:
-        visit.say("Please choose a payment method.", "error")
-        return visit.back("/checkout")
-    number = _write_order(visit, found, address, method, paid)
+        context.flash("Please choose a payment method.", "error")
+        return context.redirect_back("/checkout")
+    number = _write_order(context, cart, address, method, paid)
     return Redirect(f"/checkout/done/{number}")
 
 
 @routes.get("/checkout/done/{number}")
-def done(visit: RequestContext, number: str) -> Response:
-    """Thanks."""
-    account = visit.must_be_signed_in()
-    order = visit.one("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
-    return visit.page("done.html", order=order)
+def done(context: RequestContext, number: str) -> Response:
+    """Confirm the order."""
+    account = context.require_login()
+    order = context.one("SELECT * FROM shop_orders WHERE number = ? AND customer = ?", number, account)
+    return context.page("done.html", order=order)
 
 
-def _addresses(visit: RequestContext) -> list[sqlite3.Row]:
-    return visit.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", visit.account)
+def _addresses(context: RequestContext) -> list[sqlite3.Row]:
+    return context.rows("SELECT * FROM shop_addresses WHERE customer = ? ORDER BY id", context.account)
 
 
-def _address(visit: RequestContext, number: int) -> sqlite3.Row | None:
-    return visit.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, visit.account)
+def _address(context: RequestContext, number: int) -> sqlite3.Row | None:
+    return context.row("SELECT * FROM shop_addresses WHERE id = ? AND customer = ?", number, context.account)
 
 
-def _write_order(visit: RequestContext, cart: Cart, address: sqlite3.Row, method: str, paid: str) -> str:
-    """Everything that an order changes; returns its number."""
+def _write_order(context: RequestContext, cart: Cart, address: sqlite3.Row, method: str, paid: str) -> str:
+    """Write everything that an order changes; return its number."""
     cost = cart.totals(method)
-    number = f"{int(visit.value('SELECT MAX(number) FROM shop_orders') or 0) + 1:09d}"
+    number = f"{int(context.value('SELECT MAX(number) FROM shop_orders') or 0) + 1:09d}"
     coupon = next((rule["coupon"] for rule in cart.rules if rule["coupon"]), "")
-    order = visit.write(
+    order = context.write(
         "INSERT INTO shop_orders (number, customer, moment, status, shipping_method, payment_method, coupon, subtotal, "
         "discount, shipping, tax, total) VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(number, visit.account, stamp(), method, paid, coupon),
+        *(number, context.account, stamp(), method, paid, coupon),
         *(cost.subtotal, cost.discount, cost.shipping, cost.tax, cost.total),
     )
     for line in cart.lines:
         product = line.product
-        visit.write(
+        context.write(
             "INSERT INTO shop_order_lines (order_id, product, sku, name, options, price, quantity) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             *(order, product["id"], product["sku"], product["name"], line.options, line.price, line.quantity),
         )
-        visit.write("UPDATE shop_products SET stock = stock - ? WHERE id = ?", line.quantity, product["id"])
+        context.write("UPDATE shop_products SET stock = stock - ? WHERE id = ?", line.quantity, product["id"])
     for rule in cart.rules:
-        visit.write("UPDATE shop_rules SET used = used + 1 WHERE id = ?", rule["id"])
-    _write_addresses(visit, order, address)
-    visit.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart.number)
-    visit.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", cart.number)
+        context.write("UPDATE shop_rules SET used = used + 1 WHERE id = ?", rule["id"])
+    _write_addresses(context, order, address)
+    context.write("DELETE FROM shop_cart_lines WHERE cart = ?", cart.number)
+    context.write("UPDATE shop_carts SET coupon = '' WHERE id = ?", cart.number)
     return number
 
 
-def _write_addresses(visit: RequestContext, order: int, address: sqlite3.Row) -> None:
-    """Where the parcel goes, and the bill: to the default address, if there is one."""
-    bill = _address(visit, customer_of(visit)["address"] or 0) or address
+def _write_addresses(context: RequestContext, order: int, address: sqlite3.Row) -> None:
+    """Write the shipping address, and the default address for billing if there is one."""
+    bill = _address(context, customer_of(context)["address"] or 0) or address
     for kind, row in (("shipping", address), ("billing", bill)):
-        visit.write(
+        context.write(
             "INSERT INTO shop_order_addresses (order_id, kind, name, street, town, region, zip, phone) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(order, kind, *(row[name] for name in _PLACE)),
+            *(order, kind, *(row[name] for name in _ADDRESS_FIELDS)),
         )

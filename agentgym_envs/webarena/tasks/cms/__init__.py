@@ -1,4 +1,4 @@
-"""Tasks of the group cms."""
+"""The tasks in the administration, group "cms"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to orders, and lists of them to be shown."""
+"""Tasks that end on an order, a customer or a filtered list of orders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, ORDER_LINK, OfAdmin, filtered, go, one_each, open_order, some
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, filter_grid, open_from_menu, open_order
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -19,11 +20,11 @@ _OTHER_FILTERS = """
   .filter(([name, value]) => value.trim() && !["status", "total_from", "sort", "dir", "page"].includes(name))
   .map(pair => pair.join("=")).join() || "none"
 """
-"""What else a grid of orders is filtered by: the address alone may have more in it than what is asked for."""
+"""JavaScript for the other filters of a grid of orders: the URL may contain more than the task asks for."""
 
 
-class ShowOrders(OfAdmin):
-    """The orders of a status that are worth something."""
+class ShowOrders(AdminTemplate):
+    """Show the orders of a status with a minimum grand total."""
 
     name, kind, difficulty = "cms-show-orders", "navigation", "medium"
     intents = (
@@ -33,30 +34,28 @@ class ShowOrders(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Of the common statuses."""
         statuses = ("complete", "canceled", "closed", "pending", "processing")
         return [{"status": status, "least": least} for status in statuses for least in (50, 75, 100, 150, 200)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The filtered grid, however the amount is typed, and with no other filter."""
+        """The filtered grid, in any spelling of the amount, and without other filters."""
         page = f"{ADMIN}/orders?status={params['status']}&total_from="
-        wanted = EndsOn(OR.join(page + amount for amount in amounts(params["least"])))
+        wanted = EndsOn(OR.join(page + amount for amount in amount_spellings(params["least"])))
         return [wanted, PageHolds("last", _OTHER_FILTERS, exact="none")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter the grid."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Grand total from": params["least"]}, Status=params["status"].capitalize())
+        yield page.stop()
 
 
-def amounts(whole: int) -> tuple[str, ...]:
-    """The ways in which an amount of whole dollars is typed."""
+def amount_spellings(whole: int) -> tuple[str, ...]:
+    """The spellings of an amount of whole dollars."""
     return f"{whole}", f"{whole}.00", f"${whole}", f"${whole}.00"
 
 
-class NewestOrder(OfAdmin):
-    """The newest order of a customer that has a status."""
+class NewestOrder(AdminTemplate):
+    """Open a customer's newest order with a status."""
 
     name, kind, difficulty = "cms-open-newest-order", "navigation", "medium"
     intents = (
@@ -70,24 +69,22 @@ class NewestOrder(OfAdmin):
         query = """SELECT c.first || ' ' || c.last AS customer, o.status FROM shop_orders o
             JOIN shop_customers c ON c.id = o.customer GROUP BY c.id, o.status HAVING COUNT(*) BETWEEN 2 AND 10
             ORDER BY c.id, o.status"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its page."""
         query = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
             WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
         return [EndsOn(f"{ADMIN}/orders/{world.value(query, params['customer'], params['status'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid has the newest first."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
-        yield sight.click("link", ORDER_LINK)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield page.click("link", ORDER_LINK)
+        yield page.stop()
 
 
-class OrderCustomer(OfAdmin):
-    """Who placed an order."""
+class OrderCustomer(AdminTemplate):
+    """Open the page of the customer who placed an order."""
 
     name, kind, difficulty = "cms-open-customer-of-order", "navigation", "easy"
     intents = (
@@ -97,21 +94,18 @@ class OrderCustomer(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """One order of each of some customers."""
         rows = world.rows("SELECT number, customer FROM shop_orders ORDER BY id")
-        return some(one_each((row["customer"], {"number": row["number"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["customer"], {"number": row["number"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The customer's page."""
         customer = world.value("SELECT customer FROM shop_orders WHERE number = ?", params["number"])
         return [EndsOn(f"{ADMIN}/customers/{customer}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The order's page has a link."""
-        yield from open_order(sight, params["number"])
-        customer = sight.line("Customer Name")[2].name
-        yield sight.click("link", customer)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        customer = page.line("Customer Name")[2].name
+        yield page.click("link", customer)
+        yield page.stop()
 
 
 TEMPLATES = (

@@ -1,4 +1,4 @@
-"""Tasks that put several steps together."""
+"""Tasks of several steps."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import (
+from agentgym_envs.webarena.tasks.cms.queries import (
+    AdminTemplate,
+    has_single_leader,
+    one_per_answer,
+    random_periods,
+    sample_some,
+)
+from agentgym_envs.webarena.tasks.cms.steps import (
     ORDER_LINK,
     SELECT_ALL,
-    OfAdmin,
-    comment,
+    add_comment,
+    apply_to_rows,
     fill_in,
-    filtered,
-    go,
-    leads,
-    one_each,
+    filter_grid,
     open_customer,
+    open_from_menu,
     open_order,
-    some,
-    spans,
-    ticked,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 
-class FulfilOrder(OfAdmin):
+class FulfilOrder(AdminTemplate):
     """Invoice an order and ship it."""
 
     name, kind, difficulty = "cms-fulfil-order", "change", "hard"
@@ -42,33 +44,30 @@ class FulfilOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pending orders, with any carrier."""
         carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
         for row in world.rows("SELECT number FROM shop_orders WHERE status = 'pending' ORDER BY id"):
             yield {"number": row[0], "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Both papers; the order is complete."""
         (row,) = world.rows("SELECT id, total FROM shop_orders WHERE number = ?", params["number"])
         invoice = Added("shop_invoices", {"order_id": row["id"], "total": row["total"]})
         track = Added("shop_tracks", {"carrier": params["carrier"], "number": params["track"]})
         done = Updated("shop_orders", {"id": row["id"]}, {"status": "complete"})
         return [changed(invoice, Added("shop_shipments", {"order_id": row["id"]}), track, done)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One form after the other."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Invoice")
-        yield sight.click("button", "Submit Invoice")
-        yield sight.click("link", "Ship")
-        yield sight.choose("Carrier", params["carrier"])
-        yield sight.type("Tracking Number", params["track"])
-        yield sight.click("button", "Submit Shipment")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Invoice")
+        yield page.click("button", "Submit Invoice")
+        yield page.click("link", "Ship")
+        yield page.choose("Carrier", params["carrier"])
+        yield page.type("Tracking Number", params["track"])
+        yield page.click("button", "Submit Shipment")
+        yield page.stop()
 
 
-class PromoteCustomer(OfAdmin):
-    """Move who placed the largest order of some weeks to another group."""
+class PromoteCustomer(AdminTemplate):
+    """Find the customer with the largest order of a period, and move them to another group."""
 
     name, kind, difficulty = "cms-promote-customer", "change", "hard"
     intents = (
@@ -81,10 +80,11 @@ class PromoteCustomer(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of some weeks, and groups that the customer is not in."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 110, least=5, most=45)]
+        chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 110, least=5, most=45)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
-        found = one_each((rows[0]["id"], (rows[0], params)) for rows, params in ranked if leads(rows, "total"))
+        found = one_per_answer(
+            (rows[0]["id"], (rows[0], params)) for rows, params in ranked if has_single_leader(rows, "total")
+        )
         for row, params in found:
             others = [one for one in ("General", "Wholesale", "Retailer") if one != row["customer_group"]]
             yield {**params, "target": rng.choice(others)}
@@ -95,34 +95,32 @@ class PromoteCustomer(OfAdmin):
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the group of that customer."""
         id = self._ranked(world, params)[0]["id"]
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort the orders of that time, then find the customer."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
-        yield sight.click("link", "Grand Total")
-        yield sight.click("link", "Grand Total")
-        yield from open_customer(sight, sight.table()[0]["Customer"])
-        yield sight.choose("Group", params["target"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield page.click("link", "Grand Total")
+        yield page.click("link", "Grand Total")
+        yield from open_customer(page, page.table()[0]["Customer"])
+        yield page.choose("Group", params["target"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Take who placed the smallest."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
-        yield sight.click("link", "Grand Total")
-        yield from open_customer(sight, sight.table()[0]["Customer"])
-        yield sight.choose("Group", params["target"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Move the customer with the smallest order."""
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Purchase date from": params["start"], "Purchase date to": params["end"]})
+        yield page.click("link", "Grand Total")
+        yield from open_customer(page, page.table()[0]["Customer"])
+        yield page.choose("Group", params["target"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
 
-class MoveHouse(OfAdmin):
-    """Correct both addresses of an order."""
+class CorrectBothAddresses(AdminTemplate):
+    """Correct the street in both addresses of an order."""
 
     name, kind, difficulty = "cms-correct-both-addresses", "change", "hard"
     held_out = True
@@ -134,29 +132,26 @@ class MoveHouse(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Newer orders."""
         names = sorted({row[0].partition(" ")[2] for row in world.rows("SELECT street FROM shop_addresses")})
         query = "SELECT number FROM shop_orders WHERE status <> 'canceled' ORDER BY id DESC"
-        for row in some(world.rows(f"{query} LIMIT 120"), rng, 40):
+        for row in sample_some(world.rows(f"{query} LIMIT 120"), rng, 40):
             yield {"number": row["number"], "street": f"{rng.randint(200, 999)} {rng.choice(names)}"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One column of two addresses."""
         id = world.value("SELECT id FROM shop_orders WHERE number = ?", params["number"])
         return [changed(Updated("shop_order_addresses", {"order_id": id}, {"street": params["street"]}, 2))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One form after the other."""
-        yield from open_order(sight, params["number"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
         for kind in ("shipping", "billing"):
-            yield sight.click("link", f"Edit {kind} address")
-            yield sight.type("Street Address", params["street"])
-            yield sight.click("button", "Save Address")
-        yield sight.stop()
+            yield page.click("link", f"Edit {kind} address")
+            yield page.type("Street Address", params["street"])
+            yield page.click("button", "Save Address")
+        yield page.stop()
 
 
-class DisableLow(OfAdmin):
-    """Disable what has nearly run out."""
+class DisableLowStock(AdminTemplate):
+    """Disable all products of a category with low stock."""
 
     name, kind, difficulty = "cms-disable-low-stock", "change", "hard"
     intents = (
@@ -167,7 +162,7 @@ class DisableLow(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories of which two to four products come under a number, all of them enabled."""
+        """Categories in which two to four products, all enabled, are at or below a stock level."""
         for row in world.rows("SELECT id, name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):
             query = "SELECT stock, enabled FROM shop_products WHERE category = ? ORDER BY stock"
             stocks, count = world.rows(query, row["id"]), rng.choice((2, 2, 3, 4))
@@ -178,22 +173,20 @@ class DisableLow(OfAdmin):
                 yield {"category": row["name"], "most": stocks[count - 1]["stock"] + room // 2}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Those, and nothing else of them."""
         query = """SELECT p.id FROM shop_products p JOIN shop_categories k ON k.id = p.category
             WHERE k.name = ? AND k.parent IS NOT NULL AND p.stock <= ? ORDER BY p.id"""
         rows = world.rows(query, params["category"], params["most"])
         return [changed(*(Updated("shop_products", {"id": row["id"]}, {"enabled": 0}) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter, tick all, disable."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
-        yield from ticked(sight, "Disable", [SELECT_ALL])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {"Quantity to": params["most"]}, Category=params["category"])
+        yield from apply_to_rows(page, "Disable", [SELECT_ALL])
+        yield page.stop()
 
 
-class GroupRule(OfAdmin):
-    """A rule for a group of customers, of a fixed amount."""
+class NewGroupRule(AdminTemplate):
+    """Create a price rule with a fixed discount for a group of customers."""
 
     name, kind, difficulty = "cms-new-group-rule", "change", "hard"
     intents = (
@@ -207,7 +200,7 @@ class GroupRule(OfAdmin):
     _HEADS = ("Thank you", "Welcome back", "Partner bonus", "Large orders", "Spring greeting")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """With codes that are free."""
+        """Use coupon codes that are not taken."""
         for group in ("Wholesale", "Retailer", "General"):
             for head in self._HEADS:
                 for amount in rng.sample((4, 6, 7, 9, 11, 12, 14), 2):
@@ -216,25 +209,23 @@ class GroupRule(OfAdmin):
                     yield {"rule": rule, "coupon": code, "target": group, "amount": amount}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A rule with what was given."""
         values = {"name": params["rule"], "coupon": params["coupon"], "kind": "fixed", "amount": 100 * params["amount"]}
         values |= {"customer_group": params["target"], "active": 1, "minimum": 0, "starts": None, "ends": None}
         return [changed(Added("shop_rules", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        yield sight.click("link", "Add New Rule")
-        yield from fill_in(sight, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
-        yield sight.choose("Customer Group", params["target"])
-        yield sight.choose("Apply", "Fixed amount for the whole cart")
-        yield sight.type("Discount Amount", str(params["amount"]))
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Marketing", "Cart Price Rules")
+        yield page.click("link", "Add New Rule")
+        yield from fill_in(page, {"Rule Name": params["rule"], "Coupon Code": params["coupon"]})
+        yield page.choose("Customer Group", params["target"])
+        yield page.choose("Apply", "Fixed amount for the whole cart")
+        yield page.type("Discount Amount", str(params["amount"]))
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class DearestOfCategory(OfAdmin):
-    """The product of a category with the highest price."""
+class MostExpensiveOfCategory(AdminTemplate):
+    """Name the product of a category with the highest regular price."""
 
     name, kind, difficulty = "cms-dearest-of-category", "information", "medium"
     intents = (
@@ -244,11 +235,11 @@ class DearestOfCategory(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories in which one leads."""
+        """Categories with a single most expensive product."""
         names = [
             str(row[0]) for row in world.rows("SELECT name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
         ]
-        return [{"category": name} for name in names if leads(self._ranked(world, name), "price")]
+        return [{"category": name} for name in names if has_single_leader(self._ranked(world, name), "price")]
 
     def _ranked(self, world: World, category: str) -> list[dict[str, object]]:
         query = """SELECT p.name, p.price FROM shop_products p JOIN shop_categories k ON k.id = p.category
@@ -256,21 +247,19 @@ class DearestOfCategory(OfAdmin):
         return [dict(row) for row in world.rows(query, category)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name, and none of the others'."""
         first, *others = [str(row["name"]) for row in self._ranked(world, params["category"])]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter and sort; the first click has the cheapest first."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {}, Category=params["category"])
-        yield sight.click("link", "Price")
-        yield sight.click("link", "Price")
-        yield sight.stop(sight.table()[0]["Name"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {}, Category=params["category"])
+        yield page.click("link", "Price")
+        yield page.click("link", "Price")
+        yield page.stop(page.table()[0]["Name"])
 
 
-class MessageBuyer(OfAdmin):
-    """Tell whoever ordered most often something about the newest order."""
+class MessageBuyer(AdminTemplate):
+    """Comment on the newest order of the customer with the most orders of a period."""
 
     name, kind, difficulty = "cms-thank-customer", "change", "hard"
     held_out = True
@@ -285,9 +274,11 @@ class MessageBuyer(OfAdmin):
     _MESSAGES = ("Thank you for coming back so often!", "You have been our best customer. Thank you!", "Many thanks!")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of time with one who leads."""
-        chosen = [(self._ranked(world, *span), span) for span in spans(rng, 150, least=10, most=70)]
-        found = one_each((rows[0]["customer"], span) for rows, span in chosen if leads(rows, "orders"))
+        """Periods with a single leader."""
+        chosen = [(self._ranked(world, *span), span) for span in random_periods(rng, 150, least=10, most=70)]
+        found = one_per_answer(
+            (rows[0]["customer"], span) for rows, span in chosen if has_single_leader(rows, "orders")
+        )
         return [{"start": start, "end": end, "message": rng.choice(self._MESSAGES)} for start, end in found]
 
     def _ranked(self, world: World, start: str, end: str) -> list[dict[str, object]]:
@@ -296,37 +287,35 @@ class MessageBuyer(OfAdmin):
         return [dict(row) for row in world.rows(query, start, end)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A comment on the newest order."""
         customer = self._ranked(world, params["start"], params["end"])[0]["customer"]
         query = "SELECT id, status FROM shop_orders WHERE customer = ? ORDER BY moment DESC LIMIT 1"
         (order,) = world.rows(query, customer)
         values = {"order_id": order["id"], "status": order["status"], "text": params["message"], "notified": 1}
         return [changed(Added("shop_order_comments", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The report tells who, the customer's page which order."""
-        yield from go(sight, "Reports", "Order Count Report")
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield from open_customer(sight, sight.table()[0]["Customer"])
-        yield sight.click("link", ORDER_LINK)
-        yield from comment(sight, params["message"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Reports", "Order Count Report")
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield from open_customer(page, page.table()[0]["Customer"])
+        yield page.click("link", ORDER_LINK)
+        yield from add_comment(page, params["message"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Comment on the newest order of all customers."""
-        yield from go(sight, "Sales", "Orders")
-        yield sight.click("link", ORDER_LINK)
-        yield sight.type("Comment", params["message"])
-        yield sight.click("button", "Submit Comment")
-        yield sight.stop()
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield page.click("link", ORDER_LINK)
+        yield page.type("Comment", params["message"])
+        yield page.click("button", "Submit Comment")
+        yield page.stop()
 
 
 TEMPLATES = (
     FulfilOrder(),
     PromoteCustomer(),
-    MoveHouse(),
-    DisableLow(),
-    GroupRule(),
-    DearestOfCategory(),
+    CorrectBothAddresses(),
+    DisableLowStock(),
+    NewGroupRule(),
+    MostExpensiveOfCategory(),
     MessageBuyer(),
 )

@@ -1,4 +1,4 @@
-"""Pages of text, categories, and the store's settings."""
+"""Tasks about content pages, categories and the store's settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.words import lines
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, OfAdmin, fill_in, go
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate
+from agentgym_envs.webarena.tasks.cms.steps import fill_in, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -51,8 +52,8 @@ _NEW_TEXTS = lines("""
 """)
 
 
-class PageTitle(OfAdmin):
-    """Call a page of the shop otherwise."""
+class RetitlePage(AdminTemplate):
+    """Change the title of a content page."""
 
     name, kind, difficulty = "cms-page-title", "change", "medium"
     intents = (
@@ -62,30 +63,28 @@ class PageTitle(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pages that are shown."""
         for row in world.rows("SELECT title, url_key FROM shop_pages WHERE enabled ORDER BY id"):
             for new in _TITLES.get(row["url_key"], ()):
                 if new != row["title"]:
                     yield {"old": row["title"], "new": new}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The title, and the day of the change; the shop shows it."""
+        """The title and the day of the change in the database, and the title in the shop."""
         key = world.value("SELECT url_key FROM shop_pages WHERE title = ?", params["old"])
         renamed = Updated("shop_pages", {"url_key": key}, {"title": params["new"]})
         shown = PageHolds(f"{SHOP}/page/{key}", "document.querySelector('h1').innerText", exact=params["new"])
         return [changed(renamed, free=("shop_pages.updated",)), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Its form."""
-        yield from go(sight, "Content", "Pages")
-        yield sight.click("link", params["old"], after="Filters")
-        yield sight.type("Page Title", params["new"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Content", "Pages")
+        yield page.click("link", params["old"], after="Filters")
+        yield page.type("Page Title", params["new"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class OpenPage(OfAdmin):
-    """The page on which a page of the shop is edited."""
+class OpenPage(AdminTemplate):
+    """Open a content page for editing."""
 
     name, kind, difficulty = "cms-open-page", "navigation", "easy"
     intents = (
@@ -95,23 +94,20 @@ class OpenPage(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All pages."""
         return [{"key": row["url_key"]} for row in world.rows("SELECT url_key FROM shop_pages ORDER BY id")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its form."""
         return [EndsOn(f"{ADMIN}/pages/{world.value('SELECT id FROM shop_pages WHERE url_key = ?', params['key'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid tells the keys."""
-        yield from go(sight, "Content", "Pages")
-        title = next(row["Title"] for row in sight.table() if row["URL Key"] == params["key"])
-        yield sight.click_in(params["key"], "link", title)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Content", "Pages")
+        title = next(row["Title"] for row in page.table() if row["URL Key"] == params["key"])
+        yield page.click_in(params["key"], "link", title)
+        yield page.stop()
 
 
-class SwitchPage(OfAdmin):
-    """Show a page no longer, or show it."""
+class SwitchPage(AdminTemplate):
+    """Enable or disable a content page."""
 
     name, kind, difficulty = "cms-switch-page", "change", "medium"
     intents = (
@@ -121,26 +117,23 @@ class SwitchPage(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All pages."""
         for row in world.rows("SELECT title, enabled FROM shop_pages ORDER BY id"):
             yield {"page": row["title"], "switch": "Disable" if row["enabled"] else "Enable"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Whether it is enabled, and the day of the change."""
         values = {"enabled": int(params["switch"] == "Enable")}
         return [changed(Updated("shop_pages", {"title": params["page"]}, values), free=("shop_pages.updated",))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A checkbox of its form."""
-        yield from go(sight, "Content", "Pages")
-        yield sight.click("link", params["page"], after="Filters")
-        yield sight.click("checkbox", "Enable Page")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Content", "Pages")
+        yield page.click("link", params["page"], after="Filters")
+        yield page.click("checkbox", "Enable Page")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class NewPage(OfAdmin):
-    """Add a page."""
+class NewPage(AdminTemplate):
+    """Create a content page."""
 
     name, kind, difficulty = "cms-new-page", "change", "medium"
     intents = (
@@ -150,7 +143,7 @@ class NewPage(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Titles and keys that no page has."""
+        """Titles and URL keys that are not taken."""
         taken = {row["url_key"] for row in world.rows("SELECT url_key FROM shop_pages")}
         for title in _NEW_TITLES:
             key = title.lower().replace(" ", "-")
@@ -160,23 +153,21 @@ class NewPage(OfAdmin):
                 yield {"title": title, "key": key, "content": content}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A row with what was given; the shop shows it."""
         values = {"title": params["title"], "url_key": params["key"], "content": params["content"], "enabled": 1}
         page = PageHolds(f"{SHOP}/page/{params['key']}", "document.body.innerText", [params["content"]])
         return [changed(Added("shop_pages", values)), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own."""
-        yield from go(sight, "Content", "Pages")
-        yield sight.click("link", "Add New Page")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Content", "Pages")
+        yield page.click("link", "Add New Page")
         fields = {"Page Title": params["title"], "URL Key": params["key"], "Content": params["content"]}
-        yield from fill_in(sight, fields)
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from fill_in(page, fields)
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class RenameCategory(OfAdmin):
-    """Call a category otherwise."""
+class RenameCategory(AdminTemplate):
+    """Rename a category."""
 
     name, kind, difficulty = "cms-rename-category", "change", "medium"
     intents = (
@@ -187,30 +178,27 @@ class RenameCategory(OfAdmin):
     _FORMS = ("All {}", "{} & More", "{} for Everybody", "Our {}", "Fine {}")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories of the second level."""
         query = """SELECT k.name AS category, above.name AS department FROM shop_categories k
             JOIN shop_categories above ON above.id = k.parent ORDER BY k.id"""
         for row in world.rows(query):
             yield {**dict(row), "new": rng.choice(self._FORMS).format(row["category"])}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the name."""
         query = """SELECT k.id FROM shop_categories k JOIN shop_categories above ON above.id = k.parent
             WHERE k.name = ? AND above.name = ?"""
         id = world.value(query, params["category"], params["department"])
         return [changed(Updated("shop_categories", {"id": id}, {"name": params["new"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By its department to its form."""
-        yield from go(sight, "Catalog", "Categories")
-        yield sight.click("link", params["department"], after="Departments")
-        yield sight.click("link", params["category"], after="Category")
-        yield sight.type("Category Name", params["new"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Catalog", "Categories")
+        yield page.click("link", params["department"], after="Departments")
+        yield page.click("link", params["category"], after="Category")
+        yield page.type("Category Name", params["new"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class ChangeSetting(OfAdmin):
+class ChangeSetting(AdminTemplate):
     """Change one of the store's settings."""
 
     name, kind, difficulty = "cms-change-setting", "change", "medium"
@@ -231,26 +219,24 @@ class ChangeSetting(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Values that they do not have."""
+        """Values that differ from the current ones."""
         for name, label, values in self._SETTINGS:
             old = world.value("SELECT value FROM shop_settings WHERE name = ?", name)
             yield from ({"label": label, "value": value} for value in values if value != old)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only that one."""
         name = next(name for name, label, _ in self._SETTINGS if label == params["label"])
         return [changed(Updated("shop_settings", {"name": name}, {"value": params["value"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One form has them all."""
-        yield from go(sight, "Stores", "Settings")
-        yield sight.type(params["label"], params["value"])
-        yield sight.click("button", "Save Config")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Stores", "Settings")
+        yield page.type(params["label"], params["value"])
+        yield page.click("button", "Save Config")
+        yield page.stop()
 
 
 TEMPLATES = (
-    PageTitle(),
+    RetitlePage(),
     OpenPage(),
     SwitchPage(),
     NewPage(),

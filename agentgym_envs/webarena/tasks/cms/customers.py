@@ -1,4 +1,4 @@
-"""Questions about customers and what is changed of them."""
+"""Questions about customers, and changes to their accounts."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import (
-    OfAdmin,
-    filtered,
-    go,
-    held,
-    one_each,
+from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import (
+    field_value,
+    filter_grid,
     open_customer,
+    open_from_menu,
     open_order,
-    some,
     table_with,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _NAME = "first || ' ' || last"
-_NAMED = "first || ' ' || last = ?"
+_IS_NAME = "first || ' ' || last = ?"
 
 
-class CustomerEmail(OfAdmin):
-    """A customer's e-mail address."""
+class CustomerEmail(AdminTemplate):
+    """Name a customer's e-mail address."""
 
     name, kind, difficulty = "cms-customer-email", "information", "easy"
     intents = (
@@ -40,25 +38,22 @@ class CustomerEmail(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any customers."""
-        return some(
+        return sample_some(
             map(dict, world.rows("SELECT first || ' ' || last AS customer FROM shop_customers ORDER BY id")), rng
         )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The address, and no other customer's."""
-        email = world.value(f"SELECT email FROM shop_customers WHERE {_NAMED}", params["customer"])
+        email = world.value(f"SELECT email FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         others = world.rows("SELECT email FROM shop_customers WHERE email <> ? ORDER BY id", email)
         return [says(email, others=[row[0] for row in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(held(sight, "E-mail"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.stop(field_value(page, "E-mail"))
 
 
-class WhoseNumber(OfAdmin):
-    """Who has a phone number."""
+class CustomerByPhone(AdminTemplate):
+    """Name the customer with a phone number."""
 
     name, kind, difficulty = "cms-whose-number", "information", "medium"
     intents = (
@@ -68,28 +63,26 @@ class WhoseNumber(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Numbers of default addresses that are one customer's only."""
+        """Phone numbers of default addresses that belong to a single customer."""
         query = """SELECT a.phone FROM shop_customers c JOIN shop_addresses a ON a.id = c.address
             GROUP BY a.phone HAVING COUNT(*) = 1 ORDER BY c.id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The name."""
         query = """SELECT c.first || ' ' || c.last FROM shop_customers c JOIN shop_addresses a ON a.id = c.address
             WHERE a.phone = ?"""
         name = world.value(query, params["phone"])
         others = [row[0] for row in world.rows("SELECT first || ' ' || last FROM shop_customers")]
         return [says(name, others=[other for other in others if other != name])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Customers can be filtered by it."""
-        yield from go(sight, "Customers", "All Customers")
-        yield from filtered(sight, {"Phone": params["phone"]})
-        yield sight.stop(sight.table()[0]["Name"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Customers", "All Customers")
+        yield from filter_grid(page, {"Phone": params["phone"]})
+        yield page.stop(page.table()[0]["Name"])
 
 
-class LifetimeSales(OfAdmin):
-    """What a customer has spent."""
+class LifetimeSales(AdminTemplate):
+    """Name the sum that a customer has spent."""
 
     name, kind, difficulty = "cms-lifetime-sales", "information", "easy"
     intents = (
@@ -103,22 +96,20 @@ class LifetimeSales(OfAdmin):
         query = """SELECT c.first || ' ' || c.last AS customer, SUM(o.total) AS total FROM shop_orders o
             JOIN shop_customers c ON c.id = o.customer WHERE o.status <> 'canceled' GROUP BY c.id ORDER BY c.id"""
         rows = world.rows(query)
-        return some(one_each((row["total"], {"customer": row["customer"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["total"], {"customer": row["customer"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The sum of the totals."""
         query = f"""SELECT SUM(o.total) FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
-            WHERE o.status <> 'canceled' AND {_NAMED}"""
+            WHERE o.status <> 'canceled' AND {_IS_NAME}"""
         return [says(money(world.value(query, params["customer"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(sight.value("Lifetime Sales"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.stop(page.value("Lifetime Sales"))
 
 
-class EnquiryOrder(OfAdmin):
-    """What an order came to that somebody asks about."""
+class EnquiryOrder(AdminTemplate):
+    """Name the grand total of the order that a customer has written about."""
 
     name, kind, difficulty = "cms-order-of-enquiry", "information", "medium"
     held_out = True
@@ -129,26 +120,24 @@ class EnquiryOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Enquiries with an order, one of each person."""
+        """Enquiries that name an order, one for each person."""
         query = """SELECT e.name AS customer, e.subject, o.total FROM shop_enquiries e
             JOIN shop_orders o ON o.number = e.order_number GROUP BY e.name HAVING COUNT(*) = 1 ORDER BY e.name"""
-        return one_each((row["total"], {"customer": row[0], "subject": row[1]}) for row in world.rows(query))
+        return one_per_answer((row["total"], {"customer": row[0], "subject": row[1]}) for row in world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The order's total."""
         query = """SELECT o.total FROM shop_enquiries e JOIN shop_orders o ON o.number = e.order_number
             WHERE e.name = ? AND e.subject = ?"""
         return [says(money(world.value(query, params["customer"], params["subject"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The enquiry tells the order's number."""
-        yield from go(sight, "Customers", "Enquiries")
-        yield sight.click_in(params["customer"], "link", params["subject"])
-        yield from open_order(sight, sight.search(r"\b(\d{9})\b")[0])
-        yield sight.stop(sight.value("Grand Total"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Customers", "Enquiries")
+        yield page.click_in(params["customer"], "link", params["subject"])
+        yield from open_order(page, page.search(r"\b(\d{9})\b")[0])
+        yield page.stop(page.value("Grand Total"))
 
 
-class ChangeGroup(OfAdmin):
+class ChangeGroup(AdminTemplate):
     """Move a customer to another group."""
 
     name, kind, difficulty = "cms-change-group", "change", "medium"
@@ -159,27 +148,24 @@ class ChangeGroup(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any customers, to a group that they are not in."""
         query = "SELECT first || ' ' || last AS customer, customer_group FROM shop_customers ORDER BY id"
-        for row in some(world.rows(query), rng):
+        for row in sample_some(world.rows(query), rng):
             others = [group for group in ("General", "Wholesale", "Retailer") if group != row["customer_group"]]
             yield {"customer": row["customer"], "target": rng.choice(others)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the group."""
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"customer_group": params["target"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's form."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.choose("Group", params["target"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.choose("Group", params["target"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
 
-class ChangeEmail(OfAdmin):
-    """Enter another e-mail address."""
+class ChangeEmail(AdminTemplate):
+    """Change the e-mail address of a customer."""
 
     name, kind, difficulty = "cms-change-email", "change", "medium"
     intents = (
@@ -189,27 +175,26 @@ class ChangeEmail(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any customers."""
-        for first, last in some(map(tuple, world.rows("SELECT first, last FROM shop_customers ORDER BY id")), rng):
+        for first, last in sample_some(
+            map(tuple, world.rows("SELECT first, last FROM shop_customers ORDER BY id")), rng
+        ):
             host = rng.choice(("post", "inbox", "letters", "home"))
             plain = last.lower().replace("ö", "o")
             yield {"customer": f"{first} {last}", "email": f"{first.lower()}.{plain}@{host}.test"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the address of the account."""
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         return [changed(Updated("shop_customers", {"id": id}, {"email": params["email"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's form."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.type("E-mail", params["email"])
-        yield sight.click("button", "Save Customer")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.type("E-mail", params["email"])
+        yield page.click("button", "Save Customer")
+        yield page.stop()
 
 
-class Unsubscribe(OfAdmin):
-    """Send a customer no newsletter any more."""
+class UnsubscribeCustomer(AdminTemplate):
+    """Unsubscribe a customer from the newsletter."""
 
     name, kind, difficulty = "cms-unsubscribe", "change", "easy"
     intents = (
@@ -219,26 +204,23 @@ class Unsubscribe(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Customers who are subscribed."""
         query = """SELECT c.first || ' ' || c.last AS customer FROM shop_subscribers s
             JOIN shop_customers c ON c.id = s.customer WHERE s.status = 'subscribed'
             GROUP BY c.id HAVING COUNT(*) = 1 ORDER BY c.id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the subscription's status."""
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         return [changed(Updated("shop_subscribers", {"customer": id}, {"status": "unsubscribed"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A button on the customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.click("button", "Unsubscribe from Newsletter")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.click("button", "Unsubscribe from Newsletter")
+        yield page.stop()
 
 
-class CustomerSince(OfAdmin):
-    """When a customer joined."""
+class CustomerSince(AdminTemplate):
+    """Name the day on which a customer joined."""
 
     name, kind, difficulty = "cms-customer-since", "information", "easy"
     intents = (
@@ -249,21 +231,19 @@ class CustomerSince(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Customers who joined on different days."""
-        rows = some(world.rows(f"SELECT {_NAME} AS customer, joined FROM shop_customers ORDER BY id"), rng, 150)
-        return some(one_each((row["joined"][:10], {"customer": row["customer"]}) for row in rows), rng)
+        rows = sample_some(world.rows(f"SELECT {_NAME} AS customer, joined FROM shop_customers ORDER BY id"), rng, 150)
+        return sample_some(one_per_answer((row["joined"][:10], {"customer": row["customer"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The day."""
-        return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_NAMED}", params["customer"])))]
+        return [says(day(world.value(f"SELECT joined FROM shop_customers WHERE {_IS_NAME}", params["customer"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(sight.value("Customer Since"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.stop(page.value("Customer Since"))
 
 
-class LastReview(OfAdmin):
-    """What a customer has reviewed last."""
+class LastReview(AdminTemplate):
+    """Name the product that a customer reviewed last."""
 
     name, kind, difficulty = "cms-last-review", "information", "easy"
     intents = (
@@ -273,12 +253,12 @@ class LastReview(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Customers who have reviewed different products."""
+        """Customers who have reviewed several products."""
         rows = world.rows("SELECT DISTINCT customer FROM shop_reviews WHERE customer IS NOT NULL ORDER BY customer")
         found = [(self._products(world, row["customer"]), row["customer"]) for row in rows]
         chosen = [(products[0], id) for products, id in found if products[0] not in products[1:]]
         names = {row["id"]: row["name"] for row in world.rows(f"SELECT id, {_NAME} AS name FROM shop_customers")}
-        return some(one_each((product, {"customer": names[id]}) for product, id in chosen), rng)
+        return sample_some(one_per_answer((product, {"customer": names[id]}) for product, id in chosen), rng)
 
     def _products(self, world: World, customer: int) -> list[str]:
         query = """SELECT p.name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
@@ -286,49 +266,45 @@ class LastReview(OfAdmin):
         return [row["name"] for row in world.rows(query, customer)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The product's name, and no other that has been reviewed."""
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         first, *others = self._products(world, id)
         query = """SELECT DISTINCT p.name FROM shop_reviews r JOIN shop_products p ON p.id = r.product
             WHERE p.name <> ? ORDER BY p.id LIMIT 150"""
         return [says(first, others=[*others, *(row["name"] for row in world.rows(query, first))])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's page lists the newest first."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.stop(table_with(sight, "Rating")[0]["Product"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.stop(table_with(page, "Rating")[0]["Product"])
 
 
-class UnknownCustomer(OfAdmin):
-    """The e-mail address of somebody who is no customer."""
+class UnknownCustomer(AdminTemplate):
+    """Name the e-mail address of a person who is not a customer, which is impossible."""
 
     name, kind, difficulty = "cms-unknown-customer", "information", "easy"
     intents = CustomerEmail.intents
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """A first name and a last name that are not one customer's."""
+        """Combine first and last names of different customers."""
         rows = world.rows("SELECT first, last FROM shop_customers ORDER BY id")
         known = {(row["first"], row["last"]) for row in rows}
         pairs = [(one["first"], other["last"]) for one, other in zip(rows, reversed(rows), strict=True)]
         return [{"customer": f"{first} {last}"} for first, last in pairs if (first, last) not in known]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search."""
-        yield sight.type("Search", params["customer"], enter=True)
-        known = sight.has("link", params["customer"])
-        yield sight.stop("See above") if known else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.type("Search", params["customer"], enter=True)
+        known = page.has("link", params["customer"])
+        yield page.stop("See above") if known else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Make one up."""
-        yield sight.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with an invented address."""
+        yield page.stop(f"{params['customer'].replace(' ', '.').lower()}@mail.test")
 
 
-class Subscribe(OfAdmin):
-    """Send a customer the newsletter again."""
+class SubscribeCustomer(AdminTemplate):
+    """Subscribe a customer to the newsletter."""
 
     name, kind, difficulty = "cms-subscribe", "change", "easy"
     intents = (
@@ -338,37 +314,35 @@ class Subscribe(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Customers who are not subscribed."""
         query = f"""SELECT {_NAME} AS customer FROM shop_customers c WHERE NOT EXISTS (SELECT 1 FROM shop_subscribers s
             WHERE s.customer = c.id AND s.status = 'subscribed' OR s.customer IS NULL AND s.email = c.email)
             ORDER BY id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A new subscription, or one that was ended before."""
-        id = world.value(f"SELECT id FROM shop_customers WHERE {_NAMED}", params["customer"])
+        """A new subscription, or an old one that is active again."""
+        id = world.value(f"SELECT id FROM shop_customers WHERE {_IS_NAME}", params["customer"])
         if world.value("SELECT 1 FROM shop_subscribers WHERE customer = ?", id):
             again = Updated("shop_subscribers", {"customer": id}, {"status": "subscribed"})
             return [changed(again, free=("shop_subscribers.moment",))]
         return [changed(Added("shop_subscribers", {"customer": id, "status": "subscribed"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A button on the customer's page."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.click("button", "Subscribe to Newsletter")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.click("button", "Subscribe to Newsletter")
+        yield page.stop()
 
 
 TEMPLATES = (
     CustomerEmail(),
-    WhoseNumber(),
+    CustomerByPhone(),
     LifetimeSales(),
     EnquiryOrder(),
     ChangeGroup(),
     ChangeEmail(),
-    Unsubscribe(),
+    UnsubscribeCustomer(),
     CustomerSince(),
     LastReview(),
     UnknownCustomer(),
-    Subscribe(),
+    SubscribeCustomer(),
 )

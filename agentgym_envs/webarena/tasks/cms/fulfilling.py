@@ -1,4 +1,4 @@
-"""What is done with orders: cancel, hold, release, invoice, ship, refund, comment, correct an address."""
+"""Changes to orders: cancel, hold, release, invoice, ship, refund, comment, correct an address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
-from agentgym_envs.webarena.tasks.cms.common import ORDER_LINK, OfAdmin, comment, filtered, go, open_order, some
+from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, add_comment, filter_grid, open_from_menu, open_order
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -27,13 +28,13 @@ def _status(params: Params, status: str) -> Updated:
 
 
 def _order(world: World, params: Params) -> tuple[int, int]:
-    """The id of an order, and its total."""
+    """Return the id and the grand total of an order."""
     (row,) = world.rows("SELECT id, total FROM shop_orders WHERE number = ?", params["number"])
     return row["id"], row["total"]
 
 
 def _restocked(world: World, params: Params) -> list[Expected]:
-    """The products of an order, put back."""
+    """Return the changes that put the products of an order back into stock."""
     query = """SELECT p.id, p.stock + SUM(l.quantity) AS stock FROM shop_order_lines l
         JOIN shop_orders o ON o.id = l.order_id JOIN shop_products p ON p.id = l.product
         WHERE o.number = ? GROUP BY p.id ORDER BY p.id"""
@@ -41,7 +42,7 @@ def _restocked(world: World, params: Params) -> list[Expected]:
     return [Updated("shop_products", {"id": row["id"]}, {"stock": row["stock"]}) for row in rows]
 
 
-class CancelOrder(OfAdmin):
+class CancelOpenOrder(AdminTemplate):
     """Cancel an order."""
 
     name, kind, difficulty = "cms-cancel-order", "change", "medium"
@@ -52,22 +53,21 @@ class CancelOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Open orders that were neither charged nor sent."""
+        """Open orders without invoice and shipment."""
         return _numbers(world, f"{_OPEN} AND NOT {_INVOICED} AND NOT {_SHIPPED}")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The status; what was ordered is in stock again."""
+        """The status, and the products back in stock."""
         return [changed(_status(params, "canceled"), *_restocked(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A button on the order's page, and a question."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("button", "Cancel")
-        yield sight.click("button", "OK")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("button", "Cancel")
+        yield page.click("button", "OK")
+        yield page.stop()
 
 
-class HoldOrder(OfAdmin):
+class HoldOrder(AdminTemplate):
     """Put an order on hold."""
 
     name, kind, difficulty = "cms-hold-order", "change", "easy"
@@ -78,21 +78,18 @@ class HoldOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Open orders."""
         return _numbers(world, _OPEN)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the status."""
         return [changed(_status(params, "on hold"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A button on the order's page."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("button", "Hold")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("button", "Hold")
+        yield page.stop()
 
 
-class ReleaseOrder(OfAdmin):
+class ReleaseOrder(AdminTemplate):
     """Release an order that is on hold."""
 
     name, kind, difficulty = "cms-release-order", "change", "easy"
@@ -103,23 +100,21 @@ class ReleaseOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders on hold."""
         return _numbers(world, "o.status = 'on hold'")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is processing again if something was charged or sent, else pending."""
+        """The status is "processing" if the order has an invoice or shipment, else "pending"."""
         where = f"o.number = ? AND ({_INVOICED} OR {_SHIPPED})"
         begun = world.value(f"SELECT 1 FROM shop_orders o WHERE {where}", params["number"])
         return [changed(_status(params, "processing" if begun else "pending"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A button on the order's page."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("button", "Unhold")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("button", "Unhold")
+        yield page.stop()
 
 
-class InvoiceOrder(OfAdmin):
+class InvoiceOrder(AdminTemplate):
     """Invoice an order."""
 
     name, kind, difficulty = "cms-invoice-order", "change", "medium"
@@ -130,32 +125,29 @@ class InvoiceOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Open orders without an invoice."""
         return _numbers(world, f"{_OPEN} AND NOT {_INVOICED}")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """An invoice of the order's total, and the status that follows."""
         id, total = _order(world, params)
         sent = world.value(f"SELECT 1 FROM shop_orders o WHERE o.id = ? AND {_SHIPPED}", id)
         added = Added("shop_invoices", {"order_id": id, "total": total})
         return [changed(added, *_moved(world, id, "complete" if sent else "processing"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A page of its own, to be submitted."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Invoice")
-        yield sight.click("button", "Submit Invoice")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Invoice")
+        yield page.click("button", "Submit Invoice")
+        yield page.stop()
 
 
 def _moved(world: World, id: int, status: str) -> list[Expected]:
-    """The change of an order to a status, if it does not have it already."""
+    """Return the change of an order to a status; empty if the order already has it."""
     if world.value("SELECT status FROM shop_orders WHERE id = ?", id) == status:
         return []
     return [Updated("shop_orders", {"id": id}, {"status": status})]
 
 
-class ShipOrder(OfAdmin):
+class ShipOrder(AdminTemplate):
     """Ship an order with a tracking number."""
 
     name, kind, difficulty = "cms-ship-order", "change", "medium"
@@ -166,7 +158,6 @@ class ShipOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Open orders that were not sent, with any carrier."""
         carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
         orders = _numbers(world, f"{_OPEN} AND NOT {_SHIPPED}")
         return [
@@ -174,25 +165,23 @@ class ShipOrder(OfAdmin):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A shipment, its tracking number, and the status that follows."""
         id, _ = _order(world, params)
         paid = world.value(f"SELECT 1 FROM shop_orders o WHERE o.id = ? AND {_INVOICED}", id)
         track = Added("shop_tracks", {"carrier": params["carrier"], "number": params["track"]})
         moved = _moved(world, id, "complete" if paid else "processing")
         return [changed(Added("shop_shipments", {"order_id": id}), track, *moved)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Ship")
-        yield sight.choose("Carrier", params["carrier"])
-        yield sight.type("Tracking Number", params["track"])
-        yield sight.click("button", "Submit Shipment")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Ship")
+        yield page.choose("Carrier", params["carrier"])
+        yield page.type("Tracking Number", params["track"])
+        yield page.click("button", "Submit Shipment")
+        yield page.stop()
 
 
-class AddTrack(OfAdmin):
-    """Add the tracking number that a shipment lacks."""
+class AddTrackingNumber(AdminTemplate):
+    """Add the missing tracking number to a shipment."""
 
     name, kind, difficulty = "cms-add-tracking-number", "change", "hard"
     intents = (
@@ -202,35 +191,32 @@ class AddTrack(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders with one shipment that has no tracking number."""
         carriers = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
         query = """SELECT o.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id
             WHERE s.id NOT IN (SELECT shipment FROM shop_tracks) GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
-        orders = some(map(dict, world.rows(query)), rng, 30)
+        orders = sample_some(map(dict, world.rows(query)), rng, 30)
         return [
             {**order, "carrier": rng.choice(carriers), "track": f"{rng.randint(10**9, 10**10 - 1)}"} for order in orders
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One more tracking number, of that shipment."""
         query = "SELECT s.id FROM shop_shipments s JOIN shop_orders o ON o.id = s.order_id WHERE o.number = ?"
         shipment = world.value(query, params["number"])
         values = {"shipment": shipment, "carrier": params["carrier"], "number": params["track"]}
         return [changed(Added("shop_tracks", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Shipments can be found by the order's number."""
-        yield from go(sight, "Sales", "Shipments")
-        yield from filtered(sight, {"Order number": params["number"]})
-        yield sight.click("link", ORDER_LINK)
-        yield sight.choose("Carrier", params["carrier"])
-        yield sight.type("Tracking Number", params["track"])
-        yield sight.click("button", "Add Tracking Number")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Shipments")
+        yield from filter_grid(page, {"Order number": params["number"]})
+        yield page.click("link", ORDER_LINK)
+        yield page.choose("Carrier", params["carrier"])
+        yield page.type("Tracking Number", params["track"])
+        yield page.click("button", "Add Tracking Number")
+        yield page.stop()
 
 
-class RefundOrder(OfAdmin):
-    """Refund an order but for a fee."""
+class RefundOrder(AdminTemplate):
+    """Refund an order except for a fee."""
 
     name, kind, difficulty = "cms-refund-order", "change", "medium"
     held_out = True
@@ -243,29 +229,30 @@ class RefundOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Complete orders that were charged."""
         where = f"o.status = 'complete' AND {_INVOICED} AND o.total > 3000"
         where += " AND NOT EXISTS (SELECT 1 FROM shop_refunds WHERE order_id = o.id)"
-        return [{**order, "fee": rng.choice((2, 3, 4, 5, 6, 8, 10))} for order in some(_numbers(world, where), rng, 30)]
+        return [
+            {**order, "fee": rng.choice((2, 3, 4, 5, 6, 8, 10))}
+            for order in sample_some(_numbers(world, where), rng, 30)
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A credit memo of the total but for the fee; the order is closed."""
+        """A credit memo of the total minus the fee, and a closed order."""
         id, total = _order(world, params)
         shipping = world.value("SELECT shipping FROM shop_orders WHERE id = ?", id)
         memo = {"order_id": id, "total": total - 100 * params["fee"], "shipping": shipping}
         return [changed(Added("shop_refunds", memo), _status(params, "closed"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The form has the shipping filled in."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Credit Memo")
-        yield sight.type("Adjustment Fee", str(params["fee"]))
-        yield sight.click("button", "Refund Offline")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Credit Memo")
+        yield page.type("Adjustment Fee", str(params["fee"]))
+        yield page.click("button", "Refund Offline")
+        yield page.stop()
 
 
-class NotifyCustomer(OfAdmin):
-    """Tell a customer something about their newest open order."""
+class NotifyCustomer(AdminTemplate):
+    """Add a comment for the customer to the newest order of a status."""
 
     name, kind, difficulty = "cms-notify-customer", "change", "hard"
     intents = (
@@ -285,30 +272,28 @@ class NotifyCustomer(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Customers with an order of a status."""
         query = """SELECT DISTINCT c.first || ' ' || c.last AS customer, o.status FROM shop_orders o
             JOIN shop_customers c ON c.id = o.customer WHERE o.status IN ('pending', 'processing') ORDER BY 1, 2"""
         return [{**dict(row), "message": rng.choice(self._MESSAGES)} for row in world.rows(query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A comment on that order; whether the shop shows it is left open."""
+        """A comment on that order; it may be visible in the shop or not."""
         query = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
             WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
         order = world.value(query, params["customer"], params["status"])
         values = {"order_id": order, "status": params["status"], "text": params["message"], "notified": 1}
         return [changed(Added("shop_order_comments", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter the orders; the newest is the first."""
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, {"Customer": params["customer"]}, Status=params["status"].capitalize())
-        yield sight.click("link", ORDER_LINK)
-        yield from comment(sight, params["message"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, {"Customer": params["customer"]}, Status=params["status"].capitalize())
+        yield page.click("link", ORDER_LINK)
+        yield from add_comment(page, params["message"])
+        yield page.stop()
 
 
-class CorrectAddress(OfAdmin):
-    """Correct the address that an order goes to."""
+class CorrectAddress(AdminTemplate):
+    """Correct the shipping address of an order."""
 
     name, kind, difficulty = "cms-correct-address", "change", "medium"
     intents = (
@@ -320,32 +305,29 @@ class CorrectAddress(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders that were not sent yet, and then some."""
         streets = [row[0] for row in world.rows("SELECT DISTINCT street FROM shop_addresses ORDER BY 1")]
         names = sorted({street.partition(" ")[2] for street in streets})
-        orders = some(_numbers(world, f"{_OPEN} OR o.status = 'on hold'"), rng, 30)
+        orders = sample_some(_numbers(world, f"{_OPEN} OR o.status = 'on hold'"), rng, 30)
         for order in orders:
             phone = f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"
             yield {**order, "street": f"{rng.randint(200, 999)} {rng.choice(names)}", "phone": phone}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Two columns of one address."""
         id, _ = _order(world, params)
         values = {"street": params["street"], "phone": params["phone"]}
         return [changed(Updated("shop_order_addresses", {"order_id": id, "kind": "shipping"}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own."""
-        yield from open_order(sight, params["number"])
-        yield sight.click("link", "Edit shipping address")
-        yield sight.type("Street Address", params["street"])
-        yield sight.type("Phone Number", params["phone"])
-        yield sight.click("button", "Save Address")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.click("link", "Edit shipping address")
+        yield page.type("Street Address", params["street"])
+        yield page.type("Phone Number", params["phone"])
+        yield page.click("button", "Save Address")
+        yield page.stop()
 
 
-class CancelComplete(OfAdmin):
-    """Cancel an order that cannot be canceled any more."""
+class CancelCompleteOrder(AdminTemplate):
+    """Cancel an order that is complete, which is impossible."""
 
     name, kind, difficulty = "cms-cancel-impossible", "change", "easy"
     intents = (
@@ -355,33 +337,30 @@ class CancelComplete(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders that were charged and sent."""
-        return some(_numbers(world, f"o.status = 'complete' AND {_INVOICED} AND {_SHIPPED}"), rng, 30)
+        return sample_some(_numbers(world, f"o.status = 'complete' AND {_INVOICED} AND {_SHIPPED}"), rng, 30)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look for the button."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop() if sight.has("button", "Cancel") else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.stop() if page.has("button", "Cancel") else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Say that it is done."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Claim that it is done."""
+        yield from open_order(page, params["number"])
+        yield page.stop("Done")
 
 
 TEMPLATES = (
-    CancelOrder(),
+    CancelOpenOrder(),
     HoldOrder(),
     ReleaseOrder(),
     InvoiceOrder(),
     ShipOrder(),
-    AddTrack(),
+    AddTrackingNumber(),
     RefundOrder(),
     NotifyCustomer(),
     CorrectAddress(),
-    CancelComplete(),
+    CancelCompleteOrder(),
 )

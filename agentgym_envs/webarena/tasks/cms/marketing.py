@@ -1,4 +1,4 @@
-"""Cart price rules with their coupons, and what the shop was searched for."""
+"""Tasks about cart price rules, their coupons, and the search terms of the shop."""
 
 from __future__ import annotations
 
@@ -10,16 +10,8 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import (
-    ADMIN,
-    OfAdmin,
-    count_found,
-    fill_in,
-    filtered,
-    go,
-    one_each,
-    some,
-)
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import count_found, fill_in, filter_grid, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -35,11 +27,11 @@ _PROMOTIONS = {
     "Long weekend": "LONG",
     "Early birds": "EARLY",
 }
-"""Names of rules to be, and what their coupons begin with."""
+"""Names of new rules, with the first letters of their coupon codes."""
 
 
-class CouponUses(OfAdmin):
-    """How often a coupon was used."""
+class CouponUses(AdminTemplate):
+    """Name the number of times that a coupon was used."""
 
     name, kind, difficulty = "cms-coupon-uses", "information", "medium"
     intents = (
@@ -49,22 +41,20 @@ class CouponUses(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Coupons with different numbers."""
+        """Coupons with different numbers of uses."""
         rows = world.rows("SELECT coupon, used FROM shop_rules WHERE coupon <> '' ORDER BY id")
-        return one_each((row["used"], {"coupon": row["coupon"]}) for row in rows)
+        return one_per_answer((row["used"], {"coupon": row["coupon"]}) for row in rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """What its rule says."""
         return [says(world.value("SELECT used FROM shop_rules WHERE coupon = ?", params["coupon"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid of rules has a column for it."""
-        yield from _find(sight, params["coupon"])
-        yield sight.stop(_row(sight, params["coupon"])["Uses"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _find(page, params["coupon"])
+        yield page.stop(_row(page, params["coupon"])["Uses"])
 
 
-class CouponUnknown(OfAdmin):
-    """How often a coupon was used that there never was."""
+class UnknownCoupon(AdminTemplate):
+    """Name the number of uses of a coupon that does not exist."""
 
     name, kind, difficulty = "cms-coupon-unknown", "information", "medium"
     intents = (
@@ -74,29 +64,27 @@ class CouponUnknown(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Codes that look like those of the shop."""
+        """Codes that look like the shop's."""
         known = {row["coupon"] for row in world.rows("SELECT coupon FROM shop_rules")}
         heads = ("SUMMER", "BAKER", "ROSES", "MARCH", "SUNDAY", "HELLO", "LOYAL", "GREEN")
         codes = (f"{head}{number}" for head in heads for number in (5, 10, 15, 20, 30))
         return [{"coupon": code} for code in codes if code not in known]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look for it among the rules."""
-        yield from _find(sight, params["coupon"])
-        yield sight.stop(_row(sight, params["coupon"])["Uses"]) if count_found(sight) else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _find(page, params["coupon"])
+        yield page.stop(_row(page, params["coupon"])["Uses"]) if count_found(page) else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Take the first rule's number."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        yield sight.stop(sight.table()[0]["Uses"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the number of the first rule."""
+        yield from open_from_menu(page, "Marketing", "Cart Price Rules")
+        yield page.stop(page.table()[0]["Uses"])
 
 
-class OpenRule(OfAdmin):
-    """The page on which a rule is edited."""
+class OpenRule(AdminTemplate):
+    """Open a price rule for editing."""
 
     name, kind, difficulty = "cms-open-rule", "navigation", "medium"
     intents = (
@@ -106,38 +94,35 @@ class OpenRule(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All coupons."""
         return map(dict, world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id"))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its page."""
         return [EndsOn(f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', params['coupon'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The filtered grid has a link."""
-        yield from _open(sight, params["coupon"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open(page, params["coupon"])
+        yield page.stop()
 
 
-def _find(sight: PageReader, coupon: str) -> Iterator[str]:
+def _find(page: PageReader, coupon: str) -> Iterator[str]:
     """Filter the rules by a coupon."""
-    yield from go(sight, "Marketing", "Cart Price Rules")
-    yield from filtered(sight, {"Coupon code": coupon})
+    yield from open_from_menu(page, "Marketing", "Cart Price Rules")
+    yield from filter_grid(page, {"Coupon code": coupon})
 
 
-def _row(sight: PageReader, coupon: str) -> dict[str, str]:
-    """The row of the rule of a coupon."""
-    return next(row for row in sight.table() if row["Coupon Code"] == coupon)
+def _row(page: PageReader, coupon: str) -> dict[str, str]:
+    """Return the database row of a coupon's rule."""
+    return next(row for row in page.table() if row["Coupon Code"] == coupon)
 
 
-def _open(sight: PageReader, coupon: str) -> Iterator[str]:
+def _open(page: PageReader, coupon: str) -> Iterator[str]:
     """Open the rule of a coupon."""
-    yield from _find(sight, coupon)
-    yield sight.click_in(coupon, "link", _row(sight, coupon)["Rule"])
+    yield from _find(page, coupon)
+    yield page.click_in(coupon, "link", _row(page, coupon)["Rule"])
 
 
-class SwitchRule(OfAdmin):
-    """Activate a rule, or the other way round."""
+class SwitchRule(AdminTemplate):
+    """Activate or deactivate a price rule."""
 
     name, kind, difficulty = "cms-switch-rule", "change", "medium"
     intents = (
@@ -147,25 +132,22 @@ class SwitchRule(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All coupons."""
         for row in world.rows("SELECT coupon, active FROM shop_rules WHERE coupon <> '' ORDER BY id"):
             yield {"coupon": row["coupon"], "switch": "Deactivate" if row["active"] else "Activate"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only whether it is active."""
         values = {"active": int(params["switch"] == "Activate")}
         return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A checkbox in its form."""
-        yield from _open(sight, params["coupon"])
-        yield sight.click("checkbox", "Active")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open(page, params["coupon"])
+        yield page.click("checkbox", "Active")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class ExtendRule(OfAdmin):
-    """Let a coupon end on another day."""
+class ExtendRule(AdminTemplate):
+    """Change the last day of a coupon."""
 
     name, kind, difficulty = "cms-extend-rule", "change", "medium"
     intents = (
@@ -175,26 +157,23 @@ class ExtendRule(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Days of the summer to come."""
         for row in world.rows("SELECT coupon, ends FROM shop_rules WHERE coupon <> '' ORDER BY id"):
             days = [f"2026-{month:02}-{day:02}" for month in (6, 7, 8, 9) for day in (5, 10, 15, 20, 25, 30)]
             for end in rng.sample([day for day in days if day != row["ends"]], 3):
                 yield {"coupon": row["coupon"], "end": end}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the end."""
         return [changed(Updated("shop_rules", {"coupon": params["coupon"]}, {"ends": params["end"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A field of its form."""
-        yield from _open(sight, params["coupon"])
-        yield sight.type("To", params["end"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open(page, params["coupon"])
+        yield page.type("To", params["end"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class NewCoupon(OfAdmin):
-    """Add a rule with a coupon."""
+class NewCoupon(AdminTemplate):
+    """Create a price rule with a coupon."""
 
     name, kind, difficulty = "cms-new-coupon", "change", "hard"
     intents = (
@@ -207,7 +186,7 @@ class NewCoupon(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Promotions of the months to come, with codes that are free."""
+        """Future promotions, with codes that are not taken."""
         taken = {row["coupon"] for row in world.rows("SELECT coupon FROM shop_rules")}
         for rule, head in _PROMOTIONS.items():
             for percent in rng.sample((5, 8, 10, 12, 15, 18, 20, 30), 3):
@@ -218,24 +197,22 @@ class NewCoupon(OfAdmin):
                     yield {**code, **dates, "least": rng.choice((20, 25, 30, 40, 50, 60, 75, 100))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A rule with what was given."""
         values = {"name": params["rule"], "coupon": params["coupon"], "kind": "percent", "amount": params["percent"]}
         values |= {"minimum": 100 * params["least"], "starts": params["start"], "ends": params["end"]}
         return [changed(Added("shop_rules", {**values, "active": 1, "customer_group": ""}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own, in which percent is chosen already."""
-        yield from go(sight, "Marketing", "Cart Price Rules")
-        yield sight.click("link", "Add New Rule")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Marketing", "Cart Price Rules")
+        yield page.click("link", "Add New Rule")
         labels = {"Rule Name": "rule", "Coupon Code": "coupon", "From": "start", "To": "end"}
         labels |= {"Minimum Subtotal": "least", "Discount Amount": "percent"}
-        yield from fill_in(sight, {label: params[key] for label, key in labels.items()})
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from fill_in(page, {label: params[key] for label, key in labels.items()})
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class TermUses(OfAdmin):
-    """How often something was searched for."""
+class TermUses(AdminTemplate):
+    """Name the number of times that a term was searched for."""
 
     name, kind, difficulty = "cms-search-term-uses", "information", "medium"
     intents = (
@@ -246,21 +223,19 @@ class TermUses(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Terms with different numbers of uses."""
-        return some(one_each((row["uses"], {"term": row["term"]}) for row in world.rows(_TERMS)), rng)
+        return sample_some(one_per_answer((row["uses"], {"term": row["term"]}) for row in world.rows(_TERMS)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """That many."""
         return [says(world.value("SELECT uses FROM shop_searches WHERE term = ?", params["term"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid can be filtered, and may find longer terms, too."""
-        yield from go(sight, "Marketing", "Search Terms")
-        yield from filtered(sight, {"Search query": params["term"]})
-        yield sight.stop(next(row["Uses"] for row in sight.table() if row["Search Query"] == params["term"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Marketing", "Search Terms")
+        yield from filter_grid(page, {"Search query": params["term"]})
+        yield page.stop(next(row["Uses"] for row in page.table() if row["Search Query"] == params["term"]))
 
 
-class TopTerms(OfAdmin):
-    """What is searched for most."""
+class TopTerms(AdminTemplate):
+    """Name the most frequent search terms."""
 
     name, kind, difficulty = "cms-top-search-terms", "information", "easy"
     intents = (
@@ -270,22 +245,20 @@ class TopTerms(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """As many as fit on a page."""
+        """Counts of terms that fit on one page."""
         return [{"count": count} for count in range(2, 12)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Those, and none that was used less."""
         terms = [row["term"] for row in world.rows(_TERMS)]
         return [says(*terms[: params["count"]], others=terms[params["count"] :])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid has the most used first."""
-        yield from go(sight, "Marketing", "Search Terms")
-        yield sight.stop("; ".join(row["Search Query"] for row in sight.table()[: params["count"]]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Marketing", "Search Terms")
+        yield page.stop("; ".join(row["Search Query"] for row in page.table()[: params["count"]]))
 
 
-class VainTerms(OfAdmin):
-    """What is searched for much and found not at all."""
+class TermsWithoutResults(AdminTemplate):
+    """Name the frequent search terms without results."""
 
     name, kind, difficulty = "cms-vain-search-terms", "information", "medium"
     held_out = True
@@ -296,32 +269,30 @@ class VainTerms(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Numbers of uses that two to ten such terms have."""
+        """Minimum numbers of uses that two to ten such terms reach."""
         uses = [row["uses"] for row in world.rows(_TERMS) if not row["results"]]
-        for place in range(1, min(10, len(uses) - 1)):
-            yield {"least": uses[place + 1] + 1 + (uses[place] - uses[place + 1] - 1) // 2}
+        for index in range(1, min(10, len(uses) - 1)):
+            yield {"least": uses[index + 1] + 1 + (uses[index] - uses[index + 1] - 1) // 2}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Those, and no other term."""
         rows = world.rows(_TERMS)
-        vain = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
-        return [says(*vain, others=[row["term"] for row in rows if row["term"] not in vain])]
+        fruitless = [row["term"] for row in rows if not row["results"] and row["uses"] >= params["least"]]
+        return [says(*fruitless, others=[row["term"] for row in rows if row["term"] not in fruitless])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter by results and uses."""
-        yield from go(sight, "Marketing", "Search Terms")
-        yield from filtered(sight, {"Results to": 0, "Uses from": params["least"]})
-        yield sight.stop("; ".join(row["Search Query"] for row in sight.table()))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Marketing", "Search Terms")
+        yield from filter_grid(page, {"Results to": 0, "Uses from": params["least"]})
+        yield page.stop("; ".join(row["Search Query"] for row in page.table()))
 
 
 TEMPLATES = (
     CouponUses(),
-    CouponUnknown(),
+    UnknownCoupon(),
     OpenRule(),
     SwitchRule(),
     ExtendRule(),
     NewCoupon(),
     TermUses(),
     TopTerms(),
-    VainTerms(),
+    TermsWithoutResults(),
 )

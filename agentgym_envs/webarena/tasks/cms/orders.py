@@ -1,4 +1,4 @@
-"""Questions about orders and their papers, and ways to them."""
+"""Questions about orders, invoices, shipments and credit memos."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import (
+from agentgym_envs.webarena.tasks.cms.queries import (
     MONTHS,
-    ORDER_LINK,
-    OfAdmin,
+    AdminTemplate,
     cents,
+    has_single_leader,
+    month_range,
+    one_per_answer,
+    random_periods,
+    sample_some,
+)
+from agentgym_envs.webarena.tasks.cms.steps import (
+    ORDER_LINK,
     count_found,
-    days_of,
-    filtered,
-    go,
-    leads,
-    one_each,
+    filter_grid,
     open_customer,
+    open_from_menu,
     open_order,
-    some,
-    spans,
     table_with,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -33,8 +35,8 @@ _NEWEST = """SELECT o.*, c.first || ' ' || c.last AS name FROM shop_orders o JOI
     WHERE o.moment = (SELECT MAX(moment) FROM shop_orders WHERE customer = o.customer)"""
 
 
-class OrderTotal(OfAdmin):
-    """The grand total of an order."""
+class OrderGrandTotal(AdminTemplate):
+    """Name the grand total of an order."""
 
     name, kind, difficulty = "cms-order-total", "information", "easy"
     intents = (
@@ -44,22 +46,20 @@ class OrderTotal(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders of different totals."""
+        """Orders with different totals."""
         rows = world.rows("SELECT number, total FROM shop_orders ORDER BY id")
-        return some(one_each((row["total"], {"number": row["number"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["total"], {"number": row["number"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The total."""
         return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, read."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop(sight.value("Grand Total"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.stop(page.value("Grand Total"))
 
 
-class OrderStreet(OfAdmin):
-    """Where an order was sent."""
+class OrderStreet(AdminTemplate):
+    """Name the street that an order is shipped to."""
 
     name, kind, difficulty = "cms-order-street", "information", "easy"
     intents = (
@@ -69,27 +69,26 @@ class OrderStreet(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders that go to different streets."""
+        """Orders with different streets."""
         query = """SELECT a.street, o.number FROM shop_order_addresses a JOIN shop_orders o ON o.id = a.order_id
             WHERE a.kind = 'shipping' ORDER BY o.id"""
-        return some(one_each((row["street"], {"number": row["number"]}) for row in world.rows(query)), rng)
+        return sample_some(one_per_answer((row["street"], {"number": row["number"]}) for row in world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The street of the shipping address, and no other: not that of the bill, nor anybody else's."""
+        """The street of the shipping address, and neither the billing street nor another customer's."""
         query = """SELECT a.street FROM shop_order_addresses a JOIN shop_orders o ON o.id = a.order_id
             WHERE o.number = ? AND a.kind = 'shipping'"""
         street = world.value(query, params["number"])
         others = world.rows("SELECT street FROM shop_order_addresses UNION SELECT street FROM shop_addresses")
         return [says(street, others=[row[0] for row in others if row[0] != street])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The address has the name first, and then the street."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop(sight.texts(after="Shipping Address")[2])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.stop(page.texts(after="Shipping Address")[2])
 
 
-class InvoiceTotal(OfAdmin):
-    """The amount of an invoice."""
+class InvoiceTotal(AdminTemplate):
+    """Name the amount of an invoice."""
 
     name, kind, difficulty = "cms-invoice-total", "information", "medium"
     intents = (
@@ -99,23 +98,21 @@ class InvoiceTotal(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Invoices of different amounts."""
+        """Invoices with different amounts."""
         rows = world.rows("SELECT number, total FROM shop_invoices ORDER BY id")
-        return some(one_each((row["total"], {"number": row["number"]}) for row in rows), rng)
+        return sample_some(one_per_answer((row["total"], {"number": row["number"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The invoice's own total."""
         return [says(money(world.value("SELECT total FROM shop_invoices WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid of invoices tells it, filtered by number."""
-        yield from go(sight, "Sales", "Invoices")
-        yield from filtered(sight, {"Invoice number": params["number"]})
-        yield sight.stop(sight.table()[0]["Amount"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Invoices")
+        yield from filter_grid(page, {"Invoice number": params["number"]})
+        yield page.stop(page.table()[0]["Amount"])
 
 
-class Tracking(OfAdmin):
-    """Who carries an order, under which number."""
+class ShipmentCarrier(AdminTemplate):
+    """Name the carrier and the tracking number of an order."""
 
     name, kind, difficulty = "cms-tracking-number", "information", "easy"
     intents = (
@@ -125,27 +122,25 @@ class Tracking(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders with one tracking number."""
+        """Orders with a single tracking number."""
         query = """SELECT o.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id
             JOIN shop_tracks t ON t.shipment = s.id GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Both, and no other carrier."""
         query = """SELECT t.carrier, t.number FROM shop_tracks t JOIN shop_shipments s ON s.id = t.shipment
             JOIN shop_orders o ON o.id = s.order_id WHERE o.number = ?"""
         (carrier, number), *_ = world.rows(query, params["number"])
         others = [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks WHERE carrier <> ?", carrier)]
         return [says(carrier, number, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The order's page lists its shipments."""
-        yield from open_order(sight, params["number"])
-        yield sight.stop(sight.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_order(page, params["number"])
+        yield page.stop(page.search(r"([A-Z][A-Za-z ]+ \d{8,})")[0])
 
 
-class Refunded(OfAdmin):
-    """How much of an order was given back."""
+class RefundedAmount(AdminTemplate):
+    """Name the amount refunded for an order."""
 
     name, kind, difficulty = "cms-refunded", "information", "medium"
     intents = (
@@ -155,25 +150,23 @@ class Refunded(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders with one credit memo, of different amounts."""
+        """Orders with a single credit memo, of different amounts."""
         query = """SELECT o.number, MAX(r.total) AS total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id
             GROUP BY o.id HAVING COUNT(*) = 1 ORDER BY o.id"""
-        return one_each((row["total"], {"number": row["number"]}) for row in world.rows(query))
+        return one_per_answer((row["total"], {"number": row["number"]}) for row in world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The credit memo's total."""
         query = "SELECT r.total FROM shop_refunds r JOIN shop_orders o ON o.id = r.order_id WHERE o.number = ?"
         return [says(money(world.value(query, params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid of credit memos can be searched by the order's number."""
-        yield from go(sight, "Sales", "Credit Memos")
-        yield from filtered(sight, {"Order number": params["number"]})
-        yield sight.stop(sight.table()[0]["Amount"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Credit Memos")
+        yield from filter_grid(page, {"Order number": params["number"]})
+        yield page.stop(page.table()[0]["Amount"])
 
 
-class CountOrders(OfAdmin):
-    """How many orders of a status were placed in a span of time."""
+class CountOrdersInPeriod(AdminTemplate):
+    """Count the orders of a status that were placed in a period."""
 
     name, kind, difficulty = "cms-count-orders", "information", "medium"
     intents = (
@@ -183,31 +176,29 @@ class CountOrders(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of one to four months."""
+        """Periods of one to four months."""
         found = []
-        for start, end in spans(rng, 60, least=30, most=130):
+        for start, end in random_periods(rng, 60, least=30, most=130):
             status = rng.choice(("complete", "complete", "canceled", "closed"))
             found.append({"status": status, "start": start, "end": end})
-        return one_each((count, params) for params in found if (count := self._count(world, params)) > 1)
+        return one_per_answer((count, params) for params in found if (count := self._count(world, params)) > 1)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """That many."""
         return [says(self._count(world, params))]
 
     def _count(self, world: World, params: Params) -> int:
         query = "SELECT COUNT(*) FROM shop_orders WHERE status = ? AND substr(moment, 1, 10) BETWEEN ? AND ?"
         return int(world.value(query, params["status"], params["start"], params["end"]))
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The filtered grid says how many it found."""
-        yield from go(sight, "Sales", "Orders")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
-        yield from filtered(sight, values, Status=params["status"].capitalize())
-        yield sight.stop(count_found(sight))
+        yield from filter_grid(page, values, Status=params["status"].capitalize())
+        yield page.stop(count_found(page))
 
 
-class LastOrders(OfAdmin):
-    """What the newest orders of a status came to together."""
+class LastOrders(AdminTemplate):
+    """Add up the grand totals of the newest orders of a status in a month."""
 
     name, kind, difficulty = "cms-sum-of-last-orders", "information", "medium"
     held_out = True
@@ -218,12 +209,11 @@ class LastOrders(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Two to five complete orders of a month."""
+        """Counts of two to five for each month."""
         chosen = [{"count": n, "status": "complete", "month": name} for n in (2, 3, 4, 5) for name in MONTHS]
-        return one_each((self._sum(world, params), params) for params in chosen)
+        return one_per_answer((self._sum(world, params), params) for params in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The sum."""
         return [says(money(self._sum(world, params)))]
 
     def _sum(self, world: World, params: Params) -> int:
@@ -231,18 +221,17 @@ class LastOrders(OfAdmin):
             ORDER BY moment DESC LIMIT ?)"""
         return int(world.value(query, params["status"], MONTHS[params["month"]], params["count"]))
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The grid has the newest first."""
-        first, last = days_of(params["month"]).values()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        first, last = month_range(params["month"]).values()
         values = {"Purchase date from": first, "Purchase date to": last}
-        yield from go(sight, "Sales", "Orders")
-        yield from filtered(sight, values, Status=params["status"].capitalize())
-        totals = [cents(row["Grand Total"]) for row in sight.table()[: params["count"]]]
-        yield sight.stop(money(sum(totals)))
+        yield from open_from_menu(page, "Sales", "Orders")
+        yield from filter_grid(page, values, Status=params["status"].capitalize())
+        totals = [cents(row["Grand Total"]) for row in page.table()[: params["count"]]]
+        yield page.stop(money(sum(totals)))
 
 
-class DearestItem(OfAdmin):
-    """The dearest thing that a customer bought last."""
+class MostExpensiveItem(AdminTemplate):
+    """Name the most expensive item of a customer's newest order."""
 
     name, kind, difficulty = "cms-dearest-item", "information", "easy"
     intents = (
@@ -252,30 +241,28 @@ class DearestItem(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Newest orders of several things with one that costs most."""
+        """Customers whose newest order has several items and a single most expensive one."""
         found = [(self._items(world, row["id"]), row["name"]) for row in world.rows(_NEWEST)]
-        chosen = [(items[0]["name"], {"customer": name}) for items, name in found if leads(items, "price")]
-        return some(one_each(chosen), rng)
+        chosen = [(items[0]["name"], {"customer": name}) for items, name in found if has_single_leader(items, "price")]
+        return sample_some(one_per_answer(chosen), rng)
 
     def _items(self, world: World, order: int) -> list[dict[str, object]]:
         query = "SELECT name, price FROM shop_order_lines WHERE order_id = ? ORDER BY price DESC, id"
         return [dict(row) for row in world.rows(query, order)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name, and none of the others'."""
         (order,) = world.rows(f"{_NEWEST} AND name = ?", params["customer"])
         first, *others = [str(item["name"]) for item in self._items(world, order["id"])]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The customer's page lists the newest order first."""
-        yield from open_customer(sight, params["customer"])
-        yield sight.click("link", ORDER_LINK)
-        yield sight.stop(max(table_with(sight, "Product"), key=lambda row: cents(row["Price"]))["Product"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_customer(page, params["customer"])
+        yield page.click("link", ORDER_LINK)
+        yield page.stop(max(table_with(page, "Product"), key=lambda row: cents(row["Price"]))["Product"])
 
 
-class BiggestOrder(OfAdmin):
-    """Who placed the largest order of a span of time."""
+class BiggestOrder(AdminTemplate):
+    """Name the customer with the largest order of a period."""
 
     name, kind, difficulty = "cms-biggest-order", "information", "medium"
     intents = (
@@ -285,10 +272,9 @@ class BiggestOrder(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of some weeks."""
-        found = [{"start": start, "end": end} for start, end in spans(rng, 140, least=5, most=45)]
+        found = [{"start": start, "end": end} for start, end in random_periods(rng, 140, least=5, most=45)]
         ranked = [(self._ranked(world, params), params) for params in found]
-        return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "total"))
+        return one_per_answer((rows[0]["name"], params) for rows, params in ranked if has_single_leader(rows, "total"))
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = """SELECT c.first || ' ' || c.last AS name, o.total FROM shop_orders o
@@ -297,28 +283,26 @@ class BiggestOrder(OfAdmin):
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The name, and no other of that time."""
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=sorted({*others} - {first}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter by date, sort by total twice: the first click has the smallest first."""
-        yield from go(sight, "Sales", "Orders")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Sales", "Orders")
         values = {"Purchase date from": params["start"], "Purchase date to": params["end"]}
-        yield from filtered(sight, values)
-        yield sight.click("link", "Grand Total")
-        yield sight.click("link", "Grand Total")
-        yield sight.stop(sight.table()[0]["Customer"])
+        yield from filter_grid(page, values)
+        yield page.click("link", "Grand Total")
+        yield page.click("link", "Grand Total")
+        yield page.stop(page.table()[0]["Customer"])
 
 
 TEMPLATES = (
-    OrderTotal(),
+    OrderGrandTotal(),
     OrderStreet(),
     InvoiceTotal(),
-    Tracking(),
-    Refunded(),
-    CountOrders(),
+    ShipmentCarrier(),
+    RefundedAmount(),
+    CountOrdersInPeriod(),
     LastOrders(),
-    DearestItem(),
+    MostExpensiveItem(),
     BiggestOrder(),
 )

@@ -1,4 +1,4 @@
-"""Questions about products and what is changed of them."""
+"""Questions about products, and changes to them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,24 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
-from agentgym_envs.webarena.tasks.cms.common import (
-    ADMIN,
+from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate, cents, dollars, one_per_answer, sample_some
+from agentgym_envs.webarena.tasks.cms.steps import (
     SELECT_ALL,
-    OfAdmin,
-    cents,
-    dollars,
+    apply_to_rows,
+    field_value,
     fill_in,
-    filtered,
-    go,
-    held,
-    one_each,
+    filter_grid,
+    open_from_menu,
     open_product,
-    some,
-    ticked,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_BOUGHT = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
+_REGULARLY_PRICED = "SELECT * FROM shop_products WHERE enabled AND special_price IS NULL ORDER BY id"
 
 
-class StockLeft(OfAdmin):
-    """How many of a product are left."""
+class StockLeft(AdminTemplate):
+    """Name the stock of a product."""
 
     name, kind, difficulty = "cms-stock-left", "information", "easy"
     intents = (
@@ -44,22 +39,20 @@ class StockLeft(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products of which there are different numbers."""
-        rows = some(world.rows("SELECT name, stock FROM shop_products ORDER BY id"), rng, 200)
-        return some(one_each((row["stock"], {"product": row["name"]}) for row in rows), rng)
+        """Products with different stock."""
+        rows = sample_some(world.rows("SELECT name, stock FROM shop_products ORDER BY id"), rng, 200)
+        return sample_some(one_per_answer((row["stock"], {"product": row["name"]}) for row in rows), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """That many."""
         return [says(world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """It is in the product's form."""
-        yield from open_product(sight, params["product"])
-        yield sight.stop(held(sight, "Quantity"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        yield page.stop(field_value(page, "Quantity"))
 
 
-class LowStock(OfAdmin):
-    """Which products of a category run out."""
+class LowStock(AdminTemplate):
+    """Name the products of a category with low stock."""
 
     name, kind, difficulty = "cms-low-stock", "information", "medium"
     intents = (
@@ -69,7 +62,7 @@ class LowStock(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories and numbers that two to four products come under."""
+        """Categories in which two to four products are at or below a stock level."""
         names = world.rows("SELECT id, name FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
         for row in names:
             query = "SELECT stock FROM shop_products WHERE category = ? ORDER BY stock"
@@ -79,22 +72,20 @@ class LowStock(OfAdmin):
                 yield {"category": row["name"], "most": stocks[count - 1] + (stocks[count] - stocks[count - 1]) // 2}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Their names, and no other of the category."""
         query = """SELECT p.name, p.stock FROM shop_products p JOIN shop_categories k ON k.id = p.category
             WHERE k.name = ? AND k.parent IS NOT NULL ORDER BY p.id"""
         rows = world.rows(query, params["category"])
         low = [row["name"] for row in rows if row["stock"] <= params["most"]]
         return [says(*low, others=[row["name"] for row in rows if row["name"] not in low])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Filter by category and quantity."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {"Quantity to": params["most"]}, Category=params["category"])
-        yield sight.stop("; ".join(row["Name"] for row in sight.table()))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {"Quantity to": params["most"]}, Category=params["category"])
+        yield page.stop("; ".join(row["Name"] for row in page.table()))
 
 
-class Margin(OfAdmin):
-    """What is earned with a product."""
+class ProductMargin(AdminTemplate):
+    """Name the difference between the price and the cost of a product."""
 
     name, kind, difficulty = "cms-margin", "information", "easy"
     intents = (
@@ -105,22 +96,20 @@ class Margin(OfAdmin):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Products without a special price."""
-        chosen = some(world.rows(_BOUGHT), rng)
-        return one_each((row["price"] - row["cost"], {"product": row["name"]}) for row in chosen)
+        chosen = sample_some(world.rows(_REGULARLY_PRICED), rng)
+        return one_per_answer((row["price"] - row["cost"], {"product": row["name"]}) for row in chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The difference."""
         return [says(money(world.value("SELECT price - cost FROM shop_products WHERE name = ?", params["product"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Both are on the product's page."""
-        yield from open_product(sight, params["product"])
-        price, cost = (cents(held(sight, label)) for label in ("Price", "Cost"))
-        yield sight.stop(money(price - cost))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        price, cost = (cents(field_value(page, label)) for label in ("Price", "Cost"))
+        yield page.stop(money(price - cost))
 
 
-class OpenProduct(OfAdmin):
-    """The page on which a product is edited."""
+class OpenProduct(AdminTemplate):
+    """Open a product for editing."""
 
     name, kind, difficulty = "cms-open-product", "navigation", "easy"
     intents = (
@@ -130,21 +119,18 @@ class OpenProduct(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any products."""
-        return some(map(dict, world.rows("SELECT sku FROM shop_products ORDER BY id")), rng)
+        return sample_some(map(dict, world.rows("SELECT sku FROM shop_products ORDER BY id")), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its page."""
         return [EndsOn(f"{ADMIN}/products/{world.value('SELECT id FROM shop_products WHERE sku = ?', params['sku'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The search in the header finds it by its SKU."""
-        yield sight.type("Search", params["sku"], enter=True)
-        yield sight.click("link", re.compile(".+"), after="Products")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.type("Search", params["sku"], enter=True)
+        yield page.click("link", re.compile(".+"), after="Products")
+        yield page.stop()
 
 
-class SetPrice(OfAdmin):
+class SetPrice(AdminTemplate):
     """Set a product's price."""
 
     name, kind, difficulty = "cms-set-price", "change", "medium"
@@ -155,26 +141,23 @@ class SetPrice(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Another price, somewhat more or less."""
-        for row in some(world.rows(_BOUGHT), rng):
+        for row in sample_some(world.rows(_REGULARLY_PRICED), rng):
             price = row["price"] // 100 * 100 + rng.choice((-200, -100, 100, 200, 300, 500)) + 45
             if price > 200 and price != row["price"]:
                 yield {"product": row["name"], "price": dollars(price)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the price."""
         return [changed(Updated("shop_products", {"name": params["product"]}, {"price": cents(params["price"])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Its form."""
-        yield from open_product(sight, params["product"])
-        yield sight.type("Price", params["price"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        yield page.type("Price", params["price"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class CutPrice(OfAdmin):
-    """Reduce a product's price by a part of it."""
+class ReducePrice(AdminTemplate):
+    """Reduce a product's price by a percentage."""
 
     name, kind, difficulty = "cms-cut-price", "change", "medium"
     intents = (
@@ -184,29 +167,27 @@ class CutPrice(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the new price has whole cents."""
-        for row in some(world.rows(_BOUGHT), rng, 200):
+        """Percentages that give a new price in whole cents."""
+        for row in sample_some(world.rows(_REGULARLY_PRICED), rng, 200):
             parts = [percent for percent in (5, 10, 15, 20, 25, 30, 40, 50) if row["price"] * percent % 100 == 0]
             if parts:
                 yield {"product": row["name"], "percent": rng.choice(parts)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only the price."""
         price = world.value("SELECT price FROM shop_products WHERE name = ?", params["product"])
         new = price * (100 - params["percent"]) // 100
         return [changed(Updated("shop_products", {"name": params["product"]}, {"price": new}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Its form tells the old price."""
-        yield from open_product(sight, params["product"])
-        price = cents(held(sight, "Price"))
-        yield sight.type("Price", dollars(price * (100 - params["percent"]) // 100))
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        price = cents(field_value(page, "Price"))
+        yield page.type("Price", dollars(price * (100 - params["percent"]) // 100))
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class EndSale(OfAdmin):
-    """Sell a product at its regular price again."""
+class EndSale(AdminTemplate):
+    """Remove a product's special price."""
 
     name, kind, difficulty = "cms-end-sale", "change", "medium"
     intents = (
@@ -216,24 +197,21 @@ class EndSale(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products with a special price."""
         query = "SELECT name AS product FROM shop_products WHERE special_price IS NOT NULL ORDER BY id"
-        return some(map(dict, world.rows(query)), rng)
+        return sample_some(map(dict, world.rows(query)), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It has none."""
         return [changed(Updated("shop_products", {"name": params["product"]}, {"special_price": None}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Its form."""
-        yield from open_product(sight, params["product"])
-        yield sight.type("Special Price", "")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        yield page.type("Special Price", "")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class TakeDelivery(OfAdmin):
-    """Take a delivery into stock."""
+class TakeDelivery(AdminTemplate):
+    """Add a delivery to a product's stock."""
 
     name, kind, difficulty = "cms-take-delivery", "change", "medium"
     intents = (
@@ -243,26 +221,26 @@ class TakeDelivery(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products that run out."""
         rows = world.rows("SELECT name FROM shop_products WHERE stock < 60 ORDER BY id")
-        return [{"product": row["name"], "count": rng.choice((12, 24, 30, 36, 48, 60, 75))} for row in some(rows, rng)]
+        return [
+            {"product": row["name"], "count": rng.choice((12, 24, 30, 36, 48, 60, 75))}
+            for row in sample_some(rows, rng)
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """What there was, and the delivery."""
         stock = world.value("SELECT stock FROM shop_products WHERE name = ?", params["product"])
         return [changed(Updated("shop_products", {"name": params["product"]}, {"stock": stock + params["count"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Its form tells the old number."""
-        yield from open_product(sight, params["product"])
-        stock = int(held(sight, "Quantity"))
-        yield sight.type("Quantity", str(stock + params["count"]))
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        stock = int(field_value(page, "Quantity"))
+        yield page.type("Quantity", str(stock + params["count"]))
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class DisableBrand(OfAdmin):
-    """Take all products of a brand from the shop."""
+class DisableBrand(AdminTemplate):
+    """Disable all products of a brand."""
 
     name, kind, difficulty = "cms-disable-brand", "change", "medium"
     intents = (
@@ -272,27 +250,25 @@ class DisableBrand(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Brands of which one page of the grid has all products."""
+        """Brands whose products fit on one page of the grid."""
         query = """SELECT brand FROM shop_products GROUP BY brand
             HAVING COUNT(*) BETWEEN 2 AND 10 AND SUM(enabled) > 1 ORDER BY brand"""
         return list(map(dict, world.rows(query)))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """All that were enabled."""
         count = world.value("SELECT COUNT(*) FROM shop_products WHERE brand = ? AND enabled", params["brand"])
         where = {"brand": params["brand"], "enabled": 1}
         return [changed(Updated("shop_products", where, {"enabled": 0}, count))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Tick all that the grid finds."""
-        yield from go(sight, "Catalog", "Products")
-        yield from filtered(sight, {"Brand": params["brand"]})
-        yield from ticked(sight, "Disable", [SELECT_ALL])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield from filter_grid(page, {"Brand": params["brand"]})
+        yield from apply_to_rows(page, "Disable", [SELECT_ALL])
+        yield page.stop()
 
 
-class AddProduct(OfAdmin):
-    """Add a product."""
+class AddProduct(AdminTemplate):
+    """Create a product."""
 
     name, kind, difficulty = "cms-add-product", "change", "hard"
     intents = (
@@ -303,16 +279,15 @@ class AddProduct(OfAdmin):
         'Enter a new product: name "{product}", SKU {sku}, brand {brand}, category "{category}", price ${price}, '
         "quantity {stock}. Enable it.",
     )
-    _LINES = ("Harbour", "Meadow", "Juniper", "Copper", "Lantern", "Pebble", "Thicket", "Aurora")
+    _NAMES = ("Harbour", "Meadow", "Juniper", "Copper", "Lantern", "Pebble", "Thicket", "Aurora")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Something of a brand that the category has."""
         query = """SELECT k.name AS category, p.brand FROM shop_products p JOIN shop_categories k ON k.id = p.category
             GROUP BY k.id ORDER BY k.id"""
-        for category, brand in some(map(tuple, world.rows(query)), rng, 40):
+        for category, brand in sample_some(map(tuple, world.rows(query)), rng, 40):
             thing = category.partition(" & ")[0].removesuffix("s")
             yield {
-                "product": f"{brand} {rng.choice(self._LINES)} {thing}",
+                "product": f"{brand} {rng.choice(self._NAMES)} {thing}",
                 "sku": f"NW-{rng.randint(1000, 9999)}",
                 "category": category,
                 "brand": brand,
@@ -321,25 +296,23 @@ class AddProduct(OfAdmin):
             }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A row with what was given."""
         query = "SELECT id FROM shop_categories WHERE name = ? AND parent IS NOT NULL"
         values = {"name": params["product"], "sku": params["sku"], "brand": params["brand"], "stock": params["stock"]}
         values |= {"category": world.value(query, params["category"]), "price": cents(params["price"])}
         return [changed(Added("shop_products", {**values, "enabled": 1, "special_price": None}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form of its own."""
-        yield from go(sight, "Catalog", "Products")
-        yield sight.click("link", "Add Product")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Catalog", "Products")
+        yield page.click("link", "Add Product")
         labels = {"Product Name": "product", "SKU": "sku", "Price": "price", "Quantity": "stock", "Brand": "brand"}
-        yield from fill_in(sight, {label: params[key] for label, key in labels.items()})
-        yield sight.choose("Category", params["category"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+        yield from fill_in(page, {label: params[key] for label, key in labels.items()})
+        yield page.choose("Category", params["category"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class Supplier(OfAdmin):
-    """What nobody entered."""
+class SupplierPhone(AdminTemplate):
+    """Name a supplier's phone number, which is not recorded."""
 
     name, kind, difficulty = "cms-supplier", "information", "easy"
     intents = (
@@ -349,26 +322,23 @@ class Supplier(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any products."""
-        return some(map(dict, world.rows("SELECT name AS product FROM shop_products ORDER BY id")), rng)
+        return sample_some(map(dict, world.rows("SELECT name AS product FROM shop_products ORDER BY id")), rng)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be told."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The product's page says nothing of suppliers."""
-        yield from open_product(sight, params["product"])
-        yield sight.stop("See above") if any("upplier" in text for text in sight.texts()) else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        yield page.stop("See above") if any("upplier" in text for text in page.texts()) else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The shop's own number."""
-        yield from go(sight, "Stores", "Settings")
-        yield sight.stop(held(sight, "Store Phone Number"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the shop's own number."""
+        yield from open_from_menu(page, "Stores", "Settings")
+        yield page.stop(field_value(page, "Store Phone Number"))
 
 
-class Material(OfAdmin):
-    """What a product is made of."""
+class ProductMaterial(AdminTemplate):
+    """Name the material of a product."""
 
     name, kind, difficulty = "cms-material", "information", "easy"
     intents = (
@@ -381,26 +351,24 @@ class Material(OfAdmin):
         """Products of different materials."""
         query = """SELECT p.name, a.value FROM shop_attributes a JOIN shop_products p ON p.id = a.product
             WHERE a.name = 'Material' ORDER BY p.id"""
-        rows = some(world.rows(query), rng, 200)
+        rows = sample_some(world.rows(query), rng, 200)
         chosen = [(row["value"], {"product": row["name"]}) for row in rows if row["value"] not in row["name"]]
-        return one_each(chosen)
+        return one_per_answer(chosen)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The material, and no other that there is."""
         query = """SELECT a.value FROM shop_attributes a JOIN shop_products p ON p.id = a.product
             WHERE a.name = 'Material' AND p.name = ?"""
         material = world.value(query, params["product"])
         others = world.rows("SELECT DISTINCT value FROM shop_attributes WHERE name = 'Material' ORDER BY value")
         return [says(material, others=[row[0] for row in others if row[0] not in f"{material} {params['product']}"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The product's form has a field for it."""
-        yield from open_product(sight, params["product"])
-        yield sight.stop(held(sight, "Material"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
+        yield page.stop(field_value(page, "Material"))
 
 
-class AddOptions(OfAdmin):
-    """Offer a product in two more colours."""
+class AddOptions(AdminTemplate):
+    """Add two colours to a product."""
 
     name, kind, difficulty = "cms-add-options", "change", "hard"
     intents = (
@@ -412,29 +380,28 @@ class AddOptions(OfAdmin):
     _COLOURS = ("Amber", "Mint", "Lilac", "Turquoise", "Plum", "Silver", "Lemon", "Scarlet")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products that have colours, but not these."""
+        """Products with a colour option that lacks these two."""
         query = """SELECT p.name, group_concat(o.value) AS colours FROM shop_options o
             JOIN shop_products p ON p.id = o.product WHERE o.name = 'Colour' GROUP BY p.id ORDER BY p.id"""
-        for row in some(world.rows(query), rng):
+        for row in sample_some(world.rows(query), rng):
             one, other = rng.sample([colour for colour in self._COLOURS if colour not in row["colours"]], 2)
             yield {"product": row["name"], "one": one, "other": other}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Two rows, in any order."""
+        """Two new rows, in any order."""
         product = world.value("SELECT id FROM shop_products WHERE name = ?", params["product"])
         rows = [{"product": product, "name": "Colour", "value": params[key], "extra": 0} for key in ("one", "other")]
         return [changed(*(Added("shop_options", row) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form below the product's."""
-        yield from open_product(sight, params["product"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_product(page, params["product"])
         for key in ("one", "other"):
-            yield from fill_in(sight, {"Option": "Colour", "Option Value": params[key]})
-            yield sight.click("button", "Add Option")
-        yield sight.stop()
+            yield from fill_in(page, {"Option": "Colour", "Option Value": params[key]})
+            yield page.click("button", "Add Option")
+        yield page.stop()
 
 
-class SetTwoPrices(OfAdmin):
+class SetTwoPrices(AdminTemplate):
     """Set the prices of two products."""
 
     name, kind, difficulty = "cms-set-two-prices", "change", "hard"
@@ -445,46 +412,43 @@ class SetTwoPrices(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Two products without special prices."""
-        chosen = some(world.rows(_BOUGHT), rng, 80)
+        chosen = sample_some(world.rows(_REGULARLY_PRICED), rng, 80)
         for row, other in zip(chosen[::2], chosen[1::2], strict=True):
             price, second = (dollars(one["price"] + 100 * rng.randint(1, 6) + 7) for one in (row, other))
             yield {"product": row["name"], "price": price, "other": other["name"], "second": second}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Only these prices."""
         pairs = ((params["product"], params["price"]), (params["other"], params["second"]))
         return [changed(*(Updated("shop_products", {"name": name}, {"price": cents(price)}) for name, price in pairs))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One form after the other."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         for name, price in ((params["product"], params["price"]), (params["other"], params["second"])):
-            yield from open_product(sight, name)
-            yield sight.type("Price", price)
-            yield sight.click("button", "Save")
-        yield sight.stop()
+            yield from open_product(page, name)
+            yield page.type("Price", price)
+            yield page.click("button", "Save")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Only the first."""
-        yield from open_product(sight, params["product"])
-        yield sight.type("Price", params["price"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Set only the first price."""
+        yield from open_product(page, params["product"])
+        yield page.type("Price", params["price"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 TEMPLATES = (
     StockLeft(),
     LowStock(),
-    Margin(),
+    ProductMargin(),
     OpenProduct(),
     SetPrice(),
-    CutPrice(),
+    ReducePrice(),
     EndSale(),
     TakeDelivery(),
     DisableBrand(),
     AddProduct(),
-    Supplier(),
-    Material(),
+    SupplierPhone(),
+    ProductMaterial(),
     AddOptions(),
     SetTwoPrices(),
 )

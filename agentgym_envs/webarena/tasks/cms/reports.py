@@ -1,4 +1,4 @@
-"""What reports say."""
+"""Questions that the reports answer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.cms.common import ADMIN, MONTHS, OfAdmin, days_of, fill_in, go, leads, one_each, spans
+from agentgym_envs.webarena.tasks.cms.queries import (
+    ADMIN,
+    MONTHS,
+    AdminTemplate,
+    has_single_leader,
+    month_range,
+    one_per_answer,
+    random_periods,
+)
+from agentgym_envs.webarena.tasks.cms.steps import fill_in, open_from_menu
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
-_SOLD = "o.status <> 'canceled'"
+_NOT_CANCELED = "o.status <> 'canceled'"
 _LABELS = {
     "number of orders": "Orders",
     "number of items sold": "Sales Items",
@@ -34,8 +43,8 @@ _REPORTS = {"orders": "Orders Report", "coupons": "Coupons Report", "bestsellers
 _MONEY = ("sales total", "sales tax", "amount of discounts")
 
 
-class MonthFigure(OfAdmin):
-    """A figure of a month."""
+class MonthlyFigure(AdminTemplate):
+    """Name a figure of a month."""
 
     name, kind, difficulty = "cms-figure-of-month", "information", "easy"
     intents = (
@@ -45,29 +54,28 @@ class MonthFigure(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Months that are over."""
         chosen = [{"figure": figure, "month": month} for figure in _LABELS for month in MONTHS]
-        return one_each((self._told(world, params), params) for params in chosen)
+        return one_per_answer((self._figure(world, params), params) for params in chosen)
 
-    def _told(self, world: World, params: Params) -> str:
-        query = f"SELECT {_COLUMNS[params['figure']]} FROM shop_orders o WHERE {_SOLD} AND substr(moment, 1, 7) = ?"
+    def _figure(self, world: World, params: Params) -> str:
+        query = (
+            f"SELECT {_COLUMNS[params['figure']]} FROM shop_orders o WHERE {_NOT_CANCELED} AND substr(moment, 1, 7) = ?"
+        )
         value = world.value(query, MONTHS[params["month"]])
         return money(value) if params["figure"] in _MONEY else str(value)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The figure."""
-        return [says(self._told(world, params))]
+        return [says(self._figure(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The report shows the last months by itself."""
-        yield from go(sight, "Reports", "Orders Report")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Reports", "Orders Report")
         word, year = params["month"].split(" ")
-        row = next(row for row in sight.table() if row["Interval"] == f"{word[:3]} {year}")
-        yield sight.stop(row[_LABELS[params["figure"]]])
+        row = next(row for row in page.table() if row["Interval"] == f"{word[:3]} {year}")
+        yield page.stop(row[_LABELS[params["figure"]]])
 
 
-class CouponDiscount(OfAdmin):
-    """How much a coupon has cost in a month."""
+class CouponDiscount(AdminTemplate):
+    """Name the sum of a coupon's discounts in a month."""
 
     name, kind, difficulty = "cms-coupon-discount", "information", "medium"
     held_out = True
@@ -78,28 +86,25 @@ class CouponDiscount(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Coupons that were used in a month."""
-        query = f"""SELECT coupon, SUM(discount) AS sum FROM shop_orders o WHERE {_SOLD} AND coupon <> ''
+        query = f"""SELECT coupon, SUM(discount) AS sum FROM shop_orders o WHERE {_NOT_CANCELED} AND coupon <> ''
             AND substr(moment, 1, 7) = ? GROUP BY coupon ORDER BY coupon"""
         found = [(row, month) for month, key in MONTHS.items() for row in world.rows(query, key)]
-        return one_each((row["sum"], {"coupon": row["coupon"], "month": month}) for row, month in found)
+        return one_per_answer((row["sum"], {"coupon": row["coupon"], "month": month}) for row, month in found)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The sum."""
-        query = f"""SELECT SUM(discount) FROM shop_orders o WHERE {_SOLD} AND coupon = ?
+        query = f"""SELECT SUM(discount) FROM shop_orders o WHERE {_NOT_CANCELED} AND coupon = ?
             AND substr(moment, 1, 7) = ?"""
         return [says(money(world.value(query, params["coupon"], MONTHS[params["month"]])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The report of one month has a row for each coupon."""
-        yield from go(sight, "Reports", "Coupons Report")
-        yield from fill_in(sight, days_of(params["month"]), enter=True)
-        rows = sight.table()
-        yield sight.stop(next(row["Sales Discount"] for row in rows if row["Coupon Code"] == params["coupon"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Reports", "Coupons Report")
+        yield from fill_in(page, month_range(params["month"]), enter=True)
+        rows = page.table()
+        yield page.stop(next(row["Sales Discount"] for row in rows if row["Coupon Code"] == params["coupon"]))
 
 
-class Bestseller(OfAdmin):
-    """What sold best in a span of time."""
+class Bestseller(AdminTemplate):
+    """Name the bestselling product of a period."""
 
     name, kind, difficulty = "cms-bestseller", "information", "medium"
     intents = (
@@ -110,31 +115,31 @@ class Bestseller(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of time with one that leads."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 130, least=10, most=80)]
+        """Periods with a single leader."""
+        chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 130, least=10, most=80)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
-        return one_each((rows[0]["name"], params) for rows, params in ranked if leads(rows, "quantity"))
+        return one_per_answer(
+            (rows[0]["name"], params) for rows, params in ranked if has_single_leader(rows, "quantity")
+        )
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = f"""SELECT p.name, SUM(l.quantity) AS quantity FROM shop_orders o
             JOIN shop_order_lines l ON l.order_id = o.id JOIN shop_products p ON p.id = l.product
-            WHERE {_SOLD} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY p.id ORDER BY quantity DESC"""
+            WHERE {_NOT_CANCELED} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY p.id ORDER BY quantity DESC"""
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name, and none of the others'."""
         first, *others = [str(row["name"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The report has the most first."""
-        yield from go(sight, "Reports", "Ordered Products Report")
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield sight.stop(sight.table()[0]["Product"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Reports", "Ordered Products Report")
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield page.stop(page.table()[0]["Product"])
 
 
-class BestCustomer(OfAdmin):
-    """Who ordered most often in a span of time."""
+class BestCustomer(AdminTemplate):
+    """Name the customer with the most orders of a period."""
 
     name, kind, difficulty = "cms-best-customer", "information", "medium"
     intents = (
@@ -146,30 +151,30 @@ class BestCustomer(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of time with one who leads."""
-        chosen = [{"start": start, "end": end} for start, end in spans(rng, 240, least=10, most=70)]
+        """Periods with a single leader."""
+        chosen = [{"start": start, "end": end} for start, end in random_periods(rng, 240, least=10, most=70)]
         ranked = [(self._ranked(world, params), params) for params in chosen]
-        return one_each((rows[0]["email"], params) for rows, params in ranked if leads(rows, "orders"))
+        return one_per_answer(
+            (rows[0]["email"], params) for rows, params in ranked if has_single_leader(rows, "orders")
+        )
 
     def _ranked(self, world: World, params: Params) -> list[dict[str, object]]:
         query = f"""SELECT c.email, COUNT(*) AS orders FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
-            WHERE {_SOLD} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY c.id ORDER BY orders DESC"""
+            WHERE {_NOT_CANCELED} AND substr(o.moment, 1, 10) BETWEEN ? AND ? GROUP BY c.id ORDER BY orders DESC"""
         return [dict(row) for row in world.rows(query, params["start"], params["end"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The address, and no other."""
         first, *others = [str(row["email"]) for row in self._ranked(world, params)]
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The report has the most first."""
-        yield from go(sight, "Reports", "Order Count Report")
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield sight.stop(sight.table()[0]["E-mail"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Reports", "Order Count Report")
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield page.stop(page.table()[0]["E-mail"])
 
 
-class ShowReport(OfAdmin):
-    """A report that is to be shown."""
+class ShowReport(AdminTemplate):
+    """Show a report of a period."""
 
     name, kind, difficulty = "cms-show-report", "navigation", "medium"
     records = True
@@ -180,28 +185,26 @@ class ShowReport(OfAdmin):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Of all kinds and periods."""
-        for start, end in spans(rng, 60, least=20, most=200):
+        for start, end in random_periods(rng, 60, least=20, most=200):
             choices = {"report": rng.choice(list(_REPORTS)), "period": rng.choice(("day", "month", "year"))}
             yield {**choices, "start": start, "end": end, "status": rng.choice(("complete", "canceled", "closed"))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The browser asked for it, and it is still there; the site writes days in one way, however they are typed."""
+        """The request of the report, and its URL at the end. The site normalises dates, so any spelling is accepted."""
         query = f"period={params['period']}&from={params['start']}&to={params['end']}&status={params['status']}"
         page = f"{ADMIN}/reports/{params['report']}?{query}"
         return [Requested(page, method="GET", status=200), EndsOn(page)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """A form above the report."""
-        yield from go(sight, "Reports", _REPORTS[params["report"]])
-        yield sight.choose("Period", params["period"].capitalize())
-        yield sight.choose("Order Status", params["status"].capitalize())
-        yield from fill_in(sight, {"From": params["start"], "To": params["end"]}, enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_from_menu(page, "Reports", _REPORTS[params["report"]])
+        yield page.choose("Period", params["period"].capitalize())
+        yield page.choose("Order Status", params["status"].capitalize())
+        yield from fill_in(page, {"From": params["start"], "To": params["end"]}, enter=True)
+        yield page.stop()
 
 
 TEMPLATES = (
-    MonthFigure(),
+    MonthlyFigure(),
     CouponDiscount(),
     Bestseller(),
     BestCustomer(),

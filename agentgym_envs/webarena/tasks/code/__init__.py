@@ -1,4 +1,4 @@
-"""The tasks of code hosting."""
+"""The tasks in code hosting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to one's own account and to what one watches."""
+"""Changes to the agent's account, and to what it follows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from agentgym_envs.webarena.tasks.code.queries import (
     ORIGIN,
     CodeTemplate,
     address,
-    asked,
     column,
     project,
-    with_each,
+    select,
+    with_choices,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
@@ -34,7 +34,7 @@ _TODOS = """
 """
 
 
-class Star(CodeTemplate):
+class StarProject(CodeTemplate):
     """Star a project."""
 
     name, kind, difficulty = "code-star", "change", "easy"
@@ -50,21 +50,21 @@ class Star(CodeTemplate):
             SELECT path AS project FROM projects p
             WHERE NOT EXISTS (SELECT 1 FROM code_stars WHERE project = p.id AND account = 1)
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
         star = Requested(address(world, params["project"], "star"), method="POST")
         return [changed(Added("code_stars", {"account": 1, "project": number})), star]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.click("button", "Star")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield page.click("button", "Star")
+        yield page.stop()
 
 
 class FollowContributor(CodeTemplate):
-    """Follow who has made most commits to a project."""
+    """Follow the person with the most commits to a project."""
 
     name, kind, difficulty = "code-follow-contributor", "change", "medium"
     intents = (
@@ -75,30 +75,30 @@ class FollowContributor(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project FROM projects WHERE forked_from IS NULL"
-        return [row for row in asked(world, query) if self._best(world, row["project"])]
+        return [row for row in select(world, query) if self._best(world, row["project"])]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         best = self._best(world, params["project"])
         return [changed(Added("code_follows", {"account": 1, "follows": best}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._follow(sight, params, 0)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._follow(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._follow(sight, params, 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._follow(page, params, 1)
 
-    def _follow(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Contributors")
-        yield sight.click("link", sight.table()[place]["Name"])
-        if sight.has("button", "Follow"):
-            yield sight.click("button", "Follow")
-        yield sight.stop()
+    def _follow(self, page: PageReader, params: Params, rank: int) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Contributors")
+        yield page.click("link", page.table()[rank]["Name"])
+        if page.has("button", "Follow"):
+            yield page.click("button", "Follow")
+        yield page.stop()
 
     def _best(self, world: World, path: str) -> int | None:
-        """Who has made more commits than anybody else, unless the agent follows them or is it."""
+        """Return the person with the most commits; None on a tie, or if it is the agent or already followed."""
         query = "SELECT author, COUNT(*) AS n FROM code_commits WHERE branch = ? GROUP BY 1 ORDER BY 2 DESC"
-        first, second, *_ = [*asked(world, query, project(world, path)["head"]), None, None]
+        first, second, *_ = [*select(world, query, project(world, path)["head"]), None, None]
         known = (1, *column(world, "SELECT follows FROM code_follows WHERE account = 1"))
         if first is None or second is None or first["n"] == second["n"] or first["author"] in known:
             return None
@@ -106,7 +106,7 @@ class FollowContributor(CodeTemplate):
 
 
 class SetStatus(CodeTemplate):
-    """Tell the others what one is doing."""
+    """Set the status of the agent's account."""
 
     name, kind, difficulty = "code-status", "change", "easy"
     intents = (
@@ -123,15 +123,15 @@ class SetStatus(CodeTemplate):
         shown = PageHolds(f"{ORIGIN}/{user}", "document.querySelector('main').innerText", (params["status"],))
         return [changed(Updated("code_accounts", {"id": 1}, {"status": params["status"]})), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from sight.unfold(re.compile(r"Account of .+"))
-        yield sight.click("link", "Set status")
-        yield sight.type("What is your status?", params["status"], enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from page.expand(re.compile(r"Account of .+"))
+        yield page.click("link", "Set status")
+        yield page.type("What is your status?", params["status"], enter=True)
+        yield page.stop()
 
 
 class EditProfile(CodeTemplate):
-    """Say in the profile what one does, and where."""
+    """Change the job and the organisation in the agent's profile."""
 
     name, kind, difficulty = "code-edit-profile", "change", "medium"
     intents = (
@@ -141,23 +141,23 @@ class EditProfile(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return with_each([{"job": job} for job in phrases.JOBS for _ in range(3)], rng, company=phrases.COMPANIES)
+        return with_choices([{"job": job} for job in phrases.JOBS for _ in range(3)], rng, company=phrases.COMPANIES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         values = {"job": params["job"], "organisation": params["company"]}
         return [changed(Updated("code_accounts", {"id": 1}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from sight.unfold(re.compile(r"Account of .+"))
-        yield sight.click("link", "Edit profile")
-        yield sight.type("Job title", params["job"])
-        yield sight.type("Organisation", params["company"])
-        yield sight.click("button", "Update profile settings")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from page.expand(re.compile(r"Account of .+"))
+        yield page.click("link", "Edit profile")
+        yield page.type("Job title", params["job"])
+        yield page.type("Organisation", params["company"])
+        yield page.click("button", "Update profile settings")
+        yield page.stop()
 
 
 class TickTodo(CodeTemplate):
-    """Mark a thing of the to-do list as done."""
+    """Mark an item of the to-do list as done."""
 
     name, kind, difficulty = "code-todo", "change", "easy"
     intents = (
@@ -167,18 +167,18 @@ class TickTodo(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, f"{_TODOS} SELECT title FROM todos WHERE NOT done GROUP BY title HAVING COUNT(*) = 1")
+        return select(world, f"{_TODOS} SELECT title FROM todos WHERE NOT done GROUP BY title HAVING COUNT(*) = 1")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = column(world, f"{_TODOS} SELECT id FROM todos WHERE NOT done AND title = ?", params["title"])[0]
         return [changed(Updated("code_todos", {"id": number}, {"done": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.click("link", "To-do list")
-        while not sight.has("link", params["title"]):
-            yield sight.click("link", "Next")
-        yield sight.click("button", "Mark as done", after=params["title"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "To-do list")
+        while not page.has("link", params["title"]):
+            yield page.click("link", "Next")
+        yield page.click("button", "Mark as done", after=params["title"])
+        yield page.stop()
 
 
 class ForkMissing(CodeTemplate):
@@ -193,22 +193,22 @@ class ForkMissing(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         spaces = column(world, "SELECT name FROM code_namespaces WHERE id != 1 ORDER BY id")
-        return with_each([{"name": name} for name in phrases.PROJECTS], rng, space=spaces)
+        return with_choices([{"name": name} for name in phrases.PROJECTS], rng, space=spaces)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.search(sight, params["name"])
-        there = sight.has("link", f"{params['space']} / {params['name']}")
-        yield sight.stop("It is there.") if there else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["name"])
+        there = page.has("link", f"{params['space']} / {params['name']}")
+        yield page.stop("It is there.") if there else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Done")
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Star(),
+    StarProject(),
     FollowContributor(),
     SetStatus(),
     EditProfile(),

@@ -1,4 +1,4 @@
-"""New projects and forks, who works on them, and what stands in their settings."""
+"""New projects and forks, their members and settings."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from agentgym_envs.webarena.tasks.code.queries import (
     CodeTemplate,
     account,
     address,
-    asked,
     project,
-    with_each,
+    select,
+    with_choices,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_MINE = f"level >= {MAINTAINER} AND NOT archived"
+_MAINTAINED = f"level >= {MAINTAINER} AND NOT archived"
 
 
-class Fork(CodeTemplate):
-    """Fork a project under one's own name."""
+class ForkProject(CodeTemplate):
+    """Fork a project into the agent's namespace."""
 
     name, kind, difficulty = "code-fork", "change", "medium"
     intents = (
@@ -44,7 +44,7 @@ class Fork(CodeTemplate):
             SELECT path AS project FROM projects p WHERE namespace != 1
             AND NOT EXISTS (SELECT 1 FROM code_projects WHERE namespace = 1 AND slug = p.slug)
         """
-        return with_each(asked(world, query), rng, visibility=("private", "public"))
+        return with_choices(select(world, query), rng, visibility=("private", "public"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = project(world, params["project"])
@@ -53,16 +53,17 @@ class Fork(CodeTemplate):
         branch = {"name": found["default_branch"], "origin": found["head"]}
         return [
             changed(
-                *_made(world, values, branch), Added("code_files", {"branch": _next(world, "code_branches")}, files)
+                *_new_project(world, values, branch),
+                Added("code_files", {"branch": _next_id(world, "code_branches")}, files),
             )
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.click("link", "Fork")
-        yield sight.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
-        yield sight.click("button", "Fork project")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield page.click("link", "Fork")
+        yield page.click("radio", re.compile(rf"{params['visibility']}:.*", re.IGNORECASE))
+        yield page.click("button", "Fork project")
+        yield page.stop()
 
 
 class NewProject(CodeTemplate):
@@ -78,19 +79,19 @@ class NewProject(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         names = [{"name": name} for name in phrases.PROJECTS]
-        return with_each(names * 2, rng, visibility=("private", "internal", "public"))
+        return with_choices(names * 2, rng, visibility=("private", "internal", "public"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        made = _started(world, params["name"], params["visibility"])
+        made = _new_project_with_readme(world, params["name"], params["visibility"])
         return [changed(*made), Requested(f"{ORIGIN}/projects", method="POST", posted={"name": params["name"]})]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.create_project(sight, params["name"], params["visibility"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(page, params["name"], params["visibility"])
+        yield page.stop()
 
 
 class NewTeam(CodeTemplate):
-    """Create a project and invite somebody."""
+    """Create a project and invite a member."""
 
     name, kind, difficulty = "code-new-team", "change", "hard"
     held_out = True
@@ -102,26 +103,26 @@ class NewTeam(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        people = asked(world, "SELECT name AS person FROM code_accounts WHERE id != 1")
-        return with_each(people, rng, name=phrases.PROJECTS, role=("Reporter", "Developer", "Maintainer"))
+        people = select(world, "SELECT name AS person FROM code_accounts WHERE id != 1")
+        return with_choices(people, rng, name=phrases.PROJECTS, role=("Reporter", "Developer", "Maintainer"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        member = {"project": _next(world, "code_projects"), "account": account(world, params["person"])}
-        made = _started(world, params["name"], "private")
+        member = {"project": _next_id(world, "code_projects"), "account": account(world, params["person"])}
+        made = _new_project_with_readme(world, params["name"], "private")
         return [changed(*made, Added("code_members", {**member, "role": params["role"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.create_project(sight, params["name"], "private")
-        yield from steps.invite(sight, params["person"], params["role"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(page, params["name"], "private")
+        yield from steps.invite(page, params["person"], params["role"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.create_project(sight, params["name"], "private")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.create_project(page, params["name"], "private")
+        yield page.stop()
 
 
-class Invite(CodeTemplate):
-    """Make somebody a member of a project."""
+class InviteMember(CodeTemplate):
+    """Invite a member to a project."""
 
     name, kind, difficulty = "code-invite", "change", "medium"
     intents = (
@@ -132,25 +133,25 @@ class Invite(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT p.path AS project, a.name AS person FROM projects p JOIN code_accounts a WHERE {_MINE}
+            SELECT p.path AS project, a.name AS person FROM projects p JOIN code_accounts a WHERE {_MAINTAINED}
             AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account = a.id)
         """
-        found = asked(world, query)
+        found = select(world, query)
         some = rng.sample(found, min(len(found), 60))
-        return with_each(some, rng, role=("Guest", "Reporter", "Developer", "Maintainer"))
+        return with_choices(some, rng, role=("Guest", "Reporter", "Developer", "Maintainer"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Added("code_members", {**member, "role": params["role"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.invite(sight, params["person"], params["role"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.invite(page, params["person"], params["role"])
+        yield page.stop()
 
 
-class Dismiss(CodeTemplate):
-    """Remove a member of a project."""
+class RemoveMember(CodeTemplate):
+    """Remove a member from a project."""
 
     name, kind, difficulty = "code-dismiss", "change", "medium"
     intents = (
@@ -162,24 +163,24 @@ class Dismiss(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, a.name AS person FROM projects p JOIN code_members m ON m.project = p.id
-            JOIN code_accounts a ON a.id = m.account WHERE {_MINE} AND a.id != 1 AND m.role != 'Owner'
+            JOIN code_accounts a ON a.id = m.account WHERE {_MAINTAINED} AND a.id != 1 AND m.role != 'Owner'
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         member = {"project": project(world, params["project"])["id"], "account": account(world, params["person"])}
         return [changed(Removed("code_members", member))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_member(sight, params["person"])
-        yield sight.click("button", f"Remove {params['person']}")
-        yield sight.click("button", "Remove")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_member(page, params["person"])
+        yield page.click("button", f"Remove {params['person']}")
+        yield page.click("button", "Remove")
+        yield page.stop()
 
 
-class Describe(CodeTemplate):
-    """Change what a project says of itself."""
+class DescribeProject(CodeTemplate):
+    """Change the description of a project."""
 
     name, kind, difficulty = "code-describe", "change", "medium"
     intents = (
@@ -189,8 +190,8 @@ class Describe(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE}")
-        return with_each(found * 4, rng, text=phrases.DESCRIPTIONS)
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_MAINTAINED}")
+        return with_choices(found * 4, rng, text=phrases.DESCRIPTIONS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
@@ -199,45 +200,47 @@ class Describe(CodeTemplate):
         )
         return [changed(Updated("code_projects", {"id": number}, {"description": params["text"]})), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Settings")
-        yield sight.type("Project description", params["text"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Settings")
+        yield page.type("Project description", params["text"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
 
-def _started(world: World, name: str, visibility: str) -> list[Expected]:
-    """What a new project with a README adds."""
-    branch = _next(world, "code_branches")
+def _new_project_with_readme(world: World, name: str, visibility: str) -> list[Expected]:
+    """Return the rows that a new project with a README adds."""
+    branch = _next_id(world, "code_branches")
     return [
-        *_made(world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}),
+        *_new_project(
+            world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}
+        ),
         Added("code_files", {"branch": branch, "path": "README.md"}),
         Added("code_blobs", {"content": re.compile(rf"# {name}\b.*", re.DOTALL)}),
         Added("code_commits", {"branch": branch, "author": 1}),
     ]
 
 
-def _made(world: World, values: Columns, branch: Columns) -> list[Expected]:
-    """A new project in the agent's own namespace, and its branch."""
-    number = _next(world, "code_projects")
+def _new_project(world: World, values: Columns, branch: Columns) -> list[Expected]:
+    """Return the rows of a new project in the agent's namespace and its branch."""
+    number = _next_id(world, "code_projects")
     return [
         Added("code_projects", {"id": number, "namespace": 1, **values}),
         Added("code_members", {"project": number, "account": 1, "role": "Owner"}),
-        Added("code_branches", {"id": _next(world, "code_branches"), "project": number, **branch}),
+        Added("code_branches", {"id": _next_id(world, "code_branches"), "project": number, **branch}),
     ]
 
 
-def _next(world: World, table: str) -> int:
-    """The number that the next row of a table gets."""
+def _next_id(world: World, table: str) -> int:
+    """Return the next id of a table."""
     return int(world.value(f"SELECT MAX(id) + 1 FROM {table}"))
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Fork(),
+    ForkProject(),
     NewProject(),
     NewTeam(),
-    Invite(),
-    Dismiss(),
-    Describe(),
+    InviteMember(),
+    RemoveMember(),
+    DescribeProject(),
 )

@@ -1,4 +1,4 @@
-"""Changes to issues and to what sorts them: labels and milestones."""
+"""Changes to issues, labels and milestones."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from agentgym_envs.webarena.tasks.code.queries import (
     REPORTER,
     CodeTemplate,
     account,
-    asked,
     column,
     issue,
     project,
+    select,
     stored,
-    with_each,
+    with_choices,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_MINE = f"level >= {REPORTER} AND NOT archived"
+_WRITABLE = f"level >= {REPORTER} AND NOT archived"
 
 
-class Comment(CodeTemplate):
+class CommentOnIssue(CodeTemplate):
     """Comment on an issue."""
 
     name, kind, difficulty = "code-comment", "change", "medium"
@@ -43,18 +43,18 @@ class Comment(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project, title FROM issues WHERE state = 'open' AND NOT archived"
-        return with_each(asked(world, query), rng, text=phrases.COMMENTS)
+        return with_choices(select(world, query), rng, text=phrases.COMMENTS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = issue(world, params["project"], params["title"])["id"]
         comment = {"issue": number, "merge_request": None, "author": 1, "text": params["text"]}
         return [changed(Added("code_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_issue(page, params["title"])
+        yield from steps.add_comment(page, params["text"])
+        yield page.stop()
 
 
 class CloseIssue(CodeTemplate):
@@ -68,21 +68,21 @@ class CloseIssue(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}")
+        return select(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = issue(world, params["project"], params["title"])["id"]
         return [changed(_closed(number))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield sight.click("button", "Close issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_issue(page, params["title"])
+        yield page.click("button", "Close issue")
+        yield page.stop()
 
 
 class CloseAll(CodeTemplate):
-    """Close all open issues of a project that somebody opened."""
+    """Close all open issues of a project by one author."""
 
     name, kind, difficulty = "code-close-all", "change", "hard"
     held_out = True
@@ -94,38 +94,38 @@ class CloseAll(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT i.path AS project, i.author_name AS author FROM issues i WHERE i.state = 'open' AND {_MINE}
+            SELECT i.path AS project, i.author_name AS author FROM issues i WHERE i.state = 'open' AND {_WRITABLE}
             GROUP BY 1, 2 HAVING COUNT(*) BETWEEN 2 AND 3 AND COUNT(*) = (SELECT COUNT(*) FROM code_issues o
             WHERE o.project = i.project AND o.author = i.author AND o.state = 'open')
             AND (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open') <= 15
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT id FROM issues WHERE path = ? AND author_name = ? AND state = 'open'"
         return [changed(*map(_closed, column(world, query, params["project"], params["author"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        titles = self._titles(sight, params)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        titles = self._titles(page, params)
         for title in titles:
-            yield sight.click("link", title)
-            yield sight.click("button", "Close issue")
+            yield page.click("link", title)
+            yield page.click("button", "Close issue")
             if title != titles[-1]:
-                yield from steps.to_section(sight, "Issues")
-        yield sight.stop()
+                yield from steps.open_section(page, "Issues")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", self._titles(sight, params)[0])
-        yield sight.click("button", "Close issue")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield page.click("link", self._titles(page, params)[0])
+        yield page.click("button", "Close issue")
+        yield page.stop()
 
-    def _titles(self, sight: PageReader, params: Params) -> list[str]:
+    def _titles(self, page: PageReader, params: Params) -> list[str]:
         by = re.compile(rf".* by {re.escape(params['author'])}(?: ·.*)?")
-        return [title for title, told in parsing.items(sight).items() if by.fullmatch(told[0])]
+        return [title for title, texts in parsing.items(page).items() if by.fullmatch(texts[0])]
 
 
 class NewIssue(CodeTemplate):
@@ -140,19 +140,19 @@ class NewIssue(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project FROM projects WHERE NOT archived AND forked_from IS NULL"
-        return with_each(asked(world, query), rng, title=phrases.TITLES, text=phrases.BODIES)
+        return with_choices(select(world, query), rng, title=phrases.TITLES, text=phrases.BODIES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [changed(_opened(world, params, body=params["text"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", "New issue")
-        yield sight.type("Title", params["title"])
-        yield sight.type("Description", params["text"])
-        yield sight.click("button", "Create issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield page.click("link", "New issue")
+        yield page.type("Title", params["title"])
+        yield page.type("Description", params["text"])
+        yield page.click("button", "Create issue")
+        yield page.stop()
 
 
 class NewFullIssue(CodeTemplate):
@@ -173,10 +173,10 @@ class NewFullIssue(CodeTemplate):
             SELECT p.path AS project, l.name AS label, m.title AS milestone, a.name AS person
             FROM projects p JOIN code_labels l ON l.project = p.id JOIN code_milestones m ON m.project = p.id
             JOIN code_members r ON r.project = p.id JOIN code_accounts a ON a.id = r.account
-            WHERE {_MINE} AND m.state = 'open' AND a.id != 1
+            WHERE {_WRITABLE} AND m.state = 'open' AND a.id != 1
         """
-        found = asked(world, query)
-        return with_each(rng.sample(found, min(len(found), 60)), rng, title=phrases.TITLES)
+        found = select(world, query)
+        return with_choices(rng.sample(found, min(len(found), 60)), rng, title=phrases.TITLES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
@@ -185,20 +185,20 @@ class NewFullIssue(CodeTemplate):
         opened = _opened(world, params, body="", assignee=account(world, params["person"]), milestone=milestone)
         return [changed(opened, Added("code_issue_labels", {"label": label}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", "New issue")
-        yield sight.type("Title", params["title"])
-        yield sight.choose("Assignee", params["person"])
-        yield sight.choose("Milestone", params["milestone"])
-        yield sight.click("checkbox", params["label"])
-        yield sight.click("button", "Create issue")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield page.click("link", "New issue")
+        yield page.type("Title", params["title"])
+        yield page.choose("Assignee", params["person"])
+        yield page.choose("Milestone", params["milestone"])
+        yield page.click("checkbox", params["label"])
+        yield page.click("button", "Create issue")
+        yield page.stop()
 
 
-class Label(CodeTemplate):
-    """Give an issue two more labels."""
+class LabelIssue(CodeTemplate):
+    """Add two labels to an issue."""
 
     name, kind, difficulty = "code-label", "change", "hard"
     intents = (
@@ -211,10 +211,10 @@ class Label(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.title, l.name AS label, o.name AS other FROM issues i
             JOIN code_labels l ON l.project = i.project JOIN code_labels o ON o.project = i.project AND o.id > l.id
-            WHERE i.state = 'open' AND {_MINE}
+            WHERE i.state = 'open' AND {_WRITABLE}
             AND NOT EXISTS (SELECT 1 FROM code_issue_labels WHERE issue = i.id AND label IN (l.id, o.id))
         """
-        found = asked(world, query)
+        found = select(world, query)
         return rng.sample(found, min(len(found), 60))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -222,18 +222,18 @@ class Label(CodeTemplate):
         labels = (world.value(_LABEL, found["project"], params[name]) for name in ("label", "other"))
         return [changed(*(Added("code_issue_labels", {"issue": found["id"], "label": label}) for label in labels))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from sight.unfold("Edit labels")
-        yield sight.click("checkbox", params["label"])
-        yield sight.click("checkbox", params["other"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_issue(page, params["title"])
+        yield from page.expand("Edit labels")
+        yield page.click("checkbox", params["label"])
+        yield page.click("checkbox", params["other"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
-class Assign(CodeTemplate):
-    """Give an issue to somebody."""
+class AssignIssue(CodeTemplate):
+    """Assign an issue to a person."""
 
     name, kind, difficulty = "code-assign", "change", "medium"
     intents = (
@@ -246,48 +246,48 @@ class Assign(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.title, a.name AS person FROM issues i
             JOIN code_members r ON r.project = i.project JOIN code_accounts a ON a.id = r.account
-            WHERE i.state = 'open' AND {_MINE} AND a.id != 1 AND a.id IS NOT i.assignee
+            WHERE i.state = 'open' AND {_WRITABLE} AND a.id != 1 AND a.id IS NOT i.assignee
         """
-        found = asked(world, query)
+        found = select(world, query)
         return rng.sample(found, min(len(found), 60))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = issue(world, params["project"], params["title"])["id"]
         return [changed(Updated("code_issues", {"id": number}, {"assignee": account(world, params["person"])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.set_choice(sight, "Assignee", params["person"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_issue(page, params["title"])
+        yield from steps.set_field(page, "Assignee", params["person"])
+        yield page.stop()
 
 
-class AssignStranger(CodeTemplate):
-    """Give an issue to somebody who has no account."""
+class AssignIssueToStranger(CodeTemplate):
+    """Assign an issue to a person without an account, which is impossible."""
 
     name, kind, difficulty = "code-assign-stranger", "change", "medium"
-    intents = Assign.intents
+    intents = AssignIssue.intents
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        query = f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}"
-        return with_each(asked(world, query), rng, person=phrases.STRANGERS)
+        query = f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}"
+        return with_choices(select(world, query), rng, person=phrases.STRANGERS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from sight.unfold("Edit assignee")
-        there = sight.has("option", params["person"])
-        yield sight.stop("They are there.") if there else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_issue(page, params["title"])
+        yield from page.expand("Edit assignee")
+        there = page.has("option", params["person"])
+        yield page.stop("They are there.") if there else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Done")
 
 
-class Plan(CodeTemplate):
-    """Put an issue into a milestone, with a weight."""
+class ScheduleIssue(CodeTemplate):
+    """Put an issue into a milestone, with a due date."""
 
     name, kind, difficulty = "code-plan", "change", "hard"
     intents = (
@@ -300,10 +300,10 @@ class Plan(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.title, m.title AS milestone FROM issues i
             JOIN code_milestones m ON m.project = i.project
-            WHERE i.state = 'open' AND m.state = 'open' AND m.id IS NOT i.milestone AND {_MINE}
+            WHERE i.state = 'open' AND m.state = 'open' AND m.id IS NOT i.milestone AND {_WRITABLE}
         """
-        found = asked(world, query)
-        return with_each(rng.sample(found, min(len(found), 60)), rng, day=phrases.DAYS)
+        found = select(world, query)
+        return with_choices(rng.sample(found, min(len(found), 60)), rng, day=phrases.DAYS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
@@ -312,17 +312,17 @@ class Plan(CodeTemplate):
             changed(Updated("code_issues", {"id": found["id"]}, {"milestone": milestone, "due": stored(params["day"])}))
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.set_choice(sight, "Milestone", params["milestone"])
-        yield from sight.unfold("Edit due")
-        yield sight.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_issue(page, params["title"])
+        yield from steps.set_field(page, "Milestone", params["milestone"])
+        yield from page.expand("Edit due")
+        yield page.type(re.compile(r"Due date .+"), stored(params["day"]), enter=True)
+        yield page.stop()
 
 
 class NewMilestone(CodeTemplate):
-    """Add a milestone."""
+    """Create a milestone."""
 
     name, kind, difficulty = "code-new-milestone", "change", "medium"
     intents = (
@@ -332,18 +332,18 @@ class NewMilestone(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = asked(world, f"SELECT path AS project FROM projects WHERE {_MINE} AND level >= {DEVELOPER}")
-        return with_each(found * 3, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_WRITABLE} AND level >= {DEVELOPER}")
+        return with_choices(found * 3, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
         values = {"project": number, "title": params["milestone"], "due": stored(params["day"]), "start": None}
         return [changed(Added("code_milestones", {**values, "description": "", "state": "open"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.create_milestone(sight, params["milestone"], stored(params["day"]))
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.create_milestone(page, params["milestone"], stored(params["day"]))
+        yield page.stop()
 
 
 _LABEL = "SELECT id FROM code_labels WHERE project = ? AND name = ?"
@@ -361,14 +361,14 @@ def _opened(world: World, params: Params, **values: Any) -> Added:
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Comment(),
+    CommentOnIssue(),
     CloseIssue(),
     CloseAll(),
     NewIssue(),
     NewFullIssue(),
-    Label(),
-    Assign(),
-    AssignStranger(),
-    Plan(),
+    LabelIssue(),
+    AssignIssue(),
+    AssignIssueToStranger(),
+    ScheduleIssue(),
     NewMilestone(),
 )

@@ -1,4 +1,4 @@
-"""Tasks of several steps, each of which decides what the next is about."""
+"""Tasks in which each step determines the next."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from agentgym_envs.webarena.tasks.code.queries import (
     REPORTER,
     CodeTemplate,
     account,
-    asked,
     column,
     issue,
-    people_but,
+    people_except,
     project,
+    select,
     stored,
-    with_each,
+    with_choices,
 )
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_MINE = f"level >= {REPORTER} AND NOT archived"
+_WRITABLE = f"level >= {REPORTER} AND NOT archived"
 
 
-class Sprint(CodeTemplate):
-    """Add a milestone and put an issue into it."""
+class PlanSprint(CodeTemplate):
+    """Create a milestone and put an issue into it."""
 
     name, kind, difficulty = "code-sprint", "change", "hard"
     held_out = True
@@ -45,8 +45,8 @@ class Sprint(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = asked(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_MINE}")
-        return with_each(found, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
+        found = select(world, f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}")
+        return with_choices(found, rng, milestone=phrases.MILESTONES, day=phrases.DAYS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
@@ -55,16 +55,16 @@ class Sprint(CodeTemplate):
         planned = Updated("code_issues", {"id": found["id"]}, {"milestone": number})
         return [changed(Added("code_milestones", values), planned)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.create_milestone(sight, params["milestone"], stored(params["day"]))
-        yield from steps.to_issue(sight, params["title"])
-        yield from steps.set_choice(sight, "Milestone", params["milestone"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.create_milestone(page, params["milestone"], stored(params["day"]))
+        yield from steps.open_issue(page, params["title"])
+        yield from steps.set_field(page, "Milestone", params["milestone"])
+        yield page.stop()
 
 
 class InviteTwo(CodeTemplate):
-    """Make two people members of a project, with a role of their own each."""
+    """Invite two members with different roles."""
 
     name, kind, difficulty = "code-invite-two", "change", "hard"
     intents = (
@@ -80,9 +80,9 @@ class InviteTwo(CodeTemplate):
             WHERE level >= {MAINTAINER} AND NOT archived
             AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account IN (a.id, b.id))
         """
-        found = asked(world, query)
+        found = select(world, query)
         roles = ("Guest", "Reporter", "Developer", "Maintainer")
-        return with_each(rng.sample(found, min(len(found), 60)), rng, role=roles, other_role=roles)
+        return with_choices(rng.sample(found, min(len(found), 60)), rng, role=roles, other_role=roles)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = project(world, params["project"])["id"]
@@ -90,15 +90,15 @@ class InviteTwo(CodeTemplate):
         other = {"project": number, "account": account(world, params["other"]), "role": params["other_role"]}
         return [changed(Added("code_members", one), Added("code_members", other))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.invite(sight, params["person"], params["role"])
-        yield from steps.invite(sight, params["other"], params["other_role"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.invite(page, params["person"], params["role"])
+        yield from steps.invite(page, params["other"], params["other_role"])
+        yield page.stop()
 
 
-class HandOver(CodeTemplate):
-    """Give all open issues of one person to another."""
+class ReassignIssues(CodeTemplate):
+    """Reassign all open issues of one person to another."""
 
     name, kind, difficulty = "code-hand-over", "change", "hard"
     intents = (
@@ -111,12 +111,12 @@ class HandOver(CodeTemplate):
         query = f"""
             SELECT i.path AS project, i.assignee_name AS person, a.name AS other FROM issues i
             JOIN code_members m ON m.project = i.project JOIN code_accounts a ON a.id = m.account
-            WHERE i.state = 'open' AND i.assignee IS NOT NULL AND a.id NOT IN (1, i.assignee) AND {_MINE}
+            WHERE i.state = 'open' AND i.assignee IS NOT NULL AND a.id NOT IN (1, i.assignee) AND {_WRITABLE}
             GROUP BY i.project, i.assignee, a.id HAVING COUNT(*) = 2 AND COUNT(*) = (SELECT COUNT(*)
             FROM code_issues o WHERE o.project = i.project AND o.assignee = i.assignee AND o.state = 'open')
             AND (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open') <= 15
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT id FROM issues WHERE path = ? AND assignee_name = ? AND state = 'open'"
@@ -124,22 +124,22 @@ class HandOver(CodeTemplate):
         numbers = column(world, query, params["project"], params["person"])
         return [changed(*(Updated("code_issues", {"id": number}, other) for number in numbers))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        titles = [title for title, told in parsing.items(sight).items() if self._is_theirs(told[-1], params)]
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        titles = [title for title, texts in parsing.items(page).items() if self._is_assigned(texts[-1], params)]
         for title in titles:
-            yield sight.click("link", title)
-            yield from steps.set_choice(sight, "Assignee", params["other"])
+            yield page.click("link", title)
+            yield from steps.set_field(page, "Assignee", params["other"])
             if title != titles[-1]:
-                yield from steps.to_section(sight, "Issues")
-        yield sight.stop()
+                yield from steps.open_section(page, "Issues")
+        yield page.stop()
 
-    def _is_theirs(self, told: str, params: Params) -> bool:
-        return told.startswith(f"Assigned to {params['person']} ·")
+    def _is_assigned(self, text: str, params: Params) -> bool:
+        return text.startswith(f"Assigned to {params['person']} ·")
 
 
-class SettleOldest(CodeTemplate):
+class CloseOldestIssue(CodeTemplate):
     """Comment on the oldest open issue with a label, and close it."""
 
     name, kind, difficulty = "code-settle-oldest", "change", "hard"
@@ -154,11 +154,11 @@ class SettleOldest(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT i.path AS project, l.name AS label FROM issues i JOIN code_issue_labels t ON t.issue = i.id
-            JOIN code_labels l ON l.id = t.label WHERE i.state = 'open' AND {_MINE}
+            JOIN code_labels l ON l.id = t.label WHERE i.state = 'open' AND {_WRITABLE}
             AND NOT EXISTS (SELECT 1 FROM code_issues o WHERE o.project = i.project AND o.confidential)
             GROUP BY 1, 2 HAVING COUNT(*) > 1
         """
-        return with_each(asked(world, query), rng, text=phrases.COMMENTS)
+        return with_choices(select(world, query), rng, text=phrases.COMMENTS)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -171,26 +171,26 @@ class SettleOldest(CodeTemplate):
         comment = {"issue": oldest, "merge_request": None, "author": 1, "text": params["text"]}
         return [changed(closed, Added("code_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield from steps.in_order(sight, "Oldest first")
-        yield from self._settle(sight, params)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", label=params["label"])
+        yield from steps.sort_list(page, "Oldest first")
+        yield from self._settle(page, params)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield from self._settle(sight, params)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", label=params["label"])
+        yield from self._settle(page, params)
 
-    def _settle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.click("link", parsing.titles(sight)[0])
-        yield from steps.comment(sight, params["text"])
-        yield sight.click("button", "Close issue")
-        yield sight.stop()
+    def _settle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", parsing.titles(page)[0])
+        yield from steps.add_comment(page, params["text"])
+        yield page.click("button", "Close issue")
+        yield page.stop()
 
 
-class Busiest(CodeTemplate):
-    """Which of three projects has the most open merge requests."""
+class BusiestProject(CodeTemplate):
+    """Name the project of three with the most open merge requests."""
 
     name, kind, difficulty = "code-busiest", "information", "hard"
     held_out = True
@@ -214,20 +214,20 @@ class Busiest(CodeTemplate):
         most, *others = sorted(params.values(), key=lambda path: -counts[path])
         return [says(most, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        counts = yield from self._count(sight, params)
-        yield sight.stop(max(counts, key=lambda path: counts[path]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        counts = yield from self._count(page, params)
+        yield page.stop(max(counts, key=lambda path: counts[path]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        counts = yield from self._count(sight, params)
-        yield sight.stop(min(counts, key=lambda path: counts[path]))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        counts = yield from self._count(page, params)
+        yield page.stop(min(counts, key=lambda path: counts[path]))
 
-    def _count(self, sight: PageReader, params: Params) -> steps.Way[dict[str, int]]:
+    def _count(self, page: PageReader, params: Params) -> Steps[dict[str, int]]:
         counts = {}
         for path in (params["one"], params["two"], params["three"]):
-            yield from steps.to_project(sight, path)
-            yield from steps.to_section(sight, "Merge requests")
-            counts[path] = parsing.count(sight)
+            yield from steps.open_project(page, path)
+            yield from steps.open_section(page, "Merge requests")
+            counts[path] = parsing.count(page)
         return counts
 
     def _counts(self, world: World) -> dict[str, int]:
@@ -235,11 +235,11 @@ class Busiest(CodeTemplate):
             SELECT path, (SELECT COUNT(*) FROM code_merge_requests m WHERE m.project = p.id AND m.state = 'open') AS n
             FROM projects p WHERE p.forked_from IS NULL
         """
-        return {row["path"]: row["n"] for row in asked(world, query) if row["n"]}
+        return {row["path"]: row["n"] for row in select(world, query) if row["n"]}
 
 
-class MostDiscussed(CodeTemplate):
-    """Who wrote the last comment on the issue with a label that has the most comments."""
+class MostDiscussedIssue(CodeTemplate):
+    """Name the author of the last comment on the most discussed issue with a label."""
 
     name, kind, difficulty = "code-most-discussed", "information", "hard"
     held_out = True
@@ -257,31 +257,31 @@ class MostDiscussed(CodeTemplate):
             SELECT DISTINCT p.path AS project, l.name AS label FROM projects p JOIN code_labels l ON l.project = p.id
             WHERE NOT EXISTS (SELECT 1 FROM code_issues o WHERE o.project = p.id AND o.confidential)
         """
-        return [row for row in asked(world, query) if self._is_clear(self._ranked(world, row))]
+        return [row for row in select(world, query) if self._is_clear(self._ranked(world, row))]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         best = self._ranked(world, params)[0]
-        return [says(best["last"], others=people_but(world, params, best["last"]))]
+        return [says(best["last"], others=people_except(world, params, best["last"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._find(sight, params)
-        yield sight.stop(parsing.commenters(sight)[-1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._find(page, params)
+        yield page.stop(parsing.commenters(page)[-1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._find(sight, params)
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._find(page, params)
+        yield page.stop(parsing.author(page))
 
-    def _find(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield sight.click("link", re.compile(r"All \(\d+\)"))
-        yield sight.choose("Label", params["label"])
-        yield sight.choose("Sort by", "Most comments")
-        yield sight.click("button", "Apply")
-        yield sight.click("link", parsing.titles(sight)[0])
+    def _find(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield page.click("link", re.compile(r"All \(\d+\)"))
+        yield page.choose("Label", params["label"])
+        yield page.choose("Sort by", "Most comments")
+        yield page.click("button", "Apply")
+        yield page.click("link", parsing.titles(page)[0])
 
     def _is_clear(self, ranked: list[dict[str, Any]]) -> bool:
-        """Whether one issue has the most comments, two or more, and somebody else than its author the last word."""
+        """Return whether one issue has the most comments, at least two, and its author did not write the last one."""
         if len(ranked) < 2 or ranked[0]["n"] < 2:
             return False
         return bool(ranked[0]["n"] > ranked[1]["n"] and ranked[0]["last"] != ranked[0]["author_name"])
@@ -295,11 +295,11 @@ class MostDiscussed(CodeTemplate):
             JOIN code_issue_labels t ON t.issue = i.id JOIN code_labels l ON l.id = t.label
             WHERE p.path = ? AND l.name = ? ORDER BY n DESC
         """
-        return asked(world, query, params["project"], params["label"])
+        return select(world, query, params["project"], params["label"])
 
 
-class Replace(CodeTemplate):
-    """Remove a member of a project, and give somebody else their role."""
+class ReplaceMember(CodeTemplate):
+    """Remove a member, and invite another person with the same role."""
 
     name, kind, difficulty = "code-replace", "change", "hard"
     held_out = True
@@ -317,7 +317,7 @@ class Replace(CodeTemplate):
             WHERE level >= {MAINTAINER} AND NOT archived AND a.id != 1 AND m.role != 'Owner'
             AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = p.id AND r.account = b.id)
         """
-        found = asked(world, query)
+        found = select(world, query)
         return rng.sample(found, min(len(found), 60))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -327,31 +327,31 @@ class Replace(CodeTemplate):
         new = {"project": number, "account": account(world, params["other"]), "role": role}
         return [changed(Removed("code_members", gone), Added("code_members", new))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        role = yield from self._remove(sight, params)
-        yield from steps.invite(sight, params["other"], role)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        role = yield from self._remove(page, params)
+        yield from steps.invite(page, params["other"], role)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._remove(sight, params)
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._remove(page, params)
+        yield page.stop()
 
-    def _remove(self, sight: PageReader, params: Params) -> steps.Way[str]:
-        """Remove the member, whose role it was."""
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_member(sight, params["person"])
-        role = parsing.role(sight, params["person"]) or ""
-        yield sight.click("button", f"Remove {params['person']}")
-        yield sight.click("button", "Remove")
+    def _remove(self, page: PageReader, params: Params) -> Steps[str]:
+        """Remove the member and return the role."""
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_member(page, params["person"])
+        role = parsing.role(page, params["person"]) or ""
+        yield page.click("button", f"Remove {params['person']}")
+        yield page.click("button", "Remove")
         return role
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Sprint(),
+    PlanSprint(),
     InviteTwo(),
-    HandOver(),
-    SettleOldest(),
-    Busiest(),
-    MostDiscussed(),
-    Replace(),
+    ReassignIssues(),
+    CloseOldestIssue(),
+    BusiestProject(),
+    MostDiscussedIssue(),
+    ReplaceMember(),
 )

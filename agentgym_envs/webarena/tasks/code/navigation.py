@@ -14,7 +14,7 @@ from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.code import parsing, steps
-from agentgym_envs.webarena.tasks.code.queries import ORIGIN, CodeTemplate, address, asked, column, project, request
+from agentgym_envs.webarena.tasks.code.queries import ORIGIN, CodeTemplate, address, column, project, request, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -23,12 +23,11 @@ _FILTERS = """
   .filter(([name, value]) => value && !["sort", "page"].includes(name))
   .map(pair => pair.join("=")).filter(pair => !["state=open", "scope=assigned"].includes(pair)).join() || "none"
 """
-"""What a list is filtered by, but for what it is at first: without this, the closed issues of a label would do as
-well as the open ones."""
+"""JavaScript for the filters of a list that differ from the default. Without it, closed issues would pass, too."""
 
 
 class OpenLabelled(CodeTemplate):
-    """Show the open issues that have a label."""
+    """Show the open issues with a label."""
 
     name, kind, difficulty = "code-open-labelled", "navigation", "medium"
     intents = (
@@ -42,21 +41,21 @@ class OpenLabelled(CodeTemplate):
             SELECT DISTINCT p.path AS project, l.name AS label FROM projects p JOIN code_labels l ON l.project = p.id
             JOIN code_issue_labels t ON t.label = l.id JOIN code_issues i ON i.id = t.issue WHERE i.state = 'open'
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = urlencode({"label": params["label"]})
         shown = PageHolds("last", _FILTERS, exact=f"label={params['label']}")
         return [EndsOn(f"{address(world, params['project'], 'issues')}?{query}"), shown]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", label=params["label"])
+        yield page.stop()
 
 
 class OpenDashboard(CodeTemplate):
-    """Show a list of one's own."""
+    """Show one of the agent's lists."""
 
     name, kind, difficulty = "code-open-dashboard", "navigation", "easy"
     intents = ("Show me {what}.", "Open the list of {what}.", "Take me to the page with {what}.")
@@ -82,7 +81,7 @@ class OpenDashboard(CodeTemplate):
         "all groups here": ("groups", "Groups", ""),
         "my SSH keys": ("-/profile/keys", r"Account of .+", "SSH keys"),
     }
-    """Where each is, and the links that lead there."""
+    """The path of each list, and the links that lead to it."""
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         return [{"what": what} for what in self.lists]
@@ -91,17 +90,17 @@ class OpenDashboard(CodeTemplate):
         page = self.lists[params["what"]][0]
         return [EndsOn(f"{ORIGIN}/{page}"), PageHolds("last", _FILTERS, exact=page.partition("?")[2] or "none")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         for name in filter(None, self.lists[params["what"]][1:]):
             if name.startswith("Account"):
-                yield from sight.unfold(re.compile(name))
+                yield from page.expand(re.compile(name))
             else:
-                yield sight.click("link", re.compile(name))
-        yield sight.stop()
+                yield page.click("link", re.compile(name))
+        yield page.stop()
 
 
 class OpenFile(CodeTemplate):
-    """Show a file as it is on a branch."""
+    """Show a file on a branch."""
 
     name, kind, difficulty = "code-open-file", "navigation", "medium"
     intents = (
@@ -116,24 +115,24 @@ class OpenFile(CodeTemplate):
             JOIN code_branches b ON b.project = p.id JOIN code_files f ON f.branch = b.id
             WHERE b.id != p.head AND LENGTH(f.path) - LENGTH(REPLACE(f.path, '/', '')) = 1
         """
-        found = asked(world, query)
+        found = select(world, query)
         return rng.sample(found, min(len(found), 60))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [EndsOn(address(world, params["project"], "blob", params["branch"], params["file"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Branches")
-        while not sight.has("link", params["branch"]):
-            yield sight.click("link", "Next")
-        yield sight.click("link", params["branch"])
-        yield from steps.to_file(sight, params["file"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Branches")
+        while not page.has("link", params["branch"]):
+            yield page.click("link", "Next")
+        yield page.click("link", params["branch"])
+        yield from steps.open_file(page, params["file"])
+        yield page.stop()
 
 
 class OpenNewest(CodeTemplate):
-    """Show the open merge request of a project that was opened last."""
+    """Show the newest open merge request of a project."""
 
     name, kind, difficulty = "code-open-newest", "navigation", "medium"
     intents = (
@@ -147,7 +146,7 @@ class OpenNewest(CodeTemplate):
             SELECT p.path AS project FROM projects p JOIN code_merge_requests m ON m.project = p.id
             WHERE m.state = 'open' GROUP BY 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -158,15 +157,15 @@ class OpenNewest(CodeTemplate):
             EndsOn(address(world, params["project"], "merge_requests", *column(world, query, params["project"])[:1]))
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Merge requests")
-        yield sight.click("link", parsing.titles(sight)[0])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Merge requests")
+        yield page.click("link", parsing.titles(page)[0])
+        yield page.stop()
 
 
 class OpenUrgent(CodeTemplate):
-    """Show the open issue of a project that is due first."""
+    """Show the open issue of a project with the earliest due date."""
 
     name, kind, difficulty = "code-open-urgent", "navigation", "medium"
     held_out = True
@@ -183,7 +182,7 @@ class OpenUrgent(CodeTemplate):
             AND SUM(i.due = (SELECT MIN(due) FROM code_issues WHERE project = p.id AND state = 'open')) = 1
             AND MAX(i.confidential) = 0
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -192,23 +191,23 @@ class OpenUrgent(CodeTemplate):
         """
         return [EndsOn(address(world, params["project"], "issues", *column(world, query, params["project"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield from steps.in_order(sight, "Due date")
-        yield sight.click("link", parsing.titles(sight)[0])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield from steps.sort_list(page, "Due date")
+        yield page.click("link", parsing.titles(page)[0])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Issues")
-        yield from steps.in_order(sight, "Due date")
-        yield sight.click("link", parsing.titles(sight)[1])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Issues")
+        yield from steps.sort_list(page, "Due date")
+        yield page.click("link", parsing.titles(page)[1])
+        yield page.stop()
 
 
-class OpenTagged(CodeTemplate):
-    """Show the commit that a release was made of."""
+class OpenReleaseCommit(CodeTemplate):
+    """Show the commit of a release."""
 
     name, kind, difficulty = "code-open-tagged", "navigation", "medium"
     intents = (
@@ -219,21 +218,21 @@ class OpenTagged(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT p.path AS project, t.name AS tag FROM projects p JOIN code_tags t ON t.project = p.id"
-        return asked(world, f"{query} WHERE t.id IN (SELECT tag FROM code_releases)")
+        return select(world, f"{query} WHERE t.id IN (SELECT tag FROM code_releases)")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT t.sha FROM projects p JOIN code_tags t ON t.project = p.id WHERE p.path = ? AND t.name = ?"
-        return [_on_commit(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
+        return [_on_commit_page(world, params["project"], column(world, query, params["project"], params["tag"])[0])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Tags")
-        yield sight.click("link", re.compile(r"[0-9a-f]{8}"), after=params["tag"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Tags")
+        yield page.click("link", re.compile(r"[0-9a-f]{8}"), after=params["tag"])
+        yield page.stop()
 
 
 class OpenCommit(CodeTemplate):
-    """Show the last commit that somebody made to a project."""
+    """Show the last commit of an author to a project."""
 
     name, kind, difficulty = "code-open-commit", "navigation", "medium"
     intents = (
@@ -248,17 +247,17 @@ class OpenCommit(CodeTemplate):
             JOIN code_accounts a ON a.id = c.author WHERE p.forked_from IS NULL GROUP BY 1, 2
             HAVING COUNT(*) > 1 AND MAX(c.moment) = ({self._last("p.path", "a.name").replace("c.sha", "c.moment")})
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         sha = column(world, self._last("?", "?"), params["project"], params["author"])[0]
-        return [_on_commit(world, params["project"], sha)]
+        return [_on_commit_page(world, params["project"], sha)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Commits", author=params["author"])
-        yield sight.click("link", parsing.commits(sight)[0][1])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Commits", author=params["author"])
+        yield page.click("link", parsing.commits(page)[0][1])
+        yield page.stop()
 
     def _last(self, path: str, author: str) -> str:
         return f"""
@@ -268,8 +267,8 @@ class OpenCommit(CodeTemplate):
         """
 
 
-class OpenChanges(CodeTemplate):
-    """Show what a merge request changes."""
+class OpenRequestChanges(CodeTemplate):
+    """Show the changes of a merge request."""
 
     name, kind, difficulty = "code-open-changes", "navigation", "medium"
     intents = (
@@ -279,21 +278,21 @@ class OpenChanges(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, "SELECT path AS project, title FROM requests WHERE state = 'open'")
+        return select(world, "SELECT path AS project, title FROM requests WHERE state = 'open'")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         number = request(world, params["project"], params["title"])["number"]
         return [EndsOn(address(world, params["project"], "merge_requests", number, "diffs"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_request(sight, params["title"])
-        yield sight.click("link", "Changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_request(page, params["title"])
+        yield page.click("link", "Changes")
+        yield page.stop()
 
 
 class OpenContributor(CodeTemplate):
-    """Show the profile of who has made most commits to a project."""
+    """Show the profile of the person with the most commits to a project."""
 
     name, kind, difficulty = "code-open-contributor", "navigation", "medium"
     held_out = True
@@ -305,22 +304,22 @@ class OpenContributor(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project FROM projects WHERE forked_from IS NULL"
-        return [row for row in asked(world, query) if self._is_clear(world, row["project"])]
+        return [row for row in select(world, query) if self._is_clear(world, row["project"])]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [EndsOn(f"{ORIGIN}/{self._ranked(world, params['project'])[0]['user']}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Contributors")
-        yield sight.click("link", sight.table()[0]["Name"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Contributors")
+        yield page.click("link", page.table()[0]["Name"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Contributors")
-        yield sight.click("link", sight.table()[1]["Name"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Contributors")
+        yield page.click("link", page.table()[1]["Name"])
+        yield page.stop()
 
     def _is_clear(self, world: World, path: str) -> bool:
         ranked = self._ranked(world, path)
@@ -331,11 +330,11 @@ class OpenContributor(CodeTemplate):
             SELECT a.user, COUNT(*) AS n FROM code_commits c JOIN code_accounts a ON a.id = c.author
             WHERE c.branch = ? GROUP BY 1 ORDER BY 2 DESC
         """
-        return asked(world, query, project(world, path)["head"])
+        return select(world, query, project(world, path)["head"])
 
 
-def _on_commit(world: World, path: str, sha: str) -> EndsOn:
-    """On the page of a commit, whose name may be cut."""
+def _on_commit_page(world: World, path: str, sha: str) -> EndsOn:
+    """Return an evaluator for the page of a commit, by its full or abbreviated hash."""
     return EndsOn(OR.join(address(world, path, "commit", name) for name in (sha[:8], sha)))
 
 
@@ -345,8 +344,8 @@ TEMPLATES: Sequence[CodeTemplate] = (
     OpenFile(),
     OpenNewest(),
     OpenUrgent(),
-    OpenTagged(),
+    OpenReleaseCommit(),
     OpenCommit(),
-    OpenChanges(),
+    OpenRequestChanges(),
     OpenContributor(),
 )

@@ -1,4 +1,4 @@
-"""What oracles read on the pages of code hosting."""
+"""Functions that read the pages of code hosting for oracles."""
 
 from __future__ import annotations
 
@@ -7,57 +7,57 @@ import re
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
 
-def licence(sight: PageReader) -> str:
-    """The licence that a project's page tells."""
-    return sight.search(r"licence (\S+)")[0]
+def licence(page: PageReader) -> str:
+    """Return the licence on a project's page."""
+    return page.search(r"licence (\S+)")[0]
 
 
-def starred(sight: PageReader) -> dict[str, int]:
-    """The projects in a list, with their stars."""
+def star_counts(page: PageReader) -> dict[str, int]:
+    """Return the projects of a list with their numbers of stars."""
     found = {}
-    for name in (element.name for element in sight.all("link", re.compile(r".+ / .+"))):
-        counts = (re.match(r"(\d+) stars?\b", text) for text in sight.texts(after=name))
+    for name in (element.name for element in page.all("link", re.compile(r".+ / .+"))):
+        counts = (re.match(r"(\d+) stars?\b", text) for text in page.texts(after=name))
         found[name] = next(int(count[1]) for count in counts if count)
     return found
 
 
-def count(sight: PageReader, state: str = "Open") -> int:
-    """How many there are in a list, by the tab of a state."""
-    return int(sight.search(rf"^{state} \((\d+)\)$")[0])
+def count(page: PageReader, state: str = "Open") -> int:
+    """Return the number of items in a list, from the tab of a state."""
+    return int(page.search(rf"^{state} \((\d+)\)$")[0])
 
 
-def titles(sight: PageReader) -> list[str]:
-    """What is in a list of issues or merge requests."""
-    return list(items(sight))
+def titles(page: PageReader) -> list[str]:
+    """Return the titles in a list of issues or merge requests."""
+    return list(items(page))
 
 
-def items(sight: PageReader) -> dict[str, list[str]]:
-    """What a list of issues or merge requests tells of each, by their titles."""
+def items(page: PageReader) -> dict[str, list[str]]:
+    """Return the texts of each issue or merge request of a list, by title."""
     found: dict[str, list[str]] = {}
-    for element in sight.behind("Clear"):
+    for element in page.elements_after("Clear"):
         if element.role == "heading":
-            told = found.setdefault(element.name, [])
+            texts = found.setdefault(element.name, [])
         elif element.role == "StaticText" and found:
-            told.append(element.name)
+            texts.append(element.name)
     return found
 
 
-def tags(sight: PageReader) -> dict[str, str]:
-    """The tags of a page of releases, with the days on which they came out, newest first."""
-    found = (re.match(r"(\S+) · released (.+) by", text) for text in sight.texts())
+def tags(page: PageReader) -> dict[str, str]:
+    """Return the tags of a page of releases with their dates, newest first."""
+    found = (re.match(r"(\S+) · released (.+) by", text) for text in page.texts())
     return {match[1]: match[2] for match in found if match}
 
 
-def lines_changed(sight: PageReader) -> tuple[str, ...]:
-    """How many additions and deletions a commit's page tells."""
-    return sight.search(r"with (\d+) additions? and (\d+) deletions?")
+def lines_changed(page: PageReader) -> tuple[str, ...]:
+    """Return the numbers of added and deleted lines on a commit's page."""
+    return page.search(r"with (\d+) additions? and (\d+) deletions?")
 
 
-def settings(sight: PageReader) -> dict[str, str]:
-    """What a page shows of a YAML file where what is in no section comes first: {"port": "4048", "ui.theme": "x"}."""
+def settings(page: PageReader) -> dict[str, str]:
+    """Return the settings of a YAML file, with their sections: {"port": "4048", "ui.theme": "x"}."""
     found: dict[str, str] = {}
     section = ""
-    for text in sight.texts(after=re.compile(r"\d+ lines.*")):
+    for text in page.texts(after=re.compile(r"\d+ lines.*")):
         match = re.fullmatch(r"(\w+):(?: (.+))?", text)
         if match and match[2]:
             found[section + match[1]] = match[2]
@@ -66,33 +66,33 @@ def settings(sight: PageReader) -> dict[str, str]:
     return found
 
 
-def role(sight: PageReader, member: str) -> str | None:
-    """The role that a page of members tells of one; None if they are not on it."""
-    rows = [row for row in sight.lines("row") if any(e.role == "link" and e.name == member for e in row)]
+def role(page: PageReader, member: str) -> str | None:
+    """Return the role of a member on the members page, or None if the page does not list them."""
+    rows = [row for row in page.lines("row") if any(e.role == "link" and e.name == member for e in row)]
     if not rows:
         return None
     chosen = [e.properties["value"] for e in rows[0] if e.role == "combobox"]
     return chosen[0] if chosen else [e.name for e in rows[0] if e.role == "cell"][-1]
 
 
-def milestones(sight: PageReader) -> dict[str, str | None]:
-    """The milestones in a list, with the days on which they are due."""
+def milestones(page: PageReader) -> dict[str, str | None]:
+    """Return the milestones of a list with their due dates."""
     found: dict[str, str | None] = {}
-    for element in sight.all("heading", after=re.compile(r"All \(\d+\)")):
-        due = re.search(r"due (.+)", sight.value(element.name))
+    for element in page.all("heading", after=re.compile(r"All \(\d+\)")):
+        due = re.search(r"due (.+)", page.value(element.name))
         found[element.name] = due[1] if due else None
     return found
 
 
-def author(sight: PageReader) -> str:
-    """Who opened the issue or merge request that one sees."""
-    return sight.value(re.compile(r"(?:Issue #|Merge request !).* by"))
+def author(page: PageReader) -> str:
+    """Return the author of the issue or merge request on the page."""
+    return page.value(re.compile(r"(?:Issue #|Merge request !).* by"))
 
 
-def people(sight: PageReader, heading: str) -> list[str]:
-    """Who is named at the side of an issue or merge request, under a heading: links, until something else follows."""
+def people(page: PageReader, heading: str) -> list[str]:
+    """Return the people under a heading in the sidebar of an issue or merge request."""
     found: list[str] = []
-    for element in sight.behind(heading):
+    for element in page.elements_after(heading):
         if element.role == "heading":
             break
         if element.role == "link":
@@ -100,23 +100,23 @@ def people(sight: PageReader, heading: str) -> list[str]:
     return found
 
 
-def reviewers(sight: PageReader) -> dict[str, bool]:
-    """Whom a merge request names as reviewers, and whether each has approved it."""
-    names = people(sight, "Reviewers")
-    texts = sight.texts(after="Reviewers")
+def reviewers(page: PageReader) -> dict[str, bool]:
+    """Return the reviewers of a merge request, and whether each has approved it."""
+    names = people(page, "Reviewers")
+    texts = page.texts(after="Reviewers")
     return {name: texts[texts.index(name) + 1] == "(approved)" for name in names}
 
 
-def commenters(sight: PageReader) -> list[str]:
-    """Who wrote the comments that one sees, in order."""
-    return [next(e.name for e in line if e.role == "link") for line in sight.lines("article")]
+def commenters(page: PageReader) -> list[str]:
+    """Return the authors of the comments on the page, in order."""
+    return [next(e.name for e in line if e.role == "link") for line in page.lines("article")]
 
 
-def commits(sight: PageReader) -> list[tuple[str, str]]:
-    """The commits in a list: day and message of each."""
+def commits(page: PageReader) -> list[tuple[str, str]]:
+    """Return the commits of a list as (day, message)."""
     found: list[tuple[str, str]] = []
     day = ""
-    for element in sight.behind("Search in messages"):
+    for element in page.elements_after("Search in messages"):
         if element.role == "heading":
             day = element.name
         elif element.role == "link" and day and not re.fullmatch(r"\d+|Next|Previous", element.name):

@@ -1,4 +1,4 @@
-"""What the agent is told to write."""
+"""Texts for the agent to write."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ STRANGERS = lines("""
     Leopold Crane
     Minerva Stone
 """)
-"""People whom no world has."""
+"""Names that no world uses."""
 LINES = lines("""
     This text is being rewritten.
     See the guide.

@@ -1,4 +1,4 @@
-"""What the tasks of code hosting know of a world: the projects that can be seen, and what lies in them."""
+"""Database queries for tasks in code hosting: the visible projects and their contents."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["code"]
 REPORTER, DEVELOPER, MAINTAINER = 2, 3, 4
-"""What the agent may do in a project: its `level`, 1 for a guest, 0 for who is no member and 5 for an owner."""
+"""Levels of the agent's role in a project: 0 is no member, 1 a guest, 5 an owner."""
 ANY = re.compile(".+", re.DOTALL)
-"""Whatever text there is."""
+"""Any text."""
 _PLAIN = "title NOT LIKE '%\"%' AND title NOT LIKE '%`%'"
 _TABLES = f"""
 WITH ranks (role, level) AS (
@@ -30,7 +30,7 @@ WITH ranks (role, level) AS (
 ), levels AS (
     SELECT project, MAX(level) AS level FROM roles JOIN ranks USING (role) WHERE account = 1 GROUP BY project
 ), projects AS (
-    SELECT p.*, n.name || ' / ' || p.name AS path, n.path || '/' || p.slug AS place,
+    SELECT p.*, n.name || ' / ' || p.name AS path, n.path || '/' || p.slug AS url_path,
     COALESCE(l.level, 0) AS level, b.id AS head
     FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace LEFT JOIN levels l ON l.project = p.id
     JOIN code_branches b ON b.project = p.id AND b.name = p.default_branch
@@ -51,80 +51,80 @@ WITH ranks (role, level) AS (
 
 
 class CodeTemplate(Template):
-    """A kind of task in code hosting."""
+    """A task in code hosting."""
 
     group, sites = "code-and-forum", ("code",)
 
 
-def asked(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
-    """The rows of a query, which may read from `projects`, `issues` and `requests`.
+def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query that may read from `projects`, `issues` and `requests`.
 
-    These are what the agent can see and what can be told apart: `path` is how pages call a project ("Open Parish /
-    Stacks"), `place` where its pages are, `head` its default branch, `level` what the agent may do there; titles are
-    unique in their project.
+    These tables hold what the agent can see and identify. `path` is the name of a project on pages ("Open Parish /
+    Stacks"), `url_path` the path of its URL, `head` its default branch, and `level` the agent's role. Titles are unique
+    within their project.
     """
     return [dict(row) for row in world.rows(_TABLES + query, *arguments)]
 
 
 def column(world: World, query: str, *arguments: Any) -> list[Any]:
-    """The first column of such a query."""
+    """Return the first column of such a query."""
     return [row[0] for row in world.rows(_TABLES + query, *arguments)]
 
 
 def project(world: World, path: str) -> sqlite3.Row:
-    """The project of that name."""
+    """Return the project with this path."""
     return world.rows(f"{_TABLES} SELECT * FROM projects WHERE path = ?", path)[0]
 
 
 def issue(world: World, path: str, title: str) -> sqlite3.Row:
-    """The issue of a project that has a title."""
+    """Return the issue of a project by title."""
     return world.rows(f"{_TABLES} SELECT * FROM issues WHERE path = ? AND title = ?", path, title)[0]
 
 
 def request(world: World, path: str, title: str) -> sqlite3.Row:
-    """The merge request of a project that has a title."""
+    """Return the merge request of a project by title."""
     return world.rows(f"{_TABLES} SELECT * FROM requests WHERE path = ? AND title = ?", path, title)[0]
 
 
 def account(world: World, name: str) -> int:
-    """The number of the account of a person."""
+    """Return the id of a person's account."""
     return int(world.value("SELECT id FROM code_accounts WHERE name = ?", name))
 
 
-def people_but(world: World, params: Params, *names: str) -> list[str]:
-    """The names of all people but these, and but those that the intent tells: the project may be somebody's own."""
-    told = " / ".join(map(str, params.values()))
+def people_except(world: World, params: Params, *names: str) -> list[str]:
+    """Return the names of all people except these and those in the intent, such as the owner of the project."""
+    named = " / ".join(map(str, params.values()))
     rows = world.rows("SELECT name FROM code_accounts ORDER BY id")
-    return [row["name"] for row in rows if row["name"] not in names and row["name"] not in told]
+    return [row["name"] for row in rows if row["name"] not in names and row["name"] not in named]
 
 
 def address(world: World, path: str, *more: object) -> str:
-    """The URL of a project's page."""
-    return "/".join((ORIGIN, project(world, path)["place"], *(("-",) if more else ()), *map(str, more)))
+    """Return the URL of a project's page."""
+    return "/".join((ORIGIN, project(world, path)["url_path"], *(("-",) if more else ()), *map(str, more)))
 
 
-def with_each(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
-    """The rows, each with one of each of the choices."""
+def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the rows, each with a random value for each of the choices."""
     return [{**row, **{name: rng.choice(some) for name, some in choices.items()}} for row in rows]
 
 
-def once(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The rows whose value of that name no other row has, without it."""
+def unique_by(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return the rows with a unique value in this column, with the column removed."""
     counts = Counter(row[name] for row in rows)
     return [{key: row[key] for key in row if key != name} for row in rows if counts[row[name]] == 1]
 
 
-def month_of(told: str) -> str:
-    """The beginning of stored moments of a month: "2026-02-" of "February 2026"."""
-    return f"{datetime.datetime.strptime(told, '%B %Y'):%Y-%m-}"
+def month_of(month_name: str) -> str:
+    """Return the prefix of stored times of a month: "2026-02-" for "February 2026"."""
+    return f"{datetime.datetime.strptime(month_name, '%B %Y'):%Y-%m-}"
 
 
 def month(stored: str) -> str:
-    """A month as people tell it, of a stored moment."""
+    """Return the month of a stored time, as pages write it: "February 2026"."""
     return f"{datetime.datetime.fromisoformat(stored[:10]):%B %Y}"
 
 
-def stored(told: str) -> str:
-    """A day as databases and date fields hold it: "2026-04-03" of "April 3, 2026" and of "Apr 3, 2026"."""
-    name, _, rest = told.partition(" ")
+def stored(date: str) -> str:
+    """Return a date in its stored form: "2026-04-03" for "April 3, 2026" or "Apr 3, 2026"."""
+    name, _, rest = date.partition(" ")
     return f"{datetime.datetime.strptime(f'{name[:3]} {rest}', '%b %d, %Y'):%Y-%m-%d}"

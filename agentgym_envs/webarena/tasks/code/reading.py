@@ -1,4 +1,4 @@
-"""Questions about projects: what they are, who works on them and what is in their files."""
+"""Questions about projects: their properties, members and files."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.code import parsing, steps
 from agentgym_envs.webarena.tasks.code.queries import (
     CodeTemplate,
-    asked,
     column,
     month,
     month_of,
-    once,
     project,
+    select,
     stored,
-    with_each,
+    unique_by,
+    with_choices,
 )
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params
 
 _ROLES = ("Guest", "Reporter", "Developer", "Maintainer", "Owner")
 _SETTINGS = "config/default.yaml"
 _VALUES = ("true", "false", "debug", "info", "warning", "error")
-"""What a setting that is a word can be."""
+"""Possible values of the settings that are words."""
 
 
-class Licence(CodeTemplate):
-    """Under which licence a project is."""
+class ProjectLicence(CodeTemplate):
+    """Name the licence of a project."""
 
     name, kind, difficulty = "code-licence", "information", "easy"
     intents = (
@@ -43,22 +43,24 @@ class Licence(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, "SELECT path AS project FROM projects WHERE licence != ''")
+        return select(world, "SELECT path AS project FROM projects WHERE licence != ''")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         every = column(world, "SELECT DISTINCT licence FROM projects WHERE licence != '' ORDER BY licence")
-        return [says(_called(project(world, params["project"])["licence"]), others=[_called(one) for one in every])]
+        return [
+            says(_spellings(project(world, params["project"])["licence"]), others=[_spellings(one) for one in every])
+        ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.stop(parsing.licence(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield page.stop(parsing.licence(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Either MIT or Apache-2.0 or BSD-3-Clause")
 
 
 class MostStarred(CodeTemplate):
-    """Which project of a topic has the most stars."""
+    """Name the project of a topic with the most stars."""
 
     name, kind, difficulty = "code-most-starred", "information", "easy"
     intents = (
@@ -68,7 +70,7 @@ class MostStarred(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        topics = {t for told in column(world, "SELECT topics FROM projects") for t in told.split(", ") if t}
+        topics = {t for listed in column(world, "SELECT topics FROM projects") for t in listed.split(", ") if t}
         return [{"topic": topic} for topic in sorted(topics) if self._is_clear(world, topic)]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
@@ -76,20 +78,20 @@ class MostStarred(CodeTemplate):
         names = [row["name"] for row in others if row["name"] != best["name"]]
         return [says(best["name"], best["stars"], others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        stars = yield from self._stars(sight, params["topic"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        stars = yield from self._stars(page, params["topic"])
         best = max(stars, key=lambda name: stars[name])
-        yield sight.stop(f"{best}, with {stars[best]} stars")
+        yield page.stop(f"{best}, with {stars[best]} stars")
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        stars = yield from self._stars(sight, params["topic"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        stars = yield from self._stars(page, params["topic"])
         least = min(stars, key=lambda name: stars[name])
-        yield sight.stop(f"{least}, with {stars[least]} stars")
+        yield page.stop(f"{least}, with {stars[least]} stars")
 
-    def _stars(self, sight: PageReader, topic: str) -> steps.Way[dict[str, int]]:
-        yield sight.click("link", "Explore")
-        yield sight.type("Topic", topic, enter=True)
-        return parsing.starred(sight)
+    def _stars(self, page: PageReader, topic: str) -> Steps[dict[str, int]]:
+        yield page.click("link", "Explore")
+        yield page.type("Topic", topic, enter=True)
+        return parsing.star_counts(page)
 
     def _is_clear(self, world: World, topic: str) -> bool:
         ranked = self._ranked(world, topic)
@@ -100,11 +102,11 @@ class MostStarred(CodeTemplate):
             SELECT name, (SELECT COUNT(*) FROM code_stars WHERE project = p.id) AS stars FROM projects p
             WHERE ', ' || topics || ',' LIKE '%, ' || ? || ',%' ORDER BY stars DESC
         """
-        return asked(world, query, topic)
+        return select(world, query, topic)
 
 
 class CommitsBy(CodeTemplate):
-    """How many commits somebody made to a project in a month."""
+    """Count the commits of an author to a project in a month."""
 
     name, kind, difficulty = "code-commits-by", "information", "medium"
     intents = (
@@ -119,7 +121,7 @@ class CommitsBy(CodeTemplate):
             FROM code_commits c JOIN projects p ON p.head = c.branch JOIN code_accounts a ON a.id = c.author
             WHERE p.forked_from IS NULL AND c.moment > '2025-09' GROUP BY 1, 2, 3 HAVING COUNT(*) BETWEEN 2 AND 9
         """
-        return [{**row, "month": month(row["month"])} for row in asked(world, query)]
+        return [{**row, "month": month(row["month"])} for row in select(world, query)]
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -128,27 +130,27 @@ class CommitsBy(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["author"], month_of(params["month"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        commits = yield from self._count(sight, params)
-        yield sight.stop(commits)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        commits = yield from self._count(page, params)
+        yield page.stop(commits)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        commits = yield from self._count(sight, params)
-        yield sight.stop(commits + 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        commits = yield from self._count(page, params)
+        yield page.stop(commits + 1)
 
-    def _count(self, sight: PageReader, params: Params) -> steps.Way[int]:
-        """Read the author's commits, newest first, until they are older."""
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Commits", author=params["author"])
-        days = [day for day, _ in parsing.commits(sight)]
-        while month_of(params["month"]) <= stored(days[-1]) and sight.has("link", "Next"):
-            yield sight.click("link", "Next")
-            days += [day for day, _ in parsing.commits(sight)]
+    def _count(self, page: PageReader, params: Params) -> Steps[int]:
+        """Count the author's commits of the month; the list is newest first, so stop at an older one."""
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Commits", author=params["author"])
+        days = [day for day, _ in parsing.commits(page)]
+        while month_of(params["month"]) <= stored(days[-1]) and page.has("link", "Next"):
+            yield page.click("link", "Next")
+            days += [day for day, _ in parsing.commits(page)]
         return sum(stored(day).startswith(month_of(params["month"])) for day in days)
 
 
 class CommitLines(CodeTemplate):
-    """How many lines a commit added."""
+    """Name the number of lines that a commit added."""
 
     name, kind, difficulty = "code-commit-lines", "information", "medium"
     intents = (
@@ -165,7 +167,7 @@ class CommitLines(CodeTemplate):
             GROUP BY 1, 2 HAVING COUNT(*) = 1 AND (SELECT COUNT(*) FROM code_commits o JOIN code_branches b
             ON b.id = o.branch WHERE b.project = p.id AND o.message = c.message) = 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -174,19 +176,19 @@ class CommitLines(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["message"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_commit(sight, params["message"])
-        yield sight.stop(parsing.lines_changed(sight)[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_commit(page, params["message"])
+        yield page.stop(parsing.lines_changed(page)[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_commit(sight, params["message"])
-        yield sight.stop(parsing.lines_changed(sight)[1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_commit(page, params["message"])
+        yield page.stop(parsing.lines_changed(page)[1])
 
 
 class LatestRelease(CodeTemplate):
-    """The tag of a project's newest release."""
+    """Name the tag of a project's newest release."""
 
     name, kind, difficulty = "code-latest-release", "information", "easy"
     intents = (
@@ -200,7 +202,7 @@ class LatestRelease(CodeTemplate):
             SELECT p.path AS project FROM projects p JOIN code_tags t ON t.project = p.id
             JOIN code_releases r ON r.tag = t.id GROUP BY 1 HAVING COUNT(*) > 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -210,19 +212,19 @@ class LatestRelease(CodeTemplate):
         newest, *others = (f"{tag}{OR}{tag.removeprefix('v')}" for tag in column(world, query, params["project"]))
         return [says(newest, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Releases")
-        yield sight.stop(next(iter(parsing.tags(sight))))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Releases")
+        yield page.stop(next(iter(parsing.tags(page))))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Releases")
-        yield sight.stop(list(parsing.tags(sight))[1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Releases")
+        yield page.stop(list(parsing.tags(page))[1])
 
 
 class ReleaseDay(CodeTemplate):
-    """When a version was released."""
+    """Name the date of a release."""
 
     name, kind, difficulty = "code-release-day", "information", "easy"
     intents = (
@@ -237,7 +239,7 @@ class ReleaseDay(CodeTemplate):
             JOIN code_tags t ON t.project = p.id JOIN code_releases r ON r.tag = t.id
             WHERE p.id IN (SELECT project FROM code_tags GROUP BY 1 HAVING COUNT(*) BETWEEN 2 AND 8)
         """
-        return once(asked(world, query), "moment")
+        return unique_by(select(world, query), "moment")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -247,16 +249,16 @@ class ReleaseDay(CodeTemplate):
         others = column(world, query.format("!="), params["project"], params["tag"])
         return [says(*column(world, query.format("="), params["project"], params["tag"]), others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Releases")
-        while params["tag"] not in parsing.tags(sight):
-            yield sight.click("link", "Next")
-        yield sight.stop(parsing.tags(sight)[params["tag"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Releases")
+        while params["tag"] not in parsing.tags(page):
+            yield page.click("link", "Next")
+        yield page.stop(parsing.tags(page)[params["tag"]])
 
 
-class Setting(CodeTemplate):
-    """What something is set to in a project's configuration."""
+class ConfigSetting(CodeTemplate):
+    """Name the value of a setting in a project's configuration file."""
 
     name, kind, difficulty = "code-setting", "information", "medium"
     intents = (
@@ -277,28 +279,28 @@ class Setting(CodeTemplate):
         right, name = settings[params["setting"]], settings.pop("name", "")
         return [says(right, others=[value for value in (*settings.values(), *_VALUES) if value not in (right, name)])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_file(sight, _SETTINGS)
-        yield sight.stop(parsing.settings(sight)[params["setting"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_file(page, _SETTINGS)
+        yield page.stop(parsing.settings(page)[params["setting"]])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_file(sight, _SETTINGS)
-        settings = parsing.settings(sight)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_file(page, _SETTINGS)
+        settings = parsing.settings(page)
         right = settings[params["setting"]]
-        yield sight.stop(next(value for value in settings.values() if right not in value))
+        yield page.stop(next(value for value in settings.values() if right not in value))
 
     def _files(self, world: World) -> dict[str, str]:
         query = """
             SELECT p.path, b.content FROM projects p JOIN code_files f ON f.branch = p.head
             JOIN code_blobs b ON b.id = f.blob WHERE f.path = ?
         """
-        return {row["path"]: row["content"] for row in asked(world, query, _SETTINGS)}
+        return {row["path"]: row["content"] for row in select(world, query, _SETTINGS)}
 
 
 class RoleOf(CodeTemplate):
-    """Which role somebody has in a project."""
+    """Name a member's role in a project."""
 
     name, kind, difficulty = "code-role-of", "information", "easy"
     intents = (
@@ -313,7 +315,7 @@ class RoleOf(CodeTemplate):
             JOIN code_accounts a ON a.id = m.account WHERE a.id != 1 AND (SELECT COUNT(*) FROM roles r
             WHERE r.project = p.id AND r.account = a.id) = 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -322,17 +324,17 @@ class RoleOf(CodeTemplate):
         """
         return [says(*column(world, query, params["project"], params["member"]), others=_ROLES)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_member(sight, params["member"])
-        yield sight.stop(parsing.role(sight, params["member"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_member(page, params["member"])
+        yield page.stop(parsing.role(page, params["member"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("Developer or Maintainer")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("Developer or Maintainer")
 
 
-class Website(CodeTemplate):
-    """Which website somebody names in the profile."""
+class ProfileWebsite(CodeTemplate):
+    """Name the website in a person's profile."""
 
     name, kind, difficulty = "code-website", "information", "easy"
     intents = (
@@ -342,20 +344,20 @@ class Website(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, "SELECT name AS person FROM code_accounts WHERE website != '' AND id != 1")
+        return select(world, "SELECT name AS person FROM code_accounts WHERE website != '' AND id != 1")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         website = world.value("SELECT website FROM code_accounts WHERE name = ?", params["person"])
         others = column(world, "SELECT website FROM code_accounts WHERE website NOT IN ('', ?) ORDER BY id", website)
         return [says(website.partition("://")[2], others=[other.partition("://")[2] for other in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(sight, params["person"])
-        yield sight.stop(sight.find("link", re.compile(r"https?://.+")).name)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_profile(page, params["person"])
+        yield page.stop(page.find("link", re.compile(r"https?://.+")).name)
 
 
-class Followers(CodeTemplate):
-    """How many people follow somebody."""
+class FollowerCount(CodeTemplate):
+    """Count the followers of a person."""
 
     name, kind, difficulty = "code-followers", "information", "easy"
     intents = (
@@ -370,23 +372,23 @@ class Followers(CodeTemplate):
             AND (SELECT COUNT(*) FROM code_follows WHERE follows = a.id)
             != (SELECT COUNT(*) FROM code_follows WHERE account = a.id)
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT COUNT(*) FROM code_follows f JOIN code_accounts a ON a.id = f.follows WHERE a.name = ?"
         return [says(world.value(query, params["person"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(sight, params["person"])
-        yield sight.stop(parsing.count(sight, "Followers"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_profile(page, params["person"])
+        yield page.stop(parsing.count(page, "Followers"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_profile(sight, params["person"])
-        yield sight.stop(parsing.count(sight, "Following"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_profile(page, params["person"])
+        yield page.stop(parsing.count(page, "Following"))
 
 
 class CloneAddress(CodeTemplate):
-    """From which address a project can be cloned."""
+    """Name the URL for cloning a project."""
 
     name, kind, difficulty = "code-clone-address", "information", "easy"
     intents = (
@@ -396,35 +398,35 @@ class CloneAddress(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return with_each(asked(world, "SELECT path AS project FROM projects"), rng, way=("SSH", "HTTP"))
+        return with_choices(select(world, "SELECT path AS project FROM projects"), rng, way=("SSH", "HTTP"))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        place = project(world, params["project"])["place"]
-        addresses = {"SSH": f"git@code.test:{place}.git", "HTTP": f"http://code.test/{place}.git"}
+        path = project(world, params["project"])["url_path"]
+        addresses = {"SSH": f"git@code.test:{path}.git", "HTTP": f"http://code.test/{path}.git"}
         return [says(addresses[params["way"]], others=list(addresses.values()))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._open(sight, params)
-        yield sight.stop(sight.value(f"Clone with {params['way']}:"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._open(page, params)
+        yield page.stop(page.value(f"Clone with {params['way']}:"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from self._open(sight, params)
-        yield sight.stop(sight.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._open(page, params)
+        yield page.stop(page.value(f"Clone with {'HTTP' if params['way'] == 'SSH' else 'SSH'}:"))
 
-    def _open(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from sight.unfold("Clone")
+    def _open(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from page.expand("Clone")
 
 
-def _called(licence: str) -> str:
-    """The ways to write the name of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
+def _spellings(licence: str) -> str:
+    """Return the spellings of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
     first, *rest = licence.split("-")
-    ways = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
-    return OR.join(dict.fromkeys((licence, *(ways if rest else ()))))
+    spellings = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
+    return OR.join(dict.fromkeys((licence, *(spellings if rest else ()))))
 
 
 def _settings(content: str) -> dict[str, str]:
-    """What a YAML file of one or two levels holds: {"port": "4048", "forecast.retries": "9"}."""
+    """Return the settings of a YAML file of one or two levels: {"port": "4048", "forecast.retries": "9"}."""
     found: dict[str, str] = {}
     above = ""
     for line in content.splitlines():
@@ -438,15 +440,15 @@ def _settings(content: str) -> dict[str, str]:
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
-    Licence(),
+    ProjectLicence(),
     MostStarred(),
     CommitsBy(),
     CommitLines(),
     LatestRelease(),
     ReleaseDay(),
-    Setting(),
+    ConfigSetting(),
     RoleOf(),
-    Website(),
-    Followers(),
+    ProfileWebsite(),
+    FollowerCount(),
     CloneAddress(),
 )

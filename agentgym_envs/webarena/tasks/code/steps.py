@@ -1,142 +1,137 @@
-"""How oracles get about in code hosting: the steps that many tasks share."""
+"""Oracle steps in code hosting."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterator
 
 from agentgym_envs.webarena.tasks.code.parsing import milestones, role
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
-_T = TypeVar("_T")
-Way: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was found out by them."""
+
+def search(page: PageReader, text: str) -> Iterator[str]:
+    """Search from any page."""
+    yield page.type("Search Hammerfold", text, enter=True)
 
 
-def search(sight: PageReader, text: str) -> Iterator[str]:
-    """Look for something from wherever one is."""
-    yield sight.type("Search Hammerfold", text, enter=True)
+def open_project(page: PageReader, path: str) -> Iterator[str]:
+    """Open a project's page."""
+    yield from search(page, path)
+    yield page.click("link", path)
 
 
-def to_project(sight: PageReader, path: str) -> Iterator[str]:
-    """Go to a project's own page."""
-    yield from search(sight, path)
-    yield sight.click("link", path)
+def open_search_result(page: PageReader, kind: str, title: str) -> Iterator[str]:
+    """Search all projects for a title of one kind, such as "Issues", and open it."""
+    yield from search(page, title)
+    yield page.click("link", re.compile(rf"{kind} \(\d+\)"), after=re.compile("Results for .*"))
+    yield page.click("link", title)
 
 
-def find(sight: PageReader, kind: str, title: str) -> Iterator[str]:
-    """Look for something of a kind, such as "Issues", in all projects."""
-    yield from search(sight, title)
-    yield sight.click("link", re.compile(rf"{kind} \(\d+\)"), after=re.compile("Results for .*"))
-    yield sight.click("link", title)
+def open_profile(page: PageReader, person: str) -> Iterator[str]:
+    """Open a person's profile."""
+    yield from open_search_result(page, "Users", person)
 
 
-def to_profile(sight: PageReader, person: str) -> Iterator[str]:
-    """Go to somebody's profile."""
-    yield from find(sight, "Users", person)
+def open_section(page: PageReader, name: str) -> Iterator[str]:
+    """Open a section of the current project from its menu."""
+    yield page.click("link", re.compile(rf"{name}(?: \(\d+\))?"), after="Project")
 
 
-def to_section(sight: PageReader, name: str) -> Iterator[str]:
-    """Go to a section of the project that one is in, by the menu at its side."""
-    yield sight.click("link", re.compile(rf"{name}(?: \(\d+\))?"), after="Project")
-
-
-def filtered(sight: PageReader, section: str, **filters: str) -> Iterator[str]:
-    """Go to a section and filter its list: `label="bug"` chooses "bug" for "Label"."""
-    yield from to_section(sight, section)
+def open_filtered(page: PageReader, section: str, **filters: str) -> Iterator[str]:
+    """Open a section and filter its list: `label="bug"` chooses "bug" for "Label"."""
+    yield from open_section(page, section)
     for name, value in filters.items():
-        yield sight.choose(name.capitalize(), value)
-    yield sight.click("button", "Apply")
+        yield page.choose(name.capitalize(), value)
+    yield page.click("button", "Apply")
 
 
-def in_order(sight: PageReader, order: str) -> Iterator[str]:
+def sort_list(page: PageReader, order: str) -> Iterator[str]:
     """Sort a list."""
-    yield sight.choose("Sort by", order)
-    yield sight.click("button", "Apply")
+    yield page.choose("Sort by", order)
+    yield page.click("button", "Apply")
 
 
-def opened(sight: PageReader, section: str, title: str) -> Iterator[str]:
-    """Go to an issue or merge request in the section of that name."""
-    yield from to_section(sight, section)
-    while not sight.has("link", title):
-        yield sight.click("link", "Next")
-    yield sight.click("link", title)
+def open_from_list(page: PageReader, section: str, title: str) -> Iterator[str]:
+    """Open an issue or merge request from its section's list."""
+    yield from open_section(page, section)
+    while not page.has("link", title):
+        yield page.click("link", "Next")
+    yield page.click("link", title)
 
 
-def to_issue(sight: PageReader, title: str) -> Iterator[str]:
-    """Go to an open issue of the project that one is in."""
-    yield from opened(sight, "Issues", title)
+def open_issue(page: PageReader, title: str) -> Iterator[str]:
+    """Open an open issue of the current project."""
+    yield from open_from_list(page, "Issues", title)
 
 
-def to_request(sight: PageReader, title: str) -> Iterator[str]:
-    """Go to an open merge request of the project that one is in."""
-    yield from opened(sight, "Merge requests", title)
+def open_request(page: PageReader, title: str) -> Iterator[str]:
+    """Open an open merge request of the current project."""
+    yield from open_from_list(page, "Merge requests", title)
 
 
-def to_milestone(sight: PageReader, title: str) -> Iterator[str]:
-    """Go to where the milestones of the project that one is in are listed, to the list that has one."""
-    yield from to_section(sight, "Milestones")
-    if title not in milestones(sight):
-        yield sight.click("link", re.compile(r"All \(\d+\)"))
+def find_milestone(page: PageReader, title: str) -> Iterator[str]:
+    """Open the list of the current project's milestones that contains this one."""
+    yield from open_section(page, "Milestones")
+    if title not in milestones(page):
+        yield page.click("link", re.compile(r"All \(\d+\)"))
 
 
-def to_file(sight: PageReader, path: str) -> Iterator[str]:
-    """Go down to a file from where its first folder is listed."""
+def open_file(page: PageReader, path: str) -> Iterator[str]:
+    """Open a file, starting at the listing of its first folder."""
     for name in path.split("/"):
-        yield sight.click("link", name, after="Last update")
+        yield page.click("link", name, after="Last update")
 
 
-def to_commit(sight: PageReader, message: str) -> Iterator[str]:
-    """Go to a commit on the default branch of the project that one is in."""
-    yield from to_section(sight, "Commits")
-    yield sight.type("Search in messages", message, enter=True)
-    yield sight.click("link", message)
+def open_commit(page: PageReader, message: str) -> Iterator[str]:
+    """Open a commit on the default branch of the current project."""
+    yield from open_section(page, "Commits")
+    yield page.type("Search in messages", message, enter=True)
+    yield page.click("link", message)
 
 
-def comment(sight: PageReader, text: str) -> Iterator[str]:
-    """Say something about the issue or merge request that one sees."""
-    yield sight.type("Write a comment", text)
-    yield sight.click("button", "Comment")
+def add_comment(page: PageReader, text: str) -> Iterator[str]:
+    """Comment on the current issue or merge request."""
+    yield page.type("Write a comment", text)
+    yield page.click("button", "Comment")
 
 
-def set_choice(sight: PageReader, name: str, option: str) -> Iterator[str]:
-    """Choose the assignee or milestone of the issue that one sees."""
-    yield from sight.unfold(f"Edit {name.lower()}")
-    yield sight.choose(name, option)
-    yield sight.click("button", "Save")
+def set_field(page: PageReader, name: str, option: str) -> Iterator[str]:
+    """Choose the assignee or milestone of the current issue."""
+    yield from page.expand(f"Edit {name.lower()}")
+    yield page.choose(name, option)
+    yield page.click("button", "Save")
 
 
-def create_milestone(sight: PageReader, title: str, due: str) -> Iterator[str]:
-    """Add a milestone to the project that one is in."""
-    yield from to_section(sight, "Milestones")
-    yield sight.click("link", "New milestone")
-    yield sight.type("Title", title)
-    yield sight.type(re.compile(r"Due date.*"), due)
-    yield sight.click("button", "Create milestone")
+def create_milestone(page: PageReader, title: str, due: str) -> Iterator[str]:
+    """Create a milestone in the current project."""
+    yield from open_section(page, "Milestones")
+    yield page.click("link", "New milestone")
+    yield page.type("Title", title)
+    yield page.type(re.compile(r"Due date.*"), due)
+    yield page.click("button", "Create milestone")
 
 
-def create_project(sight: PageReader, name: str, visibility: str) -> Iterator[str]:
-    """Add a project with a README."""
-    yield sight.click("link", "New project")
-    yield sight.type("Project name", name)
+def create_project(page: PageReader, name: str, visibility: str) -> Iterator[str]:
+    """Create a project with a README."""
+    yield page.click("link", "New project")
+    yield page.type("Project name", name)
     if visibility != "private":
-        yield sight.click("radio", re.compile(rf"{visibility}:.*", re.IGNORECASE))
-    yield sight.click("button", "Create project")
+        yield page.click("radio", re.compile(rf"{visibility}:.*", re.IGNORECASE))
+    yield page.click("button", "Create project")
 
 
-def to_member(sight: PageReader, person: str) -> Iterator[str]:
-    """Go to where a member of the project that one is in is listed."""
-    yield from to_section(sight, "Members")
-    while role(sight, person) is None:
-        yield sight.click("link", "Next")
+def find_member(page: PageReader, person: str) -> Iterator[str]:
+    """Open the page of the member list that contains a person."""
+    yield from open_section(page, "Members")
+    while role(page, person) is None:
+        yield page.click("link", "Next")
 
 
-def invite(sight: PageReader, person: str, as_role: str) -> Iterator[str]:
-    """Make somebody a member of the project that one is in."""
-    yield from to_section(sight, "Members")
-    yield from sight.unfold("Invite a member")
-    yield sight.type(re.compile(r"User name.*"), person)
+def invite(page: PageReader, person: str, as_role: str) -> Iterator[str]:
+    """Invite a member to the current project."""
+    yield from open_section(page, "Members")
+    yield from page.expand("Invite a member")
+    yield page.type(re.compile(r"User name.*"), person)
     if as_role != "Guest":
-        yield sight.choose("Role", as_role)
-    yield sight.click("button", "Invite")
+        yield page.choose("Role", as_role)
+    yield page.click("button", "Invite")

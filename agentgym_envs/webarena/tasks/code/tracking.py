@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.code import parsing, steps
-from agentgym_envs.webarena.tasks.code.queries import CodeTemplate, asked, column, issue, people_but, request
+from agentgym_envs.webarena.tasks.code.queries import CodeTemplate, column, issue, people_except, request, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -21,17 +21,17 @@ _LABELLED = """
 """
 
 
-_COUNT = """
+_COUNT_LABELLED = """
     SELECT COUNT(*) FROM code_issues x JOIN projects q ON q.id = x.project
     JOIN code_issue_labels y ON y.issue = x.id JOIN code_labels z ON z.id = y.label
     WHERE q.path = {} AND z.name = {} AND x.state = 'open'
 """
-_FOUND = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
-"""A title that is enough to find an issue by, whatever its project."""
+_UNIQUE_TITLE = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
+"""A condition for titles that are unique in all projects."""
 
 
 class IssueAuthor(CodeTemplate):
-    """Who opened an issue."""
+    """Name the person who opened an issue."""
 
     name, kind, difficulty = "code-issue-author", "information", "easy"
     intents = (
@@ -41,23 +41,25 @@ class IssueAuthor(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, f"SELECT path AS project, title FROM issues i WHERE assignee != author AND {_FOUND}")
+        return select(
+            world, f"SELECT path AS project, title FROM issues i WHERE assignee != author AND {_UNIQUE_TITLE}"
+        )
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
-        return [says(found["author_name"], others=people_but(world, params, found["author_name"]))]
+        return [says(found["author_name"], others=people_except(world, params, found["author_name"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(parsing.author(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.people(sight, "Assignee")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(parsing.people(page, "Assignee")[0])
 
 
 class IssueCloser(CodeTemplate):
-    """Who closed an issue."""
+    """Name the person who closed an issue."""
 
     name, kind, difficulty = "code-issue-closer", "information", "easy"
     intents = (
@@ -68,24 +70,24 @@ class IssueCloser(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = "SELECT path AS project, title FROM issues i WHERE state = 'closed' AND closed_by != author"
-        return asked(world, f"{query} AND {_FOUND}")
+        return select(world, f"{query} AND {_UNIQUE_TITLE}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         closer = world.value("SELECT name FROM code_accounts WHERE id = ?", found["closed_by"])
-        return [says(closer, others=people_but(world, params, closer))]
+        return [says(closer, others=people_except(world, params, closer))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(sight.search(r"closed .+ by (.+)")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(page.search(r"closed .+ by (.+)")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(parsing.author(page))
 
 
 class IssueDue(CodeTemplate):
-    """When an issue is due."""
+    """Name the due date of an issue."""
 
     name, kind, difficulty = "code-issue-due", "information", "easy"
     intents = (
@@ -95,23 +97,23 @@ class IssueDue(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        return asked(world, f"SELECT path AS project, title FROM issues i WHERE due IS NOT NULL AND {_FOUND}")
+        return select(world, f"SELECT path AS project, title FROM issues i WHERE due IS NOT NULL AND {_UNIQUE_TITLE}")
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         return [says(found["due"], others=[found["created"][:10]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(next(text for text in sight.texts(after="Due date") if re.fullmatch(r"\w+ \d+, \d+", text)))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(next(text for text in page.texts(after="Due date") if re.fullmatch(r"\w+ \d+, \d+", text)))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(sight.search(r"created (\w+ \d+, \d+)")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(page.search(r"created (\w+ \d+, \d+)")[0])
 
 
 class LabelCount(CodeTemplate):
-    """How many open issues have a label."""
+    """Count the open issues with a label."""
 
     name, kind, difficulty = "code-label-count", "information", "easy"
     intents = (
@@ -123,28 +125,28 @@ class LabelCount(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT i.path AS project, l.name AS label {_LABELLED} GROUP BY 1, 2
-            HAVING COUNT(*) = ({_COUNT.format("i.path", "l.name")}) AND COUNT(*) <
+            HAVING COUNT(*) = ({_COUNT_LABELLED.format("i.path", "l.name")}) AND COUNT(*) <
             (SELECT COUNT(*) FROM code_issues o WHERE o.project = i.project AND o.state = 'open')
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
-        return [says(*column(world, _COUNT.format("?", "?"), params["project"], params["label"]))]
+        return [says(*column(world, _COUNT_LABELLED.format("?", "?"), params["project"], params["label"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Labels")
-        while not sight.has("cell", params["label"]):
-            yield sight.click("link", "Next")
-        yield sight.stop(next(row["Open issues"] for row in sight.table() if row["Label"] == params["label"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Labels")
+        while not page.has("cell", params["label"]):
+            yield page.click("link", "Next")
+        yield page.stop(next(row["Open issues"] for row in page.table() if row["Label"] == params["label"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield sight.stop(parsing.count(sight, "Issues"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield page.stop(parsing.count(page, "Issues"))
 
 
 class OldestLabelled(CodeTemplate):
-    """The oldest open issue with a label."""
+    """Name the oldest open issue with a label."""
 
     name, kind, difficulty = "code-oldest-labelled", "information", "medium"
     intents = (
@@ -155,27 +157,27 @@ class OldestLabelled(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"SELECT i.path AS project, l.name AS label {_LABELLED} GROUP BY 1, 2 HAVING COUNT(*) > 1"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = f"SELECT i.title {_LABELLED} AND i.path = ? AND l.name = ? ORDER BY i.created"
         oldest, *others = column(world, query, params["project"], params["label"])
         return [says(oldest, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield from steps.in_order(sight, "Oldest first")
-        yield sight.stop(parsing.titles(sight)[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", label=params["label"])
+        yield from steps.sort_list(page, "Oldest first")
+        yield page.stop(parsing.titles(page)[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", label=params["label"])
-        yield sight.stop(parsing.titles(sight)[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", label=params["label"])
+        yield page.stop(parsing.titles(page)[0])
 
 
-class AssignedTo(CodeTemplate):
-    """Which open issues of a project somebody has to work on."""
+class AssignedIssues(CodeTemplate):
+    """Name the open issues of a project that are assigned to a person."""
 
     name, kind, difficulty = "code-assigned-to", "information", "medium"
     intents = (
@@ -191,21 +193,21 @@ class AssignedTo(CodeTemplate):
             HAVING COUNT(*) BETWEEN 1 AND 4 AND COUNT(*) = (SELECT COUNT(*) FROM code_issues o
             WHERE o.project = i.project AND o.assignee = i.assignee AND o.state = 'open')
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = "SELECT title FROM issues WHERE path = ? AND {} (state = 'open' AND assignee_name IS ?)"
         others = column(world, query.format("NOT"), params["project"], params["person"])
         return [says(*column(world, query.format(""), params["project"], params["person"]), others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.filtered(sight, "Issues", assignee=params["person"])
-        yield sight.stop("; ".join(parsing.titles(sight)))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_filtered(page, "Issues", assignee=params["person"])
+        yield page.stop("; ".join(parsing.titles(page)))
 
 
 class MilestoneDue(CodeTemplate):
-    """When a milestone is due."""
+    """Name the due date of a milestone."""
 
     name, kind, difficulty = "code-milestone-due", "information", "medium"
     intents = (
@@ -219,7 +221,7 @@ class MilestoneDue(CodeTemplate):
             SELECT p.path AS project, m.title AS milestone FROM code_milestones m JOIN projects p ON p.id = m.project
             WHERE m.due IS NOT NULL AND (SELECT COUNT(*) FROM code_milestones o WHERE o.due = m.due) = 1
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         query = """
@@ -229,14 +231,14 @@ class MilestoneDue(CodeTemplate):
         others = column(world, query.format("!="), params["project"], params["milestone"])
         return [says(*column(world, query.format("="), params["project"], params["milestone"]), others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_milestone(sight, params["milestone"])
-        yield sight.stop(parsing.milestones(sight)[params["milestone"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_milestone(page, params["milestone"])
+        yield page.stop(parsing.milestones(page)[params["milestone"]])
 
 
-class Unreviewed(CodeTemplate):
-    """Who has not yet approved a merge request that they were asked to review."""
+class PendingReviewer(CodeTemplate):
+    """Name the reviewer who has not yet approved a merge request."""
 
     name, kind, difficulty = "code-unreviewed", "information", "easy"
     intents = (
@@ -251,7 +253,7 @@ class Unreviewed(CodeTemplate):
             WHERE m.state = 'open' AND (SELECT COUNT(*) FROM code_merge_requests o WHERE o.title = m.title) = 1
             GROUP BY 1, 2 HAVING MIN(r.approved) = 0
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = request(world, params["project"], params["title"])
@@ -260,19 +262,19 @@ class Unreviewed(CodeTemplate):
             WHERE r.merge_request = ? AND NOT r.approved
         """
         names = column(world, query, found["id"])
-        return [says(*names, others=people_but(world, params, *names))]
+        return [says(*names, others=people_except(world, params, *names))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Merge requests", params["title"])
-        yield sight.stop(", ".join(name for name, approved in parsing.reviewers(sight).items() if not approved))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Merge requests", params["title"])
+        yield page.stop(", ".join(name for name, approved in parsing.reviewers(page).items() if not approved))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Merge requests", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Merge requests", params["title"])
+        yield page.stop(parsing.author(page))
 
 
-class LastWord(CodeTemplate):
-    """Who wrote the last comment on an issue."""
+class LastCommenter(CodeTemplate):
+    """Name the author of the last comment on an issue."""
 
     name, kind, difficulty = "code-last-word", "information", "easy"
     intents = (
@@ -283,24 +285,24 @@ class LastWord(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open' AND {_FOUND}
+            SELECT i.path AS project, i.title FROM issues i WHERE i.state = 'open' AND {_UNIQUE_TITLE}
             AND (SELECT COUNT(*) FROM code_comments c WHERE c.issue = i.id) > 1
             AND ({self._last("i.id")}) NOT IN (i.author_name, IFNULL(i.assignee_name, ''))
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = issue(world, params["project"], params["title"])
         last = column(world, self._last("?"), found["id"])[0]
-        return [says(last, others=people_but(world, params, last))]
+        return [says(last, others=people_except(world, params, last))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.commenters(sight)[-1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(parsing.commenters(page)[-1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.find(sight, "Issues", params["title"])
-        yield sight.stop(parsing.author(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_search_result(page, "Issues", params["title"])
+        yield page.stop(parsing.author(page))
 
     def _last(self, number: str) -> str:
         return f"""
@@ -310,7 +312,7 @@ class LastWord(CodeTemplate):
 
 
 class MissingMilestone(CodeTemplate):
-    """When a milestone is due that a project does not have."""
+    """Name the due date of a milestone that does not exist."""
 
     name, kind, difficulty = "code-missing-milestone", "information", "medium"
     intents = (
@@ -326,20 +328,20 @@ class MissingMilestone(CodeTemplate):
             AND o.title NOT IN (SELECT title FROM code_milestones WHERE project = p.id)
             AND o.title NOT IN (SELECT name FROM code_tags WHERE project = p.id)
         """
-        found = asked(world, query)
+        found = select(world, query)
         return rng.sample(found, min(len(found), 40))
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_milestone(sight, params["milestone"])
-        there = params["milestone"] in parsing.milestones(sight)
-        yield sight.stop("It is there.") if there else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.find_milestone(page, params["milestone"])
+        there = params["milestone"] in parsing.milestones(page)
+        yield page.stop("It is there.") if there else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield sight.stop("April 1, 2026")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop("April 1, 2026")
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
@@ -348,9 +350,9 @@ TEMPLATES: Sequence[CodeTemplate] = (
     IssueDue(),
     LabelCount(),
     OldestLabelled(),
-    AssignedTo(),
+    AssignedIssues(),
     MilestoneDue(),
-    Unreviewed(),
-    LastWord(),
+    PendingReviewer(),
+    LastCommenter(),
     MissingMilestone(),
 )

@@ -1,4 +1,4 @@
-"""Changes to what is in a repository: branches, files and merge requests."""
+"""Changes to repositories: branches, files and merge requests."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from agentgym_envs.webarena.tasks.code.queries import (
     DEVELOPER,
     MAINTAINER,
     CodeTemplate,
-    asked,
     project,
     request,
-    with_each,
+    select,
+    with_choices,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
-_WRITES = f"level >= {DEVELOPER} AND NOT archived"
+_WRITABLE = f"level >= {DEVELOPER} AND NOT archived"
 
 
 class NewBranch(CodeTemplate):
-    """Start a branch from the default one."""
+    """Create a branch from the default branch."""
 
     name, kind, difficulty = "code-new-branch", "change", "medium"
     intents = (
@@ -38,8 +38,8 @@ class NewBranch(CodeTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
-        found = asked(world, f"SELECT path AS project FROM projects WHERE {_WRITES}")
-        return with_each(found * 3, rng, branch=phrases.BRANCHES)
+        found = select(world, f"SELECT path AS project FROM projects WHERE {_WRITABLE}")
+        return with_choices(found * 3, rng, branch=phrases.BRANCHES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = project(world, params["project"])
@@ -48,17 +48,17 @@ class NewBranch(CodeTemplate):
         branch = {"id": number, "project": found["id"], "name": params["branch"], "origin": found["head"]}
         return [changed(Added("code_branches", branch), Added("code_files", {"branch": number}, files))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Branches")
-        yield sight.click("link", "New branch")
-        yield sight.type("Branch name", params["branch"])
-        yield sight.click("button", "Create branch")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Branches")
+        yield page.click("link", "New branch")
+        yield page.type("Branch name", params["branch"])
+        yield page.click("button", "Create branch")
+        yield page.stop()
 
 
 class EditFile(CodeTemplate):
-    """Replace what is in a file."""
+    """Replace the contents of a file."""
 
     name, kind, difficulty = "code-edit-file", "change", "hard"
     intents = (
@@ -73,9 +73,9 @@ class EditFile(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, f.path AS file FROM projects p JOIN code_files f ON f.branch = p.head
-            WHERE {_WRITES} AND level >= {MAINTAINER} AND f.path LIKE 'docs/%.md'
+            WHERE {_WRITABLE} AND level >= {MAINTAINER} AND f.path LIKE 'docs/%.md'
         """
-        return with_each(asked(world, query) * 4, rng, line=phrases.LINES, message=phrases.MESSAGES)
+        return with_choices(select(world, query) * 4, rng, line=phrases.LINES, message=phrases.MESSAGES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         head = project(world, params["project"])["head"]
@@ -88,18 +88,18 @@ class EditFile(CodeTemplate):
         )
         return [changed(*made)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_file(sight, params["file"])
-        yield sight.click("link", "Edit")
-        yield sight.type("Content of the file", params["line"])
-        yield sight.type("Commit message", params["message"])
-        yield sight.click("button", "Commit changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_file(page, params["file"])
+        yield page.click("link", "Edit")
+        yield page.type("Content of the file", params["line"])
+        yield page.type("Commit message", params["message"])
+        yield page.click("button", "Commit changes")
+        yield page.stop()
 
 
-class NewRequest(CodeTemplate):
-    """Ask for a branch to be merged."""
+class NewMergeRequest(CodeTemplate):
+    """Open a merge request."""
 
     name, kind, difficulty = "code-new-request", "change", "hard"
     intents = (
@@ -111,28 +111,28 @@ class NewRequest(CodeTemplate):
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
             SELECT p.path AS project, b.name AS branch FROM projects p JOIN code_branches b ON b.project = p.id
-            WHERE {_WRITES} AND b.id != p.head AND NOT EXISTS (SELECT 1 FROM code_merge_requests m
+            WHERE {_WRITABLE} AND b.id != p.head AND NOT EXISTS (SELECT 1 FROM code_merge_requests m
             WHERE m.project = p.id AND m.source = b.name AND m.state = 'open')
         """
-        return with_each(asked(world, query) * 3, rng, title=phrases.TITLES)
+        return with_choices(select(world, query) * 3, rng, title=phrases.TITLES)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = project(world, params["project"])
         values = {"project": found["id"], "title": params["title"], "source": params["branch"], "author": 1, "draft": 0}
         return [changed(Added("code_merge_requests", {**values, "target": found["default_branch"], "state": "open"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_section(sight, "Merge requests")
-        yield sight.click("link", "New merge request")
-        yield sight.choose("Source branch", params["branch"])
-        yield sight.click("button", "Compare branches and continue")
-        yield sight.type("Title", params["title"])
-        yield sight.click("button", "Create merge request")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_section(page, "Merge requests")
+        yield page.click("link", "New merge request")
+        yield page.choose("Source branch", params["branch"])
+        yield page.click("button", "Compare branches and continue")
+        yield page.type("Title", params["title"])
+        yield page.click("button", "Create merge request")
+        yield page.stop()
 
 
-class Approve(CodeTemplate):
+class ApproveRequest(CodeTemplate):
     """Approve a merge request."""
 
     name, kind, difficulty = "code-approve", "change", "medium"
@@ -144,10 +144,10 @@ class Approve(CodeTemplate):
 
     def instances(self, world: World, rng: Random) -> list[dict[str, Any]]:
         query = f"""
-            SELECT path AS project, title FROM requests m WHERE state = 'open' AND author != 1 AND {_WRITES}
+            SELECT path AS project, title FROM requests m WHERE state = 'open' AND author != 1 AND {_WRITABLE}
             AND NOT EXISTS (SELECT 1 FROM code_reviewers WHERE merge_request = m.id AND account = 1 AND approved)
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         row = {"merge_request": request(world, params["project"], params["title"])["id"], "account": 1}
@@ -156,14 +156,14 @@ class Approve(CodeTemplate):
             return [changed(Updated("code_reviewers", row, {"approved": 1}))]
         return [changed(Added("code_reviewers", {**row, "approved": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_request(sight, params["title"])
-        yield sight.click("button", "Approve")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_request(page, params["title"])
+        yield page.click("button", "Approve")
+        yield page.stop()
 
 
-class Merge(CodeTemplate):
+class MergeOpenRequest(CodeTemplate):
     """Merge a merge request."""
 
     name, kind, difficulty = "code-merge", "change", "medium"
@@ -179,7 +179,7 @@ class Merge(CodeTemplate):
             WHERE m.state = 'open' AND NOT m.draft AND m.level >= {MAINTAINER} AND NOT m.archived
             AND m.target = p.default_branch AND m.source IN (SELECT name FROM code_branches WHERE project = p.id)
         """
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> list[Evaluator]:
         found = request(world, params["project"], params["title"])
@@ -198,17 +198,17 @@ class Merge(CodeTemplate):
             expected.append(Updated("code_issues", {"id": found["closes"]}, closed))
         return [changed(*expected, free=("code_branches", "code_files"))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.to_project(sight, params["project"])
-        yield from steps.to_request(sight, params["title"])
-        yield sight.click("button", "Merge")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_project(page, params["project"])
+        yield from steps.open_request(page, params["title"])
+        yield page.click("button", "Merge")
+        yield page.stop()
 
 
 TEMPLATES: Sequence[CodeTemplate] = (
     NewBranch(),
     EditFile(),
-    NewRequest(),
-    Approve(),
-    Merge(),
+    NewMergeRequest(),
+    ApproveRequest(),
+    MergeOpenRequest(),
 )

@@ -1,4 +1,4 @@
-"""Tasks of the group forum."""
+"""The tasks in the forum."""
 
 from __future__ import annotations
 

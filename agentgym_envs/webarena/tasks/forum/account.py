@@ -1,4 +1,4 @@
-"""Tasks about what the agent's account wrote and how it is set up."""
+"""Tasks about the posts, comments and settings of the agent's account."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentgym_envs.webarena.sites.forum.views_settings import FRONTS, SORTS
 from agentgym_envs.webarena.sites.forum.wordlists import COLOURS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, PHRASES, TITLES, ForumTemplate, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -26,11 +26,11 @@ _BIOS = (
     "Mostly harmless, sometimes helpful.",
     "I write in the evening and regret it in the morning.",
 )
-_EDITED = {"edited": queries.ANYTIME}
+_EDIT_TIME = {"edited": queries.ANYTIME}
 
 
 class EditPost(ForumTemplate):
-    """Change what a post of one's own says."""
+    """Change the text of the agent's post."""
 
     name, kind, difficulty = "forum-edit-post", "change", "medium"
     intents = (
@@ -40,31 +40,28 @@ class EditPost(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """The account's posts."""
-        return queries.with_each(asked(world, "SELECT title FROM posts WHERE author = 1"), rng, text=TEXTS)
+        return queries.with_choices(select(world, "SELECT title FROM posts WHERE author = 1"), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its text."""
         number = queries.post(world, params["title"])["id"]
-        return [changed(Updated("forum_posts", {"id": number}, {"body": params["text"], **_EDITED}))]
+        return [changed(Updated("forum_posts", {"id": number}, {"body": params["text"], **_EDIT_TIME}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Edit it."""
-        yield from _edit(sight, params["title"])
-        yield sight.type("Text", params["text"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
-
-
-def _edit(sight: PageReader, title: str) -> Iterator[str]:
-    """Open the form for a post of one's own."""
-    yield from steps.own_post(sight, title)
-    yield sight.click("link", title)
-    yield sight.click("link", "Edit")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _edit(page, params["title"])
+        yield page.type("Text", params["text"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
 
-class Retitle(ForumTemplate):
-    """Change the title of a post of one's own."""
+def _edit(page: PageReader, title: str) -> Iterator[str]:
+    """Open the edit form of the agent's post."""
+    yield from steps.find_own_post(page, title)
+    yield page.click("link", title)
+    yield page.click("link", "Edit")
+
+
+class RetitlePost(ForumTemplate):
+    """Change the title of the agent's post."""
 
     name, kind, difficulty = "forum-retitle", "change", "medium"
     intents = (
@@ -74,25 +71,22 @@ class Retitle(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """The account's posts."""
-        return queries.with_each(asked(world, "SELECT title FROM posts WHERE author = 1"), rng, new=TITLES)
+        return queries.with_choices(select(world, "SELECT title FROM posts WHERE author = 1"), rng, new=TITLES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its title, also on the page."""
         found = queries.post(world, params["title"])
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}", includes=(params["new"],))
-        return [changed(Updated("forum_posts", {"id": found["id"]}, {"title": params["new"], **_EDITED})), page]
+        return [changed(Updated("forum_posts", {"id": found["id"]}, {"title": params["new"], **_EDIT_TIME})), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Edit it."""
-        yield from _edit(sight, params["title"])
-        yield sight.type("Title", params["new"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _edit(page, params["title"])
+        yield page.type("Title", params["new"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
 
 class DeletePost(ForumTemplate):
-    """Delete a post of one's own."""
+    """Delete the agent's post."""
 
     name, kind, difficulty = "forum-delete-post", "change", "medium"
     intents = (
@@ -102,31 +96,28 @@ class DeletePost(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """The account's posts."""
-        return asked(world, "SELECT title FROM posts WHERE author = 1")
+        return select(world, "SELECT title FROM posts WHERE author = 1")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is gone."""
         return [changed(Updated("forum_posts", {"id": queries.post(world, params["title"])["id"]}, {"deleted": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Delete it and say yes."""
-        yield from steps.own_post(sight, params["title"])
-        yield sight.click("link", params["title"])
-        yield sight.click("button", "Delete")
-        yield steps.confirm(sight)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.find_own_post(page, params["title"])
+        yield page.click("link", params["title"])
+        yield page.click("button", "Delete")
+        yield steps.confirm(page)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Hide it."""
-        yield from steps.own_post(sight, params["title"])
-        yield sight.click("link", params["title"])
-        yield sight.click("button", "Hide")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Hide the post instead."""
+        yield from steps.find_own_post(page, params["title"])
+        yield page.click("link", params["title"])
+        yield page.click("button", "Hide")
+        yield page.stop()
 
 
 class EditComment(ForumTemplate):
-    """Change what a comment of one's own says."""
+    """Change the text of the agent's comment."""
 
     name, kind, difficulty = "forum-edit-comment", "change", "medium"
     intents = (
@@ -136,38 +127,36 @@ class EditComment(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts on which the account wrote one comment."""
-        return queries.with_each(asked(world, "SELECT title FROM lone WHERE author = 1"), rng, text=TEXTS)
+        """Posts with a single comment by the account."""
+        return queries.with_choices(select(world, "SELECT title FROM lone WHERE author = 1"), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its text."""
         number = _comment(world, params["title"])
-        return [changed(Updated("forum_comments", {"id": number}, {"body": params["text"], **_EDITED}))]
+        return [changed(Updated("forum_comments", {"id": number}, {"body": params["text"], **_EDIT_TIME}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Edit it."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.own_comment(sight, "link", "Edit")
-        yield sight.type("Comment", params["text"])
-        yield sight.click("button", "Save changes")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from steps.act_on_own_comment(page, "link", "Edit")
+        yield page.type("Comment", params["text"])
+        yield page.click("button", "Save changes")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Write another."""
-        yield from steps.open_post(sight, params["title"])
-        if sight.has("textbox", "Your comment"):
-            yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add a second comment instead."""
+        yield from steps.open_post(page, params["title"])
+        if page.has("textbox", "Your comment"):
+            yield from steps.add_comment(page, params["text"])
+        yield page.stop()
 
 
 def _comment(world: World, title: str) -> int:
-    """The account's only comment on a post."""
+    """Return the account's only comment on a post."""
     query = "SELECT c.id FROM forum_comments c JOIN forum_posts p ON p.id = c.post WHERE p.title = ? AND c.author = 1"
     return int(world.value(query, title))
 
 
 class DeleteComment(ForumTemplate):
-    """Delete a comment of one's own."""
+    """Delete the agent's comment."""
 
     name, kind, difficulty = "forum-delete-comment", "change", "medium"
     intents = (
@@ -177,23 +166,21 @@ class DeleteComment(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts on which the account wrote one comment."""
-        return asked(world, "SELECT title FROM lone WHERE author = 1")
+        """Posts with a single comment by the account."""
+        return select(world, "SELECT title FROM lone WHERE author = 1")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is gone."""
         return [changed(Updated("forum_comments", {"id": _comment(world, params["title"])}, {"deleted": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Delete it and say yes."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.own_comment(sight, "button", "Delete")
-        yield steps.confirm(sight)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from steps.act_on_own_comment(page, "button", "Delete")
+        yield steps.confirm(page)
+        yield page.stop()
 
 
-class Profile(ForumTemplate):
-    """Change the profile."""
+class EditForumProfile(ForumTemplate):
+    """Change the biography and the avatar's colour."""
 
     name, kind, difficulty = "forum-profile", "change", "medium"
     intents = (
@@ -203,32 +190,30 @@ class Profile(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Colours that the avatar does not have."""
+        """Colours that differ from the current one."""
         colours = [colour for colour in COLOURS if colour != world.value("SELECT avatar FROM forum_users WHERE id = 1")]
         return [{"bio": bio, "colour": colour} for bio in _BIOS for colour in rng.sample(colours, 3)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Both."""
         return [changed(Updated("forum_users", {"id": ME}, {"bio": params["bio"], "avatar": params["colour"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the settings."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.type("Biography", params["bio"])
-        yield sight.choose("Colour of your avatar", params["colour"].capitalize())
-        yield sight.click("button", "Save profile")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_account_menu(page, "Settings")
+        yield page.type("Biography", params["bio"])
+        yield page.choose("Colour of your avatar", params["colour"].capitalize())
+        yield page.click("button", "Save profile")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The biography only."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.type("Biography", params["bio"])
-        yield sight.click("button", "Save profile")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Change only the biography."""
+        yield from steps.open_account_menu(page, "Settings")
+        yield page.type("Biography", params["bio"])
+        yield page.click("button", "Save profile")
+        yield page.stop()
 
 
-class Preferences(ForumTemplate):
-    """Change what the front page shows."""
+class SetPreferences(ForumTemplate):
+    """Change the contents of the front page."""
 
     name, kind, difficulty = "forum-preferences", "change", "medium"
     intents = (
@@ -239,7 +224,7 @@ class Preferences(ForumTemplate):
     _more = ("", ", and do not notify me of replies any more")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every choice that is another than now."""
+        """Choices that differ from the current ones."""
         now = world.rows("SELECT front, sort FROM forum_users WHERE id = 1")[0]
         return [
             {"front": front, "sort": sort, "more": more}
@@ -250,8 +235,7 @@ class Preferences(ForumTemplate):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The account's preferences."""
-        fronts, sorts = ({told: key for key, told in pairs} for pairs in (FRONTS, SORTS))
+        fronts, sorts = ({words: key for key, words in pairs} for pairs in (FRONTS, SORTS))
         values = {
             "front": fronts[params["front"]],
             "sort": sorts[params["sort"]],
@@ -259,24 +243,23 @@ class Preferences(ForumTemplate):
         }
         return [changed(Updated("forum_users", {"id": ME}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the settings."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.click("link", "Preferences")
-        yield sight.choose("Front page shows", params["front"])
-        yield sight.choose("Sort the front page by", params["sort"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_account_menu(page, "Settings")
+        yield page.click("link", "Preferences")
+        yield page.choose("Front page shows", params["front"])
+        yield page.choose("Sort the front page by", params["sort"])
         if params["more"]:
-            yield sight.click("checkbox", "Notify me of replies")
-        yield sight.click("button", "Save preferences")
-        yield sight.stop()
+            yield page.click("checkbox", "Notify me of replies")
+        yield page.click("button", "Save preferences")
+        yield page.stop()
 
 
 TEMPLATES = (
     EditPost(),
-    Retitle(),
+    RetitlePost(),
     DeletePost(),
     EditComment(),
     DeleteComment(),
-    Profile(),
-    Preferences(),
+    EditForumProfile(),
+    SetPreferences(),
 )

@@ -1,4 +1,4 @@
-"""Questions for which several pages have to be read, or figures compared."""
+"""Questions that need several pages or a comparison of figures."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, asked, column
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, column, select
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.template import Params
 
-_NEGATIVE = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
-_WRITTEN = "SELECT COUNT(*) FROM forum_comments WHERE author = ?"
+_NEGATIVE_COMMENTS = "SELECT COUNT(*) FROM forum_comments WHERE author = ? AND score < 0"
+_COMMENTS = "SELECT COUNT(*) FROM forum_comments WHERE author = ?"
 
 _FIGURES = {"posts": "forum_posts", "subscribers": "forum_subscriptions"}
 
 
 def _count(world: World, board: str, figure: str) -> int:
-    """How many of them a board has."""
+    """Return the number of subscribers or posts of a board."""
     return int(world.value(f"SELECT COUNT(*) FROM {_FIGURES[figure]} WHERE board = ?", queries.board(world, board)))
 
 
 class BoardFigure(ForumTemplate):
-    """How many subscribers or posts a board has."""
+    """Name the number of subscribers or posts of a board."""
 
     name, kind, difficulty = "forum-board-figure", "information", "easy"
     intents = (
@@ -44,29 +44,27 @@ class BoardFigure(ForumTemplate):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         return [says(_count(world, params["board"], params["figure"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look into the list of boards."""
-        yield sight.click("link", "Boards")
-        yield sight.stop(_figures(sight)[params["board"]][params["figure"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Boards")
+        yield page.stop(_figures(page)[params["board"]][params["figure"]])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The other number."""
-        yield sight.click("link", "Boards")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the other number."""
+        yield page.click("link", "Boards")
         other = "posts" if params["figure"] == "subscribers" else "subscribers"
-        yield sight.stop(_figures(sight)[params["board"]][other])
+        yield page.stop(_figures(page)[params["board"]][other])
 
 
-def _figures(sight: PageReader) -> dict[str, dict[str, int]]:
-    """The figures of the list of boards."""
-    rows = {row["Board"]: row for row in sight.table()}
+def _figures(page: PageReader) -> dict[str, dict[str, int]]:
+    """Return the figures in the list of boards."""
+    rows = {row["Board"]: row for row in page.table()}
     return {name: {"posts": int(row["Posts"]), "subscribers": int(row["Subscribers"])} for name, row in rows.items()}
 
 
 class LargerBoard(ForumTemplate):
-    """Which of three boards has most subscribers or posts."""
+    """Name the board of three with the most subscribers or posts."""
 
     name, kind, difficulty = "forum-larger-board", "information", "easy"
     intents = (
@@ -76,7 +74,7 @@ class LargerBoard(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some threes of boards of which one leads."""
+        """Sets of three boards with a single leader."""
         found: list[Params] = []
         while len(found) < 30:
             names = rng.sample(queries.boards(world), 3)
@@ -87,28 +85,26 @@ class LargerBoard(ForumTemplate):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One of the names."""
         names = [params["first"], params["second"], params["third"]]
         best = max(names, key=lambda name: _count(world, name, params["figure"]))
         return [says(best, others=[name for name in names if name != best])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look into the list of boards."""
-        yield sight.click("link", "Boards")
-        figures = _figures(sight)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Boards")
+        figures = _figures(page)
         names = [params["first"], params["second"], params["third"]]
-        yield sight.stop(max(names, key=lambda name: figures[name][params["figure"]]))
+        yield page.stop(max(names, key=lambda name: figures[name][params["figure"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The smallest."""
-        yield sight.click("link", "Boards")
-        figures = _figures(sight)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the smallest board."""
+        yield page.click("link", "Boards")
+        figures = _figures(page)
         names = [params["first"], params["second"], params["third"]]
-        yield sight.stop(min(names, key=lambda name: figures[name][params["figure"]]))
+        yield page.stop(min(names, key=lambda name: figures[name][params["figure"]]))
 
 
 class LinksToDomain(ForumTemplate):
-    """How many posts link to a domain."""
+    """Count the posts that link to a domain."""
 
     name, kind, difficulty, held_out = "forum-links-to-domain", "information", "easy", True
     intents = (
@@ -120,27 +116,25 @@ class LinksToDomain(ForumTemplate):
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Domains with several links."""
         query = "SELECT domain FROM posts WHERE domain IS NOT NULL GROUP BY domain HAVING COUNT(*) > 2"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         return [says(*column(world, "SELECT COUNT(*) FROM posts WHERE domain = ?", params["domain"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Find one, and from it all."""
-        yield from steps.search(sight, params["domain"])
-        yield sight.click("link", params["domain"])
-        yield sight.stop(sight.search(r"^(\d+) posts$")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["domain"])
+        yield page.click("link", params["domain"])
+        yield page.stop(page.search(r"^(\d+) posts$")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One less."""
-        yield from steps.search(sight, params["domain"])
-        yield sight.click("link", params["domain"])
-        yield sight.stop(int(sight.search(r"^(\d+) posts$")[0]) - 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with one less."""
+        yield from steps.search(page, params["domain"])
+        yield page.click("link", params["domain"])
+        yield page.stop(int(page.search(r"^(\d+) posts$")[0]) - 1)
 
 
 class PostsInMonth(ForumTemplate):
-    """How many posts a board got in a month."""
+    """Count the posts of a board in a month."""
 
     name, kind, difficulty = "forum-posts-in-month", "information", "hard"
     intents = (
@@ -150,47 +144,45 @@ class PostsInMonth(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Months with some posts, not too far back."""
+        """Recent months with some posts."""
         query = """
             SELECT board_name AS board, substr(created, 1, 7) AS month FROM posts p
             WHERE substr(created, 1, 7) BETWEEN '2025-09' AND '2026-02' GROUP BY 1, 2 HAVING
             (SELECT COUNT(*) FROM posts q WHERE q.board = p.board AND q.created >= substr(p.created, 1, 7)) < 60
         """
-        return [{**row, "month": _told(row["month"])} for row in asked(world, query)]
+        return [{**row, "month": _month_words(row["month"])} for row in select(world, query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         months = column(world, "SELECT substr(created, 1, 7) FROM posts WHERE board_name = ?", params["board"])
-        return [says(sum(_told(month) == params["month"] for month in months))]
+        return [says(sum(_month_words(month) == params["month"] for month in months))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the board backwards until the month is over."""
-        found = yield from self._months(sight, params)
-        yield sight.stop(found.count(params["month"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from self._months(page, params)
+        yield page.stop(found.count(params["month"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One more."""
-        found = yield from self._months(sight, params)
-        yield sight.stop(found.count(params["month"]) + 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with one more."""
+        found = yield from self._months(page, params)
+        yield page.stop(found.count(params["month"]) + 1)
 
-    def _months(self, sight: PageReader, params: Params) -> steps.Steps[list[str]]:
-        yield from steps.open_board(sight, params["board"], "New")
+    def _months(self, page: PageReader, params: Params) -> Steps[list[str]]:
+        yield from steps.open_board(page, params["board"], "New")
         wanted = datetime.datetime.strptime(params["month"], "%B %Y")
         days: list[datetime.datetime] = []
         while True:
-            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in steps.listed(sight)]
-            if days[-1] < wanted or not sight.has("link", "Next"):
+            days += [datetime.datetime.strptime(post.day, "%b %d, %Y") for post in steps.listed(page)]
+            if days[-1] < wanted or not page.has("link", "Next"):
                 return [f"{day:%B %Y}" for day in days]
-            yield sight.click("link", "Next")
+            yield page.click("link", "Next")
 
 
-def _told(month: str) -> str:
-    """A month as people tell it, of "2026-02"."""
+def _month_words(month: str) -> str:
+    """Return a stored month ("2026-02") as intents write it."""
     return f"{datetime.datetime.strptime(month, '%Y-%m'):%B %Y}"
 
 
 class NegativeComments(ForumTemplate):
-    """How many comments of somebody were voted below zero."""
+    """Count a user's comments with a score below zero."""
 
     name, kind, difficulty = "forum-negative-comments", "information", "hard"
     intents = (
@@ -200,33 +192,31 @@ class NegativeComments(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Users with such comments, and not too many others."""
+        """Users with such comments and few others."""
         names = []
         for name in queries.others(world):
             number = queries.user(world, name)["id"]
-            if world.value(_NEGATIVE, number) and 4 < world.value(_WRITTEN, number) <= 70:
+            if world.value(_NEGATIVE_COMMENTS, number) and 4 < world.value(_COMMENTS, number) <= 70:
                 names.append({"user": name})
         return names
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
-        return [says(world.value(_NEGATIVE, queries.user(world, params["user"])["id"]))]
+        return [says(world.value(_NEGATIVE_COMMENTS, queries.user(world, params["user"])["id"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read all pages of the user's comments."""
-        yield from steps.open_user(sight, params["user"])
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(sum(said.score < 0 for said in found))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_user(page, params["user"])
+        found = yield from steps.all_user_comments(page)
+        yield page.stop(sum(comment.score < 0 for comment in found))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """All comments."""
-        yield from steps.open_user(sight, params["user"])
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(len(found))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Count all comments."""
+        yield from steps.open_user(page, params["user"])
+        found = yield from steps.all_user_comments(page)
+        yield page.stop(len(found))
 
 
 class LatestPosterNegative(ForumTemplate):
-    """The same of whoever wrote the newest post of a board."""
+    """Count the negative comments of the author of a board's newest post."""
 
     name, kind, difficulty, held_out = "forum-latest-poster-negative", "information", "hard", True
     intents = (
@@ -236,31 +226,29 @@ class LatestPosterNegative(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards in which that is not the agent, and the comments can be read."""
+        """Boards where this is another user, with few comments."""
         last = ((board, queries.newest(world, board)[0]["author"]) for board in queries.boards(world))
-        return [{"board": board} for board, number in last if 0 < world.value(_WRITTEN, number) <= 70 and number != 1]
+        return [{"board": board} for board, number in last if 0 < world.value(_COMMENTS, number) <= 70 and number != 1]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
-        return [says(world.value(_NEGATIVE, queries.newest(world, params["board"])[0]["author"]))]
+        return [says(world.value(_NEGATIVE_COMMENTS, queries.newest(world, params["board"])[0]["author"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the post to its author."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.click("link", steps.listed(sight)[0].author)
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(sum(said.score < 0 for said in found))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.click("link", steps.listed(page)[0].author)
+        found = yield from steps.all_user_comments(page)
+        yield page.stop(sum(comment.score < 0 for comment in found))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One more."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.click("link", steps.listed(sight)[0].author)
-        found = yield from steps.comments_of(sight)
-        yield sight.stop(sum(said.score < 0 for said in found) + 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with one more."""
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.click("link", steps.listed(page)[0].author)
+        found = yield from steps.all_user_comments(page)
+        yield page.stop(sum(comment.score < 0 for comment in found) + 1)
 
 
-class KarmaDuel(ForumTemplate):
-    """Which of two users has more karma."""
+class HigherKarma(ForumTemplate):
+    """Name the user of two with more karma."""
 
     name, kind, difficulty = "forum-karma-duel", "information", "hard"
     intents = (
@@ -270,7 +258,6 @@ class KarmaDuel(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some pairs."""
         found: list[Params] = []
         names = queries.others(world)
         while len(found) < 30:
@@ -281,21 +268,19 @@ class KarmaDuel(ForumTemplate):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The name."""
         pair = sorted((params["first"], params["second"]), key=lambda name: self._karma(world, name, params["kind"]))
         return [says(pair[1], others=[pair[0]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at both profiles."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         karmas = {}
         for name in (params["first"], params["second"]):
-            yield from steps.open_user(sight, name)
-            karmas[name] = int(sight.value(f"Karma of {params['kind']}"))
-        yield sight.stop(max(karmas, key=lambda name: karmas[name]))
+            yield from steps.open_user(page, name)
+            karmas[name] = int(page.value(f"Karma of {params['kind']}"))
+        yield page.stop(max(karmas, key=lambda name: karmas[name]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Both."""
-        yield sight.stop(f"{params['first']} and {params['second']}")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with both names."""
+        yield page.stop(f"{params['first']} and {params['second']}")
 
     def _karma(self, world: World, name: str, kind: str) -> int:
         query = f"SELECT COALESCE(SUM(score), 0) FROM forum_{kind} WHERE author = ?"
@@ -303,7 +288,7 @@ class KarmaDuel(ForumTemplate):
 
 
 class OwnScore(ForumTemplate):
-    """How a post of the agent's account did."""
+    """Name the score of the agent's post."""
 
     name, kind, difficulty = "forum-own-score", "information", "easy"
     intents = (
@@ -313,26 +298,23 @@ class OwnScore(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """The account's posts."""
-        return asked(world, "SELECT title FROM posts WHERE author = 1 AND score <> comments AND comments > 0")
+        return select(world, "SELECT title FROM posts WHERE author = 1 AND score <> comments AND comments > 0")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         return [says(queries.post(world, params["title"])["score"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at the own profile."""
-        found = yield from steps.own_post(sight, params["title"])
-        yield sight.stop(found.score)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from steps.find_own_post(page, params["title"])
+        yield page.stop(found.score)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The number of comments."""
-        found = yield from steps.own_post(sight, params["title"])
-        yield sight.stop(found.comments)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the number of comments."""
+        found = yield from steps.find_own_post(page, params["title"])
+        yield page.stop(found.comments)
 
 
 class BestAuthors(ForumTemplate):
-    """Who wrote the best posts of a board."""
+    """Name the authors of a board's best posts."""
 
     name, kind, difficulty = "forum-best-authors", "information", "medium"
     intents = (
@@ -342,27 +324,25 @@ class BestAuthors(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards and counts for which the authors are all different."""
+        """Boards and counts with different authors."""
         found = []
         for board in queries.boards(world):
-            authors = [row["author"] for row in queries.top(world, board)[:4]]
+            authors = [row["author"] for row in queries.by_score(world, board)[:4]]
             found += [{"board": board, "count": count} for count in (2, 3, 4) if len({*authors[:count]}) == count]
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Their names, and nobody else's."""
-        best = [row["author_name"] for row in queries.top(world, params["board"])[: params["count"]]]
-        return [says(*best, others=queries.users_but(world, params, *best))]
+        best = [row["author_name"] for row in queries.by_score(world, params["board"])[: params["count"]]]
+        return [says(*best, others=queries.users_except(world, params, *best))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort by score."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.stop(", ".join(post.author for post in steps.listed(sight)[: params["count"]]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.stop(", ".join(post.author for post in steps.listed(page)[: params["count"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One too few."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.stop(", ".join(post.author for post in steps.listed(sight)[: params["count"] - 1]))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Leave out the last author."""
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.stop(", ".join(post.author for post in steps.listed(page)[: params["count"] - 1]))
 
 
 TEMPLATES = (
@@ -372,7 +352,7 @@ TEMPLATES = (
     PostsInMonth(),
     NegativeComments(),
     LatestPosterNegative(),
-    KarmaDuel(),
+    HigherKarma(),
     OwnScore(),
     BestAuthors(),
 )

@@ -1,4 +1,4 @@
-"""Tasks of a moderator, which the agent's account is of one board."""
+"""Tasks of a moderator; the agent's account moderates one board."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, TEXTS, ForumTemplate, asked, my_board
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, PHRASES, ForumTemplate, my_board, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
@@ -32,12 +32,12 @@ _RULES = (
 
 
 def _posts(world: World, where: str) -> list[dict[str, Any]]:
-    """Titles of posts by others in the account's board."""
+    """Return the titles of posts by other users in the account's board."""
     query = f"SELECT title FROM posts WHERE author <> 1 AND board_name = ? AND {where}"
-    return asked(world, query, my_board(world))
+    return select(world, query, my_board(world))
 
 
-class Flag(ForumTemplate):
+class ModeratePost(ForumTemplate):
     """Lock, pin or remove a post."""
 
     name, kind, difficulty = "forum-flag", "change", "easy"
@@ -48,29 +48,26 @@ class Flag(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts of the account's board."""
-        return queries.with_each(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
+        return queries.with_choices(_posts(world, "locked = 0 AND pinned = 0"), rng, do=[*map(str.lower, _FLAGS)])
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its mark."""
         number = queries.post(world, params["title"])["id"]
         return [changed(Updated("forum_posts", {"id": number}, {_FLAGS[params["do"].capitalize()]: 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """On its page."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", params["do"].capitalize())
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", params["do"].capitalize())
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Hide it only."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", "Hide")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Hide the post instead."""
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", "Hide")
+        yield page.stop()
 
 
 class SetFlair(ForumTemplate):
-    """Give a post another flair."""
+    """Change the flair of a post."""
 
     name, kind, difficulty = "forum-set-flair", "change", "medium"
     intents = (
@@ -80,30 +77,28 @@ class SetFlair(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts of the account's board, and a flair that each does not have."""
+        """Pair each post of the board with a flair that it does not have."""
         query = """
             SELECT p.title, f.name AS flair FROM posts p JOIN forum_flairs f ON f.board = p.board
             WHERE p.board_name = ? AND f.id IS NOT p.flair
         """
-        return asked(world, query, my_board(world))
+        return select(world, query, my_board(world))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its flair."""
         found = queries.post(world, params["title"])
         query = "SELECT id FROM forum_flairs WHERE board = ? AND name = ?"
         flair = world.value(query, found["board"], params["flair"])
         return [changed(Updated("forum_posts", {"id": found["id"]}, {"flair": flair}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """On its page."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.choose("Flair", params["flair"])
-        yield sight.click("button", "Set flair")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.choose("Flair", params["flair"])
+        yield page.click("button", "Set flair")
+        yield page.stop()
 
 
-class Ban(ForumTemplate):
-    """Ban somebody."""
+class BanUser(ForumTemplate):
+    """Ban a user."""
 
     name, kind, difficulty = "forum-ban", "change", "medium"
     intents = (
@@ -113,33 +108,31 @@ class Ban(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Subscribers of the account's board who are not banned."""
+        """Subscribers of the board who are not banned."""
         query = """
             SELECT u.name AS user FROM forum_users u JOIN forum_subscriptions s ON s.account = u.id AND s.board = ?1
             WHERE u.id NOT IN (SELECT user FROM forum_moderators WHERE board = ?1)
             AND u.id NOT IN (SELECT user FROM forum_bans WHERE board = ?1)
         """
         name = my_board(world)
-        rows = [{**row, "board": name} for row in asked(world, query, queries.board(world, name))]
-        return queries.with_each(rows, rng, reason=_REASONS)
+        rows = [{**row, "board": name} for row in select(world, query, queries.board(world, name))]
+        return queries.with_choices(rows, rng, reason=_REASONS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The ban."""
         row = {"board": queries.board(world, params["board"]), "user": queries.user(world, params["user"])["id"]}
         return [changed(Added("forum_bans", {**row, "reason": params["reason"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Bans")
-        yield sight.type("User", params["user"])
-        yield sight.type("Reason", params["reason"])
-        yield sight.click("button", "Ban")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Bans")
+        yield page.type("User", params["user"])
+        yield page.type("Reason", params["reason"])
+        yield page.click("button", "Ban")
+        yield page.stop()
 
 
 class LiftBan(ForumTemplate):
-    """Lift a ban."""
+    """Lift a user's ban."""
 
     name, kind, difficulty = "forum-lift-ban", "change", "medium"
     intents = (
@@ -149,26 +142,23 @@ class LiftBan(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Those who are banned from the account's board."""
         query = (
             "SELECT u.name AS user, b.name AS board FROM forum_bans x "
             "JOIN forum_users u ON u.id = x.user JOIN forum_boards b ON b.id = x.board"
         )
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """No ban."""
         return [changed(Removed("forum_bans", {"user": queries.user(world, params["user"])["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Bans")
-        yield sight.click_in(params["user"], "button", "Lift ban")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Bans")
+        yield page.click_in(params["user"], "button", "Lift ban")
+        yield page.stop()
 
 
-class Settle(ForumTemplate):
+class SettleReport(ForumTemplate):
     """Decide on a report."""
 
     name, kind, difficulty = "forum-settle", "change", "medium"
@@ -180,7 +170,7 @@ class Settle(ForumTemplate):
     _dismiss, _remove = "Dismiss the report", "Remove what was reported"
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Open reports by those who made only one, and of whom none is reported."""
+        """Open reports of users who filed a single report and were not reported themselves."""
         query = "SELECT u.name FROM forum_reports r JOIN forum_users u ON u.id = r.reporter WHERE r.resolved = 0"
         names = [row[0] for row in world.rows(query)]
         reported = {row[0] for row in world.rows(_REPORTED)}
@@ -189,7 +179,7 @@ class Settle(ForumTemplate):
         return [{"board": board, "user": name, "do": do} for name in single for do in (self._dismiss, self._remove)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The report is settled, and what was reported removed, if it was to be."""
+        """The report is settled. The reported post or comment is removed if the task says so."""
         query = "SELECT * FROM forum_reports WHERE reporter = ? AND resolved = 0"
         found = world.rows(query, queries.user(world, params["user"])["id"])[0]
         changes = [Updated("forum_reports", {"id": found["id"]}, {"resolved": 1})]
@@ -198,19 +188,18 @@ class Settle(ForumTemplate):
             changes.append(Updated(table, {"id": number}, {"removed": 1}))
         return [changed(*changes)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Reports")
-        yield sight.click_in(params["user"], "button", params["do"].split()[0])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Reports")
+        yield page.click_in(params["user"], "button", params["do"].split()[0])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Decide the other way."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Reports")
-        yield sight.click_in(params["user"], "button", "Remove" if params["do"] == self._dismiss else "Dismiss")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Make the opposite decision."""
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Reports")
+        yield page.click_in(params["user"], "button", "Remove" if params["do"] == self._dismiss else "Dismiss")
+        yield page.stop()
 
 
 _REPORTED = """
@@ -231,27 +220,24 @@ class AddRule(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some rules."""
         return [{"board": my_board(world), "title": title, "text": text} for title, text in _RULES]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The rule, which the board shows."""
         row = {"board": queries.board(world, params["board"]), "title": params["title"], "text": params["text"]}
         page = PageHolds(f"{ORIGIN}/b/{params['board']}", includes=(params["title"],))
         return [changed(Added("forum_rules", row)), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Edit rules")
-        yield sight.type("Title", params["title"])
-        yield sight.type("Text", params["text"])
-        yield sight.click("button", "Add rule")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Edit rules")
+        yield page.type("Title", params["title"])
+        yield page.type("Text", params["text"])
+        yield page.click("button", "Add rule")
+        yield page.stop()
 
 
 class SetSidebar(ForumTemplate):
-    """Change what stands beside the posts of the account's board."""
+    """Change the sidebar of the account's board."""
 
     name, kind, difficulty = "forum-set-sidebar", "change", "medium"
     intents = (
@@ -261,25 +247,22 @@ class SetSidebar(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some texts."""
-        return [{"board": my_board(world), "text": text} for text in TEXTS]
+        return [{"board": my_board(world), "text": text} for text in PHRASES]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The sidebar."""
         where = {"id": queries.board(world, params["board"])}
         return [changed(Updated("forum_boards", where, {"sidebar": params["text"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Edit board")
-        yield sight.type("Sidebar", params["text"])
-        yield sight.click("button", "Save board")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Edit board")
+        yield page.type("Sidebar", params["text"])
+        yield page.click("button", "Save board")
+        yield page.stop()
 
 
 class AddModerator(ForumTemplate):
-    """Make somebody a moderator."""
+    """Make a user a moderator."""
 
     name, kind, difficulty, held_out = "forum-add-moderator", "change", "medium", True
     intents = (
@@ -289,28 +272,26 @@ class AddModerator(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Anybody who is none."""
+        """Users who are not moderators."""
         board = my_board(world)
         query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
         staff = queries.column(world, query, queries.board(world, board))
         return [{"user": name, "board": board} for name in queries.others(world) if name not in staff]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The moderator."""
         row = {"board": queries.board(world, params["board"]), "user": queries.user(world, params["user"])["id"]}
         return [changed(Added("forum_moderators", row))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Edit board")
-        yield sight.type("User", params["user"])
-        yield sight.click("button", "Add moderator")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Edit board")
+        yield page.type("User", params["user"])
+        yield page.click("button", "Add moderator")
+        yield page.stop()
 
 
 class RemoveComment(ForumTemplate):
-    """Remove somebody's comment."""
+    """Remove a user's comment."""
 
     name, kind, difficulty = "forum-remove-comment", "change", "medium"
     intents = (
@@ -320,35 +301,32 @@ class RemoveComment(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Comments by others in the account's board."""
         query = "SELECT title, author_name AS user FROM lone WHERE board_name = ? AND author <> ? AND comments < 15"
-        return asked(world, query, my_board(world), ME)
+        return select(world, query, my_board(world), ME)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is removed."""
         number = queries.comment(world, params["title"], params["user"])["id"]
         return [changed(Updated("forum_comments", {"id": number}, {"removed": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the menu of the comment."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.to_comment(sight, params["user"])
-        yield from steps.more(sight, params["user"], "button", "Remove as moderator")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from steps.find_comment(page, params["user"])
+        yield from steps.choose_from_more(page, params["user"], "button", "Remove as moderator")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Remove the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", "Remove")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Remove the post instead."""
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", "Remove")
+        yield page.stop()
 
 
 TEMPLATES = (
-    Flag(),
+    ModeratePost(),
     SetFlair(),
-    Ban(),
+    BanUser(),
     LiftBan(),
-    Settle(),
+    SettleReport(),
     AddRule(),
     SetSidebar(),
     AddModerator(),

@@ -1,4 +1,4 @@
-"""Tasks of several parts, and such as cannot be done."""
+"""Tasks of several steps, and tasks that are impossible."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from agentgym_envs.webarena.sites.forum.subjects import OTHERS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, TEXTS, TITLES, ForumTemplate, asked, column
-from agentgym_envs.webarena.tasks.forum.reading import top_commented
-from agentgym_envs.webarena.tasks.forum.writing import wrote_to
+from agentgym_envs.webarena.tasks.forum.queries import ME, NOTIFICATIONS, PHRASES, TITLES, ForumTemplate, column, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 
-def _refused(sight: PageReader, offered: bool) -> Iterator[str]:
-    """Say that it cannot be done, which holds as long as the page does not offer it."""
+def _report_impossible(page: PageReader, offered: bool) -> Iterator[str]:
+    """Yield the command that reports the task as not achievable, after checking that the page does not offer it."""
     if offered:
-        raise NoOracle("what should not be possible is offered")
-    yield sight.not_achievable()
+        raise NoOracle("the page offers what the task assumes to be impossible")
+    yield page.not_achievable()
 
 
 class UpvoteNewest(ForumTemplate):
-    """Upvote some of the newest posts of a board."""
+    """Upvote the newest posts of a board."""
 
     name, kind, difficulty, held_out = "forum-upvote-newest", "change", "hard", True
     intents = (
@@ -38,7 +36,7 @@ class UpvoteNewest(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards where the account has not voted on any of them."""
+        """Boards whose newest posts have no vote by the account."""
         found = []
         for board in queries.boards(world):
             for count in (2, 3, 4, 5):
@@ -47,27 +45,25 @@ class UpvoteNewest(ForumTemplate):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """So many votes."""
         rows = queries.newest(world, params["board"], params["count"])
-        return [changed(*(change for row in rows for change in queries.vote("post", row, 1)))]
+        return [changed(*(change for row in rows for change in queries.vote_changes("post", row, 1)))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Vote down the list."""
-        yield from self._vote(sight, params["board"], params["count"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._vote(page, params["board"], params["count"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One too few."""
-        yield from self._vote(sight, params["board"], params["count"] - 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Leave out the last post."""
+        yield from self._vote(page, params["board"], params["count"] - 1)
 
-    def _vote(self, sight: PageReader, board: str, count: int) -> Iterator[str]:
-        yield from steps.open_board(sight, board, "New")
-        for title in [post.title for post in steps.listed(sight)][:count]:
-            yield sight.click_in(title, "button", "Upvote")
-        yield sight.stop()
+    def _vote(self, page: PageReader, board: str, count: int) -> Iterator[str]:
+        yield from steps.open_board(page, board, "New")
+        for title in [post.title for post in steps.listed(page)][:count]:
+            yield page.click_in(title, "button", "Upvote")
+        yield page.stop()
 
 
-class ThankTop(ForumTemplate):
-    """Write to whoever wrote the best comment."""
+class MessageTopCommenter(ForumTemplate):
+    """Send a message to the author of a post's best comment."""
 
     name, kind, difficulty, held_out = "forum-thank-top", "change", "hard", True
     intents = (
@@ -80,33 +76,31 @@ class ThankTop(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Threads with one best comment, by somebody else."""
+        """Threads with a single best comment, by another user."""
         me = world.value("SELECT name FROM forum_users WHERE id = ?", ME)
-        rows = [{"title": title} for title, author in top_commented(world).items() if author != me]
-        return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
+        rows = [{"title": title} for title, author in queries.top_comment_authors(world).items() if author != me]
+        return queries.with_choices(rows, rng, subject=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A conversation with that person."""
-        name = top_commented(world)[params["title"]]
-        return [changed(*wrote_to(world, name, params["subject"], params["text"]))]
+        name = queries.top_comment_authors(world)[params["title"]]
+        return [changed(*queries.message_added(world, name, params["subject"], params["text"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the thread, then write."""
-        yield from self._write(sight, params, best=True)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._write(page, params, best=True)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Write to the author of the worst."""
-        yield from self._write(sight, params, best=False)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Write to the author of the worst comment."""
+        yield from self._write(page, params, best=False)
 
-    def _write(self, sight: PageReader, params: Params, *, best: bool) -> Iterator[str]:
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        author = sorted(found, key=lambda said: said.score)[-1 if best else 0].author
-        yield sight.click("link", steps.MESSAGES)
-        yield sight.click("link", "New message")
-        yield sight.type("To", author)
-        yield from steps.write_message(sight, params["subject"], params["text"])
-        yield sight.stop()
+    def _write(self, page: PageReader, params: Params, *, best: bool) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        author = sorted(found, key=lambda comment: comment.score)[-1 if best else 0].author
+        yield page.click("link", steps.MESSAGES)
+        yield page.click("link", "New message")
+        yield page.type("To", author)
+        yield from steps.write_message(page, params["subject"], params["text"])
+        yield page.stop()
 
 
 class SubscribeLarger(ForumTemplate):
@@ -120,7 +114,7 @@ class SubscribeLarger(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pairs of boards that the account does not subscribe to."""
+        """Pairs of boards without a subscription of the account."""
         query = (
             "SELECT name FROM forum_boards WHERE id NOT IN (SELECT board FROM forum_subscriptions WHERE account = 1)"
         )
@@ -129,24 +123,22 @@ class SubscribeLarger(ForumTemplate):
         return [{"first": a, "second": b} for a, b in pairs if self._size(world, a) != self._size(world, b)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The subscription."""
         best = max(params["first"], params["second"], key=lambda name: self._size(world, name))
         return [changed(Added("forum_subscriptions", {"account": ME, "board": queries.board(world, best)}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Compare in the list of boards."""
-        yield sight.click("link", "Boards")
-        yield sight.click_in(self._sorted(sight, params)[-1], "button", "Subscribe")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Boards")
+        yield page.click_in(self._sorted(page, params)[-1], "button", "Subscribe")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The smaller."""
-        yield sight.click("link", "Boards")
-        yield sight.click_in(self._sorted(sight, params)[0], "button", "Subscribe")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Subscribe to the smaller board."""
+        yield page.click("link", "Boards")
+        yield page.click_in(self._sorted(page, params)[0], "button", "Subscribe")
+        yield page.stop()
 
-    def _sorted(self, sight: PageReader, params: Params) -> list[str]:
-        sizes = {row["Board"]: int(row["Subscribers"]) for row in sight.table()}
+    def _sorted(self, page: PageReader, params: Params) -> list[str]:
+        sizes = {row["Board"]: int(row["Subscribers"]) for row in page.table()}
         return sorted((params["first"], params["second"]), key=lambda name: sizes[name])
 
     def _size(self, world: World, name: str) -> int:
@@ -154,7 +146,7 @@ class SubscribeLarger(ForumTemplate):
 
 
 class AnswerNewest(ForumTemplate):
-    """Comment on the newest or the most commented post of a board."""
+    """Comment on the newest post of a board."""
 
     name, kind, difficulty = "forum-answer-newest", "change", "medium"
     intents = (
@@ -164,29 +156,27 @@ class AnswerNewest(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards whose newest post is open."""
+        """Boards whose newest post is open for comments."""
         boards = [board for board in queries.boards(world) if not queries.newest(world, board)[0]["locked"]]
-        return queries.with_each([{"board": board} for board in boards for _ in range(2)], rng, text=TEXTS)
+        return queries.with_choices([{"board": board} for board in boards for _ in range(2)], rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The comment."""
         title = queries.newest(world, params["board"])[0]["title"]
-        return [changed(queries.says_in(world, title, params["text"]), free=NOTES)]
+        return [changed(queries.comment_added(world, title, params["text"]), free=NOTIFICATIONS)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort by time."""
-        yield from self._comment(sight, params, 0)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._comment(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """On the one before."""
-        yield from self._comment(sight, params, 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Comment on the second newest post."""
+        yield from self._comment(page, params, 1)
 
-    def _comment(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.click("link", steps.listed(sight)[place].title)
-        if sight.has("textbox", "Your comment"):
-            yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def _comment(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.click("link", steps.listed(page)[index].title)
+        if page.has("textbox", "Your comment"):
+            yield from steps.add_comment(page, params["text"])
+        yield page.stop()
 
 
 class SaveTopComment(ForumTemplate):
@@ -200,36 +190,38 @@ class SaveTopComment(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Short threads with one best comment, which has not been saved."""
+        """Short threads with a single best comment that is not saved yet."""
         saved = column(world, "SELECT p.title FROM forum_saved s JOIN comments p ON p.id = s.comment")
-        counts = {row["title"]: row["comments"] for row in asked(world, "SELECT title, comments FROM posts")}
-        return [{"title": title} for title in top_commented(world) if title not in saved and counts[title] < 15]
+        counts = {row["title"]: row["comments"] for row in select(world, "SELECT title, comments FROM posts")}
+        return [
+            {"title": title}
+            for title in queries.top_comment_authors(world)
+            if title not in saved and counts[title] < 15
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is in the list."""
         query = "SELECT id FROM comments WHERE title = ? ORDER BY score DESC"
         number = column(world, query, params["title"])[0]
         return [changed(Added("forum_saved", {"account": ME, "post": None, "comment": number}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the menu of the comment."""
-        yield from self._save(sight, params, best=True)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._save(page, params, best=True)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Save the worst."""
-        yield from self._save(sight, params, best=False)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Save the worst comment."""
+        yield from self._save(page, params, best=False)
 
-    def _save(self, sight: PageReader, params: Params, *, best: bool) -> Iterator[str]:
-        yield from steps.open_post(sight, params["title"])
-        scores = [said.score for said in steps.comments(sight)]
-        place = scores.index(max(scores) if best else min(scores))
-        yield from steps.unfold_more(sight, place)
-        yield sight.click("button", re.compile("Save|Unsave"), after="More")
-        yield sight.stop()
+    def _save(self, page: PageReader, params: Params, *, best: bool) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        scores = [comment.score for comment in steps.comments(page)]
+        index = scores.index(max(scores) if best else min(scores))
+        yield from steps.expand_more(page, index)
+        yield page.click("button", re.compile("Save|Unsave"), after="More")
+        yield page.stop()
 
 
 class NoSuchBoard(ForumTemplate):
-    """Something in a board that does not exist."""
+    """Post in a board that does not exist."""
 
     name, kind, difficulty = "forum-no-such-board", "change", "easy"
     intents = (
@@ -240,26 +232,26 @@ class NoSuchBoard(ForumTemplate):
     _more = ("chess", "sailing", "beekeeping", "running", "sewing", "parenting", "fishing", "typewriters")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards of other worlds, and some that no world has."""
+        """Boards of other worlds, and names that no world uses."""
         names = [name for name in (*OTHERS, *self._more) if name not in queries.boards(world)]
-        return queries.with_each([{"board": name} for name in names for _ in range(2)], rng, title=TITLES, text=TEXTS)
+        return queries.with_choices(
+            [{"board": name} for name in names for _ in range(2)], rng, title=TITLES, text=PHRASES
+        )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look for it among all boards."""
-        yield sight.click("link", "Boards")
-        yield from _refused(sight, sight.has("link", params["board"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Boards")
+        yield from _report_impossible(page, page.has("link", params["board"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Claim that it is done."""
-        yield sight.stop("Done")
+        yield page.stop("Done")
 
 
-class Rename(ForumTemplate):
-    """Something that the settings do not offer."""
+class RenameUser(ForumTemplate):
+    """Change the user name, which the settings do not offer."""
 
     name, kind, difficulty = "forum-rename", "change", "easy"
     intents = (
@@ -270,28 +262,25 @@ class Rename(ForumTemplate):
     _names = ("morningfog", "quietriver", "papermoth", "slowtrain", "tealantern", "oldkettle", "northwind", "bluecrate")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some names."""
         return [{"user": f"{name}{number}"} for name in self._names for number in (7, 21)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look into the settings."""
-        yield from steps.own_menu(sight, "Settings")
-        yield from _refused(sight, sight.has("textbox", "User name"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_account_menu(page, "Settings")
+        yield from _report_impossible(page, page.has("textbox", "User name"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Change the biography instead."""
-        yield from steps.own_menu(sight, "Settings")
-        yield sight.type("Biography", params["user"])
-        yield sight.click("button", "Save profile")
-        yield sight.stop()
+        yield from steps.open_account_menu(page, "Settings")
+        yield page.type("Biography", params["user"])
+        yield page.click("button", "Save profile")
+        yield page.stop()
 
 
-class EditOthers(ForumTemplate):
-    """Change what somebody else wrote."""
+class EditOthersPost(ForumTemplate):
+    """Change another user's post, which is impossible."""
 
     name, kind, difficulty, held_out = "forum-edit-others", "change", "easy", True
     intents = (
@@ -301,34 +290,32 @@ class EditOthers(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts of others in boards that the account does not moderate."""
+        """Posts of other users in boards that the account does not moderate."""
         query = "SELECT title FROM posts WHERE author <> 1 AND board_name <> ? AND url IS NULL"
-        return queries.with_each(asked(world, query, queries.my_board(world)), rng, text=TEXTS)
+        return queries.with_choices(select(world, query, queries.my_board(world)), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield from _refused(sight, sight.has("link", "Edit"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from _report_impossible(page, page.has("link", "Edit"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Write a comment instead."""
-        yield from steps.open_post(sight, params["title"])
-        if sight.has("textbox", "Your comment"):
-            yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        if page.has("textbox", "Your comment"):
+            yield from steps.add_comment(page, params["text"])
+        yield page.stop()
 
 
 TEMPLATES = (
     UpvoteNewest(),
-    ThankTop(),
+    MessageTopCommenter(),
     SubscribeLarger(),
     AnswerNewest(),
     SaveTopComment(),
     NoSuchBoard(),
-    Rename(),
-    EditOthers(),
+    RenameUser(),
+    EditOthersPost(),
 )

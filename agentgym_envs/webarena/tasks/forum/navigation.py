@@ -11,7 +11,6 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
 from agentgym_envs.webarena.tasks.forum.queries import ORIGIN, ForumTemplate
-from agentgym_envs.webarena.tasks.forum.reading import most_commented, open_conversation
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -22,7 +21,7 @@ _TABS = {
 }
 _PERIODS = {"the last day": "day", "the last week": "week", "the last month": "month", "the last year": "year"}
 _LEADERS = {"newest": "New", "highest-scored": "Top", "most commented": "Most commented"}
-_OWN = {
+_OWN_PAGES = {
     "the comments that I have saved": ("Saved", "Comments", "/saved/comments"),
     "the posts that I have saved": ("Saved", "", "/saved"),
     "the posts that I have hidden": ("Hidden posts", "", "/hidden"),
@@ -35,11 +34,11 @@ _OWN = {
     "my own posts": ("My profile", "", "/u/{me}"),
     "my own comments": ("My profile", "Comments", "/u/{me}/comments"),
 }
-"""Pages of the account's own: an entry of its menu, a link of that page, and the path."""
+"""Pages of the account: a menu entry, a link of that page, and the path."""
 
 
 class OpenSorted(ForumTemplate):
-    """A board's posts in some order."""
+    """Show the posts of a board in an order."""
 
     name, kind, difficulty = "forum-open-sorted", "navigation", "easy"
     intents = (
@@ -49,21 +48,18 @@ class OpenSorted(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All boards and orders."""
         return [{"board": board, "order": order} for board in queries.boards(world) for order in _TABS]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The tab of the board."""
         return [EndsOn(f"{ORIGIN}/b/{params['board']}/{_TABS[params['order']][1]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the board and the tab."""
-        yield from steps.open_board(sight, params["board"], _TABS[params["order"]][0])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], _TABS[params["order"]][0])
+        yield page.stop()
 
 
 class OpenTopOf(ForumTemplate):
-    """The best posts of some time."""
+    """Show the top posts of a board in a period."""
 
     name, kind, difficulty = "forum-open-top-of", "navigation", "medium"
     intents = (
@@ -73,27 +69,24 @@ class OpenTopOf(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All boards and times."""
         return [{"board": board, "period": period} for board in queries.boards(world) for period in _PERIODS]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The list."""
         return [EndsOn(f"{ORIGIN}/b/{params['board']}/top?t={_PERIODS[params['period']]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Choose the time."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.choose("Top of", params["period"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.choose("Top of", params["period"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Of all time."""
-        yield from steps.open_board(sight, params["board"], "Top")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Show the top posts of all time."""
+        yield from steps.open_board(page, params["board"], "Top")
+        yield page.stop()
 
 
-class OpenExtreme(ForumTemplate):
-    """A board's post that leads in something."""
+class OpenLeadingPost(ForumTemplate):
+    """Open the leading post of a board by some measure."""
 
     name, kind, difficulty = "forum-open-extreme", "navigation", "medium"
     intents = (
@@ -103,38 +96,36 @@ class OpenExtreme(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards that have one."""
+        """Boards with a single leader."""
         every = [{"board": board, "which": which} for board in queries.boards(world) for which in _LEADERS]
-        return [row for row in every if row["which"] != "most commented" or most_commented(world, row["board"])]
+        return [row for row in every if row["which"] != "most commented" or queries.most_commented(world, row["board"])]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The post's page."""
         board = params["board"]
         match params["which"]:
             case "newest":
                 number = queries.newest(world, board)[0]["id"]
             case "highest-scored":
-                number = queries.top(world, board)[0]["id"]
+                number = queries.by_score(world, board)[0]["id"]
             case _:
-                number = queries.post(world, most_commented(world, board))["id"]
+                number = queries.post(world, queries.most_commented(world, board))["id"]
         return [EndsOn(f"{ORIGIN}/b/{board}/{number}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort and open the first."""
-        yield from self._open(sight, params, 0)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._open(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the second."""
-        yield from self._open(sight, params, 1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Open the second post."""
+        yield from self._open(page, params, 1)
 
-    def _open(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
-        yield from steps.open_board(sight, params["board"], _LEADERS[params["which"]])
-        yield sight.click("link", steps.listed(sight)[place].title)
-        yield sight.stop()
+    def _open(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], _LEADERS[params["which"]])
+        yield page.click("link", steps.listed(page)[index].title)
+        yield page.stop()
 
 
-class OpenBestOf(ForumTemplate):
-    """Somebody's comments by their scores."""
+class OpenCommentsByScore(ForumTemplate):
+    """Show a user's comments by score."""
 
     name, kind, difficulty = "forum-open-comments-of", "navigation", "medium"
     intents = (
@@ -144,25 +135,23 @@ class OpenBestOf(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Users who have commented."""
+        """Users with comments."""
         numbers = "SELECT name FROM forum_users WHERE id IN (SELECT author FROM forum_comments)"
         wrote = {row[0] for row in world.rows(numbers)}
         return [{"user": name} for name in queries.others(world) if name in wrote]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The list."""
         return [EndsOn(f"{ORIGIN}/u/{params['user']}/comments?sort=top")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the profile."""
-        yield from steps.open_user(sight, params["user"])
-        yield sight.click("link", "Comments")
-        yield sight.click("link", "Sort by score")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_user(page, params["user"])
+        yield page.click("link", "Comments")
+        yield page.click("link", "Sort by score")
+        yield page.stop()
 
 
-class OpenOwn(ForumTemplate):
-    """A page of the account's own."""
+class OpenOwnPage(ForumTemplate):
+    """Show a page of the agent's account."""
 
     name, kind, difficulty = "forum-open-own", "navigation", "easy"
     intents = (
@@ -172,25 +161,22 @@ class OpenOwn(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All of them."""
-        return [{"what": what} for what in _OWN]
+        return [{"what": what} for what in _OWN_PAGES]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The page."""
         me = world.value("SELECT name FROM forum_users WHERE id = ?", queries.ME)
-        return [EndsOn(ORIGIN + _OWN[params["what"]][2].format(me=me))]
+        return [EndsOn(ORIGIN + _OWN_PAGES[params["what"]][2].format(me=me))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the menu."""
-        entry, tab, _ = _OWN[params["what"]]
-        yield from steps.own_menu(sight, entry)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        entry, tab, _ = _OWN_PAGES[params["what"]]
+        yield from steps.open_account_menu(page, entry)
         if tab:
-            yield sight.click("link", tab)
-        yield sight.stop()
+            yield page.click("link", tab)
+        yield page.stop()
 
 
 class OpenConversation(ForumTemplate):
-    """A private conversation."""
+    """Open a private conversation."""
 
     name, kind, difficulty = "forum-open-conversation", "navigation", "easy"
     intents = (
@@ -200,18 +186,15 @@ class OpenConversation(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All conversations."""
         return [{"user": row["other"]} for row in world.rows(_CONVERSATIONS)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its page."""
         numbers = {row["other"]: row["id"] for row in world.rows(_CONVERSATIONS)}
         return [EndsOn(f"{ORIGIN}/messages/{numbers[params['user']]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the list of messages."""
-        yield from open_conversation(sight, params["user"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_conversation(page, params["user"])
+        yield page.stop()
 
 
 _CONVERSATIONS = """
@@ -221,7 +204,7 @@ JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
 
 
 class SearchComments(ForumTemplate):
-    """A search within one board."""
+    """Search the comments of a board."""
 
     name, kind, difficulty = "forum-search-comments", "navigation", "medium"
     intents = (
@@ -232,37 +215,34 @@ class SearchComments(ForumTemplate):
     _words = ("winter", "cheaper", "weekend", "agree", "thank", "years", "train", "careful", "picture", "neighbour")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Words for every board."""
         names = queries.boards(world)
         return [{"board": name, "words": words} for name in names for words in rng.sample(self._words, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The results."""
         query = urlencode({"q": params["words"], "in": "comments", "board": params["board"]})
         return [EndsOn(f"{ORIGIN}/search?{query}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, and narrow it."""
-        yield from self._search(sight, params, "Comments")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._search(page, params, "Comments")
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search the posts."""
-        yield from self._search(sight, params, "Posts")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Search the posts instead."""
+        yield from self._search(page, params, "Posts")
 
-    def _search(self, sight: PageReader, params: Params, kind: str) -> Iterator[str]:
-        yield from steps.search(sight, params["words"])
-        yield sight.choose("Search in", kind)
-        yield sight.choose("Board", params["board"])
-        yield sight.click("button", "Go")
-        yield sight.stop()
+    def _search(self, page: PageReader, params: Params, kind: str) -> Iterator[str]:
+        yield from steps.search(page, params["words"])
+        yield page.choose("Search in", kind)
+        yield page.choose("Board", params["board"])
+        yield page.click("button", "Go")
+        yield page.stop()
 
 
 TEMPLATES = (
     OpenSorted(),
     OpenTopOf(),
-    OpenExtreme(),
-    OpenBestOf(),
-    OpenOwn(),
+    OpenLeadingPost(),
+    OpenCommentsByScore(),
+    OpenOwnPage(),
     OpenConversation(),
     SearchComments(),
 )

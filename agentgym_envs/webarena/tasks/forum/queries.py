@@ -1,4 +1,4 @@
-"""What the forum's tasks know of a world: the posts and comments that the agent's account sees."""
+"""Database queries for tasks in the forum: the posts and comments visible to the agent's account."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["forum"]
 ME = 1
-"""The agent's account."""
-TEXTS = (
+"""The id of the agent's account."""
+PHRASES = (
     "I tried this last spring and it worked.",
     "Could you post a picture of it?",
     "That is the best idea I have read all week.",
@@ -34,7 +34,7 @@ TEXTS = (
     "It depends on the weather, I think.",
     "Let me know if you need a hand.",
 )
-"""What the agent is told to write."""
+"""Texts for the agent to write."""
 TITLES = (
     "Looking for people to meet on Thursdays",
     "What I learned in my first year",
@@ -49,7 +49,7 @@ TITLES = (
     "Who wants to swap?",
     "First attempt, be gentle",
 )
-_STANDING = "p.removed = 0 AND p.deleted = 0"
+_VISIBLE = "p.removed = 0 AND p.deleted = 0"
 _TABLES = f"""
 WITH posts AS (
     SELECT p.*, b.name AS board_name, u.name AS author_name,
@@ -57,7 +57,7 @@ WITH posts AS (
     p.id IN (SELECT post FROM forum_comments WHERE author IN (SELECT user FROM forum_blocks)) AS veiled,
     p.id IN (SELECT post FROM forum_votes WHERE post IS NOT NULL) AS voted
     FROM forum_posts p JOIN forum_boards b ON b.id = p.board JOIN forum_users u ON u.id = p.author
-    WHERE {_STANDING} AND p.id NOT IN (SELECT post FROM forum_hidden)
+    WHERE {_VISIBLE} AND p.id NOT IN (SELECT post FROM forum_hidden)
     AND p.author NOT IN (SELECT user FROM forum_blocks)
 ), comments AS (
     SELECT c.*, p.title, p.comments, p.board, p.board_name, p.author AS poster, u.name AS author_name, p.locked
@@ -70,104 +70,147 @@ WITH posts AS (
 
 
 class ForumTemplate(Template):
-    """A kind of task in the forum."""
+    """A task in the forum."""
 
     group, sites = "code-and-forum", ("forum",)
 
 
-def asked(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
-    """The rows of a query, which may read from `posts`, `comments` and `lone`.
+def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query that may read from `posts`, `comments` and `lone`.
 
-    These are what the agent's account sees: no hidden or blocked posts, no threads in which somebody takes part whom it
-    has blocked; `lone` are comments of those who wrote only one on that post, and not the post.
+    These tables hold what the agent's account sees. They leave out hidden posts, posts by blocked users, and threads
+    with a comment by a blocked user. `lone` has the comments of users with a single comment on that post, except the
+    post's author.
     """
     return [dict(row) for row in world.rows(_TABLES + query, *arguments)]
 
 
 def column(world: World, query: str, *arguments: Any) -> list[Any]:
-    """The first column of such a query."""
+    """Return the first column of such a query."""
     return [row[0] for row in world.rows(_TABLES + query, *arguments)]
 
 
 def post(world: World, title: str) -> sqlite3.Row:
-    """The post of a title; no two have the same."""
+    """Return the post with this title; titles are unique."""
     return world.rows(_TABLES + "SELECT * FROM posts WHERE title = ?", title)[0]
 
 
 def comment(world: World, title: str, user: str) -> sqlite3.Row:
-    """The only comment of a user on a post."""
+    """Return the only comment of a user on a post."""
     return world.rows(_TABLES + "SELECT * FROM lone WHERE title = ? AND author_name = ?", title, user)[0]
 
 
 def newest(world: World, board: str, count: int = 1) -> list[sqlite3.Row]:
-    """The newest posts of a board."""
+    """Return the newest posts of a board."""
     query = "SELECT * FROM posts WHERE board_name = ? ORDER BY created DESC, id DESC LIMIT ?"
     return world.rows(_TABLES + query, board, count)
 
 
-def top(world: World, board: str) -> list[sqlite3.Row]:
-    """The posts of a board, those of the highest scores first; no two of a board have the same."""
+def by_score(world: World, board: str) -> list[sqlite3.Row]:
+    """Return the posts of a board by descending score; the scores of a board are unique."""
     return world.rows(_TABLES + "SELECT * FROM posts WHERE board_name = ? ORDER BY score DESC", board)
 
 
 def board(world: World, name: str) -> int:
-    """The number of a board."""
+    """Return the id of a board."""
     return int(world.value("SELECT id FROM forum_boards WHERE name = ?", name))
 
 
 def boards(world: World) -> list[str]:
-    """The names of all boards."""
+    """Return the names of all boards."""
     return [row[0] for row in world.rows("SELECT name FROM forum_boards ORDER BY name")]
 
 
 def my_board(world: World) -> str:
-    """The name of the board that the account moderates."""
+    """Return the name of the board that the account moderates."""
     query = "SELECT b.name FROM forum_boards b JOIN forum_moderators m ON m.board = b.id WHERE m.user = ?"
     return str(world.value(query, ME))
 
 
 def user(world: World, name: str) -> sqlite3.Row:
-    """An account."""
+    """Return the account of a user."""
     return world.rows("SELECT * FROM forum_users WHERE name = ?", name)[0]
 
 
 def others(world: World) -> list[str]:
-    """The names of all users but the agent and those whom it has blocked, such as no other user's name begins with.
+    """Return the names of all users except the agent and users that it has blocked.
 
-    A search for the name then finds the user without doubt.
+    Names that are part of another name are left out, so that a search for a name finds a single user.
     """
     names = [row[0] for row in world.rows("SELECT name FROM forum_users ORDER BY id")]
     blocked = {row[0] for row in world.rows("SELECT name FROM forum_users WHERE id IN (SELECT user FROM forum_blocks)")}
     return [name for name in names[1:] if name not in blocked and sum(name in other for other in names) == 1]
 
 
-def users_but(world: World, params: Params, *names: str) -> list[str]:
-    """The names of all users but these, and but those that the intent tells, as the title of a post may do."""
-    told = " / ".join(map(str, params.values())).lower()
+def users_except(world: World, params: Params, *names: str) -> list[str]:
+    """Return the names of all users except these and those in the intent, such as in the title of a post."""
+    named = " / ".join(map(str, params.values())).lower()
     every = [row[0] for row in world.rows("SELECT name FROM forum_users ORDER BY id")]
-    return [name for name in every if name not in names and name.lower() not in told]
+    return [name for name in every if name not in names and name.lower() not in named]
 
 
-def with_each(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
-    """The rows, each with one of each of the choices."""
+def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the rows, each with a random value for each of the choices."""
     return [{**row, **{name: rng.choice(some) for name, some in choices.items()}} for row in rows]
 
 
-def vote(kind: str, row: sqlite3.Row, value: int) -> list[Expected]:
-    """What changes when the account votes on a post or comment on which it has not voted."""
+def vote_changes(kind: str, row: sqlite3.Row, value: int) -> list[Expected]:
+    """Return the changes of a first vote by the account on a post or comment."""
     return [
         Updated(f"forum_{kind}s", {"id": row["id"]}, {"score": row["score"] + value}),
         Added("forum_votes", {"account": ME, kind: row["id"], "value": value}),
     ]
 
 
-def says_in(world: World, title: str, body: str, parent: int | None = None) -> Added:
-    """The comment that the account writes on a post."""
+def comment_added(world: World, title: str, body: str, parent: int | None = None) -> Added:
+    """Return the new comment of the account on a post."""
     number = post(world, title)["id"]
     return Added("forum_comments", {"post": number, "parent": parent, "author": ME, "body": body, "deleted": 0})
 
 
-NOTES = ("forum_notifications",)
-"""Who is answered gets a note, which is nobody's task."""
+NOTIFICATIONS = ("forum_notifications",)
+"""Tables that replies change as a side effect."""
 ANYTIME = re.compile(".*")
-"""Any moment."""
+"""Matches any stored time."""
+
+
+def most_commented(world: World, board: str) -> str:
+    """Return the title of a board's post with the most comments, or "" on a tie."""
+    query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
+    rows = select(world, query, board)
+    leads = len(rows) > 1 and rows[0]["comments"] > rows[1]["comments"]
+    return str(rows[0]["title"]) if leads else ""
+
+
+def top_comment_authors(world: World) -> dict[str, str]:
+    """Return the authors of the best comments by post title, for posts with 4 to 20 comments.
+
+    Posts with a tie are left out, and posts on which the same user also wrote a comment with the lowest score.
+    """
+    threads: dict[str, list[tuple[int, str]]] = {}
+    for row in select(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
+        threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
+    return {title: max(scored)[1] for title, scored in threads.items() if _has_clear_best(scored)}
+
+
+def _has_clear_best(scored: list[tuple[int, str]]) -> bool:
+    """Return whether one comment has the highest score, and its author did not write one with the lowest."""
+    scores = sorted(score for score, _ in scored)
+    return scores[-1] > scores[-2] and (scores[0], max(scored)[1]) not in scored
+
+
+def conversations(world: World) -> list[Params]:
+    """Return the users with whom the account has exchanged messages in both directions."""
+    query = """
+        SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
+        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
+        GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
+    """
+    return [*select(world, query)]
+
+
+def message_added(world: World, name: str, subject: str, text: str) -> tuple[Added, Added]:
+    """Return the rows of a message that starts a conversation."""
+    partner = user(world, name)["id"]
+    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
+    return opened, Added("forum_messages", {"author": ME, "body": text})

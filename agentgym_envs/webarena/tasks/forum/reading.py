@@ -1,4 +1,4 @@
-"""Questions that a page or two answer."""
+"""Questions that one or two pages answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, asked, column
+from agentgym_envs.webarena.tasks.forum.queries import ForumTemplate, column, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
 from agentgym_envs.webarena.tasks.template import Params
 
@@ -20,11 +20,11 @@ _FACTS = {
     "karma of posts": "Karma of posts",
     "karma of comments": "Karma of comments",
 }
-"""What a profile tells, and under which label."""
+"""Facts of a profile, with their labels."""
 
 
 class PostAuthor(ForumTemplate):
-    """Who wrote a post."""
+    """Name the author of a post."""
 
     name, kind, difficulty = "forum-post-author", "information", "easy"
     intents = (
@@ -34,29 +34,27 @@ class PostAuthor(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts on which others commented."""
+        """Posts with comments by other users."""
         query = "SELECT DISTINCT title FROM comments WHERE author <> poster AND poster <> 1 AND title NOT LIKE '%''%'"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The author, and nobody else."""
         author = queries.post(world, params["title"])["author_name"]
-        return [says(author, others=queries.users_but(world, params, author))]
+        return [says(author, others=queries.users_except(world, params, author))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.stop(steps.author(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.stop(steps.author(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Somebody who commented."""
-        yield from steps.open_post(sight, params["title"])
-        author = steps.author(sight)
-        yield sight.stop(next(said.author for said in steps.comments(sight) if said.author != author))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the author of a comment."""
+        yield from steps.open_post(page, params["title"])
+        author = steps.author(page)
+        yield page.stop(next(comment.author for comment in steps.comments(page) if comment.author != author))
 
 
 class CommentCount(ForumTemplate):
-    """How many comments a post has."""
+    """Count the comments on a post."""
 
     name, kind, difficulty = "forum-comment-count", "information", "easy"
     intents = (
@@ -66,26 +64,24 @@ class CommentCount(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts whose score is another number."""
-        return asked(world, "SELECT title FROM posts WHERE comments <> score AND comments > 2")
+        """Posts whose score differs from their number of comments."""
+        return select(world, "SELECT title FROM posts WHERE comments <> score AND comments > 2")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         return [says(queries.post(world, params["title"])["comments"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.stop(sight.search(r"^(\d+) comments$")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.stop(page.search(r"^(\d+) comments$")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Its score."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.stop(steps.score(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the score."""
+        yield from steps.open_post(page, params["title"])
+        yield page.stop(steps.score(page))
 
 
 class TopPost(ForumTemplate):
-    """The post of a board with the highest score in some time."""
+    """Name the post of a board with the highest score of a period."""
 
     name, kind, difficulty = "forum-top-post", "information", "medium"
     intents = (
@@ -95,41 +91,39 @@ class TopPost(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards and times with several posts."""
+        """Boards and periods with several posts."""
         found: list[Params] = []
         for period, days in (("all time", 9_999), ("the last year", 365), ("the last month", 30)):
             query = f"""
                 SELECT board_name AS board, '{period}' AS period FROM posts
                 WHERE julianday('2026-03-16 10:30') - julianday(created) < {days} GROUP BY 1 HAVING COUNT(*) > 2
             """
-            found += asked(world, query)
+            found += select(world, query)
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its title, and no other of the board."""
         first = {"all time": "", "the last year": "2025-03-16 10:30", "the last month": "2026-02-14 10:30"}
-        posts = queries.top(world, params["board"])
+        posts = queries.by_score(world, params["board"])
         best = next(row["title"] for row in posts if row["created"] >= first[params["period"]])
         return [says(best, others=[row["title"] for row in posts if row["title"] not in best])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort by score and choose the time."""
-        yield from self._sorted(sight, params)
-        yield sight.stop(steps.listed(sight)[0].title)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._sorted(page, params)
+        yield page.stop(steps.listed(page)[0].title)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The second best."""
-        yield from self._sorted(sight, params)
-        yield sight.stop(steps.listed(sight)[1].title)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the second best post."""
+        yield from self._sorted(page, params)
+        yield page.stop(steps.listed(page)[1].title)
 
-    def _sorted(self, sight: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_board(sight, params["board"], "Top")
+    def _sorted(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "Top")
         if params["period"] != "all time":
-            yield sight.choose("Top of", params["period"])
+            yield page.choose("Top of", params["period"])
 
 
 class MostCommented(ForumTemplate):
-    """The post of a board with the most comments."""
+    """Name the post of a board with the most comments."""
 
     name, kind, difficulty = "forum-most-commented", "information", "medium"
     intents = (
@@ -139,36 +133,26 @@ class MostCommented(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards where one leads."""
-        return [{"board": board} for board in queries.boards(world) if most_commented(world, board)]
+        """Boards with a single leader."""
+        return [{"board": board} for board in queries.boards(world) if queries.most_commented(world, board)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its title."""
         titles = column(world, "SELECT title FROM posts WHERE board_name = ?", params["board"])
-        best = most_commented(world, params["board"])
+        best = queries.most_commented(world, params["board"])
         return [says(best, others=[title for title in titles if title not in best])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort by comments."""
-        yield from steps.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(steps.listed(sight)[0].title)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "Most commented")
+        yield page.stop(steps.listed(page)[0].title)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The next."""
-        yield from steps.open_board(sight, params["board"], "Most commented")
-        yield sight.stop(steps.listed(sight)[1].title)
-
-
-def most_commented(world: World, board: str) -> str:
-    """The title of the post with the most comments in a board, "" if several have."""
-    query = "SELECT title, comments FROM posts WHERE board_name = ? ORDER BY comments DESC LIMIT 2"
-    rows = asked(world, query, board)
-    leads = len(rows) > 1 and rows[0]["comments"] > rows[1]["comments"]
-    return str(rows[0]["title"]) if leads else ""
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the second post."""
+        yield from steps.open_board(page, params["board"], "Most commented")
+        yield page.stop(steps.listed(page)[1].title)
 
 
 class NewestAuthor(ForumTemplate):
-    """Who wrote the newest post of a board."""
+    """Name the author of a board's newest post."""
 
     name, kind, difficulty = "forum-newest-author", "information", "easy"
     intents = (
@@ -178,28 +162,26 @@ class NewestAuthor(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards whose two newest posts are by different people."""
+        """Boards whose two newest posts have different authors."""
         pairs = ((board, queries.newest(world, board, 2)) for board in queries.boards(world))
         return [{"board": board} for board, (first, second) in pairs if first["author"] != second["author"]]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The author, and nobody else."""
         author = queries.newest(world, params["board"])[0]["author_name"]
-        return [says(author, others=queries.users_but(world, params, author))]
+        return [says(author, others=queries.users_except(world, params, author))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort by time."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.stop(steps.listed(sight)[0].author)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.stop(steps.listed(page)[0].author)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The author of the one before."""
-        yield from steps.open_board(sight, params["board"], "New")
-        yield sight.stop(steps.listed(sight)[1].author)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the author of the second newest post."""
+        yield from steps.open_board(page, params["board"], "New")
+        yield page.stop(steps.listed(page)[1].author)
 
 
 class TopCommenter(ForumTemplate):
-    """Who wrote the best comment on a post."""
+    """Name the author of a post's best comment."""
 
     name, kind, difficulty = "forum-top-commenter", "information", "medium"
     intents = (
@@ -209,44 +191,27 @@ class TopCommenter(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Threads in which one comment leads, and its author has not written the worst."""
-        return [{"title": title} for title in top_commented(world)]
+        return [{"title": title} for title in queries.top_comment_authors(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The author, and nobody else."""
         query = "SELECT author_name FROM comments WHERE title = ? ORDER BY score DESC LIMIT 1"
         best = column(world, query, params["title"])[0]
-        return [says(best, others=queries.users_but(world, params, best))]
+        return [says(best, others=queries.users_except(world, params, best))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the thread."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(max(found, key=lambda said: said.score).author)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(max(found, key=lambda comment: comment.score).author)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The author of the worst."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(min(found, key=lambda said: said.score).author)
-
-
-def top_commented(world: World) -> dict[str, str]:
-    """Who wrote the best comment, by titles of posts with a few comments, where they have not written the worst."""
-    threads: dict[str, list[tuple[int, str]]] = {}
-    for row in asked(world, "SELECT title, score, author_name FROM comments WHERE comments BETWEEN 4 AND 20"):
-        threads.setdefault(row["title"], []).append((row["score"], row["author_name"]))
-    return {title: max(said)[1] for title, said in threads.items() if _leads(said)}
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the author of the worst comment."""
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(min(found, key=lambda comment: comment.score).author)
 
 
-def _leads(said: list[tuple[int, str]]) -> bool:
-    """Whether one comment has the highest score, and its author has not written one with the lowest."""
-    scores = sorted(score for score, _ in said)
-    return scores[-1] > scores[-2] and (scores[0], max(said)[1]) not in said
-
-
-class CommentOf(ForumTemplate):
-    """What somebody said about a post."""
+class CommentText(ForumTemplate):
+    """Name the text of a user's comment on a post."""
 
     name, kind, difficulty = "forum-comment-of", "information", "easy"
     intents = (
@@ -256,33 +221,31 @@ class CommentOf(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Longer comments in threads in which somebody else wrote a shorter one."""
+        """Longer comments in threads with a shorter comment by another user."""
         shorter = "SELECT 1 FROM comments o WHERE o.post = c.post AND length(o.body) < length(c.body)"
         query = f"""
             SELECT author_name AS user, title FROM lone c
             WHERE length(body) > 35 AND author <> 1 AND comments < 15 AND EXISTS ({shorter})
         """
-        return rng.sample(asked(world, query), 60)
+        return rng.sample(select(world, query), 60)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The text."""
         return [says(queries.comment(world, params["title"], params["user"])["body"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the thread."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(next(said.text for said in found if said.author == params["user"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(next(comment.text for comment in found if comment.author == params["user"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """What somebody else says."""
-        yield from steps.open_post(sight, params["title"])
-        found = yield from steps.all_comments(sight)
-        yield sight.stop(min((said.text for said in found), key=len))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with another user's comment."""
+        yield from steps.open_post(page, params["title"])
+        found = yield from steps.all_comments(page)
+        yield page.stop(min((comment.text for comment in found), key=len))
 
 
-class Moderators(ForumTemplate):
-    """Who moderates a board."""
+class BoardModerators(ForumTemplate):
+    """Name the moderators of a board."""
 
     name, kind, difficulty = "forum-moderators", "information", "easy"
     intents = (
@@ -292,33 +255,31 @@ class Moderators(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards with several, but not the account's own."""
+        """Boards with several moderators, except the account's own."""
         query = "SELECT b.name AS board FROM forum_moderators m JOIN forum_boards b ON b.id = m.board GROUP BY 1"
-        return asked(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
+        return select(world, f"{query} HAVING COUNT(*) > 1 AND SUM(m.user = 1) = 0")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """All names, and nobody else's."""
         query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
         names = column(world, query, queries.board(world, params["board"]))
-        return [says(*names, others=queries.users_but(world, params, *names))]
+        return [says(*names, others=queries.users_except(world, params, *names))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the side of the board's page."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.stop(", ".join(self._names(sight)))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.stop(", ".join(self._names(page)))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The first only."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.stop(self._names(sight)[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the first moderator only."""
+        yield from steps.open_board(page, params["board"])
+        yield page.stop(self._names(page)[0])
 
-    def _names(self, sight: PageReader) -> list[str]:
-        below = takewhile(lambda element: element.role != "contentinfo", sight.behind("Moderators"))
+    def _names(self, page: PageReader) -> list[str]:
+        below = takewhile(lambda element: element.role != "contentinfo", page.elements_after("Moderators"))
         return [element.name for element in below if element.role == "link"]
 
 
 class RuleReason(ForumTemplate):
-    """What a rule of a board says in full."""
+    """Name the explanation of a board's rule."""
 
     name, kind, difficulty = "forum-rule-reason", "information", "medium"
     intents = (
@@ -328,25 +289,22 @@ class RuleReason(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All rules."""
         query = "SELECT b.name AS board, r.title AS rule FROM forum_rules r JOIN forum_boards b ON b.id = r.board"
-        return asked(world, query)
+        return select(world, query)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The text, and no other rule's."""
         query = "SELECT text FROM forum_rules WHERE board = ? AND title {} ?"
         given = (queries.board(world, params["board"]), params["rule"])
         return [says(*column(world, query.format("="), *given), others=column(world, query.format("<>"), *given))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Unfold the rule."""
-        yield from steps.open_board(sight, params["board"])
-        yield from sight.unfold("Why", after=params["rule"])
-        yield sight.stop(texts_of(sight.behind(params["rule"]))[1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield from page.expand("Why", after=params["rule"])
+        yield page.stop(texts_of(page.elements_after(params["rule"]))[1])
 
 
 class UserFact(ForumTemplate):
-    """What a profile tells."""
+    """Name a fact of a user's profile."""
 
     name, kind, difficulty = "forum-user-fact", "information", "medium"
     intents = (
@@ -356,25 +314,23 @@ class UserFact(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Users with different karmas."""
+        """Users whose two karma figures differ."""
         names = [name for name in queries.others(world) if len(set(self._facts(world, name))) == 3]
         return [{"user": name, "fact": rng.choice(list(_FACTS))} for name in names]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The date or the number."""
-        place = list(_FACTS).index(params["fact"])
-        return [says(self._facts(world, params["user"])[place])]
+        index = list(_FACTS).index(params["fact"])
+        return [says(self._facts(world, params["user"])[index])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search for the user."""
-        yield from steps.open_user(sight, params["user"])
-        yield sight.stop(sight.value(_FACTS[params["fact"]]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_user(page, params["user"])
+        yield page.stop(page.value(_FACTS[params["fact"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """What stands below."""
-        yield from steps.open_user(sight, params["user"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the next line of the profile."""
+        yield from steps.open_user(page, params["user"])
         labels = list(_FACTS.values())
-        yield sight.stop(sight.value(labels[labels.index(_FACTS[params["fact"]]) - 1]))
+        yield page.stop(page.value(labels[labels.index(_FACTS[params["fact"]]) - 1]))
 
     def _facts(self, world: World, name: str) -> list[str]:
         found = queries.user(world, name)
@@ -385,7 +341,7 @@ class UserFact(ForumTemplate):
 
 
 class LastMessage(ForumTemplate):
-    """What somebody wrote last in a private conversation."""
+    """Name the last message of a user in a private conversation."""
 
     name, kind, difficulty = "forum-last-message", "information", "easy"
     intents = (
@@ -395,42 +351,23 @@ class LastMessage(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Conversations of several messages."""
-        return conversations(world)
+        """Conversations with messages in both directions."""
+        return queries.conversations(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The text."""
         query = "SELECT body FROM forum_messages WHERE author = ? ORDER BY id DESC"
         return [says(world.value(query, queries.user(world, params["user"])["id"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the conversation."""
-        yield from open_conversation(sight, params["user"])
-        theirs = [line for line in sight.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
-        yield sight.stop(texts_of(theirs[-1])[-1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_conversation(page, params["user"])
+        theirs = [line for line in page.lines("article") if texts_of(line)[0].startswith(f"{params['user']} on ")]
+        yield page.stop(texts_of(theirs[-1])[-1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """What the account wrote itself."""
-        yield from open_conversation(sight, params["user"])
-        mine = [line for line in sight.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
-        yield sight.stop(texts_of(mine[0])[-1])
-
-
-def conversations(world: World) -> list[Params]:
-    """With whom the account has exchanged messages, both ways."""
-    query = """
-        SELECT u.name AS user FROM forum_messages m JOIN forum_conversations c ON c.id = m.conversation
-        JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
-        GROUP BY c.id HAVING COUNT(DISTINCT m.author) = 2
-    """
-    return [*asked(world, query)]
-
-
-def open_conversation(sight: PageReader, user: str) -> Iterator[str]:
-    """Open the conversation with somebody."""
-    yield sight.click("link", steps.MESSAGES)
-    subject = [element.name for element in sight.line(user) if element.role == "link"][1]
-    yield sight.click_in(user, "link", subject)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with a message of the account."""
+        yield from steps.open_conversation(page, params["user"])
+        mine = [line for line in page.lines("article") if not texts_of(line)[0].startswith(f"{params['user']} on ")]
+        yield page.stop(texts_of(mine[0])[-1])
 
 
 TEMPLATES = (
@@ -440,8 +377,8 @@ TEMPLATES = (
     MostCommented(),
     NewestAuthor(),
     TopCommenter(),
-    CommentOf(),
-    Moderators(),
+    CommentText(),
+    BoardModerators(),
     RuleReason(),
     UserFact(),
     LastMessage(),

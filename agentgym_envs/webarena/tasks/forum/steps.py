@@ -1,30 +1,27 @@
-"""What the oracles of the forum's tasks have in common: ways through it, and how its pages are read."""
+"""Oracle steps in the forum: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from agentgym_envs.webarena.browser.view import Element
-from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, texts_of
+from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, Steps, texts_of
 
-_T = TypeVar("_T")
-Steps: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was learned by them."""
 SEARCH = "Search the forum"
 _SCORE = re.compile(r"-?\d+")
 _COMMENTS = re.compile(r"(\d+) comments?")
-_ON = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
-_BRIEF = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
+_DATED = re.compile(r"(?:.* )?on (\w{3} \d+, \d{4}).*")
+_COMMENT_LINE = re.compile(r"on (\w{3} \d+, \d{4}), (-?\d+) points?, on")
 MESSAGES = re.compile(r"Messages( \(\d+\))?")
 _UPVOTE = re.compile("Upvote|Retract upvote")
-_PART = "DisclosureTriangle"
+_DISCLOSURE = "DisclosureTriangle"
 _ANY = re.compile(r".+", re.DOTALL)
 
 
-class Post(NamedTuple):
-    """A post as a list tells it; `day` as pages have it ("Mar 13, 2026")."""
+class ListedPost(NamedTuple):
+    """A post of a list; `day` has the form of the pages ("Mar 13, 2026")."""
 
     title: str
     author: str
@@ -33,197 +30,204 @@ class Post(NamedTuple):
     comments: int
 
 
-class Comment(NamedTuple):
-    """A comment as a page tells it."""
+class ShownComment(NamedTuple):
+    """A comment on a page."""
 
     author: str
     text: str
     score: int
 
 
-def search(sight: PageReader, words: str) -> Iterator[str]:
+def search(page: PageReader, words: str) -> Iterator[str]:
     """Search the posts."""
-    yield sight.type(SEARCH, words, enter=True)
+    yield page.type(SEARCH, words, enter=True)
 
 
-def search_in(sight: PageReader, words: str, kind: str) -> Iterator[str]:
+def search_in(page: PageReader, words: str, kind: str) -> Iterator[str]:
     """Search "Users", "Comments" or "Boards"."""
-    yield from search(sight, words)
-    yield sight.choose("Search in", kind)
-    yield sight.click("button", "Go")
+    yield from search(page, words)
+    yield page.choose("Search in", kind)
+    yield page.click("button", "Go")
 
 
-def open_post(sight: PageReader, title: str) -> Iterator[str]:
-    """Search for a post and open it, on whichever page of what is found it is."""
-    yield from search(sight, title)
-    while not sight.has("link", title) and sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-    yield sight.click("link", title)
+def open_post(page: PageReader, title: str) -> Iterator[str]:
+    """Search for a post and open it, from any page of the results."""
+    yield from search(page, title)
+    while not page.has("link", title) and page.has("link", "Next"):
+        yield page.click("link", "Next")
+    yield page.click("link", title)
 
 
-def open_user(sight: PageReader, name: str) -> Iterator[str]:
+def open_user(page: PageReader, name: str) -> Iterator[str]:
     """Search for a user and open the profile."""
-    yield from search_in(sight, name, "Users")
-    yield sight.click("link", name)
+    yield from search_in(page, name, "Users")
+    yield page.click("link", name)
 
 
-def open_board(sight: PageReader, name: str, tab: str = "") -> Iterator[str]:
-    """Choose a board from the list of all, and one of its tabs."""
-    yield sight.click("link", "Boards")
-    yield sight.click("link", name)
+def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
+    """Open a board from the list of all boards, and one of its tabs."""
+    yield page.click("link", "Boards")
+    yield page.click("link", name)
     if tab:
-        yield sight.click("link", tab, after="Sort posts")
+        yield page.click("link", tab, after="Sort posts")
 
 
-def own_menu(sight: PageReader, entry: str) -> Iterator[str]:
-    """Open the menu of one's account and choose an entry."""
-    yield from sight.unfold(_ANY, after=MESSAGES)
-    yield sight.click("link", entry)
+def open_account_menu(page: PageReader, entry: str) -> Iterator[str]:
+    """Open the account's menu and choose an entry."""
+    yield from page.expand(_ANY, after=MESSAGES)
+    yield page.click("link", entry)
 
 
-def unfold_in(sight: PageReader, line: str, name: str) -> Iterator[str]:
-    """Open a part of the post or comment that a text is in, if it is shut."""
-    part = next(one for one in sight.line(line) if one.role == _PART and one.name == name)
+def expand_in(page: PageReader, line: str, name: str) -> Iterator[str]:
+    """Expand a part of the post or comment that contains a text."""
+    part = next(one for one in page.line(line) if one.role == _DISCLOSURE and one.name == name)
     if part.properties.get("expanded") != "True":
-        yield sight.click_in(line, _PART, name)
+        yield page.click_in(line, _DISCLOSURE, name)
 
 
-def unfold_more(sight: PageReader, nth: int) -> Iterator[str]:
-    """Open the `nth` menu "More" of a page, if it is shut."""
-    if sight.find(_PART, "More", nth=nth).properties.get("expanded") != "True":
-        yield sight.click(_PART, "More", nth=nth)
+def expand_more(page: PageReader, nth: int) -> Iterator[str]:
+    """Expand the `nth` menu "More" of a page."""
+    if page.find(_DISCLOSURE, "More", nth=nth).properties.get("expanded") != "True":
+        yield page.click(_DISCLOSURE, "More", nth=nth)
 
 
-def more(sight: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
-    """Open the menu "More" of the post or comment that a text is in, and choose an entry."""
-    yield from unfold_in(sight, line, "More")
-    yield sight.click_in(line, role, entry)
+def choose_from_more(page: PageReader, line: str, role: str, entry: Name) -> Iterator[str]:
+    """Choose an entry of the menu "More" of the post or comment that contains a text."""
+    yield from expand_in(page, line, "More")
+    yield page.click_in(line, role, entry)
 
 
-def confirm(sight: PageReader) -> str:
-    """Say yes to what the page asks."""
-    return sight.click("button", "OK")
+def confirm(page: PageReader) -> str:
+    """Return the command that confirms the page's question."""
+    return page.click("button", "OK")
 
 
-def listed(sight: PageReader) -> list[Post]:
-    """The posts of the list on the page."""
-    return [_post(line) for line in sight.lines("article")]
+def listed(page: PageReader) -> list[ListedPost]:
+    """Return the posts of the list on the page."""
+    return [_post(line) for line in page.lines("article")]
 
 
-def _post(line: Sequence[Element]) -> Post:
+def _post(line: Sequence[Element]) -> ListedPost:
     texts = texts_of(line)
-    place = next(place for place, text in enumerate(texts) if _ON.fullmatch(text) or text == "in")
-    days = [found[1] for found in map(_ON.fullmatch, texts) if found]
+    index = next(index for index, text in enumerate(texts) if _DATED.fullmatch(text) or text == "in")
+    days = [found[1] for found in map(_DATED.fullmatch, texts) if found]
     comments = [int(found[1]) for found in map(_COMMENTS.fullmatch, texts) if found]
-    return Post(heading(line), texts[place - 1], days[-1], _score(line), comments[-1])
+    return ListedPost(heading(line), texts[index - 1], days[-1], _score(line), comments[-1])
 
 
 def heading(line: Sequence[Element]) -> str:
-    """The first heading in a line."""
+    """Return the first heading of a line."""
     return next(element.name for element in line if element.role == "heading")
 
 
 def _score(line: Sequence[Element]) -> int:
-    """The number behind the first button for votes."""
+    """Return the number after the first vote button."""
     texts = texts_of(line)
-    place = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
-    return int(next(text for text in texts[place:] if _SCORE.fullmatch(text)))
+    index = next(index for index, text in enumerate(texts) if _UPVOTE.fullmatch(text))
+    return int(next(text for text in texts[index:] if _SCORE.fullmatch(text)))
 
 
-def score(sight: PageReader) -> int:
-    """The score of the post whose page this is."""
-    return _score(sight.elements)
+def score(page: PageReader) -> int:
+    """Return the score of the post on the page."""
+    return _score(page.elements)
 
 
-def comments(sight: PageReader) -> list[Comment]:
-    """The comments on the page of a post, in its order."""
-    lines = [line for line in sight.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
+def comments(page: PageReader) -> list[ShownComment]:
+    """Return the comments on a post's page, in page order."""
+    lines = [line for line in page.lines("article")[1:] if any(_UPVOTE.fullmatch(text) for text in texts_of(line))]
     return [_comment(line) for line in lines]
 
 
-def all_comments(sight: PageReader) -> Steps[list[Comment]]:
-    """Those of all pages of a thread, from this one on."""
-    found = comments(sight)
-    while sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-        found += comments(sight)
+def all_comments(page: PageReader) -> Steps[list[ShownComment]]:
+    """Read the comments on this page of a thread and on all later ones."""
+    found = comments(page)
+    while page.has("link", "Next"):
+        yield page.click("link", "Next")
+        found += comments(page)
     return found
 
 
-def _comment(line: Sequence[Element]) -> Comment:
+def _comment(line: Sequence[Element]) -> ShownComment:
     texts = texts_of(line)
-    start = next(place for place, text in enumerate(texts) if _ON.fullmatch(text))
-    end = next(place for place, text in enumerate(texts) if _UPVOTE.fullmatch(text))
-    return Comment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
+    start = next(index for index, text in enumerate(texts) if _DATED.fullmatch(text))
+    end = next(index for index, text in enumerate(texts) if _UPVOTE.fullmatch(text))
+    return ShownComment(texts[0], " ".join(texts[start + 1 : end]), _score(line))
 
 
-def written(sight: PageReader) -> list[Comment]:
-    """The comments in a list of them, such as somebody's; each says where it was made."""
-    return [_brief(texts_of(line)) for line in sight.lines("article")]
+def listed_comments(page: PageReader) -> list[ShownComment]:
+    """Return the comments of a list of comments, such as a user's."""
+    return [_brief(texts_of(line)) for line in page.lines("article")]
 
 
-def _brief(texts: Sequence[str]) -> Comment:
-    place, found = next((place, found) for place, found in enumerate(map(_BRIEF.fullmatch, texts)) if found)
-    return Comment(texts[0], " ".join(texts[place + 4 : -1]), int(found[2]))
+def _brief(texts: Sequence[str]) -> ShownComment:
+    index, found = next((index, found) for index, found in enumerate(map(_COMMENT_LINE.fullmatch, texts)) if found)
+    return ShownComment(texts[0], " ".join(texts[index + 4 : -1]), int(found[2]))
 
 
-def author(sight: PageReader) -> str:
-    """Who wrote the post whose page this is."""
-    links = [element.name for element in sight.lines("article")[0] if element.role == "link"]
+def author(page: PageReader) -> str:
+    """Return the author of the post on the page."""
+    links = [element.name for element in page.lines("article")[0] if element.role == "link"]
     return links[0]
 
 
-def comments_of(sight: PageReader) -> Steps[list[Comment]]:
-    """All comments of the user whose profile this is."""
-    yield sight.click("link", "Comments")
-    found = written(sight)
-    while sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-        found += written(sight)
+def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
+    """Read all comments of the user whose profile is open."""
+    yield page.click("link", "Comments")
+    found = listed_comments(page)
+    while page.has("link", "Next"):
+        yield page.click("link", "Next")
+        found += listed_comments(page)
     return found
 
 
-def own_post(sight: PageReader, title: str) -> Steps[Post]:
-    """Find a post in one's own profile, on whichever page it is."""
-    yield from own_menu(sight, "My profile")
-    while not sight.has("link", title):
-        yield sight.click("link", "Next")
-    return next(post for post in listed(sight) if post.title == title)
+def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
+    """Find a post in the account's profile, on any of its pages."""
+    yield from open_account_menu(page, "My profile")
+    while not page.has("link", title):
+        yield page.click("link", "Next")
+    return next(post for post in listed(page) if post.title == title)
 
 
-def to_comment(sight: PageReader, user: str) -> Iterator[str]:
-    """Turn the pages of a thread until there is a comment by somebody."""
-    while all(said.author != user for said in comments(sight)):
-        yield sight.click("link", "Next")
+def find_comment(page: PageReader, user: str) -> Iterator[str]:
+    """Open the page of the thread with a comment by this user."""
+    while all(one.author != user for one in comments(page)):
+        yield page.click("link", "Next")
 
 
-def comment(sight: PageReader, text: str) -> Iterator[str]:
-    """Comment on the post whose page this is."""
-    yield sight.type("Your comment", text)
-    yield sight.click("button", "Comment")
+def add_comment(page: PageReader, text: str) -> Iterator[str]:
+    """Comment on the post on the page."""
+    yield page.type("Your comment", text)
+    yield page.click("button", "Comment")
 
 
-def submit(sight: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
-    """Post in the board whose page this is."""
-    yield sight.click("link", "Submit")
-    yield sight.type("Title", title)
-    yield sight.type("Text", text)
+def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
+    """Submit a post to the board on the page."""
+    yield page.click("link", "Submit")
+    yield page.type("Title", title)
+    yield page.type("Text", text)
     if flair:
-        yield sight.choose("Flair", flair)
-    yield sight.click("button", "Post")
+        yield page.choose("Flair", flair)
+    yield page.click("button", "Post")
 
 
-def write_message(sight: PageReader, subject: str, text: str) -> Iterator[str]:
-    """Fill in the form of a message and send it."""
-    yield sight.type("Subject", subject)
-    yield sight.type("Message", text)
-    yield sight.click("button", "Send")
+def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
+    """Fill in the message form and send it."""
+    yield page.type("Subject", subject)
+    yield page.type("Message", text)
+    yield page.click("button", "Send")
 
 
-def own_comment(sight: PageReader, role: str, entry: str) -> Iterator[str]:
-    """Open the menu of the account's only comment in a thread and choose an entry; turns pages to find it."""
-    me = sight.find(_PART, _ANY, after=MESSAGES).name
-    yield from to_comment(sight, me)
-    place = [said.author for said in comments(sight)].index(me)
-    yield from unfold_more(sight, place)
-    yield sight.click(role, entry)
+def act_on_own_comment(page: PageReader, role: str, entry: str) -> Iterator[str]:
+    """Find the account's only comment in a thread, and choose an entry of its menu."""
+    me = page.find(_DISCLOSURE, _ANY, after=MESSAGES).name
+    yield from find_comment(page, me)
+    index = [one.author for one in comments(page)].index(me)
+    yield from expand_more(page, index)
+    yield page.click(role, entry)
+
+
+def open_conversation(page: PageReader, user: str) -> Iterator[str]:
+    """Open the conversation with a user."""
+    yield page.click("link", MESSAGES)
+    subject = [element.name for element in page.line(user) if element.role == "link"][1]
+    yield page.click_in(user, "link", subject)

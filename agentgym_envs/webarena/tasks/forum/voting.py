@@ -1,4 +1,4 @@
-"""Tasks of a click or two: votes, and what one keeps, follows or no longer wants to see."""
+"""Tasks of one or two clicks: votes, saved and hidden posts, subscriptions, blocked users."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, ForumTemplate, asked
+from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, ForumTemplate, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _VALUES = {"Upvote": 1, "Downvote": -1}
-_OTHER = {"Upvote": "Downvote", "Downvote": "Upvote"}
+_OPPOSITE = {"Upvote": "Downvote", "Downvote": "Upvote"}
 
 
 class VotePost(ForumTemplate):
@@ -32,28 +32,27 @@ class VotePost(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts on which the account has not voted."""
-        rows = asked(world, "SELECT title FROM posts WHERE NOT voted AND author <> 1")
-        return queries.with_each(rows, rng, vote=list(_VALUES))
+        """Posts without a vote by the account."""
+        rows = select(world, "SELECT title FROM posts WHERE NOT voted AND author <> 1")
+        return queries.with_choices(rows, rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The vote is there and counted, and a form asked for it."""
+        """The vote and the new score, and a request that a form sent."""
         found = queries.post(world, params["title"])
         asked_for = Requested(f"{ORIGIN}/vote/post/{found['id']}", method="POST")
-        return [changed(*queries.vote("post", found, _VALUES[params["vote"]])), asked_for]
+        return [changed(*queries.vote_changes("post", found, _VALUES[params["vote"]])), asked_for]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search and vote."""
-        yield from self._vote(sight, params["title"], params["vote"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._vote(page, params["title"], params["vote"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Vote the other way."""
-        yield from self._vote(sight, params["title"], _OTHER[params["vote"]])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Cast the opposite vote."""
+        yield from self._vote(page, params["title"], _OPPOSITE[params["vote"]])
 
-    def _vote(self, sight: PageReader, title: str, vote: str) -> Iterator[str]:
-        yield from steps.open_post(sight, title)
-        yield sight.click("button", vote)
-        yield sight.stop()
+    def _vote(self, page: PageReader, title: str, vote: str) -> Iterator[str]:
+        yield from steps.open_post(page, title)
+        yield page.click("button", vote)
+        yield page.stop()
 
 
 class VoteExtreme(ForumTemplate):
@@ -67,41 +66,39 @@ class VoteExtreme(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards where the account has not voted on it."""
+        """Boards in which that post has no vote by the account."""
         rows = []
         for board in queries.boards(world):
             for which in ("newest", "highest-scored"):
                 found = self._post(world, board, which)
                 if not found["voted"] and found["author"] != ME:
                     rows.append({"board": board, "which": which})
-        return queries.with_each(rows, rng, vote=list(_VALUES))
+        return queries.with_choices(rows, rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The vote is there and counted."""
         found = self._post(world, params["board"], params["which"])
-        return [changed(*queries.vote("post", found, _VALUES[params["vote"]]))]
+        return [changed(*queries.vote_changes("post", found, _VALUES[params["vote"]]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort, and vote on the first."""
-        yield from self._vote(sight, params, 0)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from self._vote(page, params, 0)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Vote on the last of the page."""
-        yield from self._vote(sight, params, -1)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Vote on the last post of the page."""
+        yield from self._vote(page, params, -1)
 
-    def _vote(self, sight: PageReader, params: Params, place: int) -> Iterator[str]:
+    def _vote(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
         tab = "New" if params["which"] == "newest" else "Top"
-        yield from steps.open_board(sight, params["board"], tab)
-        title = steps.listed(sight)[place].title
-        yield sight.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
-        yield sight.stop()
+        yield from steps.open_board(page, params["board"], tab)
+        title = steps.listed(page)[index].title
+        yield page.click_in(title, "button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
+        yield page.stop()
 
     def _post(self, world: World, board: str, which: str) -> sqlite3.Row:
-        return queries.newest(world, board)[0] if which == "newest" else queries.top(world, board)[0]
+        return queries.newest(world, board)[0] if which == "newest" else queries.by_score(world, board)[0]
 
 
 class VoteComment(ForumTemplate):
-    """Vote on somebody's comment."""
+    """Vote on a user's comment."""
 
     name, kind, difficulty = "forum-vote-comment", "change", "medium"
     intents = (
@@ -111,36 +108,34 @@ class VoteComment(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Comments of others on which the account has not voted."""
+        """Comments of other users without a vote by the account."""
         voted = "SELECT comment FROM forum_votes WHERE comment IS NOT NULL"
-        rows = asked(
+        rows = select(
             world,
             f"SELECT title, author_name AS user FROM lone WHERE author <> 1 AND id NOT IN ({voted}) AND comments < 15 "
             "AND comments > 1",
         )
-        return queries.with_each(rng.sample(rows, 60), rng, vote=list(_VALUES))
+        return queries.with_choices(rng.sample(rows, 60), rng, vote=list(_VALUES))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The vote is there and counted."""
         found = queries.comment(world, params["title"], params["user"])
-        return [changed(*queries.vote("comment", found, _VALUES[params["vote"]]))]
+        return [changed(*queries.vote_changes("comment", found, _VALUES[params["vote"]]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Find the comment."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.to_comment(sight, params["user"])
-        yield sight.click_in(params["user"], "button", params["vote"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from steps.find_comment(page, params["user"])
+        yield page.click_in(params["user"], "button", params["vote"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Vote on the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Vote on the post instead."""
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile(rf"(Retract )?{params['vote']}", re.IGNORECASE))
+        yield page.stop()
 
 
 class RetractVote(ForumTemplate):
-    """Take a vote back."""
+    """Retract a vote."""
 
     name, kind, difficulty = "forum-retract-vote", "change", "easy"
     intents = (
@@ -150,30 +145,27 @@ class RetractVote(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts on which the account has voted."""
-        return asked(world, "SELECT title FROM posts WHERE voted")
+        return select(world, "SELECT title FROM posts WHERE voted")
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The vote is gone and no longer counted."""
         found = queries.post(world, params["title"])
         value = world.value("SELECT value FROM forum_votes WHERE post = ?", found["id"])
         score = Updated("forum_posts", {"id": found["id"]}, {"score": found["score"] - value})
         return [changed(score, Removed("forum_votes", {"post": found["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Click the vote again."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile("Retract .*"))
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile("Retract .*"))
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Vote the other way instead."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile("Upvote|Downvote"))
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Cast the opposite vote."""
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile("Upvote|Downvote"))
+        yield page.stop()
 
 
-class KeepPost(ForumTemplate):
+class SaveOrHidePost(ForumTemplate):
     """Save or hide a post."""
 
     name, kind, difficulty = "forum-keep-post", "change", "easy"
@@ -185,29 +177,27 @@ class KeepPost(ForumTemplate):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Posts that the account has not saved."""
-        rows = asked(world, "SELECT title FROM posts WHERE id NOT IN (SELECT post FROM forum_saved WHERE post > 0)")
-        return queries.with_each(rows, rng, do=["Save", "Hide"])
+        rows = select(world, "SELECT title FROM posts WHERE id NOT IN (SELECT post FROM forum_saved WHERE post > 0)")
+        return queries.with_choices(rows, rng, do=["Save", "Hide"])
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is in the list."""
         table = {"Save": "forum_saved", "Hide": "forum_hidden"}[params["do"]]
         return [changed(Added(table, {"account": ME, "post": queries.post(world, params["title"])["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open it and say so."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", params["do"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", params["do"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Upvote it, or take that back."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("button", re.compile(r"(Retract )?upvote", re.IGNORECASE))
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Upvote the post, or retract the vote."""
+        yield from steps.open_post(page, params["title"])
+        yield page.click("button", re.compile(r"(Retract )?upvote", re.IGNORECASE))
+        yield page.stop()
 
 
-class Unkeep(ForumTemplate):
-    """Clear the lists of what was saved and hidden."""
+class UnsaveOrUnhidePost(ForumTemplate):
+    """Remove a post from the list of saved or hidden posts."""
 
     name, kind, difficulty = "forum-unkeep", "change", "medium"
     intents = (
@@ -217,34 +207,31 @@ class Unkeep(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What is in the lists."""
         query = "SELECT title, '{0}' AS done FROM forum_posts p WHERE {1} AND id IN (SELECT post FROM forum_{0})"
         hidden = world.rows(query.format("hidden", "1"))
         blocked = "author NOT IN (SELECT user FROM forum_blocks)"
         return [dict(row) for row in (*hidden, *world.rows(query.format("saved", blocked)))]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is in the list no longer."""
         number = world.value("SELECT id FROM forum_posts WHERE title = ?", params["title"])
         return [changed(Removed(f"forum_{params['done']}", {"account": ME, "post": number}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the list, then the menu of the post."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         entry, word = {"saved": ("Saved", "Unsave"), "hidden": ("Hidden posts", "Unhide")}[params["done"]]
-        yield from steps.own_menu(sight, entry)
-        yield from steps.more(sight, params["title"], "button", word)
-        yield sight.stop()
+        yield from steps.open_account_menu(page, entry)
+        yield from steps.choose_from_more(page, params["title"], "button", word)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Hide what is saved, or save what is hidden."""
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Hide a saved post, or save a hidden one."""
         entry, word = {"saved": ("Saved", "Hide"), "hidden": ("Hidden posts", "Save")}[params["done"]]
-        yield from steps.own_menu(sight, entry)
-        yield from steps.more(sight, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
-        yield sight.stop()
+        yield from steps.open_account_menu(page, entry)
+        yield from steps.choose_from_more(page, params["title"], "button", re.compile(f"(Un)?{word}", re.IGNORECASE))
+        yield page.stop()
 
 
-class Subscribe(ForumTemplate):
-    """Subscribe to a board, or no longer."""
+class SubscribeToBoard(ForumTemplate):
+    """Subscribe to a board, or unsubscribe."""
 
     name, kind, difficulty = "forum-subscribe", "change", "easy"
     intents = (
@@ -254,28 +241,25 @@ class Subscribe(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All boards."""
         mine = {row[0] for row in world.rows("SELECT board FROM forum_subscriptions WHERE account = 1")}
         numbers = ((board, queries.board(world, board)) for board in queries.boards(world))
         return [{"board": b, "do": "unsubscribe from" if number in mine else "subscribe to"} for b, number in numbers]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The subscription."""
         row = {"account": ME, "board": queries.board(world, params["board"])}
         change: Expected = Added("forum_subscriptions", row)
         if params["do"].startswith("un"):
             change = Removed("forum_subscriptions", row)
         return [changed(change)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the list of boards."""
-        yield sight.click("link", "Boards")
-        yield sight.click_in(params["board"], "button", re.compile("Unsubscribe|Subscribe"))
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Boards")
+        yield page.click_in(params["board"], "button", re.compile("Unsubscribe|Subscribe"))
+        yield page.stop()
 
 
-class Block(ForumTemplate):
-    """Block somebody."""
+class BlockUser(ForumTemplate):
+    """Block a user."""
 
     name, kind, difficulty = "forum-block", "change", "medium"
     intents = (
@@ -285,18 +269,15 @@ class Block(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Anybody else."""
         return [{"user": name} for name in queries.others(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """They are in the list."""
         return [changed(Added("forum_blocks", {"account": ME, "user": queries.user(world, params["user"])["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """On the profile."""
-        yield from steps.open_user(sight, params["user"])
-        yield sight.click("button", "Block")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_user(page, params["user"])
+        yield page.click("button", "Block")
+        yield page.stop()
 
 
 TEMPLATES = (
@@ -304,8 +285,8 @@ TEMPLATES = (
     VoteExtreme(),
     VoteComment(),
     RetractVote(),
-    KeepPost(),
-    Unkeep(),
-    Subscribe(),
-    Block(),
+    SaveOrHidePost(),
+    UnsaveOrUnhidePost(),
+    SubscribeToBoard(),
+    BlockUser(),
 )

@@ -1,4 +1,4 @@
-"""Tasks in which something is written: posts, comments, messages, boards."""
+"""Tasks that create posts, comments, messages and boards."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from agentgym_envs.webarena.evaluators.state import Added, Updated
 from agentgym_envs.webarena.sites.forum.wordlists import REPORTS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ME, NOTES, ORIGIN, TEXTS, TITLES, ForumTemplate, asked
-from agentgym_envs.webarena.tasks.forum.reading import conversations, open_conversation
+from agentgym_envs.webarena.tasks.forum.queries import ME, NOTIFICATIONS, ORIGIN, PHRASES, TITLES, ForumTemplate, select
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, changed
 
 _OPEN = "NOT locked AND NOT veiled"
 
 
-class CommentOn(ForumTemplate):
+class CommentOnPost(ForumTemplate):
     """Comment on a post."""
 
     name, kind, difficulty = "forum-comment-on", "change", "medium"
@@ -31,24 +30,22 @@ class CommentOn(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts that are open."""
-        return queries.with_each(asked(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=TEXTS)
+        """Posts that are open for comments."""
+        return queries.with_choices(select(world, f"SELECT title FROM posts WHERE {_OPEN}"), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The comment, which the page shows."""
         found = queries.post(world, params["title"])
         page = PageHolds(f"{ORIGIN}/b/{found['board_name']}/{found['id']}?sort=new", includes=(params["text"],))
-        return [changed(queries.says_in(world, params["title"], params["text"]), free=NOTES), page]
+        return [changed(queries.comment_added(world, params["title"], params["text"]), free=NOTIFICATIONS), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open it and write."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from steps.add_comment(page, params["text"])
+        yield page.stop()
 
 
-class ReplyTo(ForumTemplate):
-    """Reply to somebody's comment."""
+class ReplyToComment(ForumTemplate):
+    """Reply to a user's comment."""
 
     name, kind, difficulty = "forum-reply-to", "change", "medium"
     intents = (
@@ -58,36 +55,34 @@ class ReplyTo(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Comments of others in threads that are open."""
+        """Comments of other users in open threads."""
         query = """
             SELECT title, author_name AS user FROM lone
             WHERE NOT locked AND author <> 1 AND comments BETWEEN 2 AND 14
         """
-        return queries.with_each(rng.sample(asked(world, query), 60), rng, text=TEXTS)
+        return queries.with_choices(rng.sample(select(world, query), 60), rng, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A comment below that one."""
         parent = queries.comment(world, params["title"], params["user"])["id"]
-        return [changed(queries.says_in(world, params["title"], params["text"], parent), free=NOTES)]
+        return [changed(queries.comment_added(world, params["title"], params["text"], parent), free=NOTIFICATIONS)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Unfold the form of the comment."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.to_comment(sight, params["user"])
-        yield from steps.unfold_in(sight, params["user"], "Reply")
-        yield sight.type(f"Your reply to {params['user']}", params["text"])
-        yield sight.click_in(params["user"], "button", "Send reply")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield from steps.find_comment(page, params["user"])
+        yield from steps.expand_in(page, params["user"], "Reply")
+        yield page.type(f"Your reply to {params['user']}", params["text"])
+        yield page.click_in(params["user"], "button", "Send reply")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Comment on the post."""
-        yield from steps.open_post(sight, params["title"])
-        yield from steps.comment(sight, params["text"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Comment on the post instead."""
+        yield from steps.open_post(page, params["title"])
+        yield from steps.add_comment(page, params["text"])
+        yield page.stop()
 
 
 class SubmitText(ForumTemplate):
-    """Post a text."""
+    """Submit a text post."""
 
     name, kind, difficulty = "forum-submit-text", "change", "medium"
     intents = (
@@ -97,20 +92,17 @@ class SubmitText(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any board."""
         rows = [{"board": board} for board in queries.boards(world) for _ in range(2)]
-        return queries.with_each(rows, rng, title=TITLES, text=TEXTS)
+        return queries.with_choices(rows, rng, title=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The post, which the board shows."""
         page = PageHolds(f"{ORIGIN}/b/{params['board']}/new", includes=(params["title"],))
         return [changed(_posted(world, params, url=None, flair=None)), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["text"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit_post(page, params["title"], params["text"])
+        yield page.stop()
 
 
 def _posted(world: World, params: Params, **more: object) -> Added:
@@ -119,7 +111,7 @@ def _posted(world: World, params: Params, **more: object) -> Added:
 
 
 class SubmitLink(ForumTemplate):
-    """Post a link."""
+    """Submit a link post."""
 
     name, kind, difficulty = "forum-submit-link", "change", "medium"
     intents = (
@@ -130,35 +122,32 @@ class SubmitLink(ForumTemplate):
     _hosts = ("pagesandpaths.test", "eveningnotes.test", "thequietdesk.test")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any board."""
         rows = [{"board": board} for board in queries.boards(world) for _ in range(2)]
         urls = [
             f"https://{host}/{year}/notes-{number}" for host in self._hosts for year, number in ((2025, 7), (2026, 3))
         ]
-        return queries.with_each(rows, rng, title=TITLES, url=urls)
+        return queries.with_choices(rows, rng, title=TITLES, url=urls)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The post."""
         return [changed(_posted(world, params, url=params["url"], flair=None))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield sight.click("link", "Submit")
-        yield sight.type("Title", params["title"])
-        yield sight.type("URL", params["url"])
-        yield sight.click("button", "Post")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield page.click("link", "Submit")
+        yield page.type("Title", params["title"])
+        yield page.type("URL", params["url"])
+        yield page.click("button", "Post")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Put the address into the text."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["url"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Put the URL into the text."""
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit_post(page, params["title"], params["url"])
+        yield page.stop()
 
 
 class SubmitFlair(ForumTemplate):
-    """Post a text with a flair."""
+    """Submit a text post with a flair."""
 
     name, kind, difficulty, held_out = "forum-submit-flair", "change", "hard", True
     intents = (
@@ -168,31 +157,28 @@ class SubmitFlair(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any board and any of its flairs."""
         query = "SELECT b.name AS board, f.name AS flair FROM forum_flairs f JOIN forum_boards b ON b.id = f.board"
-        return queries.with_each(asked(world, query), rng, title=TITLES, text=TEXTS)
+        return queries.with_choices(select(world, query), rng, title=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The post with the flair."""
         query = "SELECT id FROM forum_flairs WHERE board = ? AND name = ?"
         flair = world.value(query, queries.board(world, params["board"]), params["flair"])
         return [changed(_posted(world, params, url=None, flair=flair))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the page of the board."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["text"], flair=params["flair"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit_post(page, params["title"], params["text"], flair=params["flair"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Without the flair."""
-        yield from steps.open_board(sight, params["board"])
-        yield from steps.submit(sight, params["title"], params["text"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Submit it without the flair."""
+        yield from steps.open_board(page, params["board"])
+        yield from steps.submit_post(page, params["title"], params["text"])
+        yield page.stop()
 
 
 class NewBoard(ForumTemplate):
-    """Open a board."""
+    """Create a board."""
 
     name, kind, difficulty = "forum-new-board", "change", "medium"
     intents = (
@@ -216,29 +202,27 @@ class NewBoard(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards that no world has."""
+        """Names that no world uses."""
         return [dict(zip(("board", "title", "text"), row, strict=True)) for row in self._boards]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The board, which the account moderates and subscribes to."""
         row = {"name": params["board"], "title": params["title"], "description": params["text"], "sidebar": ""}
         number = 1 + int(world.value("SELECT MAX(id) FROM forum_boards"))
         moderator = Added("forum_moderators", {"board": number, "user": ME})
         follower = Added("forum_subscriptions", {"board": number, "account": ME})
         return [changed(Added("forum_boards", {"id": number, **row}), moderator, follower)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Fill the form in."""
-        yield sight.click("link", "Open a board")
-        yield sight.type("Name", params["board"])
-        yield sight.type("Title", params["title"])
-        yield sight.type("Description", params["text"])
-        yield sight.click("button", "Open the board")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Open a board")
+        yield page.type("Name", params["board"])
+        yield page.type("Title", params["title"])
+        yield page.type("Description", params["text"])
+        yield page.click("button", "Open the board")
+        yield page.stop()
 
 
 class SendMessage(ForumTemplate):
-    """Write to somebody."""
+    """Send a user a message."""
 
     name, kind, difficulty = "forum-send-message", "change", "medium"
     intents = (
@@ -248,32 +232,22 @@ class SendMessage(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Anybody else."""
         rows: list[dict[str, object]] = [{"user": name} for name in queries.others(world)]
-        return queries.with_each(rows, rng, subject=TITLES, text=TEXTS)
+        return queries.with_choices(rows, rng, subject=TITLES, text=PHRASES)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A conversation with one message."""
-        return [changed(*wrote_to(world, params["user"], params["subject"], params["text"]))]
+        return [changed(*queries.message_added(world, params["user"], params["subject"], params["text"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the list of messages."""
-        yield sight.click("link", steps.MESSAGES)
-        yield sight.click("link", "New message")
-        yield sight.type("To", params["user"])
-        yield from steps.write_message(sight, params["subject"], params["text"])
-        yield sight.stop()
-
-
-def wrote_to(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
-    """The rows of a message that opens a conversation."""
-    partner = queries.user(world, user)["id"]
-    opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
-    return opened, Added("forum_messages", {"author": ME, "body": text})
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", steps.MESSAGES)
+        yield page.click("link", "New message")
+        yield page.type("To", params["user"])
+        yield from steps.write_message(page, params["subject"], params["text"])
+        yield page.stop()
 
 
 class AnswerMessage(ForumTemplate):
-    """Answer somebody."""
+    """Reply in a private conversation."""
 
     name, kind, difficulty = "forum-answer-message", "change", "medium"
     intents = (
@@ -283,26 +257,24 @@ class AnswerMessage(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """The account's conversations."""
-        return [{**row, "text": text} for row in conversations(world) for text in rng.sample(TEXTS, 2)]
+        return [{**row, "text": text} for row in queries.conversations(world) for text in rng.sample(PHRASES, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A message; what there was is read."""
+        """The new message; the earlier messages count as read."""
         person = queries.user(world, params["user"])["id"]
         number = world.value("SELECT id FROM forum_conversations WHERE ? IN (opener, partner)", person)
         query = "SELECT id FROM forum_messages WHERE conversation = ? AND author <> 1 AND unread = 1"
         read = [Updated("forum_messages", {"id": row[0]}, {"unread": 0}) for row in world.rows(query, number)]
         return [changed(Added("forum_messages", {"conversation": number, "author": ME, "body": params["text"]}), *read)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the conversation."""
-        yield from open_conversation(sight, params["user"])
-        yield sight.type("Your answer", params["text"])
-        yield sight.click("button", "Send")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_conversation(page, params["user"])
+        yield page.type("Your answer", params["text"])
+        yield page.click("button", "Send")
+        yield page.stop()
 
 
-class Report(ForumTemplate):
+class ReportPost(ForumTemplate):
     """Report a post."""
 
     name, kind, difficulty = "forum-report", "change", "medium"
@@ -313,41 +285,39 @@ class Report(ForumTemplate):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Posts by others."""
-        rows = asked(world, "SELECT title FROM posts WHERE author <> 1 AND pinned = 0")
-        return queries.with_each(rows, rng, reason=REPORTS)
+        """Posts by other users."""
+        rows = select(world, "SELECT title FROM posts WHERE author <> 1 AND pinned = 0")
+        return queries.with_choices(rows, rng, reason=REPORTS)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The report."""
         number = queries.post(world, params["title"])["id"]
         row = {"reporter": ME, "post": number, "comment": None, "reason": params["reason"], "resolved": 0}
         return [changed(Added("forum_reports", row))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open it and give the reason."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("link", "Report")
-        yield sight.click("radio", params["reason"])
-        yield sight.click("button", "Send report")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_post(page, params["title"])
+        yield page.click("link", "Report")
+        yield page.click("radio", params["reason"])
+        yield page.click("button", "Send report")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
         """Give another reason."""
-        yield from steps.open_post(sight, params["title"])
-        yield sight.click("link", "Report")
-        yield sight.click("radio", re.compile(rf"(?!{re.escape(params['reason'])}).*"))
-        yield sight.click("button", "Send report")
-        yield sight.stop()
+        yield from steps.open_post(page, params["title"])
+        yield page.click("link", "Report")
+        yield page.click("radio", re.compile(rf"(?!{re.escape(params['reason'])}).*"))
+        yield page.click("button", "Send report")
+        yield page.stop()
 
 
 TEMPLATES = (
-    CommentOn(),
-    ReplyTo(),
+    CommentOnPost(),
+    ReplyToComment(),
     SubmitText(),
     SubmitLink(),
     SubmitFlair(),
     NewBoard(),
     SendMessage(),
     AnswerMessage(),
-    Report(),
+    ReportPost(),
 )

@@ -1,4 +1,4 @@
-"""Tasks of the group maps."""
+"""The tasks on the map."""
 
 from __future__ import annotations
 

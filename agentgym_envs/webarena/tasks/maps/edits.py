@@ -1,4 +1,4 @@
-"""Places corrected and added, one's own settings, and what the map does not offer."""
+"""Edits of places, the agent's settings, and requests that the map cannot fulfil."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from agentgym_envs.webarena.sites.maps.wordlists import CUISINES
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable
 from agentgym_envs.webarena.tasks.maps.queries import (
-    BY,
     KEY_OF,
     LABEL_OF,
     MODE_OF,
-    cuisine_told,
-    kind,
+    MODE_WORDS,
+    cuisine_label,
+    kind_words,
     label,
     place,
     places,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
-    ask_the_way,
     count,
     filter_places,
-    listed,
+    listed_places,
     open_place,
     open_settings,
-    read_sum,
+    read_summary,
+    request_directions,
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -44,9 +44,14 @@ _HOURS = (
     "We-Su 12:00-21:00",
     "Mo-Su 10:00-22:00",
 )
-_WHY = ("Read from the sign at the door", "They told me on the phone", "Survey on foot", "From their own website")
+_EDIT_COMMENTS = (
+    "Read from the sign at the door",
+    "They told me on the phone",
+    "Survey on foot",
+    "From their own website",
+)
 _ACCESS = {"full": "Yes", "limited": "Limited", "no": "No"}
-_NEW = {
+_NEW_PLACES = {
     "cafe": ("Café Meridian", "The Fourth Cup", "Teatime"),
     "bakery": ("Flour Power House", "The Early Roll", "Corner Crust"),
     "bookshop": ("The Last Chapter", "Margin Notes", "Inkwell Books"),
@@ -54,7 +59,7 @@ _NEW = {
     "florist": ("Stem and Petal", "Tulip Corner", "The Green Thumb"),
     "gallery": ("White Wall Gallery", "Gallery Northlight", "The Sketch Room"),
 }
-_ABOUTS = (
+_DESCRIPTIONS = (
     "I map playgrounds and drinking fountains.",
     "New here; please be patient with me.",
     "Surveys on Sundays, by train and on foot.",
@@ -65,7 +70,7 @@ _ABOUTS = (
 
 
 def _edited(world: World, name: str, values: Mapping[str, Any], comment: str) -> Evaluator:
-    """One edit of a place, and its line in the log."""
+    """Return the evaluator of one edit: the place and its entry in the log."""
     row = place(world, name)
     version = row["version"] + 1
     after = {**values, "version": version, "changed": stamp(), "editor": 1}
@@ -74,7 +79,7 @@ def _edited(world: World, name: str, values: Mapping[str, Any], comment: str) ->
 
 
 class CorrectHours(Template):
-    """Correct when a place is open."""
+    """Correct the opening hours of a place."""
 
     name, group, sites = "maps-correct-hours", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -85,31 +90,34 @@ class CorrectHours(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places that are open otherwise."""
+        """Places with other opening hours."""
         for row in rng.sample(places(world, "p.hours IS NOT NULL"), 40):
             hours = rng.choice([one for one in _HOURS if one != row["hours"]])
-            yield {"place": row["name"], "town": row["town_name"], "hours": hours, "comment": rng.choice(_WHY)}
+            yield {
+                "place": row["name"],
+                "town": row["town_name"],
+                "hours": hours,
+                "comment": rng.choice(_EDIT_COMMENTS),
+            }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [_edited(world, params["place"], {"hours": params["hours"]}, params["comment"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.type("Opening hours", params["hours"])
-        yield from _save(sight, params["comment"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.type("Opening hours", params["hours"])
+        yield from _save(page, params["comment"])
 
 
-def _save(sight: PageReader, comment: str) -> Iterator[str]:
-    yield sight.type("What did you change?", comment)
-    yield sight.click("button", "Save")
-    yield sight.stop()
+def _save(page: PageReader, comment: str) -> Iterator[str]:
+    yield page.type("What did you change?", comment)
+    yield page.click("button", "Save")
+    yield page.stop()
 
 
 class SurveyAccess(Template):
-    """Record how a place can be reached in a wheelchair."""
+    """Record the wheelchair access of a place."""
 
     name, group, sites = "maps-survey-access", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -120,23 +128,21 @@ class SurveyAccess(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """To what a place does not have."""
+        """Values that differ from the current one."""
         for row in rng.sample(places(world, "p.category != 'peak'"), 40):
-            told = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
-            params = {"access": rng.choice(told), "comment": rng.choice(_WHY)}
+            offered = [access for access, option in _ACCESS.items() if option.lower() != row["wheelchair"]]
+            params = {"access": rng.choice(offered), "comment": rng.choice(_EDIT_COMMENTS)}
             yield {"place": row["name"], "town": row["town_name"], **params}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         access = _ACCESS[params["access"]].lower()
         return [_edited(world, params["place"], {"wheelchair": access}, params["comment"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.choose("Wheelchair access", _ACCESS[params["access"]])
-        yield from _save(sight, params["comment"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.choose("Wheelchair access", _ACCESS[params["access"]])
+        yield from _save(page, params["comment"])
 
 
 class CorrectContact(Template):
@@ -151,29 +157,27 @@ class CorrectContact(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places that have both."""
+        """Places with both."""
         for row in rng.sample(places(world, "p.phone IS NOT NULL AND p.website IS NOT NULL"), 20):
             phone = f"{row['phone'][:3]} 555 {rng.randint(100, 999)}0"
             website = row["website"].replace("https://", "https://www.")
-            values = {"phone": phone, "website": website, "comment": rng.choice(_WHY)}
+            values = {"phone": phone, "website": website, "comment": rng.choice(_EDIT_COMMENTS)}
             yield {"place": row["name"], "town": row["town_name"], **values}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         values = {"phone": params["phone"], "website": params["website"]}
         return [_edited(world, params["place"], values, params["comment"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.type("Phone", params["phone"])
-        yield sight.type("Website", params["website"])
-        yield from _save(sight, params["comment"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.type("Phone", params["phone"])
+        yield page.type("Website", params["website"])
+        yield from _save(page, params["comment"])
 
 
 class AddPlace(Template):
-    """Put a new place on the map."""
+    """Add a place to the map."""
 
     name, group, sites = "maps-add-place", "maps", ("maps",)
     kind, difficulty = "change", "hard"
@@ -184,9 +188,9 @@ class AddPlace(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """At addresses where nothing is."""
+        """Addresses without a place."""
         streets = world.rows(f"{_STREETS} ORDER BY r.id")
-        for category, names in _NEW.items():
+        for category, names in _NEW_PLACES.items():
             for row in rng.sample(streets, 6):
                 house = rng.randint(2, 179)
                 taken = world.value("SELECT id FROM map_places WHERE road = ? AND house = ?", row["id"], house)
@@ -194,27 +198,25 @@ class AddPlace(Template):
                     address = f"{house} {row['name']}, {row['town']}"
                     phone = f"0{row['zip'][:2]} 555 {rng.randint(1000, 9999)}"
                     chosen = {"name": rng.choice(names), "hours": rng.choice(_HOURS), "phone": phone}
-                    yield {"kind": kind(category), "address": address, **chosen}
+                    yield {"kind": kind_words(category), "address": address, **chosen}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         road, house = _address(world, params["address"])
         values = {"name": params["name"], "category": KEY_OF[params["kind"]], "hours": params["hours"]}
         values |= {"phone": params["phone"], "website": None, "operator": None}
-        place_ = {**values, "road": road, "house": house}
-        return [changed(Added("map_places", place_), Added("map_changes", {"account": 1, "version": 1}))]
+        expected_place = {**values, "road": road, "house": house}
+        return [changed(Added("map_places", expected_place), Added("map_changes", {"account": 1, "version": 1}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield sight.click("link", "Places")
-        yield sight.click("link", "Add a place")
-        yield sight.type("Name", params["name"])
-        yield sight.choose("Kind", label(params["kind"]))
-        yield sight.type("Address", params["address"])
-        yield sight.type("Opening hours", params["hours"])
-        yield sight.type("Phone", params["phone"])
-        yield sight.click("button", "Add place")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Places")
+        yield page.click("link", "Add a place")
+        yield page.type("Name", params["name"])
+        yield page.choose("Kind", label(params["kind"]))
+        yield page.type("Address", params["address"])
+        yield page.type("Opening hours", params["hours"])
+        yield page.type("Phone", params["phone"])
+        yield page.click("button", "Add place")
+        yield page.stop()
 
 
 _STREETS = (
@@ -224,15 +226,15 @@ _STREETS = (
 
 
 def _address(world: World, address: str) -> tuple[int, int]:
-    """Road and house of "12 Mill Street, Foxford"."""
+    """Return the road and the house number of "12 Mill Street, Foxford"."""
     street, _, town = address.partition(", ")
     house, _, name = street.partition(" ")
     road = world.value(f"SELECT id FROM ({_STREETS}) WHERE name = ? AND town = ?", name, town)
     return road, int(house)
 
 
-class MoveWork(Template):
-    """Change the address at which one works, or lives."""
+class ChangeOwnAddress(Template):
+    """Change the agent's home or work address."""
 
     name, group, sites = "maps-move-work", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -243,27 +245,24 @@ class MoveWork(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Anywhere else."""
         for row in rng.sample(world.rows(f"{_STREETS} ORDER BY r.id"), 30):
             address = f"{rng.randint(1, 180)} {row['name']}, {row['town']}"
             yield {"own": rng.choice(("home", "work")), "address": address}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         road, house = _address(world, params["address"])
         where = {"account": 1, "label": params["own"].capitalize()}
         return [changed(Updated("map_addresses", where, {"road": road, "house": house}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_settings(sight)
-        yield sight.type(params["own"].capitalize(), params["address"])
-        yield sight.click("button", "Save addresses")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_settings(page)
+        yield page.type(params["own"].capitalize(), params["address"])
+        yield page.click("button", "Save addresses")
+        yield page.stop()
 
 
 class ChangeSettings(Template):
-    """Change what one says of oneself and how one usually goes."""
+    """Change the agent's description and preferred mode of transport."""
 
     name, group, sites = "maps-change-settings", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -274,26 +273,26 @@ class ChangeSettings(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All texts, with what is not one's mode yet."""
+        """Modes that differ from the current one."""
         mode = world.value("SELECT mode FROM map_accounts WHERE id = 1")
-        return [{"mode": BY[one], "about": about} for one in BY if one != mode for about in _ABOUTS]
+        return [
+            {"mode": MODE_WORDS[one], "about": about} for one in MODE_WORDS if one != mode for about in _DESCRIPTIONS
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         values = {"mode": MODE_OF[params["mode"]], "about": params["about"]}
         return [changed(Updated("map_accounts", {"id": 1}, values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_settings(sight)
-        yield sight.type("About you", params["about"])
-        yield sight.choose("You usually go by", LABEL_OF[params["mode"]])
-        yield sight.click("button", "Save settings")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_settings(page)
+        yield page.type("About you", params["about"])
+        yield page.choose("You usually go by", LABEL_OF[params["mode"]])
+        yield page.click("button", "Save settings")
+        yield page.stop()
 
 
 class NoSuchFood(Template):
-    """The phone number of a restaurant that is not there."""
+    """Name the phone number of a restaurant that does not exist."""
 
     name, group, sites = "maps-no-such-food", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -304,35 +303,33 @@ class NoSuchFood(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Cuisines that a town has not."""
+        """Cuisines that no restaurant of the town serves."""
         query = "SELECT id FROM map_places WHERE town = ? AND cuisine = ?"
         for town in world.rows("SELECT id, name FROM map_towns ORDER BY id"):
             missing = [one for one in CUISINES if world.value(query, town["id"], one) is None]
             if missing:
-                yield {"town": town["name"], "cuisine": cuisine_told(rng.choice(missing))}
+                yield {"town": town["name"], "cuisine": cuisine_label(rng.choice(missing))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from filter_places(sight, "restaurant", params["town"])
-        yield from sight.unfold("More filters")
-        yield sight.choose("Cuisine", params["cuisine"].capitalize())
-        yield from show_places(sight)
-        yield sight.not_achievable() if count(sight, "place") == 0 else sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from filter_places(page, "restaurant", params["town"])
+        yield from page.expand("More filters")
+        yield page.choose("Cuisine", params["cuisine"].capitalize())
+        yield from show_places(page)
+        yield page.not_achievable() if count(page, "place") == 0 else page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The number of some restaurant."""
-        yield from filter_places(sight, "restaurant", params["town"])
-        yield from show_places(sight)
-        yield sight.click("link", listed(sight, "place")[0])
-        yield sight.stop(sight.value("Address"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the number of another restaurant."""
+        yield from filter_places(page, "restaurant", params["town"])
+        yield from show_places(page)
+        yield page.click("link", listed_places(page, "place")[0])
+        yield page.stop(page.value("Address"))
 
 
 class DeletePlace(Template):
-    """Delete a place, which the map does not let one do."""
+    """Delete a place, which the map does not offer."""
 
     name, group, sites = "maps-delete-place", "maps", ("maps",)
     kind, difficulty = "change", "easy"
@@ -343,27 +340,24 @@ class DeletePlace(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any place."""
         return [{"place": row["name"], "town": row["town_name"]} for row in rng.sample(places(world), 30)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "Edit")
-        yield sight.stop() if sight.has("button", "Delete") else sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("link", "Edit")
+        yield page.stop() if page.has("button", "Delete") else page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Says that it is done."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop("Deleted.")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Claim that it is done."""
+        yield from open_place(page, params["place"])
+        yield page.stop("Deleted.")
 
 
 class NoSuchStreet(Template):
-    """How far it is to a street that a town does not have."""
+    """Name the distance to a street that does not exist."""
 
     name, group, sites = "maps-no-such-street", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -381,21 +375,19 @@ class NoSuchStreet(Template):
             street, town = rng.choice(streets), rng.choice(towns)
             if world.value(f"SELECT id FROM ({_STREETS}) WHERE name = ? AND town = ?", street, town) is None:
                 address = f"{rng.randint(1, 180)} {street}, {town}"
-                yield {"start": row["name"], "address": address, "mode": BY[rng.choice(tuple(BY))]}
+                yield {"start": row["name"], "address": address, "mode": MODE_WORDS[rng.choice(tuple(MODE_WORDS))]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["address"], params["mode"])
-        yield sight.not_achievable() if sight.has("heading", "Destination") else sight.stop(read_sum(sight).length)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["address"], params["mode"])
+        yield page.not_achievable() if page.has("heading", "Destination") else page.stop(read_summary(page).length)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """To the middle of the town."""
-        yield from ask_the_way(sight, params["start"], params["address"].partition(", ")[2], params["mode"])
-        yield sight.stop(read_sum(sight).length)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the distance to the town."""
+        yield from request_directions(page, params["start"], params["address"].partition(", ")[2], params["mode"])
+        yield page.stop(read_summary(page).length)
 
 
 TEMPLATES = (
@@ -403,7 +395,7 @@ TEMPLATES = (
     SurveyAccess(),
     CorrectContact(),
     AddPlace(),
-    MoveWork(),
+    ChangeOwnAddress(),
     ChangeSettings(),
     NoSuchFood(),
     DeletePlace(),

@@ -1,4 +1,4 @@
-"""What one page of the map says, and pages to be shown."""
+"""Questions that one page of the map answers, and pages to open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.maps.common import length
+from agentgym_envs.webarena.sites.maps.common import format_length
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import MAP, place, places
@@ -20,7 +20,7 @@ _TOWN_FACTS = {"postcode": ("zip", "Postcode"), "population": ("population", "Po
 
 
 class TownFact(Template):
-    """A fact of a town."""
+    """Name a fact of a town."""
 
     name, group, sites = "maps-town-fact", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -31,23 +31,20 @@ class TownFact(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All towns."""
         names = [row["name"] for row in world.rows("SELECT name FROM map_towns ORDER BY id")]
         return [{"town": name, "fact": fact} for name in names for fact in _TOWN_FACTS]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         row = world.rows("SELECT zip, population FROM map_towns WHERE name = ?", params["town"])[0]
         return [says(row[_TOWN_FACTS[params["fact"]][0]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["town"])
-        yield sight.stop(sight.value(_TOWN_FACTS[params["fact"]][1]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["town"])
+        yield page.stop(page.value(_TOWN_FACTS[params["fact"]][1]))
 
 
 class RoadSpeed(Template):
-    """How fast one may drive on a street."""
+    """Name the speed limit of a street."""
 
     name, group, sites = "maps-road-speed", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -58,34 +55,32 @@ class RoadSpeed(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Streets on which cars may go."""
+        """Streets that are open to cars."""
         query = "SELECT r.name AS road, t.name AS town FROM map_roads r JOIN map_towns t ON t.id = r.town"
         return [dict(row) for row in rng.sample(world.rows(f"{query} WHERE r.speed > 0 ORDER BY r.id"), 40)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT r.speed FROM map_roads r JOIN map_towns t ON t.id = r.town WHERE r.name = ? AND t.name = ?"
         return [says(world.value(query, params["road"], params["town"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from _open_street(sight, params)
-        yield sight.stop(sight.value("Speed limit").split()[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _open_street(page, params)
+        yield page.stop(page.value("Speed limit").split()[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
-        yield sight.stop("30 or 50")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two guesses."""
+        yield page.stop("30 or 50")
 
 
-def _open_street(sight: PageReader, params: Params) -> Iterator[str]:
-    """By way of the town, which lists its streets."""
-    yield from open_place(sight, params["town"])
-    yield from sight.unfold("Streets")
-    yield sight.click("link", params["road"], after="Streets")
+def _open_street(page: PageReader, params: Params) -> Iterator[str]:
+    """Open a street from the list on the town's page."""
+    yield from open_place(page, params["town"])
+    yield from page.expand("Streets")
+    yield page.click("link", params["road"], after="Streets")
 
 
 class EntryFee(Template):
-    """What it costs to go in somewhere."""
+    """Name the entry fee of a place."""
 
     name, group, sites = "maps-entry-fee", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -96,28 +91,26 @@ class EntryFee(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where there is a fee."""
+        """Places with a fee."""
         rows = places(world, "p.category IN ('museum', 'castle', 'campsite', 'swimming_pool') AND p.fee GLOB '[0-9]*'")
         return [{"place": row["name"], "town": row["town_name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [says(place(world, params["place"])["fee"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value("Entry"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value("Entry"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
-        yield from open_place(sight, params["place"])
-        fee = sight.value("Entry")
-        yield sight.stop(f"{fee} or {float(fee) + 1:.2f}")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two guesses."""
+        yield from open_place(page, params["place"])
+        fee = page.value("Entry")
+        yield page.stop(f"{fee} or {float(fee) + 1:.2f}")
 
 
 class TraceLength(Template):
-    """How long a trace of one's own is."""
+    """Name the length of the agent's trace."""
 
     name, group, sites = "maps-trace-length", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -128,24 +121,21 @@ class TraceLength(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All of them."""
         query = "SELECT name AS trace FROM map_traces WHERE account = 1 GROUP BY name HAVING COUNT(*) = 1 ORDER BY id"
         return [dict(row) for row in world.rows(query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT length FROM map_traces WHERE account = 1 AND name = ?"
-        return [says(length(world.value(query, params["trace"])))]
+        return [says(format_length(world.value(query, params["trace"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from sight.unfold(re.compile(".+"), after="History")
-        yield sight.click("link", "My traces")
-        yield sight.stop(next(row["Length"] for row in sight.table() if row["Trace"] == params["trace"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from page.expand(re.compile(".+"), after="History")
+        yield page.click("link", "My traces")
+        yield page.stop(next(row["Length"] for row in page.table() if row["Trace"] == params["trace"]))
 
 
 class HigherPeak(Template):
-    """Which of two peaks is higher."""
+    """Name the higher of two peaks."""
 
     name, group, sites = "maps-higher-peak", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -156,7 +146,6 @@ class HigherPeak(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pairs of peaks of different height."""
         rows = places(world, "p.category = 'peak'")
         for one in rows:
             for other in rows:
@@ -164,25 +153,23 @@ class HigherPeak(Template):
                     yield {"one": one["name"], "other": other["name"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         lower, higher = sorted(params.values(), key=lambda name: place(world, name)["elevation"])
         return [says(higher, others=[lower])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         heights = {}
         for name in (params["one"], params["other"]):
-            yield from open_place(sight, name)
-            heights[name] = int(sight.value("Elevation").split()[0])
-        yield sight.stop(max(heights, key=lambda name: heights[name]))
+            yield from open_place(page, name)
+            heights[name] = int(page.value("Elevation").split()[0])
+        yield page.stop(max(heights, key=lambda name: heights[name]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Both."""
-        yield sight.stop(f"{params['one']} or {params['other']}")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with both."""
+        yield page.stop(f"{params['one']} or {params['other']}")
 
 
 class ShowPlace(Template):
-    """Show the page of a place."""
+    """Open the page of a place."""
 
     name, group, sites = "maps-show-place", "maps", ("maps",)
     kind, difficulty = "navigation", "easy"
@@ -193,17 +180,14 @@ class ShowPlace(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any place."""
         return [{"place": row["name"], "town": row["town_name"]} for row in rng.sample(places(world), 30)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [EndsOn(f"{MAP}/place/{place(world, params['place'])['id']}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.stop()
 
 
 class ShowHistory(Template):
@@ -223,18 +207,16 @@ class ShowHistory(Template):
         return [{"place": row["name"], "town": row["town_name"]} for row in rng.sample(rows, 30)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [EndsOn(f"{MAP}/place/{place(world, params['place'])['id']}/history")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "History of this place")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("link", "History of this place")
+        yield page.stop()
 
 
 class ShowPublicList(Template):
-    """Show a list that somebody made public."""
+    """Open a user's public list."""
 
     name, group, sites = "maps-show-public-list", "maps", ("maps",)
     kind, difficulty = "navigation", "easy"
@@ -245,25 +227,23 @@ class ShowPublicList(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Lists whose names are no other list's."""
-        return [dict(row) for row in world.rows(f"{_PUBLIC} AND a.id > 1 ORDER BY l.id")]
+        """Lists with unique names."""
+        return [dict(row) for row in world.rows(f"{_PUBLIC_LISTS} AND a.id > 1 ORDER BY l.id")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT l.id FROM map_lists l JOIN map_accounts a ON a.id = l.account WHERE l.name = ? AND a.user = ?"
         return [EndsOn(f"{MAP}/list/{world.value(query, params['list'], params['user'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield sight.click("link", "Lists")
-        yield sight.click("link", "Public lists")
-        while not sight.has("link", params["list"]):
-            yield sight.click("link", "Next")
-        yield sight.click("link", params["list"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Lists")
+        yield page.click("link", "Public lists")
+        while not page.has("link", params["list"]):
+            yield page.click("link", "Next")
+        yield page.click("link", params["list"])
+        yield page.stop()
 
 
-_PUBLIC = (
+_PUBLIC_LISTS = (
     "SELECT l.name AS list, a.user FROM map_lists l JOIN map_accounts a ON a.id = l.account "
     "WHERE l.visibility = 'public' AND l.name IN (SELECT name FROM map_lists GROUP BY name HAVING COUNT(*) = 1)"
 )

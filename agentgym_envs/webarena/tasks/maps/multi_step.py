@@ -1,4 +1,4 @@
-"""Tasks of several parts: to look something up, and then to go on with it."""
+"""Tasks of several steps, such as a search followed by a route or an edit."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from agentgym_envs.webarena.evaluators.state import Added, Removed
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
-    BY,
     KEY_OF,
     MODE_OF,
-    SOUGHT,
-    Lasts,
+    MODE_WORDS,
+    NEARBY_CATEGORIES,
+    DurationIs,
+    clear_nearest,
     kilometres,
-    kind,
+    kind_words,
     largest,
+    largest_place_params,
     minutes,
     nearest,
     pairs,
     place,
     places,
-    plainly_nearest,
-    town_way,
-    unmistakable,
-    way,
-    where_one_is_largest,
+    route_between,
+    route_between_towns,
+    unique_names,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
-    ask_the_way,
     filter_places,
     find_nearby,
-    guesses,
-    listed,
+    hedged_duration,
+    listed_places,
     open_place,
-    read_sum,
+    read_summary,
+    request_directions,
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -51,7 +51,7 @@ _PROBLEMS = (
 
 
 class NearestPhone(Template):
-    """The phone number of the nearest place of a kind."""
+    """Name the phone number of the nearest place of a kind."""
 
     name, group, sites = "maps-nearest-phone", "maps", ("maps",)
     kind, difficulty, held_out = "information", "medium", True
@@ -62,34 +62,32 @@ class NearestPhone(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where it is plain which that is, and it has a phone."""
+        """Places with a clearly nearest one, which has a phone number."""
         for row in rng.sample(places(world), 90):
             category = rng.choice(
                 ("hotel", "museum", "pharmacy", "bank", "library", "restaurant", "doctors", "hospital")
             )
-            found = plainly_nearest(world, row["name"], category) if category != row["category"] else None
+            found = clear_nearest(world, row["name"], category) if category != row["category"] else None
             if found is not None and found["phone"]:
-                yield {"place": row["name"], "kind": kind(category)}
+                yield {"place": row["name"], "kind": kind_words(category)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = nearest(world, params["place"], KEY_OF[params["kind"]])[:12]
         return [says(first["phone"], others=[row["phone"] for row in others if row["phone"]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.click("link", sight.table()[0]["Place"])
-        yield sight.stop(sight.value("Phone"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.click("link", page.table()[0]["Place"])
+        yield page.stop(page.value("Phone"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The number of the place itself, or its address if it has none."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value("Phone" if sight.has("rowheader", "Phone") else "Address"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the number of the starting place, or with its address."""
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value("Phone" if page.has("rowheader", "Phone") else "Address"))
 
 
-class SoonestOfThree(Template):
-    """Which of three places is reached first."""
+class FastestOfThree(Template):
+    """Name the place of three with the shortest travel time."""
 
     name, group, sites = "maps-soonest-of-three", "maps", ("maps",)
     kind, difficulty = "information", "hard"
@@ -100,46 +98,44 @@ class SoonestOfThree(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Three of a category in the town of the start."""
-        known = unmistakable(world)
+        """Three places of a category in the town of the start."""
+        known = unique_names(world)
         for start in rng.sample(places(world), 300):
-            near = nearest(world, start["name"], rng.choice(SOUGHT))[:9]
+            near = nearest(world, start["name"], rng.choice(NEARBY_CATEGORIES))[:9]
             names = [row["name"] for row in near if row["town"] == start["town"] and row["name"] in known]
             if len(names) > 2:
                 chosen = dict(zip(("one", "two", "three"), rng.sample(names, 3), strict=True))
-                params = {"start": start["name"], **chosen, "mode": BY[rng.choice(tuple(BY))]}
+                params = {"start": start["name"], **chosen, "mode": MODE_WORDS[rng.choice(tuple(MODE_WORDS))]}
                 first, second, _ = sorted(_times(world, params).values())
                 if second > first + 1:
                     yield params
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = sorted(_times(world, params).items(), key=lambda one: one[1])
         return [says(first[0], others=[name for name, _ in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         times = {}
-        yield from ask_the_way(sight, params["start"], params["one"], params["mode"])
-        times[params["one"]] = read_sum(sight).minutes
+        yield from request_directions(page, params["start"], params["one"], params["mode"])
+        times[params["one"]] = read_summary(page).minutes
         for name in (params["two"], params["three"]):
-            yield sight.type("To", name)
-            yield sight.click("button", "Go")
-            times[name] = read_sum(sight).minutes
-        yield sight.stop(min(times, key=lambda name: times[name]))
+            yield page.type("To", name)
+            yield page.click("button", "Go")
+            times[name] = read_summary(page).minutes
+        yield page.stop(min(times, key=lambda name: times[name]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two of them."""
-        yield sight.stop(f"{params['one']} or {params['two']}")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two of them."""
+        yield page.stop(f"{params['one']} or {params['two']}")
 
 
 def _times(world: World, params: Params) -> dict[str, int]:
     mode, names = MODE_OF[params["mode"]], (params["one"], params["two"], params["three"])
-    return {name: minutes(way(world, mode, params["start"], name)) for name in names}
+    return {name: minutes(route_between(world, mode, params["start"], name)) for name in names}
 
 
 class RoundTrip(Template):
-    """The length of a way over a third place."""
+    """Name the length of a route by way of a third place."""
 
     name, group, sites = "maps-round-trip", "maps", ("maps",)
     kind, difficulty = "information", "hard"
@@ -150,37 +146,35 @@ class RoundTrip(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Between three towns, where every part is told in kilometres."""
-        known = unmistakable(world)
+        """Places in three towns, with both parts long enough for the site to give kilometres."""
+        known = unique_names(world)
         for start, over in pairs(world, rng, 60, most_km=90, where="p.house IS NOT NULL"):
-            end = rng.choice(nearest(world, over["name"], rng.choice(SOUGHT))[3:12])
+            end = rng.choice(nearest(world, over["name"], rng.choice(NEARBY_CATEGORIES))[3:12])
             if len({start["town"], over["town"], end["town"]}) == 3 and end["name"] in known:
-                yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": BY["bicycle"]}
+                yield {"start": start["name"], "over": over["name"], "end": end["name"], "mode": MODE_WORDS["bicycle"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         mode = MODE_OF[params["mode"]]
         parts = [("start", "over"), ("over", "end")]
-        total = sum(kilometres(way(world, mode, params[one], params[other])) for one, other in parts)
+        total = sum(kilometres(route_between(world, mode, params[one], params[other])) for one, other in parts)
         return [says(f"{total:.1f}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["over"], params["mode"])
-        first = float(read_sum(sight).kilometres.replace(",", ""))
-        yield sight.type("From", params["over"])
-        yield sight.type("To", params["end"])
-        yield sight.click("button", "Go")
-        yield sight.stop(f"{first + float(read_sum(sight).kilometres.replace(',', '')):.1f} km")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["over"], params["mode"])
+        first = float(read_summary(page).kilometres.replace(",", ""))
+        yield page.type("From", params["over"])
+        yield page.type("To", params["end"])
+        yield page.click("button", "Go")
+        yield page.stop(f"{first + float(read_summary(page).kilometres.replace(',', '')):.1f} km")
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Only the first part."""
-        yield from ask_the_way(sight, params["start"], params["over"], params["mode"])
-        yield sight.stop(read_sum(sight).length)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the first part only."""
+        yield from request_directions(page, params["start"], params["over"], params["mode"])
+        yield page.stop(read_summary(page).length)
 
 
 class ReportLargest(Template):
-    """Report a problem at the place with the most of something."""
+    """Report a problem at the largest place of a kind in a town."""
 
     name, group, sites = "maps-report-largest", "maps", ("maps",)
     kind, difficulty = "change", "hard"
@@ -191,42 +185,39 @@ class ReportLargest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where one is the largest of two or more."""
-        return [{**params, "text": rng.choice(_PROBLEMS)} for params in where_one_is_largest(world)]
+        return [{**params, "text": rng.choice(_PROBLEMS)} for params in largest_place_params(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         found = largest(world, params)[0]["id"]
         comment = {"account": 1, "action": "opened", "text": params["text"]}
         return [changed(Added("map_notes", {"place": found}), Added("map_note_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_largest(sight, params)
-        yield sight.click("link", "Report a problem")
-        yield sight.type("What is wrong or missing?", params["text"])
-        yield sight.click("button", "Add note")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_largest(page, params)
+        yield page.click("link", "Report a problem")
+        yield page.type("What is wrong or missing?", params["text"])
+        yield page.click("button", "Add note")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """At the smallest."""
-        yield from open_largest(sight, params, -1)
-        yield sight.click("link", "Report a problem")
-        yield sight.type("What is wrong or missing?", params["text"])
-        yield sight.click("button", "Add note")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Report it at the smallest."""
+        yield from open_largest(page, params, -1)
+        yield page.click("link", "Report a problem")
+        yield page.type("What is wrong or missing?", params["text"])
+        yield page.click("button", "Add note")
+        yield page.stop()
 
 
-def open_largest(sight: PageReader, params: Params, rank: int = 0) -> Iterator[str]:
-    """Open the place of a kind in a town that has the most of something, or another in that order."""
-    yield from filter_places(sight, params["kind"], params["town"])
-    yield sight.choose("Sort by", "Size, largest first")
-    yield from show_places(sight)
-    yield sight.click("link", listed(sight, "place")[rank])
+def open_largest(page: PageReader, params: Params, rank: int = 0) -> Iterator[str]:
+    """Open the largest place of a kind in a town, or another one by `order`."""
+    yield from filter_places(page, params["kind"], params["town"])
+    yield page.choose("Sort by", "Size, largest first")
+    yield from show_places(page)
+    yield page.click("link", listed_places(page, "place")[rank])
 
 
 class SaveLargest(Template):
-    """Put the place with the most of something on a list."""
+    """Save the largest place of a kind in a town to a list."""
 
     name, group, sites = "maps-save-largest", "maps", ("maps",)
     kind, difficulty = "change", "hard"
@@ -237,33 +228,31 @@ class SaveLargest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What is on none of the lists yet."""
+        """Places that are on none of the lists yet."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
         query = "SELECT s.id FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1 AND s.place = ?"
-        for params in where_one_is_largest(world):
+        for params in largest_place_params(world):
             if world.value(query, largest(world, params)[0]["id"]) is None:
                 yield {**params, "list": rng.choice(lists)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         number = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", params["list"])
         return [changed(Added("map_saved", {"list": number, "place": largest(world, params)[0]["id"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_largest(sight, params)
-        yield sight.choose("List", params["list"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_largest(page, params)
+        yield page.choose("List", params["list"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Looks, but saves nothing."""
-        yield from open_largest(sight, params)
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Open the place without saving it."""
+        yield from open_largest(page, params)
+        yield page.stop()
 
 
-class WayToLargest(Template):
-    """How long it takes to the place with the most of something."""
+class DurationToLargest(Template):
+    """Name the travel time to the largest place of a kind in a town."""
 
     name, group, sites = "maps-way-to-largest", "maps", ("maps",)
     kind, difficulty = "information", "hard"
@@ -274,32 +263,30 @@ class WayToLargest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """From places in other towns."""
-        for params in where_one_is_largest(world):
+        """Starting places in other towns."""
+        for params in largest_place_params(world):
             start = rng.choice(places(world, "t.name != ? AND p.house IS NOT NULL", params["town"]))
             yield {**params, "start": start["name"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        return [Lasts(minutes(way(world, "car", params["start"], largest(world, params)[0]["name"])))]
+        return [DurationIs(minutes(route_between(world, "car", params["start"], largest(world, params)[0]["name"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.choose("Sort by", "Size, largest first")
-        yield from show_places(sight)
-        name = listed(sight, "place")[0]
-        yield from ask_the_way(sight, params["start"], name, BY["car"])
-        yield sight.stop(read_sum(sight).time)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from filter_places(page, params["kind"], params["town"])
+        yield page.choose("Sort by", "Size, largest first")
+        yield from show_places(page)
+        name = listed_places(page, "place")[0]
+        yield from request_directions(page, params["start"], name, MODE_WORDS["car"])
+        yield page.stop(read_summary(page).time)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
-        yield from ask_the_way(sight, params["start"], params["town"], BY["car"])
-        yield sight.stop(guesses(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two guesses."""
+        yield from request_directions(page, params["start"], params["town"], MODE_WORDS["car"])
+        yield page.stop(hedged_duration(page))
 
 
 class TwoLargestTowns(Template):
-    """How far it is between the two largest towns of a region."""
+    """Name the distance between the two largest towns of a region."""
 
     name, group, sites = "maps-two-largest-towns", "maps", ("maps",)
     kind, difficulty, held_out = "information", "hard", True
@@ -310,39 +297,43 @@ class TwoLargestTowns(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Regions with three towns or more."""
+        """Regions with at least three towns."""
         query = "SELECT r.name FROM map_regions r JOIN map_towns t ON t.region = r.id GROUP BY r.id HAVING COUNT(*) > 2"
         regions = [row["name"] for row in world.rows(f"{query} ORDER BY r.id")]
-        return [{"region": region, "mode": mode} for region in regions for mode in MODE_OF if mode != BY["foot"]]
+        return [
+            {"region": region, "mode": mode} for region in regions for mode in MODE_OF if mode != MODE_WORDS["foot"]
+        ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ?"
         first, second = world.rows(f"{query} ORDER BY t.population DESC LIMIT 2", params["region"])
-        return [says(f"{kilometres(town_way(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}")]
+        return [
+            says(
+                f"{kilometres(route_between_towns(world, MODE_OF[params['mode']], first['name'], second['name'])):.1f}"
+            )
+        ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.choose("Sort by", "Population, largest first")
-        yield sight.click("button", "Show")
-        first, second = (row["Town"] for row in sight.table()[:2])
-        yield from ask_the_way(sight, first, second, params["mode"])
-        yield sight.stop(read_sum(sight).kilometres)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.choose("Sort by", "Population, largest first")
+        yield page.click("button", "Show")
+        first, second = (row["Town"] for row in page.table()[:2])
+        yield from request_directions(page, first, second, params["mode"])
+        yield page.stop(read_summary(page).kilometres)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The time instead."""
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.click("button", "Show")
-        first, second = (row["Town"] for row in sight.table()[:2])
-        yield from ask_the_way(sight, first, second, params["mode"])
-        yield sight.stop(read_sum(sight).time)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the time instead."""
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.click("button", "Show")
+        first, second = (row["Town"] for row in page.table()[:2])
+        yield from request_directions(page, first, second, params["mode"])
+        yield page.stop(read_summary(page).time)
 
 
 class MoveSaved(Template):
-    """Move a place from a list to another."""
+    """Move a place from one list to another."""
 
     name, group, sites = "maps-move-saved", "maps", ("maps",)
     kind, difficulty, held_out = "change", "medium", True
@@ -353,49 +344,47 @@ class MoveSaved(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places that are on one list only."""
+        """Places that are on a single list."""
         lists = [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
-        for row in world.rows(f"{_KEPT} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
+        for row in world.rows(f"{_SAVED} GROUP BY p.id HAVING COUNT(*) = 1 ORDER BY s.id"):
             new = rng.choice([name for name in lists if name != row["old"]])
             if len(world.rows("SELECT id FROM map_places WHERE name = ?", row["place"])) == 1:
                 yield {"place": row["place"], "old": row["old"], "new": new}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         old, new = (world.value(_OWN_LIST, params[end]) for end in ("old", "new"))
         number = place(world, params["place"])["id"]
-        gone, here = {"list": old, "place": number}, {"list": new, "place": number}
-        return [changed(Removed("map_saved", gone), Added("map_saved", here))]
+        removed, added = {"list": old, "place": number}, {"list": new, "place": number}
+        return [changed(Removed("map_saved", removed), Added("map_saved", added))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("button", f"Remove from {params['old']}")
-        yield sight.choose("List", params["new"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("button", f"Remove from {params['old']}")
+        yield page.choose("List", params["new"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Puts it on the other list, too."""
-        yield from open_place(sight, params["place"])
-        yield sight.choose("List", params["new"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Save it to the other list without removing it from the first."""
+        yield from open_place(page, params["place"])
+        yield page.choose("List", params["new"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
 
 _OWN_LIST = "SELECT id FROM map_lists WHERE account = 1 AND name = ?"
-_KEPT = (
+_SAVED = (
     "SELECT p.name AS place, l.name AS old FROM map_saved s JOIN map_lists l ON l.id = s.list "
     "JOIN map_places p ON p.id = s.place WHERE l.account = 1"
 )
 
 TEMPLATES = (
     NearestPhone(),
-    SoonestOfThree(),
+    FastestOfThree(),
     RoundTrip(),
     ReportLargest(),
     SaveLargest(),
-    WayToLargest(),
+    DurationToLargest(),
     TwoLargestTowns(),
     MoveSaved(),
 )

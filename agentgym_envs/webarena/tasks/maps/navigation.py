@@ -1,4 +1,4 @@
-"""How to get from one place to another."""
+"""Tasks about routes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
-    BY,
     MAP,
     MODE_OF,
-    Lasts,
+    MODE_WORDS,
+    DurationIs,
     directions,
     kilometres,
     minutes,
@@ -22,36 +22,36 @@ from agentgym_envs.webarena.tasks.maps.queries import (
     pairs,
     place,
     places,
-    way,
+    route_between,
 )
 from agentgym_envs.webarena.tasks.maps.steps import (
-    ask_the_way,
     change_mode,
     filter_places,
-    guesses,
-    listed,
-    read_sum,
+    hedged_duration,
+    listed_places,
+    read_summary,
+    request_directions,
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template
 
-_REACH = {"car": 400.0, "bicycle": 60.0, "foot": 4.0}
+_MAX_KM = {"car": 400.0, "bicycle": 60.0, "foot": 4.0}
 
 
-class _Way(Template):
-    """A template about the way from a place to another by some mode."""
+class _RouteTemplate(Template):
+    """A task about the route from one place to another."""
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Within reach of each mode, and never next door."""
-        for mode, reach in _REACH.items():
+        """Places within reach of each mode, but not next to each other."""
+        for mode, reach in _MAX_KM.items():
             for start, end in pairs(world, rng, 14, most_km=reach):
-                if way(world, mode, start["name"], end["name"]).metres >= 1000:
-                    yield {"start": start["name"], "end": end["name"], "mode": BY[mode]}
+                if route_between(world, mode, start["name"], end["name"]).metres >= 1000:
+                    yield {"start": start["name"], "end": end["name"], "mode": MODE_WORDS[mode]}
 
 
-class HowFar(_Way):
-    """The length of a way."""
+class RouteLength(_RouteTemplate):
+    """Name the length of a route."""
 
     name, group, sites = "maps-how-far", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -62,25 +62,23 @@ class HowFar(_Way):
     )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        route = way(world, MODE_OF[params["mode"]], params["start"], params["end"])
+        route = route_between(world, MODE_OF[params["mode"]], params["start"], params["end"])
         return [says(f"{kilometres(route):,.1f}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop(read_sum(sight).kilometres)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop(read_summary(page).kilometres)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The length of the first step."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        total = read_sum(sight).length
-        steps = (text for text in sight.texts(after=total) if re.fullmatch(r"[\d.,]+ k?m", text) and text != total)
-        yield sight.stop(next(steps, "0 km"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the length of the first step."""
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        total = read_summary(page).length
+        steps = (text for text in page.texts(after=total) if re.fullmatch(r"[\d.,]+ k?m", text) and text != total)
+        yield page.stop(next(steps, "0 km"))
 
 
-class HowLong(_Way):
-    """The time that a way takes."""
+class RouteDuration(_RouteTemplate):
+    """Name the travel time of a route."""
 
     name, group, sites = "maps-how-long", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -91,22 +89,20 @@ class HowLong(_Way):
     )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        return [Lasts(minutes(way(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
+        return [DurationIs(minutes(route_between(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop(read_sum(sight).time)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop(read_summary(page).time)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop(guesses(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two guesses."""
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop(hedged_duration(page))
 
 
-class HowMuchLonger(Template):
-    """By how many minutes a mode takes longer than another."""
+class DurationDifference(Template):
+    """Name the difference between the travel times of two modes."""
 
     name, group, sites = "maps-how-much-longer", "maps", ("maps",)
     kind, difficulty, held_out = "information", "medium", True
@@ -117,37 +113,37 @@ class HowMuchLonger(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """In and around a town, where the faster mode is faster."""
+        """Routes in or near a town, on which the faster mode is faster."""
         for start, end in pairs(world, rng, 40, most_km=6):
             fast = rng.choice(("bicycle", "car"))
-            params = {"start": start["name"], "end": end["name"], "slow": BY["foot"], "fast": BY[fast]}
-            if _saved(world, params) > 1:
+            params = {"start": start["name"], "end": end["name"], "slow": MODE_WORDS["foot"], "fast": MODE_WORDS[fast]}
+            if _minutes_saved(world, params) > 1:
                 yield params
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        return [says(_saved(world, params))]
+        return [says(_minutes_saved(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["slow"])
-        slow = read_sum(sight).minutes
-        yield from change_mode(sight, params["fast"])
-        yield sight.stop(slow - read_sum(sight).minutes)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["end"], params["slow"])
+        slow = read_summary(page).minutes
+        yield from change_mode(page, params["fast"])
+        yield page.stop(slow - read_summary(page).minutes)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The time of the slower mode."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["slow"])
-        yield sight.stop(read_sum(sight).minutes)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the time of the slower mode."""
+        yield from request_directions(page, params["start"], params["end"], params["slow"])
+        yield page.stop(read_summary(page).minutes)
 
 
-def _saved(world: World, params: Params) -> int:
-    times = [minutes(way(world, MODE_OF[params[one]], params["start"], params["end"])) for one in ("slow", "fast")]
+def _minutes_saved(world: World, params: Params) -> int:
+    times = [
+        minutes(route_between(world, MODE_OF[params[one]], params["start"], params["end"])) for one in ("slow", "fast")
+    ]
     return times[0] - times[1]
 
 
-class LeaveMotorway(Template):
-    """At which junction one leaves the motorway on the way from a town to another."""
+class MotorwayExit(Template):
+    """Name the junction at which a route leaves the motorway."""
 
     name, group, sites = "maps-leave-motorway", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -158,7 +154,7 @@ class LeaveMotorway(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns between which one leaves a motorway once."""
+        """Pairs of towns whose route leaves a motorway once."""
         names = [row["name"] for row in world.rows("SELECT name FROM map_towns ORDER BY id")]
         for start in names[:12]:
             for end in names[:12]:
@@ -166,24 +162,22 @@ class LeaveMotorway(Template):
                     yield {"start": start, "end": end}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         exits = world.rows("SELECT name FROM map_junctions WHERE name IS NOT NULL ORDER BY id")
         wanted = motorway_exits(world, params["start"], params["end"])[0]
         return [says(wanted, others=[row["name"] for row in exits if row["name"] != wanted])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], BY["car"])
-        yield sight.stop(sight.search(r"^Leave the M\d+ at (.+?) onto ")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["end"], MODE_WORDS["car"])
+        yield page.stop(page.search(r"^Leave the M\d+ at (.+?) onto ")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Where one joins it."""
-        yield from ask_the_way(sight, params["start"], params["end"], BY["car"])
-        yield sight.stop(sight.search(r"^Join the M\d+ at (.+)$")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the junction at which it joins the motorway."""
+        yield from request_directions(page, params["start"], params["end"], MODE_WORDS["car"])
+        yield page.stop(page.search(r"^Join the M\d+ at (.+)$")[0])
 
 
-class ShowTheWay(_Way):
-    """Show the directions from a place to another."""
+class ShowRoute(_RouteTemplate):
+    """Show the directions from one place to another."""
 
     name, group, sites = "maps-show-the-way", "maps", ("maps",)
     kind, difficulty = "navigation", "medium"
@@ -194,23 +188,21 @@ class ShowTheWay(_Way):
     )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [EndsOn(directions(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The way back."""
-        yield from ask_the_way(sight, params["start"], params["end"], params["mode"])
-        yield sight.click("link", "Reverse")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Show the directions for the way back."""
+        yield from request_directions(page, params["start"], params["end"], params["mode"])
+        yield page.click("link", "Reverse")
+        yield page.stop()
 
 
-class HomeTo(Template):
-    """Show the way from home or work to a place."""
+class ShowRouteFromHome(Template):
+    """Show the directions from the agent's home or work to a place."""
 
     name, group, sites = "maps-home-to", "maps", ("maps",)
     kind, difficulty = "navigation", "medium"
@@ -221,26 +213,27 @@ class HomeTo(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Anywhere in the country."""
         for row in rng.sample(places(world), 30):
-            yield {"own": rng.choice(("home", "work")), "end": row["name"], "mode": BY[rng.choice(tuple(BY))]}
+            yield {
+                "own": rng.choice(("home", "work")),
+                "end": row["name"],
+                "mode": MODE_WORDS[rng.choice(tuple(MODE_WORDS))],
+            }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT road, house FROM map_addresses WHERE account = 1 AND label = ?"
         road, house = tuple(world.rows(query, params["own"].capitalize())[0])
         end, mode = place(world, params["end"])["id"], MODE_OF[params["mode"]]
         return [EndsOn(f"{MAP}/directions?from=house-{road}-{house}&to=place-{end}&mode={mode}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        own = sight.texts(after=f"{params['own'].capitalize()}:")[0]
-        yield from ask_the_way(sight, own, params["end"], params["mode"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        own = page.texts(after=f"{params['own'].capitalize()}:")[0]
+        yield from request_directions(page, own, params["end"], params["mode"])
+        yield page.stop()
 
 
-class StarsToStation(Template):
-    """How long it takes from the hotel of a town with the most stars to its nearest station."""
+class WalkFromBestHotel(Template):
+    """Name the walking time from a town's hotel with the most stars to its nearest station."""
 
     name, group, sites = "maps-stars-to-station", "maps", ("maps",)
     kind, difficulty, held_out = "information", "hard", True
@@ -251,7 +244,7 @@ class StarsToStation(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with one such hotel among several, and a station."""
+        """Towns with a station and several hotels, and a single hotel with the most stars."""
         for town in world.rows("SELECT id, name FROM map_towns ORDER BY id"):
             hotels = world.rows("SELECT stars FROM map_places WHERE category = 'hotel' AND town = ?", town["id"])
             stars = [row["stars"] for row in hotels]
@@ -260,35 +253,33 @@ class StarsToStation(Template):
                 yield from ({"town": town["name"], "station": row["name"]} for row in stations)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         hotel = world.value(
             "SELECT p.name FROM map_places p JOIN map_towns t ON t.id = p.town "
             "WHERE p.category = 'hotel' AND t.name = ? ORDER BY p.stars DESC",
             params["town"],
         )
-        return [Lasts(minutes(way(world, "foot", hotel, params["station"])))]
+        return [DurationIs(minutes(route_between(world, "foot", hotel, params["station"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from filter_places(sight, "hotel", params["town"])
-        yield sight.choose("Sort by", "Stars, most first")
-        yield from show_places(sight)
-        hotel = listed(sight, "place")[0]
-        yield from ask_the_way(sight, hotel, params["station"], BY["foot"])
-        yield sight.stop(read_sum(sight).time)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from filter_places(page, "hotel", params["town"])
+        yield page.choose("Sort by", "Stars, most first")
+        yield from show_places(page)
+        hotel = listed_places(page, "place")[0]
+        yield from request_directions(page, hotel, params["station"], MODE_WORDS["foot"])
+        yield page.stop(read_summary(page).time)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
-        yield from ask_the_way(sight, params["town"], params["station"], BY["foot"])
-        yield sight.stop(guesses(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two guesses."""
+        yield from request_directions(page, params["town"], params["station"], MODE_WORDS["foot"])
+        yield page.stop(hedged_duration(page))
 
 
 TEMPLATES = (
-    HowFar(),
-    HowLong(),
-    HowMuchLonger(),
-    LeaveMotorway(),
-    ShowTheWay(),
-    HomeTo(),
-    StarsToStation(),
+    RouteLength(),
+    RouteDuration(),
+    DurationDifference(),
+    MotorwayExit(),
+    ShowRoute(),
+    ShowRouteFromHome(),
+    WalkFromBestHotel(),
 )

@@ -1,4 +1,4 @@
-"""What is near a place."""
+"""Tasks about the surroundings of a place."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
     KEY_OF,
     MAP,
-    SOUGHT,
-    kind,
+    NEARBY_CATEGORIES,
+    clear_nearest,
+    count_within,
+    kind_words,
     label,
     nearest,
     place,
     places,
-    plainly_nearest,
-    within,
 )
 from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 
-class Nearest(Template):
-    """The nearest place of a kind."""
+class NearestPlace(Template):
+    """Name the nearest place of a kind."""
 
     name, group, sites = "maps-nearest", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -38,30 +38,28 @@ class Nearest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the next one is plainly farther away."""
+        """Places whose second nearest place of the kind is clearly farther away."""
         for row in rng.sample(places(world), 70):
-            category = rng.choice(SOUGHT)
-            if category != row["category"] and plainly_nearest(world, row["name"], category):
-                yield {"place": row["name"], "kind": kind(category)}
+            category = rng.choice(NEARBY_CATEGORIES)
+            if category != row["category"] and clear_nearest(world, row["name"], category):
+                yield {"place": row["name"], "kind": kind_words(category)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = (row["name"] for row in nearest(world, params["place"], KEY_OF[params["kind"]]))
         return [says(first, others=others[:12])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.stop(sight.table()[0]["Place"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.stop(page.table()[0]["Place"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The next nearest."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.stop(sight.table()[1]["Place"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the second nearest."""
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.stop(page.table()[1]["Place"])
 
 
-class WithinReach(Template):
-    """How many places of a kind are within some distance."""
+class CountNearby(Template):
+    """Count the places of a kind within a distance."""
 
     name, group, sites = "maps-within-reach", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -72,40 +70,38 @@ class WithinReach(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where more of them are farther away but near."""
+        """Distances with more places just beyond them."""
         for row in rng.sample(places(world), 90):
-            category, distance = rng.choice(SOUGHT), rng.choice((1, 2, 5, 20))
-            found = within(world, row["name"], category, 1000 * distance)
-            more = within(world, row["name"], category, 50_000)
+            category, distance = rng.choice(NEARBY_CATEGORIES), rng.choice((1, 2, 5, 20))
+            found = count_within(world, row["name"], category, 1000 * distance)
+            more = count_within(world, row["name"], category, 50_000)
             if 0 < found < more:
-                yield {"place": row["name"], "kind": kind(category), "distance": f"{distance} km"}
+                yield {"place": row["name"], "kind": kind_words(category), "distance": f"{distance} km"}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         metres = 1000 * int(params["distance"].split()[0])
-        return [says(within(world, params["place"], KEY_OF[params["kind"]], metres))]
+        return [says(count_within(world, params["place"], KEY_OF[params["kind"]], metres))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from _look_within(sight, params, params["distance"])
-        yield sight.stop(sight.search(r": (\d+) near ")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _look_within(page, params, params["distance"])
+        yield page.stop(page.search(r": (\d+) near ")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Within fifty kilometres."""
-        yield from _look_within(sight, params, "50 km")
-        yield sight.stop(sight.search(r": (\d+) near ")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Count the places within fifty kilometres."""
+        yield from _look_within(page, params, "50 km")
+        yield page.stop(page.search(r": (\d+) near ")[0])
 
 
-def _look_within(sight: PageReader, params: Params, distance: str) -> Iterator[str]:
-    yield from open_place(sight, params["place"])
-    yield sight.click("link", "Nearby", after=params["place"])
-    yield sight.choose("Kind", label(params["kind"]))
-    yield sight.choose("Within", distance)
-    yield sight.click("button", "Find")
+def _look_within(page: PageReader, params: Params, distance: str) -> Iterator[str]:
+    yield from open_place(page, params["place"])
+    yield page.click("link", "Nearby", after=params["place"])
+    yield page.choose("Kind", label(params["kind"]))
+    yield page.choose("Within", distance)
+    yield page.click("button", "Find")
 
 
 class ShowNearby(Template):
-    """Show what there is of a kind around a place."""
+    """Show the places of a kind around a place."""
 
     name, group, sites = "maps-show-nearby", "maps", ("maps",)
     kind, difficulty = "navigation", "medium"
@@ -116,19 +112,20 @@ class ShowNearby(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any place and kind, but not the kind that is shown at first."""
+        """Any kind except the one that the page shows by default."""
         for row in rng.sample(places(world), 40):
-            yield {"place": row["name"], "kind": kind(rng.choice([one for one in SOUGHT if one != "restaurant"]))}
+            yield {
+                "place": row["name"],
+                "kind": kind_words(rng.choice([one for one in NEARBY_CATEGORIES if one != "restaurant"])),
+            }
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         key = f"place-{place(world, params['place'])['id']}"
         return [EndsOn(f"{MAP}/nearby?near={key}&category={KEY_OF[params['kind']]}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.stop()
 
 
-TEMPLATES = (Nearest(), WithinReach(), ShowNearby())
+TEMPLATES = (NearestPlace(), CountNearby(), ShowNearby())

@@ -1,4 +1,4 @@
-"""Notes on the map: reported, discussed, resolved."""
+"""Tasks about notes on the map: report, comment, resolve."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, SOUGHT, kind, place, places, plainly_nearest
+from agentgym_envs.webarena.tasks.maps.queries import (
+    KEY_OF,
+    MAP,
+    NEARBY_CATEGORIES,
+    clear_nearest,
+    kind_words,
+    place,
+    places,
+)
 from agentgym_envs.webarena.tasks.maps.steps import count, find_nearby, open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_NOTE = re.compile(r"Note \d+")
+_NOTE_NAME = re.compile(r"Note \d+")
 _PROBLEMS = (
     "The entrance is on the other side of the building.",
     "There are two steps at the door and no ramp.",
@@ -38,7 +46,7 @@ _REPLIES = (
     "I cannot see anything of the kind there.",
 )
 _RESULTS = ("Surveyed and corrected.", "Checked on site today.", "All is well again.", "Done, thanks for the hint.")
-_AGAIN = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
+_REOPENING_COMMENTS = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
 
 
 class ReportProblem(Template):
@@ -53,31 +61,28 @@ class ReportProblem(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Any place."""
         for row in rng.sample(places(world), 40):
             yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_PROBLEMS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [
-            _noted(place(world, params["place"])["id"], params["text"]),
+            _comment_added(place(world, params["place"])["id"], params["text"]),
             Requested(f"{MAP}/notes/new", method="POST", posted={"text": params["text"]}),
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield from _report(sight, params["text"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield from _report(page, params["text"])
+        yield page.stop()
 
 
-def _report(sight: PageReader, text: str) -> Iterator[str]:
-    yield sight.click("link", "Report a problem")
-    yield sight.type("What is wrong or missing?", text)
-    yield sight.click("button", "Add note")
+def _report(page: PageReader, text: str) -> Iterator[str]:
+    yield page.click("link", "Report a problem")
+    yield page.type("What is wrong or missing?", text)
+    yield page.click("button", "Add note")
 
 
-def _noted(number: int, text: str) -> Evaluator:
+def _comment_added(number: int, text: str) -> Evaluator:
     comment = {"account": 1, "action": "opened", "text": text}
     return changed(Added("map_notes", {"place": number, "status": "open"}), Added("map_note_comments", comment))
 
@@ -94,29 +99,27 @@ class ReportNearest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the nearest is plain."""
+        """Places with a clearly nearest one."""
         for row in rng.sample(places(world), 50):
-            category = rng.choice(SOUGHT)
-            if category != row["category"] and plainly_nearest(world, row["name"], category):
-                yield {"place": row["name"], "kind": kind(category), "text": rng.choice(_PROBLEMS)}
+            category = rng.choice(NEARBY_CATEGORIES)
+            if category != row["category"] and clear_nearest(world, row["name"], category):
+                yield {"place": row["name"], "kind": kind_words(category), "text": rng.choice(_PROBLEMS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
-        return [_noted(found["id"] if found else 0, params["text"])]
+        found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
+        return [_comment_added(found["id"] if found else 0, params["text"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield sight.click("link", sight.table()[0]["Place"])
-        yield from _report(sight, params["text"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield page.click("link", page.table()[0]["Place"])
+        yield from _report(page, params["text"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """At the place itself."""
-        yield from open_place(sight, params["place"])
-        yield from _report(sight, params["text"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Report it at the starting place."""
+        yield from open_place(page, params["place"])
+        yield from _report(page, params["text"])
+        yield page.stop()
 
 
 class CommentOnNote(Template):
@@ -131,25 +134,23 @@ class CommentOnNote(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places with one open note."""
+        """Places with a single open note."""
         open_notes = "(SELECT COUNT(*) FROM map_notes n WHERE n.place = p.id AND n.status = 'open')"
         for row in places(world, f"{open_notes} = 1"):
             yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_REPLIES)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT id FROM map_notes WHERE place = ? AND status = 'open'"
         note = world.value(query, place(world, params["place"])["id"])
         values = {"note": note, "account": 1, "action": "commented", "text": params["text"]}
         return [changed(Added("map_note_comments", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", _NOTE, after="Open notes")
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Comment")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.click("link", _NOTE_NAME, after="Open notes")
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Comment")
+        yield page.stop()
 
 
 class ResolveNewest(Template):
@@ -164,40 +165,37 @@ class ResolveNewest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with several open notes, or one."""
         query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
         for row in world.rows(f"{query} ORDER BY t.id"):
             yield {"town": row["name"], "text": rng.choice(_RESULTS)}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         note = _newest(world, params["town"])
         comment = {"note": note, "account": 1, "action": "resolved", "text": params["text"]}
         closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
         return [changed(closed, Added("map_note_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.click("link", _NOTE)
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Resolve")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _filter(page, params["town"], "Open")
+        yield page.click("link", _NOTE_NAME)
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Resolve")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Only comments on it."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.click("link", _NOTE)
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Comment")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Only comment on it."""
+        yield from _filter(page, params["town"], "Open")
+        yield page.click("link", _NOTE_NAME)
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Comment")
+        yield page.stop()
 
 
-def _filter(sight: PageReader, town: str, status: str) -> Iterator[str]:
-    yield sight.click("link", "Notes")
-    yield sight.choose("Status", status)
-    yield sight.choose("Town", town)
-    yield sight.click("button", "Show")
+def _filter(page: PageReader, town: str, status: str) -> Iterator[str]:
+    yield page.click("link", "Notes")
+    yield page.choose("Status", status)
+    yield page.choose("Town", town)
+    yield page.click("button", "Show")
 
 
 def _newest(world: World, town: str) -> int:
@@ -207,7 +205,7 @@ def _newest(world: World, town: str) -> int:
 
 
 class ReopenMine(Template):
-    """Open a note of one's own again that was resolved."""
+    """Reopen a resolved note of the agent."""
 
     name, group, sites = "maps-reopen-mine", "maps", ("maps",)
     kind, difficulty = "change", "hard"
@@ -218,38 +216,36 @@ class ReopenMine(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with one such note."""
-        rows = world.rows(f"SELECT t.name {_MINE} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
-        return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_AGAIN, 2)]
+        """Towns with a single such note."""
+        rows = world.rows(f"SELECT t.name {_OWN_RESOLVED} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
+        return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_REOPENING_COMMENTS, 2)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        note = world.value(f"SELECT n.id {_MINE} AND t.name = ?", params["town"])
+        note = world.value(f"SELECT n.id {_OWN_RESOLVED} AND t.name = ?", params["town"])
         comment = {"note": note, "account": 1, "action": "reopened", "text": params["text"]}
         opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
         return [changed(opened, Added("map_note_comments", comment))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from sight.unfold(re.compile(".+"), after="History")
-        yield sight.click("link", "My notes")
-        yield sight.choose("Status", "Resolved")
-        yield sight.choose("Town", params["town"])
-        yield sight.click("button", "Show")
-        yield sight.click("link", _NOTE)
-        yield sight.type("Your comment", params["text"])
-        yield sight.click("button", "Reopen")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from page.expand(re.compile(".+"), after="History")
+        yield page.click("link", "My notes")
+        yield page.choose("Status", "Resolved")
+        yield page.choose("Town", params["town"])
+        yield page.click("button", "Show")
+        yield page.click("link", _NOTE_NAME)
+        yield page.type("Your comment", params["text"])
+        yield page.click("button", "Reopen")
+        yield page.stop()
 
 
-_MINE = (
+_OWN_RESOLVED = (
     "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
     "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1"
 )
 
 
 class OpenNotes(Template):
-    """How many notes of a town are open."""
+    """Count the open notes of a town."""
 
     name, group, sites = "maps-open-notes", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -260,7 +256,7 @@ class OpenNotes(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns in which others are resolved."""
+        """Towns that have resolved notes, too."""
         rows = world.rows(
             "SELECT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id GROUP BY t.id "
             "HAVING SUM(n.status = 'open') BETWEEN 1 AND COUNT(*) - 1 ORDER BY t.id"
@@ -268,23 +264,21 @@ class OpenNotes(Template):
         return [{"town": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT COUNT(*) FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ?"
         return [says(world.value(f"{query} AND n.status = 'open'", params["town"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.stop(count(sight, "note"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _filter(page, params["town"], "Open")
+        yield page.stop(count(page, "note"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """All of them."""
-        yield from _filter(sight, params["town"], "All")
-        yield sight.stop(count(sight, "note"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Count all notes."""
+        yield from _filter(page, params["town"], "All")
+        yield page.stop(count(page, "note"))
 
 
 class ShowNewestNote(Template):
-    """Show the newest note of a town that is open."""
+    """Open the newest open note of a town."""
 
     name, group, sites = "maps-show-newest-note", "maps", ("maps",)
     kind, difficulty = "navigation", "medium"
@@ -295,19 +289,16 @@ class ShowNewestNote(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with an open note."""
         query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
         return [{"town": row["name"]} for row in world.rows(f"{query} ORDER BY t.id")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [EndsOn(f"{MAP}/note/{_newest(world, params['town'])}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from _filter(sight, params["town"], "Open")
-        yield sight.click("link", _NOTE)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from _filter(page, params["town"], "Open")
+        yield page.click("link", _NOTE_NAME)
+        yield page.stop()
 
 
 TEMPLATES = (

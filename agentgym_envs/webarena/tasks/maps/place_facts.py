@@ -1,4 +1,4 @@
-"""What is known of places, towns and people."""
+"""Questions about places, towns and users."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import (
     KEY_OF,
     SIZES,
-    cuisine_told,
-    kind,
+    cuisine_label,
+    kind_words,
     largest,
+    largest_place_params,
     place,
     places,
-    where_one_is_largest,
 )
-from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed, open_place, show_places
+from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed_places, open_place, show_places
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template
 
@@ -34,7 +34,7 @@ _SIZE_WORDS = {word: word.capitalize() for word in SIZES.values()}
 
 
 class PlaceFact(Template):
-    """A fact of a place."""
+    """Name a fact of a place."""
 
     name, group, sites = "maps-place-fact", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -46,23 +46,21 @@ class PlaceFact(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the fact is known."""
+        """Places with a value for the fact."""
         for fact in ("phone number", "website"):
             for row in rng.sample(places(world, f"p.{_FACTS[fact][0]} IS NOT NULL"), 20):
                 yield {"place": row["name"], "town": row["town_name"], "fact": fact}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [says(place(world, params["place"])[_FACTS[params["fact"]][0]])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(_FACTS[params["fact"]][1]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(_FACTS[params["fact"]][1]))
 
 
 class ClosingTime(Template):
-    """Until when a place is open on a day."""
+    """Name the closing time of a place on a day."""
 
     name, group, sites = "maps-closing-time", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -73,46 +71,44 @@ class ClosingTime(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Days with one span of hours."""
+        """Days with a single period of opening hours."""
         rows = places(world, "p.hours IS NOT NULL AND p.hours != '24/7'")
         for row in rng.sample(rows, 60):
-            told = [(day, span) for day, span in days(row["hours"]) if re.fullmatch(r"\S+–\S+", span)]
-            others = {span[-5:] for _, span in told}
-            day = rng.choice(told)[0]
+            spans = [(day, span) for day, span in days(row["hours"]) if re.fullmatch(r"\S+–\S+", span)]
+            others = {span[-5:] for _, span in spans}
+            day = rng.choice(spans)[0]
             if len(others) > 1 or rng.random() < 0.5:
                 yield {"place": row["name"], "town": row["town_name"], "day": day}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         spans = dict(days(place(world, params["place"])["hours"]))
         wanted = spans[params["day"]][-5:]
         others = dict.fromkeys(span[-5:] for span in spans.values() if "–" in span and span[-5:] != wanted)
         return [says(_clock(wanted), others=list(others))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(params["day"]).partition("–")[2])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(params["day"]).partition("–")[2])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """When it opens."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(params["day"]).partition("–")[0])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the opening time."""
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(params["day"]).partition("–")[0])
 
 
 def _clock(time: str) -> str:
-    """Ways to tell a time of day: "18:00", "6 pm", "6:00 pm"."""
+    """Return the spellings of a time of day: "18:00", "6 pm", "6:00 pm"."""
     hour, minute = (int(part) for part in time.split(":"))
     half = "am" if hour in (0, 24) or hour < 12 else "pm"
     twelve = hour % 12 or 12
-    ways = [time, f"{hour}:{minute:02}", f"{twelve}:{minute:02} {half}", f"{twelve}:{minute:02}{half}"]
-    ways += [f"{twelve} {half}", f"{twelve}{half}"] if not minute else []
-    ways += ["midnight"] if hour == 24 else []
-    return " |OR| ".join(dict.fromkeys(ways))
+    spellings = [time, f"{hour}:{minute:02}", f"{twelve}:{minute:02} {half}", f"{twelve}:{minute:02}{half}"]
+    spellings += [f"{twelve} {half}", f"{twelve}{half}"] if not minute else []
+    spellings += ["midnight"] if hour == 24 else []
+    return " |OR| ".join(dict.fromkeys(spellings))
 
 
 class PlaceSize(Template):
-    """How large a place is: rooms of a hotel, sockets of a charging station."""
+    """Name the size of a place, such as the rooms of a hotel or the sockets of a charging station."""
 
     name, group, sites = "maps-place-size", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -123,30 +119,27 @@ class PlaceSize(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Those whose size is known."""
         for category, things in SIZES.items():
             rows = places(world, "p.category = ? AND p.capacity IS NOT NULL", category)
             for row in rng.sample(rows, min(len(rows), 10)):
                 yield {"place": row["name"], "town": row["town_name"], "things": things}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [says(place(world, params["place"])["capacity"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.value(_SIZE_WORDS[params["things"]]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.stop(page.value(_SIZE_WORDS[params["things"]]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two guesses."""
-        yield from open_place(sight, params["place"])
-        number = int(sight.value(_SIZE_WORDS[params["things"]]))
-        yield sight.stop(f"{number} or {number + 1}")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with two guesses."""
+        yield from open_place(page, params["place"])
+        number = int(page.value(_SIZE_WORDS[params["things"]]))
+        yield page.stop(f"{number} or {number + 1}")
 
 
 class OpenNow(Template):
-    """How many places of a kind in a town are open at this moment."""
+    """Count the places of a kind in a town that are open now."""
 
     name, group, sites = "maps-open-now", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -157,38 +150,36 @@ class OpenNow(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where some are open and some are not."""
+        """Kinds and towns with open and closed places."""
         query = "SELECT p.category, t.name AS town, p.hours FROM map_places p JOIN map_towns t ON t.id = p.town"
         found: dict[tuple[str, str], list[bool]] = {}
         for row in world.rows(f"{query} WHERE p.hours IS NOT NULL ORDER BY p.id"):
             found.setdefault((row["category"], row["town"]), []).append(is_open(row["hours"]))
         for (category, town), states in found.items():
             if any(states) and not all(states):
-                yield {"kind": kind(category), "town": town}
+                yield {"kind": kind_words(category), "town": town}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT p.hours FROM map_places p JOIN map_towns t ON t.id = p.town WHERE p.category = ? AND t.name = ?"
         rows = world.rows(f"{query} AND p.hours IS NOT NULL", KEY_OF[params["kind"]], params["town"])
         return [says(sum(is_open(row["hours"]) for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield from sight.unfold("More filters")
-        yield sight.click("checkbox", "Open now")
-        yield from show_places(sight)
-        yield sight.stop(count(sight, "place"))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from filter_places(page, params["kind"], params["town"])
+        yield from page.expand("More filters")
+        yield page.click("checkbox", "Open now")
+        yield from show_places(page)
+        yield page.stop(count(page, "place"))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """All of them."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield from show_places(sight)
-        yield sight.stop(count(sight, "place"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Count all of them."""
+        yield from filter_places(page, params["kind"], params["town"])
+        yield from show_places(page)
+        yield page.stop(count(page, "place"))
 
 
 class ServedFood(Template):
-    """The restaurants of a cuisine in a town, by their names."""
+    """Name the restaurants of a cuisine in a town."""
 
     name, group, sites = "maps-served-food", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -204,10 +195,9 @@ class ServedFood(Template):
             "SELECT p.cuisine, t.name AS town FROM map_places p JOIN map_towns t ON t.id = p.town "
             "WHERE p.category = 'restaurant' GROUP BY p.cuisine, t.id HAVING COUNT(*) BETWEEN 1 AND 5 ORDER BY 1, 2"
         )
-        return [{"cuisine": cuisine_told(row["cuisine"]), "town": row["town"]} for row in rows]
+        return [{"cuisine": cuisine_label(row["cuisine"]), "town": row["town"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         rows = world.rows(
             "SELECT p.name, p.cuisine FROM map_places p JOIN map_towns t ON t.id = p.town "
             "WHERE p.category = 'restaurant' AND t.name = ? ORDER BY p.id",
@@ -217,17 +207,16 @@ class ServedFood(Template):
         wanted = [row["name"] for row in rows if row["cuisine"] == cuisine]
         return [says(*wanted, others=[row["name"] for row in rows if row["cuisine"] != cuisine])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from filter_places(sight, "restaurant", params["town"])
-        yield from sight.unfold("More filters")
-        yield sight.choose("Cuisine", params["cuisine"].capitalize())
-        yield from show_places(sight)
-        yield sight.stop(", ".join(listed(sight, "place")))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from filter_places(page, "restaurant", params["town"])
+        yield from page.expand("More filters")
+        yield page.choose("Cuisine", params["cuisine"].capitalize())
+        yield from show_places(page)
+        yield page.stop(", ".join(listed_places(page, "place")))
 
 
 class LargestOfKind(Template):
-    """The place of a kind in a town that has the most of something."""
+    """Name the largest place of a kind in a town."""
 
     name, group, sites = "maps-largest-of-kind", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -238,27 +227,24 @@ class LargestOfKind(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where one is the largest of two or more."""
-        return where_one_is_largest(world)
+        return largest_place_params(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         first, *others = (row["name"] for row in largest(world, params))
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.choose("Sort by", "Size, largest first")
-        yield from show_places(sight)
-        yield sight.stop(listed(sight, "place")[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from filter_places(page, params["kind"], params["town"])
+        yield page.choose("Sort by", "Size, largest first")
+        yield from show_places(page)
+        yield page.stop(listed_places(page, "place")[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The last instead of the first."""
-        yield from filter_places(sight, params["kind"], params["town"])
-        yield sight.choose("Sort by", "Size, largest first")
-        yield from show_places(sight)
-        yield sight.stop(listed(sight, "place")[-1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the last place of the list."""
+        yield from filter_places(page, params["kind"], params["town"])
+        yield page.choose("Sort by", "Size, largest first")
+        yield from show_places(page)
+        yield page.stop(listed_places(page, "place")[-1])
 
 
 _EXTREMES = {
@@ -270,7 +256,7 @@ _EXTREMES = {
 
 
 class ExtremeTown(Template):
-    """The town of a region with the most or the least of something."""
+    """Name the town of a region with the highest or lowest value of a figure."""
 
     name, group, sites = "maps-extreme-town", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -281,20 +267,19 @@ class ExtremeTown(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Regions with several towns, on one page."""
+        """Regions with three to fifteen towns and a single extreme."""
         for row in world.rows("SELECT r.id, r.name FROM map_regions r ORDER BY r.id"):
-            for most, (column, _, place_) in _EXTREMES.items():
+            for most, (column, _, index) in _EXTREMES.items():
                 values = sorted(
                     one[column] for one in world.rows("SELECT * FROM map_towns WHERE region = ?", row["id"])
                 )
-                extreme = values[-1] if place_ == 0 else values[0]
+                extreme = values[-1] if index == 0 else values[0]
                 if 2 < len(values) <= 15 and values.count(extreme) == 1:
                     yield {"region": row["name"], "most": most}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        column, _, place_ = _EXTREMES[params["most"]]
-        order = "DESC" if place_ == 0 else "ASC"
+        column, _, index = _EXTREMES[params["most"]]
+        order = "DESC" if index == 0 else "ASC"
         rows = world.rows(
             "SELECT t.name FROM map_towns t JOIN map_regions r ON r.id = t.region WHERE r.name = ? "
             f"ORDER BY t.{column} {order}",
@@ -303,27 +288,26 @@ class ExtremeTown(Template):
         first, *others = (row["name"] for row in rows)
         return [says(first, others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        _, order, place_ = _EXTREMES[params["most"]]
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.choose("Sort by", order)
-        yield sight.click("button", "Show")
-        yield sight.stop(sight.table()[place_]["Town"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        _, order, index = _EXTREMES[params["most"]]
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.choose("Sort by", order)
+        yield page.click("button", "Show")
+        yield page.stop(page.table()[index]["Town"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The other end of the list."""
-        _, order, place_ = _EXTREMES[params["most"]]
-        yield sight.click("link", "Towns")
-        yield sight.choose("Region", params["region"])
-        yield sight.choose("Sort by", order)
-        yield sight.click("button", "Show")
-        yield sight.stop(sight.table()[-1 - place_]["Town"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the other end of the list."""
+        _, order, index = _EXTREMES[params["most"]]
+        yield page.click("link", "Towns")
+        yield page.choose("Region", params["region"])
+        yield page.choose("Sort by", order)
+        yield page.click("button", "Show")
+        yield page.stop(page.table()[-1 - index]["Town"])
 
 
 class LastEditor(Template):
-    """Who edited a place last."""
+    """Name the last editor of a place."""
 
     name, group, sites = "maps-last-editor", "maps", ("maps",)
     kind, difficulty = "information", "easy"
@@ -334,33 +318,31 @@ class LastEditor(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places that somebody else edited before."""
+        """Places with at least three versions, the first by another user."""
         first = "(SELECT account FROM map_changes c WHERE c.place = p.id ORDER BY version LIMIT 1)"
         rows = places(world, f"p.version > 2 AND p.editor != {first}")
         return [{"place": row["name"], "town": row["town_name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         editor = place(world, params["place"])["editor"]
         user = world.value("SELECT user FROM map_accounts WHERE id = ?", editor)
-        told = f"{params['place']} {params['town']}".lower()
+        named = f"{params['place']} {params['town']}".lower()
         others = world.rows("SELECT user FROM map_accounts WHERE id <> ? ORDER BY id", editor)
-        return [says(user, others=[one["user"] for one in others if one["user"].lower() not in told])]
+        return [says(user, others=[one["user"] for one in others if one["user"].lower() not in named])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.stop(sight.texts(after=re.compile(r"Version \d+, last edited .* by"))[0])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.stop(page.texts(after=re.compile(r"Version \d+, last edited .* by"))[0])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Who edited it first."""
-        yield from open_place(sight, params["place"])
-        yield sight.click("link", "History of this place")
-        yield sight.stop(sight.table()[-1]["Edited by"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the first editor."""
+        yield from open_place(page, params["place"])
+        yield page.click("link", "History of this place")
+        yield page.stop(page.table()[-1]["Edited by"])
 
 
 class EditCount(Template):
-    """How many edits somebody made."""
+    """Count the edits of a user."""
 
     name, group, sites = "maps-edit-count", "maps", ("maps",)
     kind, difficulty = "information", "medium"
@@ -371,34 +353,32 @@ class EditCount(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Everybody else who did not open as many notes."""
+        """Users whose numbers of edits and of opened notes differ."""
         notes = "(SELECT COUNT(*) FROM map_note_comments m WHERE m.account = a.id AND m.action = 'opened')"
         edits = "(SELECT COUNT(*) FROM map_changes c WHERE c.account = a.id)"
         query = f"SELECT a.user FROM map_accounts a WHERE a.id > 1 AND {edits} != {notes} ORDER BY a.id"
         return [{"user": row["user"]} for row in world.rows(query)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         query = "SELECT COUNT(*) FROM map_changes c JOIN map_accounts a ON a.id = c.account WHERE a.user = ?"
         return [says(world.value(query, params["user"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield sight.click("link", "Contributors")
-        while not sight.has("link", params["user"]):
-            yield sight.click("link", "Next")
-        yield sight.stop(_row(sight, params["user"])["Edits"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Contributors")
+        while not page.has("link", params["user"]):
+            yield page.click("link", "Next")
+        yield page.stop(_row(page, params["user"])["Edits"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The number of notes beside it."""
-        yield sight.click("link", "Contributors")
-        while not sight.has("link", params["user"]):
-            yield sight.click("link", "Next")
-        yield sight.stop(_row(sight, params["user"])["Notes"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the number of notes."""
+        yield page.click("link", "Contributors")
+        while not page.has("link", params["user"]):
+            yield page.click("link", "Next")
+        yield page.stop(_row(page, params["user"])["Notes"])
 
 
-def _row(sight: PageReader, user: str) -> dict[str, str]:
-    return next(row for row in sight.table() if row["User"] == user)
+def _row(page: PageReader, user: str) -> dict[str, str]:
+    return next(row for row in page.table() if row["User"] == user)
 
 
 TEMPLATES = (

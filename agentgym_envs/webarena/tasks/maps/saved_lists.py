@@ -1,4 +1,4 @@
-"""Lists of places and traces of one's own."""
+"""Tasks about the agent's lists of places and its traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, SOUGHT, kind, place, places, plainly_nearest
+from agentgym_envs.webarena.tasks.maps.queries import (
+    KEY_OF,
+    MAP,
+    NEARBY_CATEGORIES,
+    clear_nearest,
+    kind_words,
+    place,
+    places,
+)
 from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_list, open_place, open_trace
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
@@ -39,7 +47,7 @@ _TAGS = ("commute", "survey", "leisure", "training", "hills", "rain", "detour", 
 
 
 class CreateList(Template):
-    """Begin a list."""
+    """Create a list."""
 
     name, group, sites = "maps-create-list", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -50,30 +58,27 @@ class CreateList(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All names, for everybody and for oneself."""
         for name, about in _NEW_LISTS:
             for visibility in ("public", "private"):
                 yield {"list": name, "about": about, "visibility": visibility}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         values = {"account": 1, "name": params["list"], "about": params["about"], "visibility": params["visibility"]}
         return [changed(Added("map_lists", values)), PageHolds(f"{MAP}/lists", includes=(params["list"],))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield sight.click("link", "Lists")
-        yield sight.click("link", "New list")
-        yield sight.type("Name", params["list"])
-        yield sight.type("Description", params["about"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Lists")
+        yield page.click("link", "New list")
+        yield page.type("Name", params["list"])
+        yield page.type("Description", params["about"])
         if params["visibility"] == "public":
-            yield sight.choose("Who may see it", "Public: for everybody")
-        yield sight.click("button", "Create list")
-        yield sight.stop()
+            yield page.choose("Who may see it", "Public: for everybody")
+        yield page.click("button", "Create list")
+        yield page.stop()
 
 
 class RenameList(Template):
-    """Give a list another name."""
+    """Rename a list."""
 
     name, group, sites = "maps-rename-list", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -84,21 +89,18 @@ class RenameList(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All lists."""
         return [{"list": name, "new": new} for name in _own_lists(world) for new, _ in rng.sample(_NEW_LISTS, 6)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         where = {"account": 1, "name": params["list"]}
         return [changed(Updated("map_lists", where, {"name": params["new"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.click("link", "Edit list")
-        yield sight.type("Name", params["new"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_list(page, params["list"])
+        yield page.click("link", "Edit list")
+        yield page.type("Name", params["new"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class DeleteList(Template):
@@ -113,27 +115,24 @@ class DeleteList(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All lists."""
         return [{"list": name} for name in _own_lists(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         number = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", params["list"])
         count = world.value("SELECT COUNT(*) FROM map_saved WHERE list = ?", number)
         expected: list[Expected] = [Removed("map_lists", {"id": number})]
         expected += [Removed("map_saved", {"list": number}, count)] if count else []
         return [changed(*expected)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.click("button", "Delete list")
-        yield sight.click("button", "Delete")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_list(page, params["list"])
+        yield page.click("button", "Delete list")
+        yield page.click("button", "Delete")
+        yield page.stop()
 
 
 class SavePlace(Template):
-    """Put a place on a list, with a note."""
+    """Save a place to a list, with a note."""
 
     name, group, sites = "maps-save-place", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -145,24 +144,22 @@ class SavePlace(Template):
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
         """Places that are on none of the lists."""
-        for row in rng.sample(places(world, _NOT_KEPT), 40):
+        for row in rng.sample(places(world, _UNSAVED), 40):
             chosen = {"list": rng.choice(_own_lists(world)), "note": rng.choice(_NOTES)}
             yield {"place": row["name"], "town": row["town_name"], **chosen}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [_saved(world, place(world, params["place"])["id"], params["list"], params["note"])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_place(sight, params["place"])
-        yield sight.choose("List", params["list"])
-        yield sight.type("Your note", params["note"])
-        yield sight.click("button", "Save to list")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_place(page, params["place"])
+        yield page.choose("List", params["list"])
+        yield page.type("Your note", params["note"])
+        yield page.click("button", "Save to list")
+        yield page.stop()
 
 
-_NOT_KEPT = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
+_UNSAVED = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
 
 
 def _own_lists(world: World) -> list[str]:
@@ -175,7 +172,7 @@ def _saved(world: World, number: int, name: str, note: str) -> Evaluator:
 
 
 class SaveNearest(Template):
-    """Put the nearest place of a kind on a list."""
+    """Save the nearest place of a kind to a list."""
 
     name, group, sites = "maps-save-nearest", "maps", ("maps",)
     kind, difficulty, held_out = "change", "hard", True
@@ -186,40 +183,38 @@ class SaveNearest(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where the nearest is plain, and on none of the lists."""
-        free = {row["id"] for row in places(world, _NOT_KEPT)}
+        """Places with a clearly nearest one, which is on none of the lists."""
+        free = {row["id"] for row in places(world, _UNSAVED)}
         for row in rng.sample(places(world), 60):
-            category = rng.choice(SOUGHT)
-            found = plainly_nearest(world, row["name"], category) if category != row["category"] else None
+            category = rng.choice(NEARBY_CATEGORIES)
+            found = clear_nearest(world, row["name"], category) if category != row["category"] else None
             if found is not None and found["id"] in free:
-                yield {"place": row["name"], "kind": kind(category), "list": rng.choice(_own_lists(world))}
+                yield {"place": row["name"], "kind": kind_words(category), "list": rng.choice(_own_lists(world))}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
-        found = plainly_nearest(world, params["place"], KEY_OF[params["kind"]])
+        found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
         return [_saved(world, found["id"] if found else 0, params["list"], "")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield from _save_from_table(sight, 0, params["list"])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield from _save_from_table(page, 0, params["list"])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The next nearest."""
-        yield from find_nearby(sight, params["place"], params["kind"])
-        yield from _save_from_table(sight, 1, params["list"])
-
-
-def _save_from_table(sight: PageReader, row: int, name: str) -> Iterator[str]:
-    yield sight.click("link", sight.table()[row]["Place"])
-    if sight.find("combobox", "List").properties.get("value") != name:
-        yield sight.choose("List", name)
-    yield sight.click("button", "Save to list")
-    yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Save the second nearest."""
+        yield from find_nearby(page, params["place"], params["kind"])
+        yield from _save_from_table(page, 1, params["list"])
 
 
-class Unsave(Template):
-    """Take a place off a list."""
+def _save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
+    yield page.click("link", page.table()[row]["Place"])
+    if page.find("combobox", "List").properties.get("value") != name:
+        yield page.choose("List", name)
+    yield page.click("button", "Save to list")
+    yield page.stop()
+
+
+class RemoveFromList(Template):
+    """Remove a place from a list."""
 
     name, group, sites = "maps-unsave", "maps", ("maps",)
     kind, difficulty = "change", "easy"
@@ -230,22 +225,19 @@ class Unsave(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Everything that is kept."""
-        return _kept(world)
+        return _saved_places(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [changed(Removed("map_saved", {"id": _line(world, params)}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.click_in(params["place"], "button", "Remove")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_list(page, params["list"])
+        yield page.click_in(params["place"], "button", "Remove")
+        yield page.stop()
 
 
 class ChangeSavedNote(Template):
-    """Change one's note on a place of a list."""
+    """Change the note on a place of a list."""
 
     name, group, sites = "maps-change-saved-note", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -256,22 +248,19 @@ class ChangeSavedNote(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Everything that is kept."""
-        return [{**params, "note": rng.choice(_NOTES)} for params in _kept(world)]
+        return [{**params, "note": rng.choice(_NOTES)} for params in _saved_places(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         return [changed(Updated("map_saved", {"id": _line(world, params)}, {"note": params["note"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_list(sight, params["list"])
-        yield sight.type("Your note", params["note"], after=params["place"])
-        yield sight.click_in(params["place"], "button", "Save note")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_list(page, params["list"])
+        yield page.type("Your note", params["note"], after=params["place"])
+        yield page.click_in(params["place"], "button", "Save note")
+        yield page.stop()
 
 
-def _kept(world: World) -> list[Params]:
+def _saved_places(world: World) -> list[Params]:
     rows = world.rows(
         "SELECT p.name AS place, l.name AS list FROM map_saved s JOIN map_lists l ON l.id = s.list "
         "JOIN map_places p ON p.id = s.place WHERE l.account = 1 ORDER BY s.id"
@@ -290,7 +279,7 @@ def _line(world: World, params: Params) -> int:
 
 
 class ShareTrace(Template):
-    """Change who may see a trace."""
+    """Change the visibility of a trace."""
 
     name, group, sites = "maps-share-trace", "maps", ("maps",)
     kind, difficulty = "change", "medium"
@@ -301,22 +290,20 @@ class ShareTrace(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """To what each is not."""
+        """Visibilities that differ from the current one."""
         other = {"public": "private", "private": "public"}
         return [{"trace": row["name"], "visibility": other[row["visibility"]]} for row in _own_traces(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         where = {"account": 1, "name": params["trace"]}
         return [changed(Updated("map_traces", where, {"visibility": params["visibility"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("link", "Edit trace")
-        yield sight.choose("Visibility", params["visibility"].capitalize())
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_trace(page, params["trace"])
+        yield page.click("link", "Edit trace")
+        yield page.choose("Visibility", params["visibility"].capitalize())
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class TagTrace(Template):
@@ -331,33 +318,31 @@ class TagTrace(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Tags that a trace has not."""
+        """Tags that the trace does not have."""
         for row in _own_traces(world):
             tags = [one["tag"] for one in world.rows("SELECT tag FROM map_trace_tags WHERE trace = ?", row["id"])]
             for tag in rng.sample([tag for tag in _TAGS if tag not in tags], 4):
                 yield {"trace": row["name"], "tag": tag}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         number = world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", params["trace"])
         return [changed(Added("map_trace_tags", {"trace": number, "tag": params["tag"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("link", "Edit trace")
-        tags = sight.find("textbox", "Tags").properties.get("value", "")
-        yield sight.type("Tags", f"{tags}, {params['tag']}" if tags else params["tag"])
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_trace(page, params["trace"])
+        yield page.click("link", "Edit trace")
+        tags = page.find("textbox", "Tags").properties.get("value", "")
+        yield page.type("Tags", f"{tags}, {params['tag']}" if tags else params["tag"])
+        yield page.click("button", "Save")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Another tag than was asked for."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("link", "Edit trace")
-        yield sight.type("Tags", f"{params['tag']}s")
-        yield sight.click("button", "Save")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add another tag."""
+        yield from open_trace(page, params["trace"])
+        yield page.click("link", "Edit trace")
+        yield page.type("Tags", f"{params['tag']}s")
+        yield page.click("button", "Save")
+        yield page.stop()
 
 
 class DeleteTrace(Template):
@@ -372,27 +357,24 @@ class DeleteTrace(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All of them."""
         return [{"trace": row["name"]} for row in _own_traces(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """See `Template`."""
         number = world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", params["trace"])
         count = world.value("SELECT COUNT(*) FROM map_trace_tags WHERE trace = ?", number)
         expected: list[Expected] = [Removed("map_traces", {"id": number})]
         expected += [Removed("map_trace_tags", {"trace": number}, count)] if count else []
         return [changed(*expected)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """See `Template`."""
-        yield from open_trace(sight, params["trace"])
-        yield sight.click("button", "Delete trace")
-        yield sight.click("button", "Delete")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from open_trace(page, params["trace"])
+        yield page.click("button", "Delete trace")
+        yield page.click("button", "Delete")
+        yield page.stop()
 
 
 def _own_traces(world: World) -> list[Params]:
-    """Those whose names no other trace of one's own has."""
+    """Return the agent's traces with unique names."""
     rows = world.rows("SELECT id, name, visibility FROM map_traces WHERE account = 1 GROUP BY name HAVING COUNT(*) = 1")
     return [dict(row) for row in rows]
 
@@ -403,7 +385,7 @@ TEMPLATES = (
     DeleteList(),
     SavePlace(),
     SaveNearest(),
-    Unsave(),
+    RemoveFromList(),
     ChangeSavedNote(),
     ShareTrace(),
     TagTrace(),

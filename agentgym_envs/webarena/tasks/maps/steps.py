@@ -1,4 +1,4 @@
-"""What the oracles of the maps tasks have in common: ways through the site, and how its pages are read."""
+"""Oracle steps on the map: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from agentgym_envs.webarena.tasks.maps.queries import LABEL_OF, durations, label
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 
-_SUM = re.compile(r"[\d,.]+ (?:km|m)")
+_LENGTH = re.compile(r"[\d,.]+ (?:km|m)")
 
 
-class Sum(NamedTuple):
-    """What directions come to, as the page tells it."""
+class RouteSummary(NamedTuple):
+    """The length and the travel time of a route, as the page writes them."""
 
     length: str
     time: str
@@ -29,62 +29,64 @@ class Sum(NamedTuple):
         return self.length.removesuffix(" km")
 
 
-def open_place(sight: PageReader, name: str) -> Iterator[str]:
+def open_place(page: PageReader, name: str) -> Iterator[str]:
     """Search for a place and open its page."""
-    yield sight.type("Search the map", name, enter=True)
-    yield sight.click("link", name)
+    yield page.type("Search the map", name, enter=True)
+    yield page.click("link", name)
 
 
-def ask_the_way(sight: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
-    """Ask for directions, by the mode as intents word it."""
-    yield sight.click("link", "Directions")
-    yield sight.type("From", start)
-    yield sight.type("To", end)
-    if sight.find("combobox", "By").properties.get("value") != LABEL_OF[mode]:
-        yield sight.choose("By", LABEL_OF[mode])
-    yield sight.click("button", "Go")
+def request_directions(page: PageReader, start: str, end: str, mode: str) -> Iterator[str]:
+    """Request directions, with the mode as intents write it."""
+    yield page.click("link", "Directions")
+    yield page.type("From", start)
+    yield page.type("To", end)
+    if page.find("combobox", "By").properties.get("value") != LABEL_OF[mode]:
+        yield page.choose("By", LABEL_OF[mode])
+    yield page.click("button", "Go")
 
 
-def change_mode(sight: PageReader, mode: str) -> Iterator[str]:
-    """Ask for the same way by another mode."""
-    yield sight.choose("By", LABEL_OF[mode])
-    yield sight.click("button", "Go")
+def change_mode(page: PageReader, mode: str) -> Iterator[str]:
+    """Request the same directions for another mode."""
+    yield page.choose("By", LABEL_OF[mode])
+    yield page.click("button", "Go")
 
 
-def read_sum(sight: PageReader) -> Sum:
-    """What the directions on the page come to."""
-    texts = sight.texts(after="Distance:")
-    return Sum(next(text for text in texts if _SUM.fullmatch(text)), sight.texts(after=re.compile(r"\. Time:"))[0])
+def read_summary(page: PageReader) -> RouteSummary:
+    """Return the summary of the directions on the page."""
+    texts = page.texts(after="Distance:")
+    return RouteSummary(
+        next(text for text in texts if _LENGTH.fullmatch(text)), page.texts(after=re.compile(r"\. Time:"))[0]
+    )
 
 
-def guesses(sight: PageReader) -> str:
-    """What somebody answers who is not sure how long the way on the page takes."""
-    found = read_sum(sight).minutes
+def hedged_duration(page: PageReader) -> str:
+    """Return a wrong answer: two guesses of the travel time on the page."""
+    found = read_summary(page).minutes
     return f"{found} min or {found + 1} min"
 
 
-def filter_places(sight: PageReader, kind: str, town: str) -> Iterator[str]:
-    """Open the list of places and choose a kind, as an intent names it, and a town; the button is yet to be clicked."""
-    yield sight.click("link", "Places")
-    yield sight.choose("Kind", label(kind))
-    yield sight.choose("Town", town)
+def filter_places(page: PageReader, kind: str, town: str) -> Iterator[str]:
+    """Open the list of places and choose the filters for a kind and a town, without applying them."""
+    yield page.click("link", "Places")
+    yield page.choose("Kind", label(kind))
+    yield page.choose("Town", town)
 
 
-def show_places(sight: PageReader) -> Iterator[str]:
-    """Ask for the places that the filters leave."""
-    yield sight.click("button", "Show places")
+def show_places(page: PageReader) -> Iterator[str]:
+    """Apply the filters of the list of places."""
+    yield page.click("button", "Show places")
 
 
-def count(sight: PageReader, noun: str) -> int:
-    """What the heading over a list counts: "3 places"."""
-    return int(sight.search(rf"^([\d,]+) {noun}s?$")[0].replace(",", ""))
+def count(page: PageReader, noun: str) -> int:
+    """Return the number in the heading of a list: "3 places"."""
+    return int(page.search(rf"^([\d,]+) {noun}s?$")[0].replace(",", ""))
 
 
-def listed(sight: PageReader, noun: str) -> list[str]:
-    """The names of the places that the page lists, below the heading that counts them."""
+def listed_places(page: PageReader, noun: str) -> list[str]:
+    """Return the names of the places in the list on the page."""
     behind = re.compile(rf"[\d,]+ {noun}s?")
     names = []
-    for element in sight.behind(behind):
+    for element in page.elements_after(behind):
         if element.role in ("navigation", "region"):
             break
         if element.role == "link":
@@ -92,30 +94,30 @@ def listed(sight: PageReader, noun: str) -> list[str]:
     return names
 
 
-def find_nearby(sight: PageReader, name: str, kind: str) -> Iterator[str]:
-    """From the page of a place, look for what is near it."""
-    yield from open_place(sight, name)
-    yield sight.click("link", "Nearby", after=name)
-    yield sight.choose("Kind", label(kind))
-    yield sight.click("button", "Find")
+def find_nearby(page: PageReader, name: str, kind: str) -> Iterator[str]:
+    """Open a place and search its surroundings."""
+    yield from open_place(page, name)
+    yield page.click("link", "Nearby", after=name)
+    yield page.choose("Kind", label(kind))
+    yield page.click("button", "Find")
 
 
-def open_list(sight: PageReader, name: str) -> Iterator[str]:
-    """Open one of one's lists."""
-    yield sight.click("link", "Lists")
-    yield sight.click("link", name)
+def open_list(page: PageReader, name: str) -> Iterator[str]:
+    """Open one of the agent's lists."""
+    yield page.click("link", "Lists")
+    yield page.click("link", name)
 
 
-def open_trace(sight: PageReader, name: str) -> Iterator[str]:
-    """Open one of one's traces."""
-    yield from sight.unfold(re.compile(".+"), after="History")
-    yield sight.click("link", "My traces")
-    while not sight.has("link", name):
-        yield sight.click("link", "Next")
-    yield sight.click("link", name)
+def open_trace(page: PageReader, name: str) -> Iterator[str]:
+    """Open one of the agent's traces."""
+    yield from page.expand(re.compile(".+"), after="History")
+    yield page.click("link", "My traces")
+    while not page.has("link", name):
+        yield page.click("link", "Next")
+    yield page.click("link", name)
 
 
-def open_settings(sight: PageReader) -> Iterator[str]:
-    """Open one's settings."""
-    yield from sight.unfold(re.compile(".+"), after="History")
-    yield sight.click("link", "Settings")
+def open_settings(page: PageReader) -> Iterator[str]:
+    """Open the agent's settings."""
+    yield from page.expand(re.compile(".+"), after="History")
+    yield page.click("link", "Settings")

@@ -1,4 +1,4 @@
-"""Tasks of the group shopping."""
+"""The tasks in the shop."""
 
 from __future__ import annotations
 

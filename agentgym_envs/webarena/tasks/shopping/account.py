@@ -1,4 +1,4 @@
-"""Tasks in one's account: addresses, the wish list, the lists of what to compare, letters to the shop."""
+"""Tasks in the customer's account: addresses, wish list, product comparison, messages to the shop."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_WISHED = (
+_WISH_LIST = (
     "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
     f"WHERE w.customer = {queries.ME} AND p.enabled ORDER BY w.id"
 )
 
 
 class AddWish(Template):
-    """Put a product on the wish list."""
+    """Add a product to the wish list."""
 
     name, group, sites = "shopping-add-wish", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -34,24 +34,21 @@ class AddWish(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products that are not on it."""
-        query = f"SELECT name AS product FROM shop_products WHERE enabled AND name NOT IN ({_WISHED})"
+        query = f"SELECT name AS product FROM shop_products WHERE enabled AND name NOT IN ({_WISH_LIST})"
         return map(dict, world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One wish."""
         values = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Added("shop_wishes", values))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, save."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Wish List")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Wish List")
+        yield page.stop()
 
 
 class RemoveWish(Template):
-    """Take a product off the wish list."""
+    """Remove a product from the wish list."""
 
     name, group, sites = "shopping-remove-wish", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -62,23 +59,20 @@ class RemoveWish(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every wish."""
-        return map(dict, world.rows(_WISHED))
+        return map(dict, world.rows(_WISH_LIST))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The wish is gone."""
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Removed("shop_wishes", where))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the wish list."""
-        yield sight.click("link", "My Wish List")
-        yield sight.click_in(params["product"], "button", "Remove Item")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "My Wish List")
+        yield page.click_in(params["product"], "button", "Remove Item")
+        yield page.stop()
 
 
 class CommentWish(Template):
-    """Write a comment to a wish."""
+    """Write a comment on an item of the wish list."""
 
     name, group, sites = "shopping-comment-wish", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -87,7 +81,7 @@ class CommentWish(Template):
         'Set the comment of the {product} on my wish list to "{comment}".',
         'Note "{comment}" beside the {product} on my wish list, and save it.',
     )
-    _SAID = (
+    _COMMENTS = (
         "For Mother's birthday",
         "Wait for the summer sale",
         "Ask Ida which colour she likes",
@@ -96,21 +90,20 @@ class CommentWish(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every wish, with some comments."""
         return [
-            {**row, "comment": text} for row in map(dict, world.rows(_WISHED)) for text in rng.sample(self._SAID, 4)
+            {**row, "comment": text}
+            for row in map(dict, world.rows(_WISH_LIST))
+            for text in rng.sample(self._COMMENTS, 4)
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The wish has it."""
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(Updated("shop_wishes", where, {"comment": params["comment"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the wish list."""
-        yield sight.click("link", "My Wish List")
-        yield sight.type("Comment", params["comment"], enter=True, after=params["product"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "My Wish List")
+        yield page.type("Comment", params["comment"], enter=True, after=params["product"])
+        yield page.stop()
 
 
 class AddAddress(Template):
@@ -127,7 +120,7 @@ class AddAddress(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Where other customers live."""
+        """Use the addresses of other customers."""
         rows = world.rows(
             "SELECT name, street, town, region, zip, phone FROM shop_addresses WHERE customer <> ? ORDER BY id LIMIT ?",
             queries.ME,
@@ -136,18 +129,16 @@ class AddAddress(Template):
         return map(dict, rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One address."""
         return [changed(Added("shop_addresses", {**params, "customer": queries.ME}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Fill in the form."""
-        yield from steps.open_addresses(sight)
-        yield from steps.add_address(sight, params)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_addresses(page)
+        yield from steps.add_address(page, params)
+        yield page.stop()
 
 
 class ChangePhone(Template):
-    """Change the telephone number of an address."""
+    """Change the phone number of an address."""
 
     name, group, sites = "shopping-change-phone", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -158,7 +149,6 @@ class ChangePhone(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Each address, with some numbers."""
         rows = world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", queries.ME)
         return [
             {"street": row["street"], "phone": f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"}
@@ -167,21 +157,19 @@ class ChangePhone(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The address has it, and the address book says so."""
         where = {"customer": queries.ME, "street": params["street"]}
         page = PageHolds(f"{ORIGINS['shop']}/account/addresses", "document.body.innerText", [params["phone"]])
         return [changed(Updated("shop_addresses", where, {"phone": params["phone"]})), page]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Edit it."""
-        yield from steps.open_addresses(sight)
-        yield sight.click_in(params["street"], "link", "Edit Address")
-        yield sight.type("Phone Number", params["phone"], enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_addresses(page)
+        yield page.click_in(params["street"], "link", "Edit Address")
+        yield page.type("Phone Number", params["phone"], enter=True)
+        yield page.stop()
 
 
-class Compare(Template):
-    """Put two products side by side."""
+class CompareProducts(Template):
+    """Add two products to the comparison list."""
 
     name, group, sites = "shopping-compare", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -192,28 +180,26 @@ class Compare(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pairs of products of a category, of which none is in the list."""
+        """Pairs of products of a category that are not on the list."""
         return queries.uncompared_pairs(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Two more in the list."""
         return [changed(*queries.compared(world, params["one"], params["other"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, add; twice."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         for name in ("one", "other"):
-            yield from steps.open_product(sight, params[name])
-            yield sight.click("button", "Add to Compare")
-        yield sight.stop()
+            yield from steps.open_product(page, params[name])
+            yield page.click("button", "Add to Compare")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One of them only."""
-        yield from steps.open_product(sight, params["one"])
-        yield sight.click("button", "Add to Compare")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add only one of them."""
+        yield from steps.open_product(page, params["one"])
+        yield page.click("button", "Add to Compare")
+        yield page.stop()
 
 
-class Contact(Template):
+class ContactShop(Template):
     """Write to the shop about an order."""
 
     name, group, sites = "shopping-contact", "shopping", ("shop",)
@@ -226,7 +212,7 @@ class Contact(Template):
         'Send the shop a message with the subject "{subject}" and the text "{text}", for the order that I placed on '
         "{day} (fill in the order's number, too).",
     )
-    _SAID = (
+    _MESSAGES = (
         ("Complaint", "The parcel was open when it came, and a part is missing. Please send it."),
         ("Return or refund", "I would like to return everything and have my money back."),
         ("Complaint", "The box was crushed and the thing inside is broken. What shall I do?"),
@@ -234,30 +220,27 @@ class Contact(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every order, with something to say of it."""
-        said = ((row, rng.choice(self._SAID)) for row in queries.orders(world) if row["status"] == "complete")
-        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in said]
+        messages = ((row, rng.choice(self._MESSAGES)) for row in queries.orders(world) if row["status"] == "complete")
+        return [{"day": day(row["moment"]), "subject": subject, "text": text} for row, (subject, text) in messages]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One message, with the order's number."""
         number = next(row["number"] for row in queries.orders(world) if day(row["moment"]) == params["day"])
         values = {"customer": queries.ME, "subject": params["subject"], "order_number": number, "text": params["text"]}
         person = world.rows("SELECT first || ' ' || last AS name, email FROM shop_customers WHERE id = ?", queries.ME)
         return [changed(Added("shop_enquiries", {**values, **dict(person[0])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look the order up, and fill in the form."""
-        order = yield from steps.find_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("link", "Contact Us")
-        yield sight.choose("Subject", params["subject"])
-        yield sight.type(re.compile("Order Number.*"), order.number)
-        yield sight.type("What's on your mind?", params["text"])
-        yield sight.click("button", "Submit")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        order = yield from steps.find_order(page, lambda order: order.day == params["day"])
+        yield page.click("link", "Contact Us")
+        yield page.choose("Subject", params["subject"])
+        yield page.type(re.compile("Order Number.*"), order.number)
+        yield page.type("What's on your mind?", params["text"])
+        yield page.click("button", "Submit")
+        yield page.stop()
 
 
-class Subscribe(Template):
-    """Subscribe somebody to the newsletter."""
+class SubscribeToNewsletter(Template):
+    """Subscribe an e-mail address to the newsletter."""
 
     name, group, sites = "shopping-subscribe", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -268,18 +251,16 @@ class Subscribe(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Customers who never had it."""
+        """Customers who never subscribed."""
         query = "SELECT email FROM shop_customers WHERE id <> ? AND email NOT IN (SELECT email FROM shop_subscribers)"
         return map(dict, world.rows(query, queries.ME))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One subscriber."""
         return [changed(Added("shop_subscribers", {"email": params["email"], "status": "subscribed"}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the form at the foot of the page."""
-        yield sight.type("Sign up for our newsletter", params["email"], enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.type("Sign up for our newsletter", params["email"], enter=True)
+        yield page.stop()
 
 
 TEMPLATES = (
@@ -288,7 +269,7 @@ TEMPLATES = (
     CommentWish(),
     AddAddress(),
     ChangePhone(),
-    Compare(),
-    Contact(),
-    Subscribe(),
+    CompareProducts(),
+    ContactShop(),
+    SubscribeToNewsletter(),
 )

@@ -1,4 +1,4 @@
-"""Tasks that end on a page of the shop, and questions about the shop itself."""
+"""Tasks that end on a page of the shop."""
 
 from __future__ import annotations
 
@@ -37,21 +37,18 @@ class OpenCategory(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All categories of the second level."""
         return queries.categories(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its page."""
-        return [EndsOn(queries.category_url(world, params["category"])), _only()]
+        return [EndsOn(queries.category_url(world, params["category"])), _only_filters()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Down the tree."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.stop()
 
 
 class SortedSearch(Template):
-    """Show what a search finds, in some order."""
+    """Show the results of a search in an order."""
 
     name, group, sites = "shopping-sorted-search", "shopping", ("shop",)
     kind, difficulty = "navigation", "easy"
@@ -62,29 +59,26 @@ class SortedSearch(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What others have searched for, and in some order."""
         rows = world.rows("SELECT term FROM shop_searches WHERE results > 1")
         return [{"words": row["term"], "order": rng.choice(list(_ORDERS))} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The page of results."""
         query = urlencode({"q": params["words"], "sort": _ORDERS[params["order"]]})
-        return [EndsOn(f"{ORIGINS['shop']}/search?{query}"), _only("q")]
+        return [EndsOn(f"{ORIGINS['shop']}/search?{query}"), _only_filters("q")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, sort."""
-        yield from steps.search(sight, params["words"])
-        yield sight.choose("Sort By", params["order"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["words"])
+        yield page.choose("Sort By", params["order"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """As it comes."""
-        yield from steps.search(sight, params["words"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Leave the results in their default order."""
+        yield from steps.search(page, params["words"])
+        yield page.stop()
 
 
-class Narrowed(Template):
-    """Show a category narrowed down by an attribute, in some order."""
+class FilteredCategory(Template):
+    """Show a category, filtered by an attribute, in an order."""
 
     name, group, sites = "shopping-narrowed-category", "shopping", ("shop",)
     kind, difficulty = "navigation", "medium"
@@ -95,32 +89,30 @@ class Narrowed(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Values that some products of a category have, but not all."""
+        """Filters that some products of a category pass, but not all."""
         orders = [text for text in _ORDERS if text.startswith("Price")]
-        return [{**row, "order": rng.choice(orders)} for row in queries.narrowings(world)]
+        return [{**row, "order": rng.choice(orders)} for row in queries.filters(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The list, with filter and order."""
-        field = _field(params["attribute"])
+        field = _url_parameter(params["attribute"])
         query = {field: params["value"], "sort": _ORDERS[params["order"]]}
-        return [EndsOn(f"{queries.category_url(world, params['category'])}?{urlencode(query)}"), _only(field)]
+        return [EndsOn(f"{queries.category_url(world, params['category'])}?{urlencode(query)}"), _only_filters(field)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open, filter, sort."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.choose("Sort By", params["order"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
+        yield page.choose("Sort By", params["order"])
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Everything in the category, sorted."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.choose("Sort By", params["order"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Show the whole category in that order."""
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.choose("Sort By", params["order"])
+        yield page.stop()
 
 
-class CountNarrowed(Template):
-    """How many products of a category have something."""
+class CountFiltered(Template):
+    """Count the products of a category that a filter leaves."""
 
     name, group, sites = "shopping-count-products", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -132,27 +124,25 @@ class CountNarrowed(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Values that some products of a category have, but not all."""
-        return queries.narrowings(world)
+        """Filters that some products of a category pass, but not all."""
+        return queries.filters(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Their number."""
-        return [says(queries.count_narrowed(world, params))]
+        return [says(queries.count_filtered(world, params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The filter says so."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.stop(steps.items(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
+        yield page.stop(steps.item_count(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """How many there are altogether."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.stop(steps.items(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the number of all products in the category."""
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.stop(steps.item_count(page))
 
 
-class OpenExtreme(Template):
-    """Open the cheapest or dearest product that a search finds."""
+class OpenExtremeOfBrand(Template):
+    """Open the cheapest or most expensive product of a brand."""
 
     name, group, sites = "shopping-open-extreme", "shopping", ("shop",)
     kind, difficulty = "navigation", "easy"
@@ -163,7 +153,7 @@ class OpenExtreme(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Both ends of what each brand has, where no two cost the same."""
+        """Both ends of each brand, where no other product has the same price."""
         return [
             {"brand": brand, "extreme": extreme}
             for brand, prices in queries.brands(world).items()
@@ -172,16 +162,14 @@ class OpenExtreme(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The product's page."""
         _, slug = queries.brands(world)[params["brand"]][0 if params["extreme"] == "cheapest" else -1]
         return [EndsOn(f"{ORIGINS['shop']}/product/{slug}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, sort, open the first."""
-        yield from steps.search(sight, params["brand"])
-        yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
-        yield sight.click("link", steps.listed(sight)[0].name)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["brand"])
+        yield page.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
+        yield page.click("link", steps.listed_products(page)[0].name)
+        yield page.stop()
 
 
 class RatedReviews(Template):
@@ -196,7 +184,6 @@ class RatedReviews(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products with such reviews."""
         rows = world.rows(
             "SELECT p.name AS product, r.rating AS stars FROM shop_products p JOIN shop_reviews r ON r.product = p.id "
             "WHERE p.enabled AND r.status = 'approved' AND r.rating > 1 GROUP BY p.id, r.rating"
@@ -204,20 +191,18 @@ class RatedReviews(Template):
         return map(dict, rows)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The product's reviews, filtered."""
         slug = world.value("SELECT slug FROM shop_products WHERE name = ?", params["product"])
-        return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}"), _only("stars")]
+        return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={params['stars']}"), _only_filters("stars")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, all reviews, filter."""
-        yield from steps.open_reviews(sight, params["product"])
-        yield sight.click("link", f"{params['stars']} stars")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_reviews(page, params["product"])
+        yield page.click("link", f"{params['stars']} stars")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """All reviews."""
-        yield from steps.open_reviews(sight, params["product"])
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Show all reviews."""
+        yield from steps.open_reviews(page, params["product"])
+        yield page.stop()
 
 
 class AdvancedSearch(Template):
@@ -233,7 +218,7 @@ class AdvancedSearch(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Brands and limits between which there are some products, but not all."""
+        """Brands and limits that some of their products are within, but not all."""
         found = []
         for brand, prices in queries.brands(world).items():
             low, high = rng.choice(((5, 40), (10, 50), (20, 80), (25, 100), (30, 150)))
@@ -242,45 +227,46 @@ class AdvancedSearch(Template):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The page of results, which the form has asked for, however the prices are typed."""
+        """The page of results, in any spelling of the prices, requested by the form."""
         page = f"{ORIGINS['shop']}/advanced-search/results?"
-        limits = [dict(zip(_LIMITS, pair, strict=True)) for pair in product(*(_typed(params[end]) for end in _ENDS))]
+        limits = [
+            dict(zip(_LIMITS, pair, strict=True)) for pair in product(*(_price_spellings(params[end]) for end in _ENDS))
+        ]
         urls = [page + urlencode({"brand": params["brand"], **limit}) for limit in limits]
-        return [EndsOn(OR.join(urls)), Requested(urls, method="GET", status=200), _only("brand", *_LIMITS)]
+        return [EndsOn(OR.join(urls)), Requested(urls, method="GET", status=200), _only_filters("brand", *_LIMITS)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Fill in the form."""
-        yield sight.click("link", "Advanced Search")
-        yield sight.type("Brand", params["brand"])
-        yield sight.type("Price from ($)", str(params["low"]))
-        yield sight.type("Price to ($)", str(params["high"]), enter=True)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "Advanced Search")
+        yield page.type("Brand", params["brand"])
+        yield page.type("Price from ($)", str(params["low"]))
+        yield page.type("Price to ($)", str(params["high"]), enter=True)
+        yield page.stop()
 
 
-def _typed(whole: int) -> tuple[str, ...]:
-    """The ways in which an amount of whole dollars is typed."""
+def _price_spellings(whole: int) -> tuple[str, ...]:
+    """The spellings of an amount of whole dollars."""
     return f"{whole}", f"{whole}.00", f"${whole}", f"${whole}.00"
 
 
-def _only(*names: str) -> PageHolds:
-    """The list on the last page is narrowed down by nothing but these: its address may tell more than is asked for."""
+def _only_filters(*names: str) -> PageHolds:
+    """Return a check that the list on the last page has only these filters; its URL alone may contain more."""
     known = json.dumps([*names, "sort", "page"])
     more = f"filter(([name, value]) => value.trim() && !{known}.includes(name))"
     script = f"[...new URLSearchParams(location.search)].{more}.map(pair => pair.join('=')).join() || 'none'"
     return PageHolds("last", script, exact="none")
 
 
-def _field(attribute: str) -> str:
-    """What stands for an attribute in the address of a list."""
+def _url_parameter(attribute: str) -> str:
+    """Return the name of an attribute in the URL of a list."""
     return attribute.lower() if attribute == "Brand" else attribute
 
 
 TEMPLATES = (
     OpenCategory(),
     SortedSearch(),
-    Narrowed(),
-    CountNarrowed(),
-    OpenExtreme(),
+    FilteredCategory(),
+    CountFiltered(),
+    OpenExtremeOfBrand(),
     RatedReviews(),
     AdvancedSearch(),
 )

@@ -1,4 +1,4 @@
-"""Tasks that fill the cart, change it, or buy what is in it."""
+"""Tasks about the contents of the cart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 
 class AddToCart(Template):
-    """Put one of a product into the cart."""
+    """Add a product to the cart."""
 
     name, group, sites = "shopping-add-to-cart", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -33,18 +33,16 @@ class AddToCart(Template):
         return [{"product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A line of the cart."""
         return [changed(queries.in_cart(world, params["product"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, add."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
-class AddChosen(Template):
-    """Put some of a product, with options, into the cart."""
+class AddWithOptions(Template):
+    """Add several units of a product with options to the cart."""
 
     name, group, sites = "shopping-add-chosen", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -55,7 +53,6 @@ class AddChosen(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products with options, a choice of each."""
         rows = world.rows(
             f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND NOT {queries.PLAIN} ORDER BY id"
         )
@@ -65,27 +62,25 @@ class AddChosen(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A line of the cart."""
         return [changed(queries.in_cart(world, params["product"], params["options"], params["quantity"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, choose, add."""
-        yield from steps.open_product(sight, params["product"])
-        yield from steps.choose_all(sight, params["options"])
-        yield sight.type("Qty", str(params["quantity"]))
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield from steps.choose_options(page, params["options"])
+        yield page.type("Qty", str(params["quantity"]))
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One only."""
-        yield from steps.open_product(sight, params["product"])
-        yield from steps.choose_all(sight, params["options"])
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add only one unit."""
+        yield from steps.open_product(page, params["product"])
+        yield from steps.choose_options(page, params["options"])
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
-class AddBothEnds(Template):
-    """Put the cheapest and the dearest product of a category into the cart."""
+class AddCheapestAndDearest(Template):
+    """Add the cheapest and the most expensive product of a category to the cart."""
 
     name, group, sites = "shopping-add-both-ends", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
@@ -98,7 +93,7 @@ class AddBothEnds(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories of which both can be had without a choice."""
+        """Categories in which both are in stock and have no options."""
         able = {
             row[0]
             for row in world.rows(
@@ -109,22 +104,20 @@ class AddBothEnds(Template):
         return [row for row, names in ends if names[0] in able and names[-1] in able]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Two lines of the cart."""
         names = queries.by_price(world, params["category"])
         return [changed(queries.in_cart(world, names[0]), queries.in_cart(world, names[-1]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort the category by price, once each way."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         for order in (steps.PRICE_UP, steps.PRICE_DOWN):
-            yield from steps.open_category(sight, params["department"], params["category"])
-            yield sight.choose("Sort By", order)
-            yield sight.click("link", steps.listed(sight)[0].name)
-            yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+            yield from steps.open_category(page, params["department"], params["category"])
+            yield page.choose("Sort By", order)
+            yield page.click("link", steps.listed_products(page)[0].name)
+            yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
 class ChangeQuantity(Template):
-    """Order more or less of what is in the cart."""
+    """Change the quantity of a product in the cart."""
 
     name, group, sites = "shopping-change-quantity", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -135,7 +128,7 @@ class ChangeQuantity(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every line with some numbers that it does not have."""
+        """Quantities that differ from the current one."""
         return [
             {"product": row["name"], "quantity": number}
             for row in queries.cart_lines(world)
@@ -144,19 +137,17 @@ class ChangeQuantity(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The line has that quantity."""
         product = queries.product_id(world, params["product"])
         return [changed(Updated("shop_cart_lines", {"product": product}, {"quantity": params["quantity"]}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the cart."""
-        yield from steps.open_cart(sight)
-        yield sight.type("Qty", str(params["quantity"]), enter=True, after=params["product"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_cart(page)
+        yield page.type("Qty", str(params["quantity"]), enter=True, after=params["product"])
+        yield page.stop()
 
 
 class RemoveFromCart(Template):
-    """Take something out of the cart."""
+    """Remove a product from the cart."""
 
     name, group, sites = "shopping-remove-from-cart", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -167,22 +158,19 @@ class RemoveFromCart(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every line."""
         return [{"product": row["name"]} for row in queries.cart_lines(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The line is gone."""
         return [changed(Removed("shop_cart_lines", {"product": queries.product_id(world, params["product"])}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """In the cart."""
-        yield from steps.open_cart(sight)
-        yield sight.click_in(params["product"], "button", "Remove item")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_cart(page)
+        yield page.click_in(params["product"], "button", "Remove item")
+        yield page.stop()
 
 
 class CartWithCoupon(Template):
-    """Put something into the cart, and use a coupon."""
+    """Add a product to the cart and apply a coupon."""
 
     name, group, sites = "shopping-coupon", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -193,15 +181,14 @@ class CartWithCoupon(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products without options, each with one of the coupons that the cart is worth."""
-        rules = [row for row in queries.rules(world, _worth(world)) if row["coupon"]]
+        """Products without options, each with a coupon that is valid for the cart."""
+        rules = [row for row in queries.rules(world, _subtotal(world)) if row["coupon"]]
         rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         return [{"product": row["name"], "coupon": rng.choice(rules)["coupon"]} for row in rows if rules]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The line, the code, and the discount in the cart."""
         price = world.value(f"SELECT {queries.SOLD} FROM shop_products p WHERE name = ?", params["product"])
-        saved = money(queries.discount(world, _worth(world) + price, params["coupon"]))
+        saved = money(queries.discount(world, _subtotal(world) + price, params["coupon"]))
         return [
             changed(
                 queries.in_cart(world, params["product"]),
@@ -210,17 +197,16 @@ class CartWithCoupon(Template):
             PageHolds(f"{ORIGINS['shop']}/cart", "document.body.innerText", [saved]),
         ]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, add, and in the cart the code."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield from steps.open_cart(sight)
-        yield from steps.apply_coupon(sight, params["coupon"])
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield from steps.open_cart(page)
+        yield from steps.apply_coupon(page, params["coupon"])
+        yield page.stop()
 
 
-class FromWishes(Template):
-    """Put something from the wish list into the cart."""
+class MoveWishToCart(Template):
+    """Move a product from the wish list to the cart."""
 
     name, group, sites = "shopping-wish-to-cart", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -231,7 +217,7 @@ class FromWishes(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Wishes for products without options."""
+        """Items of the wish list without options."""
         wished = f"SELECT product FROM shop_wishes WHERE customer = {queries.ME}"
         rows = world.rows(
             f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} AND id IN ({wished})"
@@ -239,34 +225,32 @@ class FromWishes(Template):
         return [{"product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A line of the cart instead of the wish."""
         where = {"customer": queries.ME, "product": queries.product_id(world, params["product"])}
         return [changed(queries.in_cart(world, params["product"]), Removed("shop_wishes", where))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the wish list."""
-        yield sight.click("link", "My Wish List")
-        yield sight.click_in(params["product"], "button", "Add to Cart")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", "My Wish List")
+        yield page.click_in(params["product"], "button", "Add to Cart")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From its own page, so that it stays on the list."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add it from its product page, so that it stays on the wish list."""
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
-def _worth(world: World) -> int:
-    """What the goods in the cart cost at the beginning."""
+def _subtotal(world: World) -> int:
+    """Return the subtotal of the cart at the start."""
     return sum(line["price"] * line["quantity"] for line in queries.cart_lines(world))
 
 
 TEMPLATES = (
     AddToCart(),
-    AddChosen(),
-    AddBothEnds(),
+    AddWithOptions(),
+    AddCheapestAndDearest(),
     ChangeQuantity(),
     RemoveFromCart(),
     CartWithCoupon(),
-    FromWishes(),
+    MoveWishToCart(),
 )

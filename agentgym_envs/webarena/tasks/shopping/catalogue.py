@@ -1,4 +1,4 @@
-"""Questions about the shop's catalogue: prices, ranges, what things are made of."""
+"""Questions about the shop's catalogue: prices and properties of products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template
 
 
 class OfferPrice(Template):
-    """What a product on offer costs now, which is not its old price."""
+    """Name the current price of a product on offer."""
 
     name, group, sites = "shopping-offer-price", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -27,26 +27,23 @@ class OfferPrice(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All products on offer."""
         return map(dict, world.rows("SELECT name AS product FROM shop_products WHERE enabled AND special_price > 0"))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The lower of the two prices."""
         return [says(money(world.value("SELECT special_price FROM shop_products WHERE name = ?", params["product"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, read."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.price(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.price(page))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The price before."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.old_price(sight))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the regular price."""
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.old_price(page))
 
 
-class Attribute(Template):
-    """What a product is like in some respect."""
+class ProductAttribute(Template):
+    """Name an attribute of a product."""
 
     name, group, sites = "shopping-attribute", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -57,7 +54,7 @@ class Attribute(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Attributes with a value in words that is no part of another value."""
+        """Attributes with a textual value that is not part of another value."""
         rows = world.rows(
             "SELECT p.name AS product, a.name AS attribute, a.value FROM shop_attributes a "
             "JOIN shop_products p ON p.id = a.product WHERE p.enabled AND LENGTH(a.value) > 3"
@@ -69,26 +66,25 @@ class Attribute(Template):
         return len(world.rows("SELECT DISTINCT value FROM shop_attributes WHERE value LIKE ?", f"%{value}%")) == 1
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The value, and none that another product has there or that this one has elsewhere."""
+        """The value, and neither other products' values of this attribute nor the product's other attributes."""
         given = queries.product_id(world, params["product"]), params["attribute"]
         value = world.value("SELECT value FROM shop_attributes WHERE product = ? AND name = ?", *given)
         query = "SELECT DISTINCT value FROM shop_attributes WHERE (product = ? OR name = ?) AND LENGTH(value) > 3"
-        told = f"{params['product']} {params['attribute']}".lower()
-        return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in told])]
+        intent = f"{params['product']} {params['attribute']}".lower()
+        return [says(value, others=[row[0] for row in world.rows(query, *given) if row[0].lower() not in intent])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, read."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.detail(sight, params["attribute"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.detail(page, params["attribute"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """What stands there of the number instead."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop(steps.detail(sight, "SKU"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the SKU instead."""
+        yield from steps.open_product(page, params["product"])
+        yield page.stop(steps.detail(page, "SKU"))
 
 
-class Extreme(Template):
-    """The cheapest or dearest product of a category."""
+class ExtremePrice(Template):
+    """Name the cheapest or most expensive product of a category."""
 
     name, group, sites = "shopping-extreme-price", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -99,25 +95,23 @@ class Extreme(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Both ends of every category."""
         rows = queries.categories(world)
         return [{**row, "extreme": extreme} for row in rows for extreme in ("cheapest", "most expensive")]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name; no two products of a category cost the same."""
+        """The product's name; prices are unique within a category."""
         names = queries.by_price(world, params["category"])
         wanted = names[0] if params["extreme"] == "cheapest" else names[-1]
         return [says(wanted, others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort the category by price; the first it is."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield sight.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
-        yield sight.stop(steps.listed(sight)[0].name)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield page.choose("Sort By", steps.PRICE_UP if params["extreme"] == "cheapest" else steps.PRICE_DOWN)
+        yield page.stop(steps.listed_products(page)[0].name)
 
 
 class BrandRange(Template):
-    """From what price to what price the products of a brand go."""
+    """Name the lowest and the highest price of a brand."""
 
     name, group, sites = "shopping-brand-range", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -128,27 +122,25 @@ class BrandRange(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Brands with enough to look through."""
+        """Brands with at least four products."""
         query = "SELECT brand FROM shop_products WHERE enabled GROUP BY brand HAVING COUNT(*) >= 4"
         return map(dict, world.rows(query))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Both prices, and none between."""
         query = f"SELECT {queries.SOLD} FROM shop_products p WHERE enabled AND brand = ? ORDER BY 1"
         prices = [money(row[0]) for row in world.rows(query, params["brand"])]
         return [says(prices[0], prices[-1], others=prices)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Sort what is found by price, both ways."""
-        yield from steps.search(sight, params["brand"])
-        yield sight.choose("Sort By", steps.PRICE_UP)
-        low = steps.listed(sight)[0].price
-        yield sight.choose("Sort By", steps.PRICE_DOWN)
-        yield sight.stop(f"{low} to {steps.listed(sight)[0].price}")
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["brand"])
+        yield page.choose("Sort By", steps.PRICE_UP)
+        low = steps.listed_products(page)[0].price
+        yield page.choose("Sort By", steps.PRICE_DOWN)
+        yield page.stop(f"{low} to {steps.listed_products(page)[0].price}")
 
 
 class MostReviewed(Template):
-    """The product of a category with the most reviews."""
+    """Name the product of a category with the most reviews."""
 
     name, group, sites = "shopping-most-reviewed", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -159,7 +151,7 @@ class MostReviewed(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Categories that have one such product."""
+        """Categories with a single leader."""
         return [row for row in queries.categories(world) if self._leads(world, row["category"])]
 
     def _ranking(self, world: World, category: str) -> list[tuple[str, int]]:
@@ -175,18 +167,16 @@ class MostReviewed(Template):
         return first[1] > second[1]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its name, and no other of the category."""
         names = [name for name, _ in self._ranking(world, params["category"])]
         return [says(names[0], others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the list, page by page."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        found = steps.listed(sight)
-        while sight.has("link", "Next"):
-            yield sight.click("link", "Next")
-            found += steps.listed(sight)
-        yield sight.stop(max(found, key=lambda product: product.reviews).name)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_category(page, params["department"], params["category"])
+        found = steps.listed_products(page)
+        while page.has("link", "Next"):
+            yield page.click("link", "Next")
+            found += steps.listed_products(page)
+        yield page.stop(max(found, key=lambda product: product.reviews).name)
 
 
-TEMPLATES = (OfferPrice(), Attribute(), Extreme(), BrandRange(), MostReviewed())
+TEMPLATES = (OfferPrice(), ProductAttribute(), ExtremePrice(), BrandRange(), MostReviewed())

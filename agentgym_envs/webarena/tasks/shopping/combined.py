@@ -1,4 +1,4 @@
-"""Longer tasks, which join several of what the others ask for."""
+"""Tasks of several steps."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added, Rows
+from agentgym_envs.webarena.evaluators.state import Added, QueryReturns
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import ordering, queries, reviews, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
-_FOUR = ("one", "two", "three", "four")
+_KEYS = ("one", "two", "three", "four")
 
 
 class CheapestOfFour(Template):
-    """Which of four products costs least, offers included."""
+    """Name the cheapest of four products, with offers taken into account."""
 
     name, group, sites = "shopping-cheapest-of-four", "shopping", ("shop",)
     kind, difficulty, held_out = "information", "hard", True
@@ -30,7 +30,7 @@ class CheapestOfFour(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Some of every category, of which offers make another the cheapest."""
+        """Sets of four products in which an offer makes another product the cheapest."""
         query = "SELECT name, price, {} AS sold FROM shop_products p WHERE enabled AND category = ? ORDER BY id"
         found = []
         for (category,) in world.rows("SELECT id FROM shop_categories WHERE parent IS NOT NULL ORDER BY id"):
@@ -38,33 +38,31 @@ class CheapestOfFour(Template):
             for _ in range(8):
                 four = rng.sample(rows, min(4, len(rows)))
                 if len(four) == 4 and min(four, key=lambda row: row["price"]) != min(four, key=lambda row: row["sold"]):
-                    found.append(dict(zip(_FOUR, (row["name"] for row in four), strict=True)))
+                    found.append(dict(zip(_KEYS, (row["name"] for row in four), strict=True)))
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The name of the one, and not of the others."""
         query = f"SELECT name FROM shop_products p WHERE name IN (?, ?, ?, ?) ORDER BY {queries.SOLD}"
-        names = [row[0] for row in world.rows(query, *(params[place] for place in _FOUR))]
+        names = [row[0] for row in world.rows(query, *(params[key] for key in _KEYS))]
         return [says(names[0], others=names)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at all four."""
-        yield sight.stop(min((yield from self._prices(sight, params)))[1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop(min((yield from self._prices(page, params)))[1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The most expensive one."""
-        yield sight.stop(max((yield from self._prices(sight, params)))[1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the most expensive one."""
+        yield page.stop(max((yield from self._prices(page, params)))[1])
 
-    def _prices(self, sight: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _prices(self, page: PageReader, params: Params) -> Steps[list[tuple[int, str]]]:
         prices = []
-        for place in _FOUR:
-            yield from steps.open_product(sight, params[place])
-            prices.append((steps.cents(steps.price(sight)), params[place]))
+        for key in _KEYS:
+            yield from steps.open_product(page, params[key])
+            prices.append((steps.cents(steps.price(page)), params[key]))
         return prices
 
 
 class AddThree(Template):
-    """Put three products into the cart."""
+    """Add three products to the cart."""
 
     name, group, sites = "shopping-add-three", "shopping", ("shop",)
     kind, difficulty = "change", "hard"
@@ -75,34 +73,31 @@ class AddThree(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products without options, by threes."""
         rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
         names = [row["name"] for row in rows]
         rng.shuffle(names)
         threes = zip(names[::3], names[1::3], names[2::3], strict=False)
-        return [dict(zip(_FOUR, three, strict=False)) for three in threes]
+        return [dict(zip(_KEYS, three, strict=False)) for three in threes]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Three lines of the cart."""
-        return [changed(*(queries.in_cart(world, params[place]) for place in _FOUR[:3]))]
+        return [changed(*(queries.in_cart(world, params[key]) for key in _KEYS[:3]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """One after the other."""
-        for place in _FOUR[:3]:
-            yield from steps.open_product(sight, params[place])
-            yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        for key in _KEYS[:3]:
+            yield from steps.open_product(page, params[key])
+            yield page.click("button", "Add to Cart")
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two of them only."""
-        for place in _FOUR[:2]:
-            yield from steps.open_product(sight, params[place])
-            yield sight.click("button", "Add to Cart")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add only two of them."""
+        for key in _KEYS[:2]:
+            yield from steps.open_product(page, params[key])
+            yield page.click("button", "Add to Cart")
+        yield page.stop()
 
 
-class CompareOnly(Template):
-    """Put two products side by side, and nothing else."""
+class ReplaceComparison(Template):
+    """Replace the comparison list by two products."""
 
     name, group, sites = "shopping-compare-only", "shopping", ("shop",)
     kind, difficulty = "change", "hard"
@@ -113,35 +108,33 @@ class CompareOnly(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pairs of products of a category, of which none is in the list."""
+        """Pairs of products of a category that are not on the list."""
         return queries.uncompared_pairs(world)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """These two are in the list."""
         wanted = [(queries.ME, queries.product_id(world, params[name])) for name in ("one", "other")]
-        rows = Rows("SELECT customer, product FROM shop_compares", wanted)
-        return [changed(free=["shop_compares"]), rows]  # the new rows may get the numbers of those from before
+        rows = QueryReturns("SELECT customer, product FROM shop_compares", wanted)
+        return [changed(free=["shop_compares"]), rows]  # the new rows may reuse the ids of the removed ones
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Clear the list, then fill it."""
-        yield sight.click("link", re.compile(r"Compare Products \(\d+\)"))
-        yield sight.click("button", "Clear All")
-        yield from _compare(sight, params)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.click("link", re.compile(r"Compare Products \(\d+\)"))
+        yield page.click("button", "Clear All")
+        yield from _compare(page, params)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Without clearing it."""
-        yield from _compare(sight, params)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add them without clearing the list."""
+        yield from _compare(page, params)
 
 
-def _compare(sight: PageReader, params: Params) -> Iterator[str]:
+def _compare(page: PageReader, params: Params) -> Iterator[str]:
     for name in ("one", "other"):
-        yield from steps.open_product(sight, params[name])
-        yield sight.click("button", "Add to Compare")
-    yield sight.stop()
+        yield from steps.open_product(page, params[name])
+        yield page.click("button", "Add to Compare")
+    yield page.stop()
 
 
-class WishNarrowed(Template):
-    """Wish for the cheapest product with some attribute, and say why."""
+class WishCheapest(Template):
+    """Add the cheapest product with an attribute to the wish list, with a comment."""
 
     name, group, sites = "shopping-wish-cheapest", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
@@ -153,41 +146,39 @@ class WishNarrowed(Template):
         'Put the least expensive "{category}" product ({department}) whose {attribute} is "{value}" on my wish list. '
         'The comment there should read "{comment}".',
     )
-    _SAID = ("For the new flat", "When the old one breaks", "Ask at home first", "Present for a friend")
+    _COMMENTS = ("For the new flat", "When the old one breaks", "Ask at home first", "Present for a friend")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Values that some products of a category have, but not all, of which the cheapest is no wish yet."""
+        """Filters of a category whose cheapest product is not on the wish list."""
         wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", queries.ME)}
-        kept = (row for row in queries.narrowings(world) if queries.cheapest_narrowed(world, row) not in wished)
-        return [{**row, "comment": rng.choice(self._SAID)} for row in kept]
+        kept = (row for row in queries.filters(world) if queries.cheapest_filtered(world, row) not in wished)
+        return [{**row, "comment": rng.choice(self._COMMENTS)} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One wish, with its comment."""
-        values = {"product": queries.cheapest_narrowed(world, params), "comment": params["comment"]}
+        values = {"product": queries.cheapest_filtered(world, params), "comment": params["comment"]}
         return [changed(Added("shop_wishes", {"customer": queries.ME, **values}))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Narrow the category down, sort it, take the first."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.choose("Sort By", steps.PRICE_UP)
-        product = steps.listed(sight)[0].name
-        yield sight.click("link", product)
-        yield sight.click("button", "Add to Wish List")
-        yield sight.type("Comment", params["comment"], enter=True, after=product)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
+        yield page.choose("Sort By", steps.PRICE_UP)
+        product = steps.listed_products(page)[0].name
+        yield page.click("link", product)
+        yield page.click("button", "Add to Wish List")
+        yield page.type("Comment", params["comment"], enter=True, after=product)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The dearest one."""
-        yield from steps.open_category(sight, params["department"], params["category"])
-        yield from steps.narrow(sight, params["attribute"], params["value"])
-        yield sight.choose("Sort By", steps.PRICE_DOWN)
-        yield sight.click("button", "Add to Wish List")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Add the most expensive product."""
+        yield from steps.open_category(page, params["department"], params["category"])
+        yield from steps.apply_filter(page, params["attribute"], params["value"])
+        yield page.choose("Sort By", steps.PRICE_DOWN)
+        yield page.click("button", "Add to Wish List")
+        yield page.stop()
 
 
-class ReviewBought(Template):
-    """Review what was bought on a day."""
+class ReviewOrdered(Template):
+    """Review the product that was ordered on a day."""
 
     name, group, sites = "shopping-review-bought", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
@@ -201,12 +192,12 @@ class ReviewBought(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Complete orders of one product that has not been reviewed yet, with some things to say."""
+        """Complete orders of a single product that is not reviewed yet."""
         bought = self._bought(world)
         return [{"day": when, **reviews.something_said(rng)} for when in bought for _ in range(3)]
 
     def _bought(self, world: World) -> dict[str, int]:
-        """The products by the days."""
+        """Return the products by the days of their orders."""
         rows = world.rows(
             "SELECT o.moment, l.product FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
             "JOIN shop_products p ON p.id = l.product WHERE o.customer = ? AND o.status = 'complete' AND p.enabled "
@@ -217,19 +208,17 @@ class ReviewBought(Template):
         return {day(row["moment"]): row["product"] for row in rows}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One review, of the customer."""
-        return [changed(reviews.written(self._bought(world)[params["day"]], params))]
+        return [changed(queries.review_added(self._bought(world)[params["day"]], params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """From the order to the product, and there the form."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("link", re.compile(".*"), after="Subtotal")
-        yield from steps.write_review(sight, params)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.click("link", re.compile(".*"), after="Subtotal")
+        yield from steps.write_review(page, params)
+        yield page.stop()
 
 
 class ReorderAndBuy(Template):
-    """Order again what was bought before."""
+    """Reorder a previous order and check out."""
 
     name, group, sites = "shopping-reorder-and-buy", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
@@ -243,21 +232,18 @@ class ReorderAndBuy(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders that can be had again, and a way to have them sent."""
-        ways = list(ordering.Checkout().instances(world, rng))
-        return [{**params, **rng.choice(ways)} for params in ordering.Reorder().instances(world, rng)]
+        checkouts = list(ordering.Checkout().instances(world, rng))
+        return [{**params, **rng.choice(checkouts)} for params in ordering.Reorder().instances(world, rng)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """An order of all that."""
         more = queries.order_lines(world, params["number"])
-        return [changed(*ordering.ordered(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
+        return [changed(*queries.order_changes(world, [*queries.cart_lines(world), *more], params, new=len(more)))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Fill the cart, then two steps."""
-        order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
-        yield sight.click_in(order.number, "button", "Reorder")
-        yield from steps.check_out(sight, params)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        order = yield from steps.find_order(page, lambda order: order.number == params["number"])
+        yield page.click_in(order.number, "button", "Reorder")
+        yield from steps.check_out(page, params)
+        yield page.stop()
 
 
-TEMPLATES = (CheapestOfFour(), AddThree(), CompareOnly(), WishNarrowed(), ReviewBought(), ReorderAndBuy())
+TEMPLATES = (CheapestOfFour(), AddThree(), ReplaceComparison(), WishCheapest(), ReviewOrdered(), ReorderAndBuy())

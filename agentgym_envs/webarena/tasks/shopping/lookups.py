@@ -1,4 +1,4 @@
-"""Questions about the shop itself, and tasks that cannot be done."""
+"""Questions about the shop itself, and tasks that are impossible."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _FACTS = {
     "what is the e-mail address of its customer service": ("Customer Service", "email", r"E-mail: (\S+@\S+\w)"),
     "at what times can its customer service be reached": ("Customer Service", "hours", r"here for you: (.+?)\.?$"),
 }
-"""Questions: the page with the answer, the setting that it is, and how the page words it."""
+"""For each question: the page with the answer, the setting that holds it, and the text around it."""
 
 
 class ShopFact(Template):
-    """What the shop says of itself."""
+    """Answer a question about the shop."""
 
     name, group, sites = "shopping-shop-fact", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -48,11 +48,10 @@ class ShopFact(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All of the questions."""
         return [{"question": question} for question in _FACTS]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The shop's setting, and not all that stands on the page."""
+        """The value of the setting, and not the rest of the page."""
         name = _FACTS[params["question"]][1]
         value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
         if name in ("standard_rate", "express_rate", "free_shipping_from"):
@@ -63,15 +62,14 @@ class ShopFact(Template):
         others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
         return [says(value, others=[row[0] for row in others])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the page, read."""
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         title, _, pattern = _FACTS[params["question"]]
-        yield sight.click("link", title)
-        yield sight.stop(sight.search(pattern)[0])
+        yield page.click("link", title)
+        yield page.stop(page.search(pattern)[0])
 
 
 class MissingProduct(Template):
-    """The price of what the shop does not have."""
+    """Name the price of a product that does not exist."""
 
     name, group, sites = "shopping-missing-product", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -82,36 +80,34 @@ class MissingProduct(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Names of products with the brand of another, under which nothing is sold."""
+        """Names of products combined with another brand, which match no product."""
         rows = world.rows("SELECT name, brand FROM shop_products WHERE enabled ORDER BY id")
         brands = sorted({row["brand"] for row in rows})
         made = [row["name"].replace(row["brand"], rng.choice(brands), 1) for row in rows]
-        return [{"product": name} for name in made if not self._like(world, name)]
+        return [{"product": name} for name in made if not self._matches(world, name)]
 
-    def _like(self, world: World, name: str) -> bool:
-        """Whether a product has all words of a name."""
+    def _matches(self, world: World, name: str) -> bool:
+        """Return whether a product's name has all words of this name."""
         words = [f"%{word}%" for word in name.split(",")[0].split()]
         where = " AND ".join(["name LIKE ?"] * len(words))
         return bool(world.rows(f"SELECT 1 FROM shop_products WHERE {where}", *words))
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search for it."""
-        yield from steps.search(sight, params["product"])
-        if not sight.has("link", params["product"]):
-            yield sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.search(page, params["product"])
+        if not page.has("link", params["product"]):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The price of something else by that brand."""
-        yield from steps.search(sight, params["product"].split()[0])
-        yield sight.stop(steps.listed(sight)[0].price)
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the price of another product of the brand."""
+        yield from steps.search(page, params["product"].split()[0])
+        yield page.stop(steps.listed_products(page)[0].price)
 
 
-class MissingOption(Template):
-    """Put a product into the cart in a colour in which there is none."""
+class MissingColour(Template):
+    """Add a product to the cart in a colour that does not exist."""
 
     name, group, sites = "shopping-missing-colour", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -122,7 +118,7 @@ class MissingOption(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Colours of other products in the category, which this one does not come in."""
+        """Colours of other products that this product does not come in."""
         rows = world.rows(
             "SELECT p.name AS product, GROUP_CONCAT(o.value, '|') AS colours "
             "FROM shop_products p JOIN shop_options o ON o.product = p.id AND o.name = 'Colour' "
@@ -139,24 +135,22 @@ class MissingOption(Template):
         return [{"product": product, "colour": rng.choice(others)} for product, others in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done, and nothing is put into the cart."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at what can be chosen."""
-        yield from steps.open_product(sight, params["product"])
-        sight.find("combobox", "Colour")
-        if not sight.has("option", re.compile(rf"{params['colour']}.*")):
-            yield sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        page.find("combobox", "Colour")
+        if not page.has("option", re.compile(rf"{params['colour']}.*")):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Say that it is done."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Claim that it is done."""
+        yield from steps.open_product(page, params["product"])
+        yield page.stop("Done")
 
 
 class CancelShipped(Template):
-    """Cancel an order that has left the shop, which cannot be canceled any more."""
+    """Cancel an order that has been shipped, which is impossible."""
 
     name, group, sites = "shopping-cancel-shipped", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -167,28 +161,25 @@ class CancelShipped(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Complete orders."""
         return [{"day": day(row["moment"])} for row in queries.orders(world) if row["status"] == "complete"]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at the order."""
-        order = yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        if order.status == "Complete" and not sight.has("button", re.compile("Cancel.*")):
-            yield sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        order = yield from steps.open_order(page, lambda order: order.day == params["day"])
+        if order.status == "Complete" and not page.has("button", re.compile("Cancel.*")):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Put it all into the cart instead, and say so."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("button", "Reorder")
-        yield sight.stop("N/A")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Reorder it instead, and claim that it is done."""
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.click("button", "Reorder")
+        yield page.stop("N/A")
 
 
-class DeadCoupon(Template):
-    """Use a coupon that is good for nothing."""
+class InvalidCoupon(Template):
+    """Apply a coupon that is not valid."""
 
     name, group, sites = "shopping-dead-coupon", "shopping", ("shop",)
     kind, difficulty = "change", "easy"
@@ -199,28 +190,26 @@ class DeadCoupon(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Coupons that are over, still to come, for others or for larger carts."""
+        """Coupons that have expired, start later, or require another customer group or a larger cart."""
         worth = sum(line["price"] * line["quantity"] for line in queries.cart_lines(world))
         good = [rule["coupon"] for rule in queries.rules(world, worth)]
         rows = world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id")
         return [{"coupon": row["coupon"]} for row in rows if row["coupon"] not in good]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It cannot be done."""
         return [NotAchievable()]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Try it."""
-        yield from steps.open_cart(sight)
-        yield from steps.apply_coupon(sight, params["coupon"])
-        if sight.has("alert", re.compile(".*")):
-            yield sight.not_achievable()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_cart(page)
+        yield from steps.apply_coupon(page, params["coupon"])
+        if page.has("alert", re.compile(".*")):
+            yield page.not_achievable()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Say that it is done."""
-        yield from steps.open_cart(sight)
-        yield from steps.apply_coupon(sight, params["coupon"])
-        yield sight.stop("Done")
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Claim that it is done."""
+        yield from steps.open_cart(page)
+        yield from steps.apply_coupon(page, params["coupon"])
+        yield page.stop("Done")
 
 
-TEMPLATES = (ShopFact(), MissingProduct(), MissingOption(), CancelShipped(), DeadCoupon())
+TEMPLATES = (ShopFact(), MissingProduct(), MissingColour(), CancelShipped(), InvalidCoupon())

@@ -1,13 +1,12 @@
-"""Tasks that order something, order it again, or cancel an order."""
+"""Tasks that place, repeat or cancel an order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
-from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
+from agentgym_envs.webarena.evaluators.state import Expected, Updated
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS
 from agentgym_envs.webarena.sites.world import World
@@ -17,7 +16,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 
 class Checkout(Template):
-    """Order what is in the cart."""
+    """Order the contents of the cart."""
 
     name, group, sites = "shopping-checkout", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -29,7 +28,6 @@ class Checkout(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All ways to have it sent and to pay."""
         streets = [
             row["street"]
             for row in world.rows("SELECT street FROM shop_addresses WHERE customer = ? ORDER BY id", queries.ME)
@@ -42,18 +40,16 @@ class Checkout(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """An order of all lines of the cart, which is empty afterwards."""
-        return [changed(*ordered(world, queries.cart_lines(world), params))]
+        return [changed(*queries.order_changes(world, queries.cart_lines(world), params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Two steps."""
-        yield from steps.open_cart(sight)
-        yield from steps.check_out(sight, params)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_cart(page)
+        yield from steps.check_out(page, params)
+        yield page.stop()
 
 
 class AddAndCheckout(Template):
-    """Put something more into the cart, then order."""
+    """Add a product to the cart, and check out."""
 
     name, group, sites = "shopping-buy", "shopping", ("shop",)
     kind, difficulty, held_out = "change", "hard", True
@@ -66,52 +62,26 @@ class AddAndCheckout(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products without options, and a way to have them sent."""
         rows = world.rows(f"SELECT name FROM shop_products p WHERE {queries.ADDABLE} AND {queries.PLAIN} ORDER BY id")
-        ways = list(Checkout().instances(world, rng))
-        return [{**rng.choice(ways), "product": row["name"]} for row in rows]
+        checkouts = list(Checkout().instances(world, rng))
+        return [{**rng.choice(checkouts), "product": row["name"]} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """An order of all that, and of the product."""
         columns = f"id AS product, name, sku, '' AS options, {queries.SOLD} AS price, 1 AS quantity"
         query = f"SELECT {columns} FROM shop_products p"
         more = dict(world.rows(f"{query} WHERE name = ?", params["product"])[0])
-        return [changed(*ordered(world, [*queries.cart_lines(world), more], params, new=1))]
+        return [changed(*queries.order_changes(world, [*queries.cart_lines(world), more], params, new=1))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Search, open, add, order."""
-        yield from steps.open_product(sight, params["product"])
-        yield sight.click("button", "Add to Cart")
-        yield from steps.open_cart(sight)
-        yield from steps.check_out(sight, params)
-        yield sight.stop()
-
-
-def ordered(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
-    """What an order of these lines changes, of which the last `new` were not in the cart at the beginning."""
-    subtotal = sum(line["price"] * line["quantity"] for line in lines)
-    values = {"customer": queries.ME, "status": "pending", "coupon": "", "discount": queries.discount(world, subtotal)}
-    values |= {"shipping_method": params["shipping"], "payment_method": params["payment"]}
-    yield Added("shop_orders", {**values, "subtotal": subtotal})
-    for rule in queries.rules(world, subtotal):
-        if not rule["coupon"]:
-            yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
-    place = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
-    bill = world.rows(f"{place} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", queries.ME)
-    goes = world.rows(f"{place} street = ?", queries.ME, params["street"])
-    yield Added("shop_order_addresses", {**dict(goes[0]), "kind": "shipping"})
-    yield Added("shop_order_addresses", {**dict(bill[0]), "kind": "billing"})
-    for place_of, line in enumerate(lines, 1):
-        wanted = {name: line[name] for name in ("product", "options", "price", "quantity")}
-        yield Added("shop_order_lines", wanted)
-        stock = world.value("SELECT stock FROM shop_products WHERE id = ?", line["product"])
-        yield Updated("shop_products", {"id": line["product"]}, {"stock": stock - line["quantity"]})
-        if place_of <= len(lines) - new:
-            yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield page.click("button", "Add to Cart")
+        yield from steps.open_cart(page)
+        yield from steps.check_out(page, params)
+        yield page.stop()
 
 
 class Reorder(Template):
-    """Put everything from an order into the cart once more."""
+    """Add all products of an order to the cart again."""
 
     name, group, sites = "shopping-reorder", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -122,7 +92,7 @@ class Reorder(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders of which everything can be had, and of which nothing is in the cart."""
+        """Orders whose products are all available, and not in the cart."""
         inside = {line["product"] for line in queries.cart_lines(world)}
         return [
             {"number": row["number"]}
@@ -134,19 +104,17 @@ class Reorder(Template):
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """A line of the cart for each of the order."""
         lines = queries.order_lines(world, params["number"])
         return [changed(*(queries.in_cart(world, line["name"], line["options"], line["quantity"]) for line in lines))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the button."""
-        yield from steps.open_order(sight, lambda order: order.number == params["number"])
-        yield sight.click("button", "Reorder")
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_order(page, lambda order: order.number == params["number"])
+        yield page.click("button", "Reorder")
+        yield page.stop()
 
 
-class CancelOrder(Template):
-    """Cancel an order."""
+class CancelPendingOrder(Template):
+    """Cancel a pending order."""
 
     name, group, sites = "shopping-cancel-order", "shopping", ("shop",)
     kind, difficulty = "change", "medium"
@@ -157,11 +125,10 @@ class CancelOrder(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pending orders."""
         return [{"day": day(row["moment"])} for row in queries.orders(world) if row["status"] == "pending"]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """It is canceled, and what it held is in stock again."""
+        """The status, and the products back in stock."""
         order = next(row for row in queries.orders(world) if day(row["moment"]) == params["day"])
         changes: list[Expected] = [Updated("shop_orders", {"number": order["number"]}, {"status": "canceled"})]
         for line in queries.order_lines(world, order["number"]):
@@ -169,17 +136,16 @@ class CancelOrder(Template):
             changes.append(Updated("shop_products", {"id": line["product"]}, {"stock": stock}))
         return [changed(*changes)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """By the button on its page."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield from steps.cancel(sight)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield from steps.cancel_order(page)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Order it again instead."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.click("button", "Reorder")
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Reorder it instead."""
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.click("button", "Reorder")
+        yield page.stop()
 
 
-TEMPLATES = (Checkout(), AddAndCheckout(), Reorder(), CancelOrder())
+TEMPLATES = (Checkout(), AddAndCheckout(), Reorder(), CancelPendingOrder())

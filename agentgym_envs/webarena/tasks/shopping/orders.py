@@ -1,4 +1,4 @@
-"""Questions about one's orders."""
+"""Questions about the customer's orders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
-from agentgym_envs.webarena.actions import GoBack, write
+from agentgym_envs.webarena.actions import GoBack, format_command
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.clock import day
@@ -15,18 +15,18 @@ from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template
 
-_LINES = (
+_ORDER_LINES = (
     "FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
     f"WHERE o.customer = {queries.ME} AND o.status <> 'canceled'"
 )
 
 
-class OrderTotal(Template):
-    """What an order cost."""
+class OwnOrderTotal(Template):
+    """Name the grand total of an order."""
 
     name, group, sites = "shopping-order-total", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -37,26 +37,23 @@ class OrderTotal(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """All of the customer's orders."""
         return [{"number": row["number"]} for row in queries.orders(world)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The amount."""
         return [says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", params["number"])))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Find it in the list of orders."""
-        order = yield from steps.find_order(sight, lambda order: order.number == params["number"])
-        yield sight.stop(order.total)
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        order = yield from steps.find_order(page, lambda order: order.number == params["number"])
+        yield page.stop(order.total)
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The goods alone, without tax."""
-        yield from steps.open_order(sight, lambda order: order.number == params["number"])
-        yield sight.stop(sight.value("Subtotal"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the subtotal, without tax."""
+        yield from steps.open_order(page, lambda order: order.number == params["number"])
+        yield page.stop(page.value("Subtotal"))
 
 
 class OrderOfStatus(Template):
-    """The number of the latest or oldest order of a status."""
+    """Name the number of the latest or oldest order with a status."""
 
     name, group, sites = "shopping-order-of-status", "shopping", ("shop",)
     kind, difficulty = "information", "easy"
@@ -68,38 +65,35 @@ class OrderOfStatus(Template):
     _WHICH = ("latest", "second latest", "oldest")
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Every status, and which of its orders."""
         counts = Counter(row["status"] for row in queries.orders(world))
         return [
-            {"status": queries.status(status), "which": which}
+            {"status": queries.shown_status(status), "which": which}
             for status, count in counts.items()
             for which in self._WHICH
             if which == "latest" or count > 2
         ]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its number, and no other order's."""
         rows = queries.orders(world)
-        found = [row["number"] for row in rows if queries.status(row["status"]) == params["status"]]
+        found = [row["number"] for row in rows if queries.shown_status(row["status"]) == params["status"]]
         wanted = self._pick(found, params)
         return [says(wanted, others=[row["number"] for row in rows])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the list of orders."""
-        found = yield from steps.all_orders(sight)
-        yield sight.stop(self._pick([order.number for order in found if order.status == params["status"]], params))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from steps.all_orders(page)
+        yield page.stop(self._pick([order.number for order in found if order.status == params["status"]], params))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The latest of another status."""
-        found = yield from steps.all_orders(sight)
-        yield sight.stop(next(order.number for order in found if order.status != params["status"]))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the latest order of another status."""
+        found = yield from steps.all_orders(page)
+        yield page.stop(next(order.number for order in found if order.status != params["status"]))
 
     def _pick(self, numbers: Sequence[str], params: Params) -> str:
         return numbers[(0, 1, -1)[self._WHICH.index(params["which"])]]
 
 
-class CountOrders(Template):
-    """How many orders of a status were placed in a time."""
+class CountOwnOrders(Template):
+    """Count the orders of a status in a period."""
 
     name, group, sites = "shopping-count-orders", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -110,33 +104,33 @@ class CountOrders(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Years and months with two orders at least, not all of one status."""
+        """Years and months with at least two orders, not all of one status."""
         found = []
-        for time in queries.times(world):
+        for time in queries.order_periods(world):
             rows = queries.orders(world, time)
             counts = Counter(row["status"] for row in rows)
-            found += [{"time": time, "status": queries.status(one)} for one in counts if 1 <= counts[one] < len(rows)]
+            found += [
+                {"time": time, "status": queries.shown_status(one)} for one in counts if 1 <= counts[one] < len(rows)
+            ]
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         rows = queries.orders(world, params["time"])
-        return [says(sum(queries.status(row["status"]) == params["status"] for row in rows))]
+        return [says(sum(queries.shown_status(row["status"]) == params["status"] for row in rows))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the list of orders."""
-        found = yield from steps.all_orders(sight)
-        chosen = [order for order in found if steps.within(order.day, params["time"])]
-        yield sight.stop(sum(order.status == params["status"] for order in chosen))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from steps.all_orders(page)
+        chosen = [order for order in found if steps.is_within(order.day, params["time"])]
+        yield page.stop(sum(order.status == params["status"] for order in chosen))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """All of them, whatever their status."""
-        found = yield from steps.all_orders(sight)
-        yield sight.stop(sum(steps.within(order.day, params["time"]) for order in found))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Count the orders of all statuses."""
+        found = yield from steps.all_orders(page)
+        yield page.stop(sum(steps.is_within(order.day, params["time"]) for order in found))
 
 
-class Spent(Template):
-    """What was spent in some months."""
+class SpentInMonths(Template):
+    """Add up the orders of several months."""
 
     name, group, sites = "shopping-spent", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -149,8 +143,8 @@ class Spent(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Spans of two to four months with two to eight orders that count."""
-        months = [time for time in reversed(queries.times(world)) if len(time) > 4]
+        """Periods of two to four months with two to eight orders that count."""
+        months = [time for time in reversed(queries.order_periods(world)) if len(time) > 4]
         spans = ((months[start : start + size]) for size in (2, 3, 4) for start in range(len(months) - size + 1))
         kept = (span for span in spans if 2 <= len(self._totals(world, span)) <= 8)
         return [{"first": span[0], "last": span[-1]} for span in kept]
@@ -160,27 +154,25 @@ class Spent(Template):
         return [row["total"] for row in rows if row["status"] != "canceled"]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The sum."""
         return [says(money(sum(self._totals(world, steps.months(params["first"], params["last"])))))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the list of orders."""
-        found = yield from self._meant(sight, params)
-        yield sight.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from self._period_orders(page, params)
+        yield page.stop(money(sum(steps.cents(order.total) for order in found if order.status != "Canceled")))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The last of them alone."""
-        found = yield from self._meant(sight, params)
-        yield sight.stop(next(order.total for order in found if order.status != "Canceled"))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the last order alone."""
+        found = yield from self._period_orders(page, params)
+        yield page.stop(next(order.total for order in found if order.status != "Canceled"))
 
-    def _meant(self, sight: PageReader, params: Params) -> steps.Steps[list[steps.Order]]:
-        every = yield from steps.all_orders(sight)
+    def _period_orders(self, page: PageReader, params: Params) -> Steps[list[steps.ListedOrder]]:
+        every = yield from steps.all_orders(page)
         months = steps.months(params["first"], params["last"])
-        return [order for order in every if any(steps.within(order.day, time) for time in months)]
+        return [order for order in every if any(steps.is_within(order.day, time) for time in months)]
 
 
-class Tracking(Template):
-    """The tracking number of a parcel."""
+class OrderTrackingNumber(Template):
+    """Name the tracking number of an order."""
 
     name, group, sites = "shopping-tracking", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -191,10 +183,9 @@ class Tracking(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Orders that were sent with a number."""
-        return [{"day": when} for when in self._tracks(world)]
+        return [{"day": when} for when in self._tracking_numbers(world)]
 
-    def _tracks(self, world: World) -> dict[str, str]:
+    def _tracking_numbers(self, world: World) -> dict[str, str]:
         rows = world.rows(
             "SELECT o.moment, t.number FROM shop_orders o JOIN shop_shipments s ON s.order_id = o.id "
             "JOIN shop_tracks t ON t.shipment = s.id WHERE o.customer = ?",
@@ -203,18 +194,16 @@ class Tracking(Template):
         return {day(row["moment"]): row["number"] for row in rows}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number, and no other parcel's."""
-        tracks = self._tracks(world)
+        tracks = self._tracking_numbers(world)
         return [says(tracks[params["day"]], others=list(tracks.values()))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the order."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.stop(steps.tracking(sight))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.stop(steps.tracking_number(page))
 
 
 class ChosenOption(Template):
-    """Which colour or size was chosen when something was bought."""
+    """Name an option that was chosen for an ordered product."""
 
     name, group, sites = "shopping-chosen-option", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -225,8 +214,8 @@ class ChosenOption(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What was bought with options, by their names, where no value is a part of another."""
-        rows = world.rows(f"SELECT o.moment, l.name, l.options {_LINES} AND l.options <> ''")
+        """Ordered products with options whose value is not part of another value."""
+        rows = world.rows(f"SELECT o.moment, l.name, l.options {_ORDER_LINES} AND l.options <> ''")
         return [
             {"product": row["name"], "day": day(row["moment"]), "option": option}
             for row in rows
@@ -236,30 +225,28 @@ class ChosenOption(Template):
         ]
 
     def _offered(self, world: World, product: str, option: str) -> list[str]:
-        """What can be chosen, without single letters, which a sentence may hold by chance ("it's")."""
+        """Return the values on offer, except single letters, which a sentence may contain by chance ("it's")."""
         query = "SELECT value FROM shop_options WHERE product = ? AND LOWER(name) = ? AND LENGTH(value) > 1"
         return [row["value"] for row in world.rows(query, queries.product_id(world, product), option)]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The value, and no other that the product has now."""
-        rows = world.rows(f"SELECT o.moment, l.options {_LINES} AND l.name = ?", params["product"])
+        rows = world.rows(f"SELECT o.moment, l.options {_ORDER_LINES} AND l.name = ?", params["product"])
         options = next(row["options"] for row in rows if day(row["moment"]) == params["day"])
         others = self._offered(world, params["product"], params["option"])
         return [says(queries.options(options)[params["option"]], others=others)]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the order."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.stop(steps.bought(sight, params["product"])[params["option"]])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.stop(steps.chosen_options(page, params["product"])[params["option"]])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """When it was ordered."""
-        yield from steps.open_order(sight, lambda order: order.day == params["day"])
-        yield sight.stop(params["day"])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the day of the order."""
+        yield from steps.open_order(page, lambda order: order.day == params["day"])
+        yield page.stop(params["day"])
 
 
 class OpenOrder(Template):
-    """Show the order in which something was bought."""
+    """Open the order that contains a product."""
 
     name, group, sites = "shopping-open-order", "shopping", ("shop",)
     kind, difficulty = "navigation", "hard"
@@ -270,34 +257,40 @@ class OpenOrder(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """What was bought once, in months of two or three orders."""
-        rows = world.rows(f"SELECT o.moment, l.name {_LINES}")
+        """Products that were ordered once, in months of two or three orders."""
+        rows = world.rows(f"SELECT o.moment, l.name {_ORDER_LINES}")
         counts = Counter(row["name"] for row in rows)
         crowd = Counter(queries.month(row["moment"]) for row in queries.orders(world))
         kept = [row for row in rows if counts[row["name"]] == 1 and 2 <= crowd[queries.month(row["moment"])] <= 3]
         return [{"product": row["name"], "month": queries.month(row["moment"])} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The order's page."""
-        number = world.value(f"SELECT o.number {_LINES} AND l.name = ?", params["product"])
+        number = world.value(f"SELECT o.number {_ORDER_LINES} AND l.name = ?", params["product"])
         return [EndsOn(f"{ORIGINS['shop']}/account/orders/{number}")]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Open the orders of that month, until one has it."""
-        first = yield from steps.find_order(sight, lambda order: steps.within(order.day, params["month"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        first = yield from steps.find_order(page, lambda order: steps.is_within(order.day, params["month"]))
         number = first.number
         while True:
-            yield sight.click_in(number, "link", "View Order")
-            if sight.has("cell", re.compile(rf"{re.escape(params['product'])}( .*)?")):
+            yield page.click_in(number, "link", "View Order")
+            if page.has("cell", re.compile(rf"{re.escape(params['product'])}( .*)?")):
                 break
-            yield write(GoBack())
-            number = yield from steps.next_order(sight, number)
-        yield sight.stop()
+            yield format_command(GoBack())
+            number = yield from steps.next_order(page, number)
+        yield page.stop()
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The list of orders, without opening one."""
-        yield from steps.all_orders(sight)
-        yield sight.stop()
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Show the list of orders without opening one."""
+        yield from steps.all_orders(page)
+        yield page.stop()
 
 
-TEMPLATES = (OrderTotal(), OrderOfStatus(), CountOrders(), Spent(), Tracking(), ChosenOption(), OpenOrder())
+TEMPLATES = (
+    OwnOrderTotal(),
+    OrderOfStatus(),
+    CountOwnOrders(),
+    SpentInMonths(),
+    OrderTrackingNumber(),
+    ChosenOption(),
+    OpenOrder(),
+)

@@ -1,29 +1,30 @@
-"""What SQL says of a world's shop: who has what, what is sold for how much, what a change must look like."""
+"""Database queries for tasks in the shop: carts, orders, prices, and the changes that tasks require."""
 
 from __future__ import annotations
 
 import datetime
 import random
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agentgym_envs.webarena.evaluators.state import Added
+from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.clock import TODAY
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.shop.money import discount_of
 from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.template import Params
 
 ME = 1
-"""The customer that the agent acts for."""
+"""The id of the agent's customer account."""
 SOLD = "COALESCE(p.special_price, p.price)"
-"""What a product `p` is sold for."""
+"""SQL: the current price of a product `p`."""
 PLAIN = "NOT EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id)"
-"""Nothing has to be chosen of a product `p`."""
+"""SQL: a product `p` has no options."""
 CART = f"(SELECT id FROM shop_carts WHERE customer = {ME})"
 ADDABLE = f"p.enabled AND p.stock > 5 AND p.id NOT IN (SELECT product FROM shop_cart_lines WHERE cart = {CART})"
-"""A product `p` can be had, and is not in the cart yet."""
+"""SQL: a product `p` is available, and not in the cart yet."""
 _FEATURES = (
     "(SELECT product, name, value FROM shop_attributes UNION SELECT product, name, value FROM shop_options "
     "UNION SELECT id, 'Brand', brand FROM shop_products)"
@@ -31,13 +32,13 @@ _FEATURES = (
 
 
 def product_id(world: World, name: str) -> int:
-    """The number of a product."""
+    """Return the id of a product."""
     found: int = world.value("SELECT id FROM shop_products WHERE name = ?", name)
     return found
 
 
 def categories(world: World) -> list[dict[str, Any]]:
-    """The second level of the tree, each with the department that it is in."""
+    """Return all categories of the second level, each with its department."""
     query = (
         "SELECT d.name AS department, c.name AS category FROM shop_categories c JOIN shop_categories d "
         "ON d.id = c.parent WHERE c.enabled AND d.enabled ORDER BY c.id"
@@ -46,13 +47,13 @@ def categories(world: World) -> list[dict[str, Any]]:
 
 
 def category_url(world: World, category: str) -> str:
-    """The page of a category."""
+    """Return the URL of a category."""
     slug = world.value("SELECT slug FROM shop_categories WHERE name = ? AND parent IS NOT NULL", category)
     return f"{ORIGINS['shop']}/category/{slug}"
 
 
 def by_price(world: World, category: str) -> list[str]:
-    """The names of what a category holds, the cheapest first; no two cost the same."""
+    """Return the names of a category's products, the cheapest first; prices are unique."""
     query = (
         "SELECT p.name FROM shop_products p JOIN shop_categories c ON c.id = p.category "
         f"WHERE p.enabled AND c.name = ? ORDER BY {SOLD}"
@@ -61,15 +62,15 @@ def by_price(world: World, category: str) -> list[str]:
 
 
 def brands(world: World) -> dict[str, list[tuple[int, str]]]:
-    """What brands have, as (price, slug), the cheapest first."""
+    """Return the products of each brand as (price, slug), the cheapest first."""
     found: dict[str, list[tuple[int, str]]] = {}
     for row in world.rows(f"SELECT p.brand, {SOLD} AS sold, p.slug FROM shop_products p WHERE p.enabled ORDER BY 2, 3"):
         found.setdefault(row["brand"], []).append((row["sold"], row["slug"]))
     return found
 
 
-def narrowings(world: World) -> list[dict[str, Any]]:
-    """What categories can be narrowed down by, where some of their products remain but not all."""
+def filters(world: World) -> list[dict[str, Any]]:
+    """Return the filters that some products of a category pass, but not all."""
     query = (
         "SELECT d.name AS department, c.name AS category, f.name AS attribute, f.value FROM shop_categories c "
         "JOIN shop_categories d ON d.id = c.parent JOIN shop_products p ON p.category = c.id AND p.enabled "
@@ -81,17 +82,17 @@ def narrowings(world: World) -> list[dict[str, Any]]:
     return [dict(row) for row in world.rows(query)]
 
 
-def count_narrowed(world: World, params: Mapping[str, Any]) -> int:
-    """How many products of a category have some attribute."""
-    return len(_narrowed(world, params))
+def count_filtered(world: World, params: Mapping[str, Any]) -> int:
+    """Count the products of a category with an attribute."""
+    return len(_filtered(world, params))
 
 
-def cheapest_narrowed(world: World, params: Mapping[str, Any]) -> int:
-    """The number of the cheapest product of a category that has some attribute."""
-    return _narrowed(world, params)[0]
+def cheapest_filtered(world: World, params: Mapping[str, Any]) -> int:
+    """Return the id of a category's cheapest product with an attribute."""
+    return _filtered(world, params)[0]
 
 
-def _narrowed(world: World, params: Mapping[str, Any]) -> list[int]:
+def _filtered(world: World, params: Mapping[str, Any]) -> list[int]:
     query = (
         "SELECT p.id FROM shop_products p JOIN shop_categories c ON c.id = p.category AND c.name = ? "
         f"JOIN {_FEATURES} f ON f.product = p.id AND f.name = ? AND f.value = ? WHERE p.enabled ORDER BY {SOLD}"
@@ -99,30 +100,30 @@ def _narrowed(world: World, params: Mapping[str, Any]) -> list[int]:
     return [row["id"] for row in world.rows(query, params["category"], params["attribute"], params["value"])]
 
 
-def status(stored: str) -> str:
-    """An order's status as pages tell it."""
+def shown_status(stored: str) -> str:
+    """Return an order's status as pages write it."""
     return stored.capitalize()
 
 
 def orders(world: World, time: str = "") -> list[sqlite3.Row]:
-    """The customer's orders, newest first; those of a year or a month if one is given."""
+    """Return the customer's orders, newest first, or those of a year or month."""
     rows = world.rows("SELECT * FROM shop_orders WHERE customer = ? ORDER BY moment DESC", ME)
     return [row for row in rows if time in ("", row["moment"][:4], month(row["moment"]))]
 
 
-def times(world: World) -> list[str]:
-    """The years and months in which the customer has ordered."""
+def order_periods(world: World) -> list[str]:
+    """Return the years and months with orders by the customer."""
     moments = [row["moment"] for row in orders(world)]
     return list(dict.fromkeys([*(moment[:4] for moment in moments), *map(month, moments)]))
 
 
 def month(moment: str) -> str:
-    """A stored moment's month: "March 2026"."""
+    """Return the month of a stored time: "March 2026"."""
     return f"{datetime.datetime.fromisoformat(moment):%B %Y}"
 
 
 def order_lines(world: World, number: str) -> list[dict[str, Any]]:
-    """What an order holds, with what is left of it and what one costs now."""
+    """Return the lines of an order, with the current stock and price of each product."""
     query = (
         f"SELECT l.product, l.name, l.options, l.quantity, p.stock, p.enabled, {SOLD} AS sold FROM shop_order_lines l "
         "JOIN shop_orders o ON o.id = l.order_id JOIN shop_products p ON p.id = l.product WHERE o.number = ?"
@@ -130,14 +131,14 @@ def order_lines(world: World, number: str) -> list[dict[str, Any]]:
     return [_priced(world, row) for row in world.rows(query, number)]
 
 
-def options(told: str) -> dict[str, str]:
-    """Chosen options ("Colour: Blue, Size: M") by their names in lower case."""
-    pairs = (part.partition(": ") for part in told.split(", "))
+def options(text: str) -> dict[str, str]:
+    """Return chosen options ("Colour: Blue, Size: M") by their names in lower case."""
+    pairs = (part.partition(": ") for part in text.split(", "))
     return {name.lower(): value for name, _, value in pairs}
 
 
 def some_options(world: World, rng: random.Random, product: str) -> str:
-    """A choice of each option of a product: "Colour: Blue, Size: M"."""
+    """Choose a random value for each option of a product: "Colour: Blue, Size: M"."""
     rows = world.rows("SELECT name, value FROM shop_options WHERE product = ? ORDER BY id", product_id(world, product))
     names = dict.fromkeys(row["name"] for row in rows)
     picks = {name: rng.choice([row["value"] for row in rows if row["name"] == name]) for name in names}
@@ -145,13 +146,13 @@ def some_options(world: World, rng: random.Random, product: str) -> str:
 
 
 def in_cart(world: World, product: str, options: str = "", quantity: int = 1) -> Added:
-    """So many of a product in the customer's cart."""
+    """Return the new cart line for a quantity of a product."""
     values = {"product": product_id(world, product), "options": options, "quantity": quantity}
     return Added("shop_cart_lines", {"cart": world.value(f"SELECT {CART}"), **values})
 
 
 def cart_lines(world: World) -> list[dict[str, Any]]:
-    """What lies in the customer's cart, with what one of it costs."""
+    """Return the lines of the customer's cart with their unit prices."""
     rows = world.rows(
         f"SELECT l.product, l.options, l.quantity, p.name, p.stock, {SOLD} AS sold FROM shop_cart_lines l "
         f"JOIN shop_products p ON p.id = l.product WHERE l.cart = {CART} ORDER BY l.id"
@@ -160,7 +161,7 @@ def cart_lines(world: World) -> list[dict[str, Any]]:
 
 
 def _priced(world: World, line: sqlite3.Row) -> dict[str, Any]:
-    """A line with the price of one of it, which grows with the options that were chosen."""
+    """Return a line with its unit price, which includes the surcharges of the chosen options."""
     rows = world.rows("SELECT name, value, extra FROM shop_options WHERE product = ?", line["product"])
     chosen = options(line["options"])
     extra = sum(int(row["extra"]) for row in rows if chosen.get(row["name"].lower()) == row["value"])
@@ -168,7 +169,7 @@ def _priced(world: World, line: sqlite3.Row) -> dict[str, Any]:
 
 
 def uncompared_pairs(world: World) -> list[dict[str, str]]:
-    """Pairs of products of a category, of which none is in the list of what to compare."""
+    """Return pairs of products of a category that are not on the comparison list."""
     rows = world.rows(
         "SELECT name, category FROM shop_products WHERE enabled AND id NOT IN (SELECT product FROM shop_compares) "
         "ORDER BY category, id"
@@ -178,12 +179,12 @@ def uncompared_pairs(world: World) -> list[dict[str, str]]:
 
 
 def compared(world: World, *products: str) -> list[Added]:
-    """These products in the customer's list of what to compare."""
+    """Return the new rows of these products in the comparison list."""
     return [Added("shop_compares", {"customer": ME, "product": product_id(world, name)}) for name in products]
 
 
 def rules(world: World, subtotal: int) -> list[dict[str, Any]]:
-    """The price rules that take something off the customer's cart of that worth today, with a coupon or without."""
+    """Return the price rules that give a discount on a cart of this subtotal today, with or without a coupon."""
     rows = world.rows(
         "SELECT * FROM shop_rules WHERE active AND customer_group IN ('', (SELECT customer_group FROM shop_customers "
         "WHERE id = ?)) AND COALESCE(starts, '') <= ? AND COALESCE(ends, '9999') >= ? ORDER BY id",
@@ -195,5 +196,42 @@ def rules(world: World, subtotal: int) -> list[dict[str, Any]]:
 
 
 def discount(world: World, subtotal: int, coupon: str = "") -> int:
-    """What all rules take off together, with a coupon or without."""
+    """Return the sum of all discounts, with or without a coupon."""
     return sum(discount_of(row, subtotal) for row in rules(world, subtotal) if row["coupon"] in ("", coupon))
+
+
+def order_changes(world: World, lines: Sequence[Any], params: Params, new: int = 0) -> Iterator[Expected]:
+    """Yield the changes that an order of these lines makes.
+
+    The last `new` lines were not in the cart at the start of the episode.
+    """
+    subtotal = sum(line["price"] * line["quantity"] for line in lines)
+    values = {"customer": ME, "status": "pending", "coupon": "", "discount": discount(world, subtotal)}
+    values |= {"shipping_method": params["shipping"], "payment_method": params["payment"]}
+    yield Added("shop_orders", {**values, "subtotal": subtotal})
+    for rule in rules(world, subtotal):
+        if not rule["coupon"]:
+            yield Updated("shop_rules", {"id": rule["id"]}, {"used": rule["used"] + 1})
+    address = "SELECT name, street, town, region, zip, phone FROM shop_addresses a WHERE customer = ? AND"
+    billing = world.rows(f"{address} id = (SELECT address FROM shop_customers c WHERE c.id = a.customer)", ME)
+    shipping = world.rows(f"{address} street = ?", ME, params["street"])
+    yield Added("shop_order_addresses", {**dict(shipping[0]), "kind": "shipping"})
+    yield Added("shop_order_addresses", {**dict(billing[0]), "kind": "billing"})
+    for number, line in enumerate(lines, 1):
+        wanted = {name: line[name] for name in ("product", "options", "price", "quantity")}
+        yield Added("shop_order_lines", wanted)
+        stock = world.value("SELECT stock FROM shop_products WHERE id = ?", line["product"])
+        yield Updated("shop_products", {"id": line["product"]}, {"stock": stock - line["quantity"]})
+        if number <= len(lines) - new:
+            yield Removed("shop_cart_lines", {"product": line["product"], "options": line["options"]})
+
+
+def review_added(product: int, params: Params) -> Added:
+    """Return the new review of a product by the customer."""
+    values = {
+        "nickname": params["nickname"],
+        "rating": params["stars"],
+        "title": params["title"],
+        "text": params["text"],
+    }
+    return Added("shop_reviews", {"product": product, "customer": ME, **values})

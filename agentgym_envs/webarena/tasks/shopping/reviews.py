@@ -1,4 +1,4 @@
-"""Tasks about what customers say of products."""
+"""Tasks about product reviews."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from random import Random
 from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
-from agentgym_envs.webarena.evaluators.state import Added
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.template import Params, Template, changed
 
 _REVIEWS = "FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.status = 'approved' AND p.enabled"
 
-_SAID = (
+_REVIEW_TEXTS = (
     (2, "Not for me", "It broke on the second day."),
     (2, "Rather disappointed", "I had hoped for more, to be honest."),
     (3, "Neither good nor bad", "It does what it says, nothing else."),
@@ -28,7 +27,7 @@ _SAID = (
 
 
 class CountStars(Template):
-    """How many reviews of a product have a number of stars."""
+    """Count the reviews of a product with a number of stars."""
 
     name, group, sites = "shopping-count-stars", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -39,7 +38,7 @@ class CountStars(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products with reviews of several kinds."""
+        """Products with several ratings."""
         rows = world.rows(
             f"SELECT p.name AS product, r.rating AS stars, COUNT(*) AS found {_REVIEWS} AND r.rating > 1 "
             "GROUP BY p.id, r.rating HAVING found BETWEEN 2 AND 9"
@@ -49,23 +48,21 @@ class CountStars(Template):
         return [{"product": row["product"], "stars": row["stars"]} for row in kept]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The number."""
         query = f"SELECT COUNT(*) {_REVIEWS} AND p.name = ? AND r.rating = ?"
         return [says(world.value(query, params["product"], params["stars"]))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the reviews, page by page."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(sum(review.stars == params["stars"] for review in found))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(sum(review.stars == params["stars"] for review in found))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """All reviews, whatever their stars."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(len(found))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Count all reviews."""
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(len(found))
 
 
-class Discontent(Template):
-    """Who was not content with a product."""
+class UnhappyReviewers(Template):
+    """Name the reviewers who gave a product few stars."""
 
     name, group, sites = "shopping-discontent", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -76,7 +73,7 @@ class Discontent(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products with one to five such reviews of many, by people of different names."""
+        """Products with one to five such reviews among others, by reviewers with different nicknames."""
         found = []
         for (product,) in world.rows(f"SELECT p.name {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 5 AND 24"):
             reviews = world.rows(f"SELECT r.nickname, r.rating {_REVIEWS} AND p.name = ?", product)
@@ -90,24 +87,22 @@ class Discontent(Template):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Their nicknames, and nobody else's."""
         rows = world.rows(f"SELECT r.nickname, r.rating {_REVIEWS} AND p.name = ?", params["product"])
         low = [row["nickname"] for row in rows if row["rating"] <= params["stars"]]
         return [says(*low, others=[row["nickname"] for row in rows])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the reviews, page by page."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(", ".join(review.nickname for review in found if review.stars <= params["stars"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(", ".join(review.nickname for review in found if review.stars <= params["stars"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Everybody who wrote a review."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(", ".join(review.nickname for review in found))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Name all reviewers."""
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(", ".join(review.nickname for review in found))
 
 
 class ReviewTitle(Template):
-    """What somebody's review is called."""
+    """Name the title of a reviewer's review."""
 
     name, group, sites = "shopping-review-title", "shopping", ("shop",)
     kind, difficulty = "information", "medium"
@@ -118,7 +113,7 @@ class ReviewTitle(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Reviews with a title and a nickname that no other of the product has, or has a part of."""
+        """Reviews whose title and nickname are not part of another one of the product."""
         found = []
         for (product,) in world.rows(f"SELECT p.name {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 24"):
             rows = world.rows(f"SELECT r.nickname, r.title {_REVIEWS} AND p.name = ?", product)
@@ -129,24 +124,22 @@ class ReviewTitle(Template):
         return found
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Its title, and none of the others."""
         rows = world.rows(f"SELECT r.title, r.nickname {_REVIEWS} AND p.name = ?", params["product"])
         wanted = next(row["title"] for row in rows if row["nickname"] == params["nickname"])
         return [says(wanted, others=[row["title"] for row in rows])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Read the reviews, page by page."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(next(review.title for review in found if review.nickname == params["nickname"]))
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(next(review.title for review in found if review.nickname == params["nickname"]))
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Somebody else's."""
-        found = yield from steps.all_reviews(sight, params["product"])
-        yield sight.stop(next(review.title for review in found if review.nickname != params["nickname"]))
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the title of another review."""
+        found = yield from steps.all_reviews(page, params["product"])
+        yield page.stop(next(review.title for review in found if review.nickname != params["nickname"]))
 
 
 class MoreReviews(Template):
-    """Which of two products has been reviewed more often."""
+    """Name the product of two with more reviews."""
 
     name, group, sites = "shopping-more-reviews-of-two", "shopping", ("shop",)
     kind, difficulty, held_out = "information", "medium", True
@@ -157,30 +150,28 @@ class MoreReviews(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Pairs of neighbours in the catalogue, both with reviews, of different number."""
+        """Pairs of adjacent products in the catalogue with different numbers of reviews."""
         rows = world.rows(f"SELECT p.name, COUNT(*) AS count {_REVIEWS} GROUP BY p.id ORDER BY p.category, p.id")
         pairs = [(a, b) for a, b in pairwise(rows) if a["count"] != b["count"]]
         return [{"one": a["name"], "other": b["name"]} for a, b in pairs]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The name of the one, and not of the other."""
         query = f"SELECT p.name {_REVIEWS} AND p.name IN (?, ?) GROUP BY p.id ORDER BY COUNT(*) DESC"
         wanted, other = (row[0] for row in world.rows(query, params["one"], params["other"]))
         return [says(wanted, others=[other])]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Look at both."""
-        yield sight.stop(max((yield from self._counts(sight, params)))[1])
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield page.stop(max((yield from self._counts(page, params)))[1])
 
-    def wrong(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """The one with fewer."""
-        yield sight.stop(min((yield from self._counts(sight, params)))[1])
+    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
+        """Answer with the other product."""
+        yield page.stop(min((yield from self._counts(page, params)))[1])
 
-    def _counts(self, sight: PageReader, params: Params) -> steps.Steps[list[tuple[int, str]]]:
+    def _counts(self, page: PageReader, params: Params) -> Steps[list[tuple[int, str]]]:
         counts = []
         for name in (params["one"], params["other"]):
-            yield from steps.open_product(sight, name)
-            counts.append((steps.review_count(sight), name))
+            yield from steps.open_product(page, name)
+            counts.append((steps.review_count(page), name))
         return counts
 
 
@@ -196,7 +187,6 @@ class WriteReview(Template):
     )
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Products that the customer has not reviewed yet."""
         rows = world.rows(
             "SELECT name FROM shop_products WHERE enabled AND id NOT IN "
             "(SELECT product FROM shop_reviews WHERE customer = ?) ORDER BY id",
@@ -205,14 +195,12 @@ class WriteReview(Template):
         return [{"product": row[0], **something_said(rng)} for row in rows]
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """One review, of the customer."""
-        return [changed(written(queries.product_id(world, params["product"]), params))]
+        return [changed(queries.review_added(queries.product_id(world, params["product"]), params))]
 
-    def oracle(self, sight: PageReader, params: Params) -> Iterator[str]:
-        """Fill in the form."""
-        yield from steps.open_product(sight, params["product"])
-        yield from steps.write_review(sight, params)
-        yield sight.stop()
+    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
+        yield from steps.open_product(page, params["product"])
+        yield from steps.write_review(page, params)
+        yield page.stop()
 
 
 def _within(text: str, other: str) -> bool:
@@ -220,16 +208,10 @@ def _within(text: str, other: str) -> bool:
 
 
 def something_said(rng: Random) -> dict[str, Any]:
-    """What a review may say."""
-    stars, title, text = rng.choice(_SAID)
+    """Return a random text of a review."""
+    stars, title, text = rng.choice(_REVIEW_TEXTS)
     nickname = rng.choice(("plain_jane", "Sunday Shopper", "honest_owl", "Ms. Thrift", "no7"))
     return {"stars": stars, "nickname": nickname, "title": title, "text": text}
 
 
-def written(product: int, params: Params) -> Added:
-    """The customer's review of a product."""
-    told = {"nickname": params["nickname"], "rating": params["stars"], "title": params["title"], "text": params["text"]}
-    return Added("shop_reviews", {"product": product, "customer": queries.ME, **told})
-
-
-TEMPLATES = (CountStars(), Discontent(), ReviewTitle(), MoreReviews(), WriteReview())
+TEMPLATES = (CountStars(), UnhappyReviewers(), ReviewTitle(), MoreReviews(), WriteReview())

@@ -1,42 +1,40 @@
-"""What the oracles of the shopping tasks have in common: ways through the shop, and how its pages are read."""
+"""Oracle steps in the shop: navigation, forms, and reading its pages."""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps, texts_of
 from agentgym_envs.webarena.tasks.shopping.queries import options
 from agentgym_envs.webarena.tasks.template import Params
 
 _T = TypeVar("_T")
-Steps: TypeAlias = Generator[str, None, _T]
-"""Commands, and what was learned by them."""
 PRICE_UP, PRICE_DOWN = "Price: Low to High", "Price: High to Low"
 _AMOUNT = re.compile(r"-?\$[\d,]+\.\d\d")
 
 
-class Product(NamedTuple):
-    """A product as a list tells it."""
+class ListedProduct(NamedTuple):
+    """A product of a list."""
 
     name: str
     price: str
     reviews: int
 
 
-class Review(NamedTuple):
-    """A review as a page tells it."""
+class ListedReview(NamedTuple):
+    """A review on a page."""
 
     title: str
     nickname: str
     stars: int
 
 
-class Order(NamedTuple):
-    """An order as the list of orders tells it; `day` as pages have it ("Mar 13, 2026")."""
+class ListedOrder(NamedTuple):
+    """An order of the list of orders; `day` has the form of the pages ("Mar 13, 2026")."""
 
     number: str
     day: str
@@ -45,219 +43,219 @@ class Order(NamedTuple):
 
 
 def cents(amount: str) -> int:
-    """An amount as pages tell it, in cents."""
+    """Return an amount on a page in cents."""
     return int(re.sub(r"[$,.]", "", amount))
 
 
-def search(sight: PageReader, words: str) -> Iterator[str]:
+def search(page: PageReader, words: str) -> Iterator[str]:
     """Search the shop."""
-    yield sight.type("Search", words, enter=True)
+    yield page.type("Search", words, enter=True)
 
 
-def open_product(sight: PageReader, name: str) -> Iterator[str]:
+def open_product(page: PageReader, name: str) -> Iterator[str]:
     """Search for a product and open its page."""
-    yield from search(sight, name)
-    yield sight.click("link", name)
+    yield from search(page, name)
+    yield page.click("link", name)
 
 
-def open_category(sight: PageReader, department: str, category: str) -> Iterator[str]:
-    """Open a department's menu and choose a category."""
-    yield from sight.unfold(department)
-    yield sight.click("link", category)
+def open_category(page: PageReader, department: str, category: str) -> Iterator[str]:
+    """Expand a department's menu and choose a category."""
+    yield from page.expand(department)
+    yield page.click("link", category)
 
 
-def narrow(sight: PageReader, attribute: str, value: str) -> Iterator[str]:
-    """Open a filter of a list and choose a value."""
-    yield from sight.unfold(attribute, after="Shop By")
-    yield sight.click("link", value, after="Shop By")
+def apply_filter(page: PageReader, attribute: str, value: str) -> Iterator[str]:
+    """Expand a filter of a list and choose a value."""
+    yield from page.expand(attribute, after="Shop By")
+    yield page.click("link", value, after="Shop By")
 
 
-def price(sight: PageReader) -> str:
-    """What the product on the page is sold for."""
-    return _first(element.name for element in sight.behind("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
+def price(page: PageReader) -> str:
+    """Return the current price of the product on the page."""
+    return _first(element.name for element in page.elements_after("Breadcrumbs") if _AMOUNT.fullmatch(element.name))
 
 
-def old_price(sight: PageReader) -> str:
-    """What the product on the page was sold for before it was on offer."""
-    return sight.value("instead of")
+def old_price(page: PageReader) -> str:
+    """Return the regular price of the product on offer on the page."""
+    return page.value("instead of")
 
 
-def detail(sight: PageReader, name: str) -> str:
-    """What is said of the product on the page under a name."""
-    return sight.value(name) if sight.has("rowheader", name) else _first(sight.search(rf"{name}: (.+)"))
+def detail(page: PageReader, name: str) -> str:
+    """Return a property of the product on the page."""
+    return page.value(name) if page.has("rowheader", name) else _first(page.search(rf"{name}: (.+)"))
 
 
-def review_count(sight: PageReader) -> int:
-    """How many reviews the product on the page has."""
-    found = sight.all("link", re.compile(r"[\d,]+ Reviews?"))
+def review_count(page: PageReader) -> int:
+    """Return the number of reviews of the product on the page."""
+    found = page.all("link", re.compile(r"[\d,]+ Reviews?"))
     return int(found[0].name.split()[0]) if found else 0
 
 
-def items(sight: PageReader) -> int:
-    """How many products a list has, on all of its pages."""
-    return int(sight.search(r"^(?:Items \d+-\d+ of )?(\d+)(?: Items?)?$")[0])
+def item_count(page: PageReader) -> int:
+    """Return the number of products in a list, on all of its pages."""
+    return int(page.search(r"^(?:Items \d+-\d+ of )?(\d+)(?: Items?)?$")[0])
 
 
-def listed(sight: PageReader) -> list[Product]:
-    """The products of the list on the page."""
-    return [_product(texts_of(line)) for line in sight.lines("article")]
+def listed_products(page: PageReader) -> list[ListedProduct]:
+    """Return the products of the list on the page."""
+    return [_product(texts_of(line)) for line in page.lines("article")]
 
 
-def _product(texts: list[str]) -> Product:
+def _product(texts: list[str]) -> ListedProduct:
     counts = [int(text.split()[0]) for text in texts if re.fullmatch(r"\d+ Reviews?", text)]
-    return Product(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
+    return ListedProduct(texts[0], _first(text for text in texts if _AMOUNT.fullmatch(text)), sum(counts))
 
 
-def open_reviews(sight: PageReader, product: str) -> Iterator[str]:
+def open_reviews(page: PageReader, product: str) -> Iterator[str]:
     """Open all reviews of a product."""
-    yield from open_product(sight, product)
-    yield sight.click("link", re.compile(r"\d+ Reviews?"))
+    yield from open_product(page, product)
+    yield page.click("link", re.compile(r"\d+ Reviews?"))
 
 
-def all_reviews(sight: PageReader, product: str) -> Steps[list[Review]]:
-    """Read all reviews of a product, page by page."""
-    yield from open_reviews(sight, product)
-    found = _reviews(sight)
-    while sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-        found += _reviews(sight)
+def all_reviews(page: PageReader, product: str) -> Steps[list[ListedReview]]:
+    """Read all reviews of a product, from all pages."""
+    yield from open_reviews(page, product)
+    found = _reviews(page)
+    while page.has("link", "Next"):
+        yield page.click("link", "Next")
+        found += _reviews(page)
     return found
 
 
-def _reviews(sight: PageReader) -> list[Review]:
-    return [_review(texts_of(line)) for line in sight.lines("article")]
+def _reviews(page: PageReader) -> list[ListedReview]:
+    return [_review(texts_of(line)) for line in page.lines("article")]
 
 
-def _review(texts: list[str]) -> Review:
+def _review(texts: list[str]) -> ListedReview:
     title, stars, by = texts[:3]
-    return Review(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
+    return ListedReview(title, by.removeprefix("by ").rsplit(", ", 2)[0], int(stars.removeprefix("Rating: ")[0]))
 
 
-def write_review(sight: PageReader, params: Params) -> Iterator[str]:
+def write_review(page: PageReader, params: Params) -> Iterator[str]:
     """Write a review of the product on the page."""
-    yield sight.click("link", re.compile("Add Your Review|Be the first .*"))
-    yield sight.click("radio", re.compile(rf"{params['stars']} stars?"))
-    yield sight.type("Nickname", params["nickname"])
-    yield sight.type("Summary", params["title"])
-    yield sight.type("Review", params["text"])
-    yield sight.click("button", "Submit Review")
+    yield page.click("link", re.compile("Add Your Review|Be the first .*"))
+    yield page.click("radio", re.compile(rf"{params['stars']} stars?"))
+    yield page.type("Nickname", params["nickname"])
+    yield page.type("Summary", params["title"])
+    yield page.type("Review", params["text"])
+    yield page.click("button", "Submit Review")
 
 
-def all_orders(sight: PageReader, status: str = "") -> Steps[list[Order]]:
-    """Read the list of orders, all pages; of one status only if it is given."""
-    yield sight.click("link", "My Orders")
+def all_orders(page: PageReader, status: str = "") -> Steps[list[ListedOrder]]:
+    """Read the list of orders, all pages of it; `status` selects those of one status."""
+    yield page.click("link", "My Orders")
     if status:
-        yield sight.choose("Status", status)
-    found = _orders(sight)
-    while sight.has("link", "Next"):
-        yield sight.click("link", "Next")
-        found += _orders(sight)
+        yield page.choose("Status", status)
+    found = _orders(page)
+    while page.has("link", "Next"):
+        yield page.click("link", "Next")
+        found += _orders(page)
     return found
 
 
-def find_order(sight: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
-    """Go through the list of orders until there is one that fits."""
-    yield sight.click("link", "My Orders")
-    while not any(map(fits, _orders(sight))):
-        yield sight.click("link", "Next")
-    return _first(filter(fits, _orders(sight)))
+def find_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
+    """Turn the pages of the list of orders until one matches, and return it."""
+    yield page.click("link", "My Orders")
+    while not any(map(fits, _orders(page))):
+        yield page.click("link", "Next")
+    return _first(filter(fits, _orders(page)))
 
 
-def next_order(sight: PageReader, number: str) -> Steps[str]:
-    """The number of the order that comes after another, which is in the list on the page."""
-    numbers = [order.number for order in _orders(sight)]
-    place = numbers.index(number) + 1
-    if place < len(numbers):
-        return numbers[place]
-    yield sight.click("link", "Next")
-    return _orders(sight)[0].number
+def next_order(page: PageReader, number: str) -> Steps[str]:
+    """Read the number of the order after another one, which is in the list on the page."""
+    numbers = [order.number for order in _orders(page)]
+    index = numbers.index(number) + 1
+    if index < len(numbers):
+        return numbers[index]
+    yield page.click("link", "Next")
+    return _orders(page)[0].number
 
 
-def open_order(sight: PageReader, fits: Callable[[Order], bool]) -> Steps[Order]:
-    """Open the first order in the list that fits."""
-    order = yield from find_order(sight, fits)
-    yield sight.click_in(order.number, "link", "View Order")
+def open_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
+    """Open the first order of the list that matches, and return it."""
+    order = yield from find_order(page, fits)
+    yield page.click_in(order.number, "link", "View Order")
     return order
 
 
-def _orders(sight: PageReader) -> list[Order]:
-    return [Order(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in sight.table()]
+def _orders(page: PageReader) -> list[ListedOrder]:
+    return [ListedOrder(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in page.table()]
 
 
-def within(day: str, time: str) -> bool:
-    """Whether a day ("Mar 13, 2026") is in a year or month ("2026", "March 2026")."""
+def is_within(day: str, time: str) -> bool:
+    """Return whether a day ("Mar 13, 2026") is in a year or month ("2026", "March 2026")."""
     return day.endswith(time[-4:]) and (len(time) == 4 or time.startswith(day[:3]))
 
 
 def months(first: str, last: str) -> list[str]:
-    """All months from one to another ("March 2026")."""
+    """Return all months from the first to the last ("March 2026")."""
     begin, end = (datetime.datetime.strptime(time, "%B %Y") for time in (first, last))
     span = range(12 * begin.year + begin.month - 1, 12 * end.year + end.month)
     return [f"{datetime.date(number // 12, number % 12 + 1, 1):%B %Y}" for number in span]
 
 
-def tracking(sight: PageReader) -> str:
-    """The tracking number on an order's page."""
-    return sight.search(r"Tracking number: .*?(\d+)$")[0]
+def tracking_number(page: PageReader) -> str:
+    """Return the tracking number on an order's page."""
+    return page.search(r"Tracking number: .*?(\d+)$")[0]
 
 
-def bought(sight: PageReader, product: str) -> dict[str, str]:
-    """The options of a product on an order's page, by their names in lower case."""
-    return options(sight.search(rf"^{re.escape(product)} (\S.*)$")[0])
+def chosen_options(page: PageReader, product: str) -> dict[str, str]:
+    """Return the options of a product on an order's page, by their names in lower case."""
+    return options(page.search(rf"^{re.escape(product)} (\S.*)$")[0])
 
 
-def cancel(sight: PageReader) -> Iterator[str]:
+def cancel_order(page: PageReader) -> Iterator[str]:
     """Cancel the order on the page."""
-    yield sight.click("button", "Cancel Order")
-    yield sight.click("button", "Cancel the order")
+    yield page.click("button", "Cancel Order")
+    yield page.click("button", "Cancel the order")
 
 
-def choose_all(sight: PageReader, told: str) -> Iterator[str]:
+def choose_options(page: PageReader, text: str) -> Iterator[str]:
     """Choose the options ("Colour: Blue, Size: M") of the product on the page."""
-    for part in told.split(", "):
+    for part in text.split(", "):
         name, _, value = part.partition(": ")
-        yield sight.choose(name, re.compile(rf"{re.escape(value)}( \+\$.*)?"))
+        yield page.choose(name, re.compile(rf"{re.escape(value)}( \+\$.*)?"))
 
 
-def open_cart(sight: PageReader) -> Iterator[str]:
+def open_cart(page: PageReader) -> Iterator[str]:
     """Open the cart."""
-    yield sight.click("link", re.compile(r"My Cart \(\d+\)"))
+    yield page.click("link", re.compile(r"My Cart \(\d+\)"))
 
 
-def apply_coupon(sight: PageReader, code: str) -> Iterator[str]:
-    """Use a coupon in the cart."""
-    yield sight.type("Discount Code", code, enter=True)
+def apply_coupon(page: PageReader, code: str) -> Iterator[str]:
+    """Apply a coupon to the cart."""
+    yield page.type("Discount Code", code, enter=True)
 
 
-def check_out(sight: PageReader, params: Params) -> Iterator[str]:
-    """Order what is in the cart on the page."""
-    yield sight.click("link", "Proceed to Checkout")
-    yield sight.click("radio", re.compile(rf".*, {re.escape(params['street'])}, .*"))
-    yield sight.click("radio", re.compile(rf"{re.escape(params['shipping'])}: .*"))
-    yield sight.click("button", "Next")
-    yield sight.click("radio", params["payment"])
-    yield sight.click("button", "Place Order")
+def check_out(page: PageReader, params: Params) -> Iterator[str]:
+    """Order the contents of the cart on the page."""
+    yield page.click("link", "Proceed to Checkout")
+    yield page.click("radio", re.compile(rf".*, {re.escape(params['street'])}, .*"))
+    yield page.click("radio", re.compile(rf"{re.escape(params['shipping'])}: .*"))
+    yield page.click("button", "Next")
+    yield page.click("radio", params["payment"])
+    yield page.click("button", "Place Order")
 
 
-def open_addresses(sight: PageReader) -> Iterator[str]:
+def open_addresses(page: PageReader) -> Iterator[str]:
     """Open the address book."""
-    yield sight.click("link", "My Account")
-    yield sight.click("link", "Address Book")
+    yield page.click("link", "My Account")
+    yield page.click("link", "Address Book")
 
 
-def add_address(sight: PageReader, params: Params) -> Iterator[str]:
-    """Add an address in the address book on the page."""
-    yield sight.click("link", "Add New Address")
-    yield sight.type("Name", params["name"])
-    yield sight.type("Street Address", params["street"])
-    yield sight.type("Town", params["town"])
-    yield sight.type("Zip/Postal Code", params["zip"])
-    yield sight.choose("Region", params["region"])
-    yield sight.type("Phone Number", params["phone"])
-    yield sight.click("button", "Save Address")
+def add_address(page: PageReader, params: Params) -> Iterator[str]:
+    """Add an address to the address book on the page."""
+    yield page.click("link", "Add New Address")
+    yield page.type("Name", params["name"])
+    yield page.type("Street Address", params["street"])
+    yield page.type("Town", params["town"])
+    yield page.type("Zip/Postal Code", params["zip"])
+    yield page.choose("Region", params["region"])
+    yield page.type("Phone Number", params["phone"])
+    yield page.click("button", "Save Address")
 
 
 def _first(found: Iterable[_T]) -> _T:
     for one in found:
         return one
-    raise NoOracle("what was looked for is not to be seen")
+    raise NoOracle("the page does not show the expected text")

@@ -1,4 +1,4 @@
-"""The CPU as one of verl's platforms: a device without memory of its own, streams or profilers."""
+"""The CPU as one of verl's platforms: a device without its own memory, streams or profilers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verl.plugin.platform.platform_manager import PlatformRegistry
 
 
 class _CpuDevice(ModuleType):
-    """`torch.cpu`, and what verl calls of `torch.cuda` besides."""
+    """`torch.cpu`, with the functions that verl calls of `torch.cuda`."""
 
     manual_seed = staticmethod(torch.manual_seed)
     manual_seed_all = staticmethod(torch.manual_seed)
@@ -42,7 +42,7 @@ class _CpuDevice(ModuleType):
 
 @PlatformRegistry.register(platform="cpu")
 class CpuPlatform(PlatformBase):  # type: ignore[misc]
-    """Chosen by VERL_PLATFORM=cpu."""
+    """The platform of VERL_PLATFORM=cpu."""
 
     device_name = vendor_name = "cpu"
     device_module = _CpuDevice("cpu_device")
@@ -80,7 +80,7 @@ class CpuPlatform(PlatformBase):  # type: ignore[misc]
         yield
 
     def ray_resource_name(self) -> str:
-        return "GPU"  # as many as Ray is told that there are
+        return "GPU"  # the number that Ray is configured with
 
     def ray_noset_envvars(self) -> list[str]:
         return []

@@ -1,7 +1,7 @@
-"""Lets stock verl train on the CPU; what verl loads in each of its processes by VERL_USE_EXTERNAL_MODULES.
+"""Lets stock verl train on the CPU; verl imports it in each of its processes by VERL_USE_EXTERNAL_MODULES.
 
-No file of verl is changed. What it takes for granted is met here: a platform, an inference engine (`hfcpu`, beside vLLM
-and SGLang), and two choices of libraries that this machine need not have.
+No file of verl is changed. It provides what verl requires: a platform, an inference engine (`hfcpu`, next to vLLM and
+SGLang), and replacements for two libraries that this machine may not have.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _load_critic = transformers.AutoModelForTokenClassification.from_pretrained
 
 
 def _with_one_gloo(backend: str | None = None, *args: Any, **kwargs: Any) -> Any:
-    """Verl names a back end for the CPU and one for the device, which torch refuses where both are the CPU."""
+    """verl names one backend for the CPU and one for the device, which torch rejects if both are the CPU."""
     return _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
 
 def _load_new_critic(*args: Any, **kwargs: Any) -> Any:
-    """Without flash attention, which verl asks for; and it begins at 0, so that a test can tell what it has learnt."""
+    """Without flash attention, which verl requires; its values start at 0, so a test can detect training."""
     if kwargs.get("attn_implementation") == "flash_attention_2":
         kwargs["attn_implementation"] = "sdpa"
     critic = _load_critic(*args, **kwargs)
@@ -34,7 +34,7 @@ def _load_new_critic(*args: Any, **kwargs: Any) -> Any:
 
 
 def _without_pinned_memory(pin_memory: bool = True) -> Any:
-    """Verl offloads every reference model, and memory can be pinned for a GPU only."""
+    """verl offloads every reference model, and memory can be pinned for a GPU only."""
     return _offload_policy(pin_memory=False)
 
 

@@ -1,4 +1,4 @@
-"""`hfcpu`: what verl asks of an inference engine, over `HFServer`."""
+"""`hfcpu`: verl's interface of an inference engine, on `HFServer`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class HFReplica(RolloutReplica):  # type: ignore[misc]
     """Starts the server, in the trainer's process."""
 
     async def launch_servers(self) -> None:
-        server: Any = HFServer  # an actor class since it was decorated, which mypy cannot know
+        server: Any = HFServer  # an actor class by its decorator, which mypy does not know
         handle = server.options(name=_NAME).remote(self.model_config["path"], self.config.seed)
         self.servers, self._server_handle, self._server_address = [handle], handle, "hfcpu"
 
 
 class HFRollout(BaseRollout):  # type: ignore[misc]
-    """Brings new weights to the server, from the process that trains."""
+    """Sends new weights to the server, from the training process."""
 
     async def resume(self, tags: list[str]) -> None:
         pass

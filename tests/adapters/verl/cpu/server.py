@@ -1,4 +1,4 @@
-"""An inference server on the CPU: a Ray actor over a Hugging Face model. It does not import verl, which takes long."""
+"""An inference server on the CPU: a Ray actor with a Hugging Face model. It does not import verl, which is slow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentgym_trl.engines import HFEngine
 
 @dataclass
 class Answer:
-    """What verl's `TokenOutput` has."""
+    """The fields of verl's `TokenOutput`."""
 
     token_ids: list[int]
     log_probs: list[float] | None
@@ -35,7 +35,7 @@ class _Question:
 
 @ray.remote(num_cpus=0, max_concurrency=1000)
 class HFServer:
-    """Answers what waits in one batch; questions that come meanwhile make the next."""
+    """Answers all waiting requests in one batch; requests that arrive meanwhile form the next one."""
 
     def __init__(self, path: str, seed: int) -> None:
         torch.manual_seed(seed)
@@ -57,7 +57,7 @@ class HFServer:
         return Answer(found.ids, found.logprobs, {"global_steps": self._version})
 
     async def load(self, weights: dict[str, torch.Tensor], version: int | None) -> None:
-        """New weights, all of them; what was asked before is answered by the old ones."""
+        """Load new weights; earlier requests are answered with the old ones."""
         async with self._busy:
             missing, unexpected = self._engine.model.load_state_dict(weights, strict=False)
             tied = set(self._engine.model.all_tied_weights_keys)
@@ -79,14 +79,14 @@ class HFServer:
             question.answer.set_result(answer)
 
     async def _nothing(self, *args: Any, **kwargs: Any) -> None:
-        """There is no memory to give back, no cache, no profile."""
+        """Do nothing: there is no memory to free, no cache and no profile."""
 
     wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = _nothing
     abort_all_requests = resume_generation = start_profile = stop_profile = _nothing
 
 
 def _read_sampling(params: dict[str, Any]) -> Sampling:
-    """In vLLM's words, where `top_k=-1` is no cut; what the engine cannot do is refused."""
+    """Read vLLM's sampling settings, where `top_k=-1` is no top-k; reject unsupported ones."""
     known = {"max_tokens", "temperature", "top_p", "top_k", "stop_token_ids", "logprobs", "repetition_penalty"}
     if unknown := set(params) - known or params.get("repetition_penalty", 1.0) != 1.0:
         raise ValueError(f"hfcpu does not know these sampling parameters: {unknown}, got {params}")

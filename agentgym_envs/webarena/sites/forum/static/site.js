@@ -1,7 +1,7 @@
-// Votes count at once, without loading the page anew; where that fails, the form is sent as forms are.
+// Votes are sent without reloading the page. If that fails, the form is submitted normally.
 'use strict';
 
-function shown(form, vote) {
+function showVote(form, vote) {
   form.querySelector('.score').textContent = vote.score;
   for (const [kind, value, word] of [['up', 1, 'upvote'], ['down', -1, 'downvote']]) {
     const button = form.querySelector(`.${kind}`), on = vote.value === value;
@@ -17,9 +17,9 @@ document.addEventListener('submit', async event => {
   event.preventDefault();
   try {
     const body = new URLSearchParams({ value: button.value, quiet: 1 });
-    const answer = await fetch(form.action, { method: 'POST', body });
-    if (!answer.ok || answer.redirected) throw new Error('not counted');
-    shown(form, await answer.json());
+    const response = await fetch(form.action, { method: 'POST', body });
+    if (!response.ok || response.redirected) throw new Error('not counted');
+    showVote(form, await response.json());
   } catch {
     form.dataset.plain = '1';
     form.requestSubmit(button);

@@ -1,6 +1,7 @@
-"""Python runs this first in each of a run's eight processes: transformers finds no scikit-learn.
+"""Python runs this first in each of a run's eight processes: hides scikit-learn from transformers.
 
-It would import that library for a kind of generation that verl has no use for; so every process starts a second sooner.
+transformers imports it for a kind of generation that verl does not use. Without it every process starts a second
+faster.
 """
 
 import sys
