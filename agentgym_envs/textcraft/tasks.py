@@ -105,7 +105,7 @@ class FictionalTasks(TaskSet):
         first, worlds = _world_range(split)
         if count is None or not 0 <= count <= worlds:
             count_text = "all" if count is None else count
-            raise UsageError(f"{count_text} tasks were requested; {self.name!r} returns at most {worlds} at once")
+            raise UsageError(f"{count_text} tasks were asked for; {self.name!r} returns at most {worlds} at once")
         rng = random.Random(seed)
         chosen: list[int] = []
         while len(chosen) < count:
