@@ -1,8 +1,8 @@
-"""Writes agentgym_envs/sciworld/tasks.json: every variation of every task, as the installed simulator describes it.
+"""Write agentgym_envs/sciworld/tasks.json: every variation of every task, as the installed simulator describes it.
 
-    python scripts/make_sciworld_tasks.py        takes some ten minutes, for the simulator loads all 7,207 variations
+    python scripts/make_sciworld_tasks.py        takes about ten minutes: the simulator loads all 7,207 variations
 
-The goals of a task differ in some words only, so that they are kept as a pattern and the words for its blanks.
+The goals of a task differ in a few words, so they are stored as a pattern and the words for its blanks.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def all_goals(interface, name: str) -> list[str]:
-    """The simulator's output for each variation."""
+    """Return the simulator's description of each variation."""
     goals = []
     for variation in range(interface.getTaskMaxVariations(name)):
         interface.load(name, variation, "", False)
@@ -44,7 +44,7 @@ def all_goals(interface, name: str) -> list[str]:
 
 
 def row_of(task: dict, goals: list[str]) -> dict:
-    """A row of the table; `goal_of` gives for each variation its place in `blanks`."""
+    """Return a row of the table; `goal_of` has the index into `blanks` for each variation."""
     distinct = list(dict.fromkeys(goals))
     pattern, blanks = factor(distinct)
     assert [pattern.format(*words) for words in blanks] == distinct
@@ -59,7 +59,7 @@ def row_of(task: dict, goals: list[str]) -> dict:
 
 
 def factor(texts: list[str]) -> tuple[str, list[list[str]]]:
-    """A pattern with numbered blanks, and the words that make each text of it."""
+    """Return a pattern with numbered blanks, and the words that give each text."""
     tokens = [TOKENS.findall(text) for text in texts]
     common = tokens[0]
     for other in tokens[1:]:
@@ -73,13 +73,13 @@ def factor(texts: list[str]) -> tuple[str, list[list[str]]]:
 
 
 def gaps_of(common: list[str], text: list[str]) -> list[str]:
-    """The parts of a text before each common token and after the last."""
+    """Return the parts of a text before each common token and after the last one."""
     ends = [-1, *(j for _, j in shared(common, text)), len(text)]
     return ["".join(text[a + 1 : b]) for a, b in itertools.pairwise(ends)]
 
 
 def shared(one: list[str], other: list[str]) -> list[tuple[int, int]]:
-    """The places of a longest common subsequence."""
+    """Return the index pairs of a longest common subsequence."""
     longest = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i in reversed(range(len(one))):
         for j in reversed(range(len(other))):

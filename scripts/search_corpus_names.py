@@ -1,27 +1,27 @@
-"""Comparison and spelling of names, for scripts/make_search_corpus.py."""
+"""Comparing and spelling names, for scripts/make_search_corpus.py."""
 
 import unicodedata
 
-import search_corpus_tables as judged
+import search_corpus_tables as tables
 
 
 def fold(text: str) -> str:
-    """For comparing names: lower case, without accents, one kind of apostrophe."""
+    """Normalize a name for comparison: lower case, without accents, one kind of apostrophe."""
     plain = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
     return "".join(c for c in plain if not unicodedata.combining(c)).replace("-", " ").strip()
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Each name once, none empty."""
+    """Return the distinct names that are not empty."""
     return list(dict.fromkeys(name.strip() for name in names if name and name.strip()))
 
 
 def accented(names: list[str]) -> list[str]:
-    """Names as they should be spelled."""
-    return [judged.ACCENTS.get(name.strip(), name.strip()) for name in names]
+    """Return the names with their accents."""
+    return [tables.ACCENTS.get(name.strip(), name.strip()) for name in names]
 
 
 def plain(name: str) -> str:
-    """A name without accents."""
+    """Return a name without accents."""
     letters = unicodedata.normalize("NFKD", name.translate(str.maketrans("øØłıđ", "oOlid")))
     return "".join(c for c in letters if not unicodedata.combining(c))

@@ -1,14 +1,14 @@
-"""The prose of the factbook's profiles in passages, for scripts/make_search_corpus.py."""
+"""The prose of the factbook's profiles as passages, for scripts/make_search_corpus.py."""
 
 import re
 
-import search_corpus_tables as judged
+import search_corpus_tables as tables
 
 WORDS_PER_PASSAGE = 100
 
 
 def leaf(tree: object, *path: str) -> str:
-    """The text at a place of a profile, or ""."""
+    """Return the text at a path of a profile, or ""."""
     for key in path:
         tree = tree.get(key) if isinstance(tree, dict) else None
     text = tree.get("text") if isinstance(tree, dict) else tree
@@ -16,9 +16,9 @@ def leaf(tree: object, *path: str) -> str:
 
 
 def make_prose(profiles: dict[str, dict], names: dict[str, str]) -> dict:
-    """Columns over passages of about a hundred words: titles and sections by their place in lists of them.
+    """Return columns over passages of about a hundred words; titles and sections are indices into lists.
 
-    `names` are those of the countries by the two letters of their profiles.
+    `names` holds the names of the countries by the two letters of their profiles.
     """
     titles, sections, rows = [], [], []
     for code in sorted(profiles):
@@ -33,13 +33,13 @@ def make_prose(profiles: dict[str, dict], names: dict[str, str]) -> dict:
 
 
 def profile_title(code: str, profile: dict) -> str:
-    """The title of another profile."""
-    told = leaf(profile, "Government", "Country name", "conventional short form")
-    return judged.OTHER_TITLES.get(code) or re.split(r"[;(]", told)[0].strip()
+    """Return the title of a profile that is not a country's."""
+    name = leaf(profile, "Government", "Country name", "conventional short form")
+    return tables.OTHER_TITLES.get(code) or re.split(r"[;(]", name)[0].strip()
 
 
 def chunks(tree: object, section: str) -> list[str]:
-    """A section in passages."""
+    """Split a section into passages."""
     words = " ".join(leaves(tree, [section])).split()
     size = WORDS_PER_PASSAGE
     parts = [words[at : at + size] for at in range(0, len(words), size)]
@@ -49,7 +49,7 @@ def chunks(tree: object, section: str) -> list[str]:
 
 
 def leaves(tree: object, path: list[str]) -> list[str]:
-    """Every text of a section, each after the names of the fields that it is in."""
+    """Return every text of a section, each after the names of its fields."""
     if not isinstance(tree, dict):
         return []
     own = tree.get("text")

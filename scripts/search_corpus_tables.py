@@ -42,17 +42,17 @@ ALIASES = {
 WITH_ARTICLE = frozenset("AE BS CF CG CD CZ DO GB GM KM MH MV NL PH SB SC US PS FK FO KY TC VG VI MP IM CK".split())
 """Countries whose names have an article in a sentence."""
 DISPUTED = frozenset(["EH", "PS", "TW", "XK"])
-"""No questions, since their status is disputed; pages call them places."""
+"""Countries without questions, because their status is disputed; pages call them places."""
 NOT_ASKED = frozenset(["IL", "KP", "VA"])
-"""Also without questions: disputed borders or capital, or too little information."""
+"""Other countries without questions: borders or capital are disputed, or there are too few facts."""
 DISPUTED_ZONES = ("Asia/Famagusta", "Europe/Simferopol")
-"""Time zones whose places no question names: Northern Cyprus, the Crimea."""
+"""Time zones without questions about their cities: Northern Cyprus, the Crimea."""
 NO_CAPITAL = frozenset("BI BJ BO CI GQ ID KI LK MM NR PW SZ TZ ZA".split())
-"""Several capitals, or another one than in 2015: what the profile says stays on the page and is no answer."""
+"""Countries with several capitals, or another one since 2015; the capital is on the page but is not an answer."""
 NO_CURRENCY = frozenset("BG EE HR LT LV MR ST TV VE ZM ZW".split())
-"""The profile's currency was outdated in 2015, or has been replaced or renamed since."""
+"""Countries whose currency was outdated in the profile, or was replaced or renamed since 2015."""
 NO_ANTHEM = frozenset("AF AU CA GB IQ LY MR NP NZ SY TO ZW".split())
-"""The anthem was outdated, has been replaced since, is one of several, or its title is garbled."""
+"""Countries whose anthem was outdated or replaced since, is one of several, or has a garbled title."""
 NO_HOLIDAY = frozenset("AF IQ NL LU SY VA".split())
 NO_INDEPENDENCE = frozenset("NZ CU MX".split())
 PEAKS = {
@@ -67,7 +67,7 @@ PEAKS = {
     "CF": ["Mont Ngaoui", "Mount Ngaoui"],
     "IQ": None,
 }
-"""Highest points with an unusual format; None: not trusted."""
+"""Highest points whose text needs its own parsing; None if not trusted."""
 GENERIC_PEAK = "Mount Mt. Monte Mont Cerro Pico Nevado Jabal Jebel Gora Volcan Volcán Phnum Phu Doi Pic".split()
 SINGULAR = {
     "baht": "baht", "colones": "colon", "emalangeni": "lilangeni", "hryvnia": "hryvnia", "kips": "kip",
@@ -105,18 +105,18 @@ ACCENTS = {
         ("La Soufrière", "La Soufriere"), ("Pico Bolívar", "Pico Bolivar"),
     )
 }  # fmt: skip
-"""Titles and highest points with the accents that the profiles, which are plain ASCII, have lost (and a misprint)."""
+"""Accented spellings of titles and highest points, which the profiles have in plain ASCII (and a misprint)."""
 ANTHEMS = {"TH": ["Phleng Chat"], "NL": ["Wilhelmus"], "DE": ["Deutschlandlied"], "CF": ["La Renaissance"]}
 """Further names of anthems."""
 GENERIC_ANTHEM = re.compile("National Anthem|Himno Nacional|Hino Nacional|Inno Nazionale|Bundeshymne|Drzavna himna")
-"""Titles that say no more than "national anthem": no answer, and no page of their own."""
+"""Titles that only mean "national anthem": they are not answers and have no page."""
 QUESTION_WORDS = frozenset(
     "anthem area birth border boundaries boundary calling capital city coast coastline code country currency date day "
     "dialling domain elevation expectancy height high highest holiday in independence inhabitants internet is lake "
     "land length life lived lives main money name national of peak people point population rail railway railways road "
     "roads size square state telephone the time total what which year years".split()
 )
-"""Towns whose names consist of these alone ("Independence", "Lake Country") have no page: questions would find them."""
+"""Towns with names of only these words ("Independence", "Lake Country") have no page, since any query finds them."""
 CURRENCY_ACCENTS = {
     "krona": "króna", "cordoba": "córdoba", "guarani": "guaraní", "zloty": "złoty", "colon": "colón", "dong": "đồng",
 }  # fmt: skip

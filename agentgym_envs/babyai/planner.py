@@ -46,7 +46,7 @@ class ClausePlanner:
     def __init__(self, world: GridWorld, clause: Clause, costs: MoveCosts, *, last: bool) -> None:
         """Take the current state; `last` is true if the clause completes the mission."""
         self.world, self.clause, self.costs, self.last = world, clause, costs, last
-        self.cells, self.hand = world.cells, world.carrying
+        self.cells, self.carried = world.cells, world.carrying
         self.start, self.strides = pose_of(world), strides(world)
         self.strict = type(clause).__name__ if getattr(clause, "strict", False) else ""
         self.precious = {thing.serial for thing in _mentioned(world.level.instrs)}
@@ -86,19 +86,19 @@ class ClausePlanner:
         costs = {cell: self._unlock_cost(door) if door.is_locked else door.is_open for cell, door in doors.items()}
         path = self._need(self._walk({cell: cost for cell, cost in costs.items() if cost >= 0}, Constraints()))
         door = doors[path.faced]
-        if not path.blocked and door.is_locked and not _opens(self.hand, door):
+        if not path.blocked and door.is_locked and not _opens(self.carried, door):
             return self._unlock(door, Constraints().reserve(path))
         return self._clear_or_go(path, Constraints(), *[GridAction.TOGGLE] * (1 + door.is_open))
 
     def _put_next(self) -> GridPath:
         fixed = [self.cell_of[thing.serial] for thing in self.clause.desc_fixed.obj_set if thing.serial in self.cell_of]
         if not fixed and self._holds(self.clause.desc_fixed.obj_set):
-            return self._put_down(self._deeper(self.hand, Constraints()))
+            return self._put_down(self._deeper(self.carried, Constraints()))
         sides = {cell + stride for cell in fixed for stride in self.strides}
         faces = {cell: self._drop_cost(cell) for cell in sides}
         faces = {cell: cost for cell, cost in faces.items() if cost >= 0}
         path = self._carry(self.clause.desc_move.obj_set, faces, GridAction.DROP, Constraints())
-        if path.steps[0].action is GridAction.DROP and self.clause.preCarrying is not self.hand:
+        if path.steps[0].action is GridAction.DROP and self.clause.preCarrying is not self.carried:
             turned = self.start - (self.start & 3) + (self.start - 1 & 3)
             return path._replace(steps=[path.steps[0]._replace(action=GridAction.LEFT, pose=turned)])
         return path
@@ -113,16 +113,16 @@ class ClausePlanner:
 
     def _approach(self, faces: Mapping[int, int], constraints: Constraints) -> GridPath | None:
         """Return the path to face one of some cells with free hands."""
-        if self.hand is None:
+        if self.carried is None:
             return self._walk(faces, constraints)
-        grounds = [self._ground(self.hand, constraints), self._ground(None, constraints)]
+        grounds = [self._ground(self.carried, constraints), self._ground(None, constraints)]
         return PathSearch(self.strides, grounds, self._drops(constraints)).find(self.start, faces)
 
     def _carry(
         self, things: Collection[Thing], faces: Mapping[int, int], final: GridAction, constraints: Constraints
     ) -> GridPath:
         """Carry one of some objects to face one of the cells, and take the final action there."""
-        if self.hand is not None and any(thing is self.hand.contains for thing in things):
+        if self.carried is not None and any(thing is self.carried.contains for thing in things):
             return self._put_down(constraints)
         best: tuple[int, Thing, GridPath] | None = None
         for thing in things:
@@ -132,7 +132,7 @@ class ClausePlanner:
         _, thing, onward = best
         blocked = onward.blocked + [onward.faced] * (final is GridAction.DROP and not self._empty(onward.faced, thing))
         constraints = constraints.reserve(onward)
-        if thing is self.hand:
+        if thing is self.carried:
             return self._put_down(constraints) if blocked else onward.then(final)
         return self._clear(blocked[0], constraints) if blocked else self._fetch([thing], constraints)
 
@@ -144,7 +144,7 @@ class ClausePlanner:
         Returns None if it is impossible, or costs `most` or more.
         """
         spent, origin, start = 0, -1, self.start
-        if thing is not self.hand:
+        if thing is not self.carried:
             origin = self.cell_of.get(thing.serial, self.box_of.get(thing.serial, -1))
             approach = self._walk({origin: 0}, constraints, most)
             if approach is None:
@@ -162,7 +162,7 @@ class ClausePlanner:
     def _put_down(self, constraints: Constraints, *, anywhere: bool = False) -> GridPath:
         """Put down the carried object where it blocks least, or anywhere if it is picked up again immediately."""
         self.detour |= not anywhere
-        drops, ground = self._drops(constraints), self._ground(self.hand, constraints)
+        drops, ground = self._drops(constraints), self._ground(self.carried, constraints)
         free = [-1 if cell in ground.blocked else cost for cell, cost in enumerate(ground.enter)]
         search = PathSearch(self.strides, [ground._replace(enter=free)])
         path = search.find(self.start, dict.fromkeys(drops, 0) if anywhere else drops)
@@ -193,7 +193,7 @@ class ClausePlanner:
 
     def _walk(self, faces: Mapping[int, int], constraints: Constraints, most: int = FAR) -> GridPath | None:
         """Return the path to face one of some cells with the carried object, if it costs less than `most`."""
-        return PathSearch(self.strides, [self._ground(self.hand, constraints)]).find(self.start, faces, most)
+        return PathSearch(self.strides, [self._ground(self.carried, constraints)]).find(self.start, faces, most)
 
     def _need(self, path: GridPath | None) -> GridPath:
         if path is None:
@@ -201,7 +201,7 @@ class ClausePlanner:
         return path
 
     def _holds(self, things: Iterable[Thing]) -> bool:
-        return any(thing is self.hand for thing in things)
+        return any(thing is self.carried for thing in things)
 
     def _empty(self, cell: int, lifted: Thing) -> bool:
         return self.cells[cell] is None or self.cells[cell] is lifted
@@ -209,47 +209,47 @@ class ClausePlanner:
     def _all_things(self) -> Iterator[Thing]:
         """Yield all objects that can be picked up, including those in boxes and the carried one."""
         outer = [thing for thing in self.cells if thing is not None and thing.can_pickup()]
-        for thing in [*outer, self.hand]:
+        for thing in [*outer, self.carried]:
             yield from _unpack(thing)
 
-    def _ground(self, hand: Thing | None, constraints: Constraints, gone: int = -1) -> TerrainCosts:
+    def _ground(self, carried: Thing | None, constraints: Constraints, gone: int = -1) -> TerrainCosts:
         """Return the terrain for a carried object, with the cell `gone` empty and without entering cells to clear."""
-        key = -1 if hand is None else hand.serial, constraints.clearing, gone
+        key = -1 if carried is None else carried.serial, constraints.clearing, gone
         if key not in self._grounds:
-            self._grounds[key] = self._survey(hand, constraints.clearing, gone)
+            self._grounds[key] = self._survey(carried, constraints.clearing, gone)
         return self._grounds[key]
 
-    def _survey(self, hand: Thing | None, shut: Collection[int], gone: int) -> TerrainCosts:
+    def _survey(self, carried: Thing | None, shut: Collection[int], gone: int) -> TerrainCosts:
         enter, toggles, blocked = [0] * len(self.cells), set[int](), set[int]()
         for cell, thing in enumerate(self.cells):
             if thing is None or cell == gone:
                 continue
             if thing.type == "wall" or (thing.serial in shut and not thing.can_overlap()):
                 enter[cell] = -1
-            elif self._can_toggle(thing, hand):
+            elif self._can_toggle(thing, carried):
                 toggles.add(cell)
                 enter[cell] = 1
             elif not thing.can_overlap():
                 blocked.add(cell)
-                enter[cell] = self._unlock_cost(thing) if thing.type == "door" else self._lift_cost(hand)
+                enter[cell] = self._unlock_cost(thing) if thing.type == "door" else self._lift_cost(carried)
         return TerrainCosts(enter, frozenset(toggles), frozenset(blocked))
 
-    def _can_toggle(self, thing: Thing, hand: Thing | None) -> bool:
+    def _can_toggle(self, thing: Thing, carried: Thing | None) -> bool:
         """Return true if toggling clears an object. A box vanishes, so objects of the mission are excluded."""
         if thing.type == "door":
-            return not thing.is_open and self.strict != "OpenInstr" and (not thing.is_locked or _opens(hand, thing))
+            return not thing.is_open and self.strict != "OpenInstr" and (not thing.is_locked or _opens(carried, thing))
         return thing.type == "box" and thing.contains is None and thing.serial not in self.precious
 
     def _unlock_cost(self, door: Thing) -> int:
-        if _opens(self.hand, door):
+        if _opens(self.carried, door):
             return 1
         fits = any(_opens(thing, door) for thing in self._all_things())
         return self.costs.unlock if fits and self.strict != "OpenInstr" else -1
 
-    def _lift_cost(self, hand: Thing | None) -> int:
+    def _lift_cost(self, carried: Thing | None) -> int:
         if self.strict == "PickupInstr":
             return -1
-        return self.costs.lift if hand is None else self.costs.swap
+        return self.costs.lift if carried is None else self.costs.swap
 
     def _drop_cost(self, cell: int) -> int:
         thing = self.cells[cell]

@@ -65,8 +65,8 @@ class BabyTasks(TaskSet):
         levels, seeds = self._select(split, groups)
         most = len(seeds) // 4  # at least a third of the seeds are solvable in every level
         if count is None or not 0 <= count <= most:
-            asked = "all" if count is None else count
-            raise UsageError(f"{asked} tasks were asked for; {self.name!r} gives a count of at most {most} at once")
+            count_text = "all" if count is None else count
+            raise UsageError(f"{count_text} tasks were asked for; {self.name!r} returns at most {most} at once")
         rng = random.Random(seed)
         fresh, tasks = _distinct(rng, seeds), list[Task]()
         while len(tasks) < count:

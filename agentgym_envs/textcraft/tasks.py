@@ -104,8 +104,8 @@ class FictionalTasks(TaskSet):
         goals = self._goals(split, groups)
         first, worlds = _world_range(split)
         if count is None or not 0 <= count <= worlds:
-            asked = "all" if count is None else count
-            raise UsageError(f"{asked} tasks were asked for; {self.name!r} gives a count of at most {worlds} at once")
+            count_text = "all" if count is None else count
+            raise UsageError(f"{count_text} tasks were asked for; {self.name!r} returns at most {worlds} at once")
         rng = random.Random(seed)
         chosen: list[int] = []
         while len(chosen) < count:

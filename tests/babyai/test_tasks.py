@@ -264,7 +264,7 @@ def test_the_largest_sample_has_distinct_tasks(level: str) -> None:
 @pytest.mark.parametrize("count", [None, -1, 2_501, 10_000])
 def test_larger_samples_are_refused(cheap: BabyTasks, count: int | None) -> None:
     asked = "all" if count is None else count
-    with pytest.raises(UsageError, match=f"{asked} tasks were asked for; 'babyai' gives a count of at most 2500"):
+    with pytest.raises(UsageError, match=f"{asked} tasks were asked for; 'babyai' returns at most 2500"):
         cheap.sample(count, split="test")
 
 
