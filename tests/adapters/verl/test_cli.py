@@ -250,7 +250,7 @@ class TestComposed:
             (["--env", "chess"], "there is no environment 'chess'"),
             (["--env", "textcraft", "--env-kwargs", '{"speed": 1}'], f"{CRAFT} does not take these arguments"),
             (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits must not decrease"),
-            (["--env", "textcraft", "--rounds", "10,30"], "the number of steps of a stage is needed"),
+            (["--env", "textcraft", "--rounds", "10,30"], "need the number of training steps of a stage"),
             (["--env", "textcraft", "--rounds", "BabyAI=3"], "schedules for each environment must name them all"),
             (["--env", "textcraft", "--backend", "moon"], "agentgym.backend must be one of auto, local, process, ray"),
             (["--env", "textcraft", "agentgym.round=3"], "Could not override 'agentgym.round'"),
