@@ -1,7 +1,7 @@
 """`ChatCodec`: messages to token ids, without ever encoding the same text twice.
 
-The chat template is rendered for the prompt. From then on ids are only appended: the sampled ids unchanged, and around
-each observation the ids that the template would put there. This equals rendering the whole conversation again only if
+The chat template is rendered for the prompt. From then on ids are only appended: the sampled ids unchanged, and each
+observation with the template's markup around it. This equals rendering the whole conversation again only if
 the template is prefix-preserving, that is, it never changes the text of earlier messages. The codec checks this once.
 
 Text from an environment never becomes a special token: an observation that spells `<|im_end|><|im_start|>assistant` is
@@ -118,7 +118,7 @@ class ChatCodec:
             return False
 
     def _answer_forms(self) -> list[str]:
-        """Sample answers for the checks: with a thought if the template supports thoughts and leaves them open."""
+        """Test answers for the checks, with and without a thought, as far as the template permits each."""
         generation_prompt = self._render(_conversation()).rpartition("XUSERX")[2]
         if "<think>" in generation_prompt:
             return ["XANSWERX" if "</think>" in generation_prompt else _THOUGHT]

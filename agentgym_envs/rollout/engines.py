@@ -69,7 +69,7 @@ class _PendingPrompt(NamedTuple):
 
 
 class Announced(Protocol):
-    """Is informed by `play_many` when a worker begins or ends."""
+    """An engine that `play_many` notifies when a worker begins or ends."""
 
     def worker_began(self) -> None:
         """Count one more worker."""
@@ -190,7 +190,7 @@ class CompletionEngine:
         if not ids:
             raise EngineError(
                 f"the server at {self._client.base_url} returned no token ids; token-exact rollouts need a server that "
-                "knows `return_token_ids`, such as vLLM. Evaluate through messages instead: --policy openai:MODEL"
+                "supports `return_token_ids`, such as vLLM. Evaluate through messages instead: --policy openai:MODEL"
             )
         logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
         finish: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"

@@ -82,7 +82,9 @@ async def play(
 ) -> TokenTrajectory:
     """Play one episode with a token engine.
 
-    `limits` bound `sampling.max_tokens`. A failure of the environment ends the episode as `env_error`; errors of the
+    An answer is bounded by `limits` and by `sampling.max_tokens`.
+
+    A failure of the environment ends the episode as `env_error`; errors of the
     engine and of the caller are raised. `env` is not closed.
     """
     with closing(EnvRunner.over(env)) as runner:
@@ -98,7 +100,7 @@ async def play_on(
     limits: Limits,
     sampling: Sampling | None = None,
 ) -> TokenTrajectory:
-    """`play` on a runner, for callers with an `EnvPool` of their own."""
+    """Like `play`, on a runner: for callers that have their own `EnvPool`."""
     limits = spec.within(limits)
     instructions = text_env(runner.last_env).instructions
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
@@ -294,8 +296,8 @@ async def run_episode(
 async def _reset(runner: EnvRunner, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Reset and return observation, info, and record fields for an episode that the environment did not begin.
 
-    A failure becomes an episode if the environment had chosen its task, or if it is an EnvError or a timeout. Any other
-    error is raised: it most likely comes from making or resetting the environment wrongly, and would recur.
+    A failed reset is recorded as an episode if the environment had chosen the task, or if the error is an EnvError or a
+    timeout. Any other error is raised: most likely the environment's arguments are wrong, and a retry would fail too.
     """
     earlier = runner.error
     observation, info = await _call(runner, Request("reset", **spec.reset_arguments), limits)
@@ -328,7 +330,7 @@ async def run_many(
     on_done: Callable[[_T], None] | None,
     batch: Announced | None,
 ) -> list[_T]:
-    """Play every spec with `one`, `concurrency` at a time; see `play_many`. The workers are announced to `batch`."""
+    """Play every spec with `one`, `concurrency` at a time; see `play_many`. `batch` counts the running workers."""
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {concurrency}")
     pool = envs if isinstance(envs, EnvPool) else EnvPool(envs, concurrency)

@@ -49,7 +49,7 @@ class OraclePolicy:
         self._plan: Iterator[str] | None = None
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """Return the next command of the plan. The plan is made once, and again when it runs out."""
+        """Return the next command of the plan. When the plan runs out, the oracle makes a new one."""
         command = next(self._plan, None) if self._plan is not None else None
         if command is None:
             self._plan = env.oracle()
@@ -58,7 +58,7 @@ class OraclePolicy:
 
 
 class RandomPolicy:
-    """Plays the environment's random commands: a lower bound for comparisons."""
+    """Plays the environment's random commands: a baseline for comparisons."""
 
     def __init__(self, seed: int = 0) -> None:
         """Equal seeds give equal choices."""
@@ -80,7 +80,7 @@ class ReplayPolicy:
         """Return the next recorded action. Raises UsageError if none is left."""
         action = next(self._actions, None)
         if action is None:
-            raise UsageError("the recorded actions ran out before the episode ended: was it recorded elsewhere?")
+            raise UsageError("the recorded actions ran out before the episode ended: was the environment another one?")
         return action
 
 

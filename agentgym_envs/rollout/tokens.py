@@ -17,9 +17,9 @@ class TokenTrajectory:
     `assistant_mask` is 1 exactly on the tokens that the policy sampled. `turn_spans` has the begin and end (exclusive)
     of each turn's answer, as indices into `ids`; the mask is 1 inside the spans and 0 outside. `rewards` holds the
     reward of a turn on the last token of its answer and 0 elsewhere. `logprobs` come from the engine: 0.0 where the
-    mask is 0, or None if the engine gives none. The last token belongs to an answer. T is 0 only if the episode failed
-    before its first answer. `bootstrap_ids` are the tokens that the policy would have read next if a limit truncated
-    the episode, else empty; a critic values the state after the truncation with them.
+    mask is 0, or None if the engine gives none. The last token belongs to an answer. T is 0 for an episode without an
+    answer. `bootstrap_ids` are the tokens that the policy would have read next if a limit truncated the episode, else
+    empty. A critic uses them to estimate the value of the last state.
     """
 
     trajectory: Trajectory

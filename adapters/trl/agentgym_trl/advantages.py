@@ -52,7 +52,7 @@ class AdvantageBatch:
 
     @property
     def learned(self) -> Tensor:
-        """(B, T) True on the answers of usable episodes, truncated ones included."""
+        """(B, T) True on the answer tokens of usable episodes, truncated answers included."""
         return self.mask & self.usable[:, None]
 
 
@@ -204,7 +204,7 @@ def whiten(numbers: Tensor, mask: Tensor) -> Tensor:
 
 
 def whiten_roles(numbers: Tensor, batch: AdvantageBatch) -> Tensor:
-    """(B, T) whitened over the trained tokens, separately for each role: roles may have different best returns."""
+    """(B, T) whitened over the trained tokens, separately for each role, as roles may earn different returns."""
     role = torch.arange(len(numbers), device=numbers.device) // batch.group_size % batch.roles
     per_role = [whiten(numbers, batch.learned & (role == index)[:, None]) for index in range(batch.roles)]
     return torch.stack(per_role).sum(0)

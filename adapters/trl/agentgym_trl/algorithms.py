@@ -21,9 +21,9 @@ class Algorithm:
     """One `agentgym train` command.
 
     summary: one line of help.
-    objective: what the policy is trained to do, for the table in the documentation.
+    objective: the advantage, or what is imitated or preferred: a cell of the table in the documentation.
     papers: arXiv numbers.
-    estimator: "module:function" of the advantage estimator; empty for an algorithm that does not use one.
+    estimator: "module:function" of the advantage estimator; empty for algorithms that are not online.
     grouped: the estimator compares the episodes of a group, so a group needs at least two.
     critic: the estimator needs the values of a critic.
     command: "module:function" that runs the command with its arguments; online algorithms need none.

@@ -41,12 +41,12 @@ def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: 
 
 
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:
-    """(B, T) log pi(token) - log pi_ref(token): the estimate k1 of the KL divergence; its sum is that of an episode.
+    """(B, T) log pi(token) - log pi_ref(token), whose sum over an episode is the k1 estimate of the KL divergence.
 
     Source: Schulman, "Approximating KL divergence" (http://joschu.net/blog/kl-approx.html).
     """
     policy = output.get("old_per_token_logps")
-    if policy is None:  # TRL omits them if they equal those of the first update
+    if policy is None:  # TRL omits them if the policy is not updated before their use
         policy = policy_logprobs(trainer, output)
     difference: Tensor = policy - output["ref_per_token_logps"]
     return difference

@@ -1,4 +1,4 @@
-"""`AgentConfig`: TRL's `GRPOConfig` with what multi-turn episodes, estimators and a critic need."""
+"""`AgentConfig`: TRL's `GRPOConfig` with options for multi-turn episodes, estimators and a critic."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ def _option(default: Any, text: str) -> Any:
 
 @dataclass
 class AgentConfig(GRPOConfig):  # type: ignore[misc]
-    """`GRPOConfig` with what a multi-turn episode needs.
+    """`GRPOConfig` with options for multi-turn episodes, estimators and a critic.
 
     `max_completion_length` is the token budget of a whole trajectory after its prompt, observations included.
 
     An answer that reaches `max_turn_tokens` is truncated. It goes to the environment as it is, and is trained on;
     `mask_truncated_answers` leaves its tokens out of the loss. An episode that reaches the token budget or the turn
-    limit is truncated and keeps its score; with a critic, the value of its last state is added.
+    limit is truncated and keeps its score. With a critic, the value of its last state is added, unless
+    `bootstrap_truncated_episodes` is off.
     """
 
     num_generations: int | None = _option(
@@ -96,14 +97,14 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     critic_warmup_steps: int = _option(0, "ppo: first steps of training, in which only the critic learns.")
     critic_clip_range: float | None = _option(
         0.2,
-        "ppo: distance from its first estimate beyond which a value's loss is clipped; None: no clipping.",
+        "ppo: clip range of a value around its estimate at the rollout, in the critic's loss; None: no clipping.",
     )
     train_agents: list[str] | None = field(
         default=None,
         metadata={"help": "With teams: the agents to train; by default all of them, with one shared policy."},
     )
     partner: str | None = _option(
-        None, "With teams: a frozen model that plays the agents that are not trained; by default the policy does."
+        None, "With teams: a frozen model that plays the untrained agents; by default the policy plays them."
     )
     chat_template: str | None = _option(None, "File with a Jinja chat template.")
     record_tokens: bool = _option(
@@ -159,7 +160,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             )
 
     def _init_trl(self) -> None:
-        """Run TRL's checks with a group of 2 if it is 1: TRL wants at least 2, which only GRPO needs."""
+        """Run TRL's checks with a group of 2 if it is 1: TRL requires 2, which only grouped algorithms need."""
         if self.num_generations != 1:
             super().__post_init__()
             return

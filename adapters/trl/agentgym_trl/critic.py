@@ -30,7 +30,7 @@ _POLICY_ONLY = ("dtype", "torch_dtype", "device_map", "quantization_config")
 
 
 class Critic(nn.Module):
-    """A language model's backbone with a scalar head that begins at 0."""
+    """A language model's backbone with a scalar head, whose weights are initialised to 0."""
 
     def __init__(self, backbone: Any) -> None:
         """`backbone` is a model without its language head, which returns hidden states."""
@@ -114,7 +114,7 @@ class CriticLearner:
         return values[:, first : end - 1], torch.where(mask.any(1), after, 0.0)
 
     def learn(self, inputs: dict[str, Any]) -> None:
-        """Accumulate the gradient of a micro-batch: of the sum of the (clipped) squared errors on answer tokens.
+        """Accumulate the gradient of half the sum of the (clipped) squared errors on a micro-batch's answer tokens.
 
         `inputs` has `value_targets`, `old_values` and `value_mask` (B, T) in addition to TRL's ids and masks.
         Source of the clipping: PPO's reference implementation; Engstrom et al., arXiv 2005.12729, section 2.
@@ -161,14 +161,14 @@ class CriticLearner:
         torch.save(state, path)
 
     def load(self, path: Path) -> None:
-        """Restore the state that `save` wrote. Raises UsageError if it does not exist or is of another model."""
+        """Restore the state that `save` wrote. Raises UsageError if there is none, or one of another model."""
         if not path.is_file():
-            raise UsageError(f"{path.parent} has no critic: it is a checkpoint of another algorithm than ppo")
+            raise UsageError(f"{path.parent} has no critic: it is not a checkpoint of ppo")
         state = torch.load(path, map_location=self._accelerator.device, weights_only=True)
         try:
             self.critic.load_state_dict(state["critic"])
         except RuntimeError:
-            raise UsageError(f"{path} is of another critic; give the same --critic-model") from None
+            raise UsageError(f"{path} belongs to another critic; give the same --critic-model as before") from None
         self._optimizer.load_state_dict(state["optimizer"])
         self._steps = state["steps"]
 

@@ -21,7 +21,7 @@ OnDone = Callable[[Episode], None] | None
 
 @dataclass(slots=True)
 class PlayStats:
-    """Totals of one training step: seconds of generation, sampled tokens, replayed episodes."""
+    """Totals of one rollout: seconds of generation, sampled tokens, retries of failed episodes."""
 
     seconds: float = 0.0
     tokens: int = 0
@@ -30,7 +30,7 @@ class PlayStats:
 
 @dataclass(frozen=True, slots=True)
 class EpisodePlayer:
-    """Plays episodes of one agent or of a team, with the policy or with a frozen partner."""
+    """Plays episodes of one agent or of a team; a frozen partner may play the untrained agents of a team."""
 
     team: TeamRoles
     runners: EnvPool
@@ -40,9 +40,9 @@ class EpisodePlayer:
     partner: PartnerEngine | None
 
     def play(self, specs: Sequence[EpisodeSpec], trainer: Any, stats: PlayStats, on_done: OnDone) -> list[Episode]:
-        """Play all episodes, and replay the ones that ended in `env_error`.
+        """Play all episodes, and retry the ones that ended in `env_error`.
 
-        Every process must call it. All processes replay equally often, as generation may be a collective call.
+        Every process must call it. All make the same number of passes, as generation may be a collective call.
         """
         episodes = run_sync(self._play(specs, trainer, stats, on_done))
         for _ in range(self.options.retries):

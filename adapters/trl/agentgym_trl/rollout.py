@@ -100,7 +100,7 @@ class Rollout:
     reward.__name__ = "score"
 
     def max_turns(self, env: str, step: int, training: bool) -> int:
-        """The max turns of an episode of the environment with the name `env` that starts at a training step."""
+        """The max turns of an episode in the environment named `env` that starts at training step `step`."""
         if not training and self.options.eval_max_turns is not None:
             return self.options.eval_max_turns
         if not isinstance(self.schedule, Mapping):
@@ -113,7 +113,7 @@ class Rollout:
 
     @contextmanager
     def _recorder(self, step: int, training: bool, rank: int) -> Iterator[OnDone]:
-        """A function that writes each finished episode to the file of this step; None if nothing is recorded."""
+        """Yield a function that writes each finished episode to the files of this step; None if nothing is recorded."""
         if self.options.trajectories is None:
             yield None
             return
@@ -145,8 +145,8 @@ def make_rollout_func(
         env: an environment id, a function that makes an environment, or a mapping from names to such functions.
         tokenizer: the model's tokenizer; its chat template must be prefix-preserving.
         env_kwargs: arguments for `gym.make`, if `env` is an id.
-        schedule: the max turns: fixed, by the global step, or a mapping from environments (names, or short names such
-            as TextCraft for AgentGym/TextCraft-v0) to such schedules.
+        schedule: the max turns: a number, a function of the global step, or a mapping from environments (names, or
+            short names such as TextCraft for AgentGym/TextCraft-v0) to such functions.
         max_tokens: the token budget of a trajectory after its prompt, observations included. Set TRL's
             `max_completion_length` to the same number.
         max_turn_tokens: the token budget of one answer.
@@ -156,9 +156,9 @@ def make_rollout_func(
         options: the other fields of `RolloutOptions`.
 
     Raises:
-        TemplateError: the chat template cannot be trained on.
-        UsageError: the schedules do not match the environments; the environments have different teams, or not the
-            agents to train; the partner has another vocabulary.
+        TemplateError: the chat template is missing or not prefix-preserving.
+        UsageError: the schedules do not match the environments; the environments have different teams; an agent to
+            train is not in the team; the partner has another vocabulary.
     """
     make_env: MakeEnvs = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
     return Rollout(

@@ -41,7 +41,7 @@ def make_sft_trainer(
     """Make TRL's `SFTTrainer` over demonstrations, in batches by `MultiTurnCollator`.
 
     A trajectory over `args.max_length` raises; none is truncated. `args.packing` packs the trajectories of a batch
-    into rows of at most `args.max_length`, without a change of the batches or the gradient. Without flash attention
+    into rows of at most `args.max_length`, with the same batches and the same gradient. Without flash attention
     the cost of a row grows with the square of its length, so a limit far above the longest trajectory makes packing
     slower than padding.
 
@@ -98,7 +98,7 @@ def _pad_id(tokenizer: Any) -> int:
 
 
 def _without_packing(args: SFTConfig) -> SFTConfig:
-    """The settings without packing: TRL packs by another rule, for its own collator. Raises UsageError."""
+    """The settings with TRL's packing off, as our collator packs. Raises UsageError for settings that cannot work."""
     if args.packing and args.packing_strategy != "bfd":
         raise UsageError(f"--packing_strategy {args.packing_strategy} would truncate trajectories; leave it at bfd")
     if args.padding_free:

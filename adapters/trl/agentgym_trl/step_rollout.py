@@ -1,4 +1,4 @@
-"""`StepRollout`: the episodes of one training step, with replays and dynamic sampling."""
+"""`StepRollout`: the episodes of one training step, with retries and dynamic sampling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StepRollout:
         return specs, episodes
 
     def metrics(self, seconds: float) -> dict[str, float]:
-        """The metrics of all processes: the sum of their tokens, the times of the slowest. `seconds` is the step's."""
+        """The metrics over all processes: sums of tokens, times of the slowest. `seconds` is the rollout's time."""
         stats, resamples = self._stats, self._player.options.resamples
         local = (stats.tokens, stats.replayed, stats.seconds, max(seconds - stats.seconds, 0.0))
         tokens, replayed, generate, env = zip(*gathered([local]), strict=True)

@@ -88,7 +88,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     def _calculate_rewards(self, inputs: list[dict[str, Any]], prompts: Any, *args: Any) -> torch.Tensor:
         """Keep the rewards (B of all processes, number of functions); NaN where a function returned None.
 
-        Dynamic sampling may have replaced tasks, so the prompts are those of the played episodes.
+        Reward functions get the prompts of the played episodes, as dynamic sampling may have replaced tasks.
         """
         played = [row["prompt"] for row in inputs]
         self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
@@ -147,7 +147,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return trim_padding(super()._prepare_inputs(generation_batch))
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Train the critic on the micro-batch, whose activations are then freed, and compute TRL's loss."""
+        """Accumulate the critic's gradient, which frees its activations, and then compute TRL's loss."""
         if self.learner and self.model.training:
             self.learner.learn(inputs)
         with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
@@ -247,7 +247,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
 
 def _check_reference(model: Any, args: AgentConfig, peft: bool) -> None:
-    """Raise UsageError if TRL cannot load the reference model, by the policy's name; an adapter needs none."""
+    """Raise UsageError if TRL cannot load the reference model by the policy's name; with an adapter it loads none."""
     named = isinstance(model, str) or bool(model.config._name_or_path)
     if args.beta and not named and not peft:
         raise UsageError("--beta needs a reference model, which TRL loads by name: save the model and give its path")

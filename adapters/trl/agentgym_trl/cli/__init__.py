@@ -20,7 +20,7 @@ on trajectories, with the same masks:
 {offline}
 
 `agentgym train ALGORITHM --help` lists the options: those of the environment, and every field of TRL's config.
-Our own options have hyphens; TRL's keep their underscores. Each takes either.
+Our own options have hyphens; TRL's keep their underscores. Either spelling works for each option.
 `--config FILE.yaml` reads options from a file; `--resume` continues a run that was stopped."""
 
 

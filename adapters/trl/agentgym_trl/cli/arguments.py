@@ -42,7 +42,7 @@ class EnvArguments:
     split: str = field(default="train", metadata={"help": "Split to draw tasks from."})
     groups: list[str] | None = field(default=None, metadata={"help": "Groups to draw tasks from."})
     tasks: int | None = field(
-        default=None, metadata={"help": "Number of tasks; by default all of a finite set, or as many as the run needs."}
+        default=None, metadata={"help": "Tasks to draw; by default all, or of unlimited ones as many as an online run needs."}
     )
     resume: bool = field(default=False, metadata={"help": "Continue the run in --out."})
 
@@ -122,7 +122,7 @@ def _show_one_spelling(parser: argparse.ArgumentParser, classes: Sequence[type[A
 
 
 def _own_fields(config: type[Any]) -> set[str]:
-    """The fields that a config of ours adds to TRL's; none of a config of TRL's."""
+    """The fields that one of our configs adds to TRL's; empty for a config of TRL."""
     if not config.__module__.startswith("agentgym_trl"):
         return set()
     inherited = {name for base in config.__bases__ if is_dataclass(base) for name in base.__dataclass_fields__}
@@ -145,7 +145,7 @@ def _renamed(word: str, names: Mapping[str, str]) -> str:
 
 
 def _take_config(argv: list[str]) -> tuple[list[str], str | None]:
-    """The arguments without `--config FILE`, and that file. TRL's own reader has another meaning for `env`."""
+    """The arguments without `--config FILE`, and that file. TRL's own reader takes `env` for environment variables."""
     parser = Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config")
     options, rest = parser.parse_known_args(argv)

@@ -31,7 +31,7 @@ class PairArguments:
         metadata={"help": "Files of trajectories (JSONL), with several episodes of the same task and seed."}
     )
     max_pairs_per_task: int = field(
-        default=4, metadata={"help": "Max pairs per task and seed; --tasks bounds the number of these that give pairs."}
+        default=4, metadata={"help": "Max pairs per task and seed; --tasks: max tasks and seeds with pairs."}
     )
     min_margin: float = field(default=0.0, metadata={"help": "Min difference of scores, from 0 to 1."})
     preferences: list[str] = field(
@@ -44,7 +44,7 @@ class PairArguments:
     chat_template: str | None = field(default=None, metadata={"help": "File with a Jinja chat template."})
 
     def __post_init__(self) -> None:
-        """Make lists of single values, which a config file may have."""
+        """Convert single values, which a config file may have, to lists."""
         self.trajectories, self.preferences = _as_list(self.trajectories), _as_list(self.preferences)
 
 
@@ -86,7 +86,7 @@ def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: Mixtur
 
 
 def _selected(trajectories: list[Trajectory], environment: MixtureEnv, arguments: EnvArguments) -> list[Trajectory]:
-    """Select the trajectories of the run's environment, split and groups; of its arguments, if it has any."""
+    """Select the trajectories of the run's environment, split and groups, and of its `env_kwargs` if it has any."""
 
     def matches(trajectory: Trajectory) -> bool:
         return (

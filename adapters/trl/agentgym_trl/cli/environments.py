@@ -18,7 +18,7 @@ def environments(arguments: EnvArguments) -> list[MixtureEnv]:
 
 
 def only_environment(arguments: EnvArguments, *, teams: bool = False) -> MixtureEnv:
-    """The environment of an algorithm that trains on one.
+    """The environment of a run with exactly one.
 
     Raises UsageError if several are given, or if it is a team and `teams` is false.
     """

@@ -57,7 +57,7 @@ def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -
 
 
 def _enough(args: AgentConfig) -> int:
-    """The number of tasks that a run needs from an endless set, to play each of them once."""
+    """The number of tasks to draw from an unlimited set, so that the run plays each of them once."""
     steps = args.max_steps if args.max_steps > 0 else 1000
     return max(1, steps * int(args.generation_batch_size) // int(args.num_generations or 1))
 

@@ -15,7 +15,7 @@ from agentgym_trl.run_directory import claim_run_directory, last_checkpoint
 
 
 def model_name(model_args: ModelConfig, args: Any) -> str:
-    """The name of the model; puts the settings with which the trainer loads it into `args`."""
+    """The name of the model. Also writes the settings for loading it to `args.model_init_kwargs`."""
     dtype = model_args.dtype if model_args.dtype not in (None, "auto") else None
     settings = {
         "revision": model_args.model_revision,
@@ -56,5 +56,5 @@ def run(trainer: Any, settings: dict[str, Any], *, resume: bool) -> int:
         step = trainer.state.global_step
         console.print(f"[yellow]Stopped at step {step}.[/] To continue, run the same command with --resume.")
         return 130
-    console.print(f"[green]Done:[/] model, checkpoints, metrics and trajectories are in {out}")
+    console.print(f"[green]Done:[/] the model and the other files of the run are in {out}")
     return 0
