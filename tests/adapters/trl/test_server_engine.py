@@ -257,7 +257,7 @@ def test_a_full_context_raises(tokenizer: Any) -> None:
 def test_a_missing_server_raises(server: CompletionServer) -> None:
     with pytest.raises(EngineError, match=r":1/v1/models lists no model.*can this machine reach"):
         served_model("http://127.0.0.1:1")
-    with pytest.raises(EngineError, match="/other/v1/models names no model"):
+    with pytest.raises(EngineError, match="/other/v1/models lists no model"):
         served_model(f"{server.url}/other")
 
 

@@ -42,7 +42,8 @@ class EnvArguments:
     split: str = field(default="train", metadata={"help": "Split to draw tasks from."})
     groups: list[str] | None = field(default=None, metadata={"help": "Groups to draw tasks from."})
     tasks: int | None = field(
-        default=None, metadata={"help": "Tasks to draw; by default all, or of unlimited ones as many as an online run needs."}
+        default=None,
+        metadata={"help": "Tasks to draw; by default all (of unlimited ones: the needs of an online run)."},
     )
     resume: bool = field(default=False, metadata={"help": "Continue the run in --out."})
 
