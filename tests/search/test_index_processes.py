@@ -114,7 +114,7 @@ def test_ctrl_c_tells_the_user_how_to_resume(large: tuple[Path, Path], tmp_path:
     process.send_signal(signal.SIGINT)
     code, shown = ended(process)
     assert (code, shown.count("\n")) == (130, 1)
-    assert f"kept in {partial_of(folder)}; the same command goes on from there" in shown
+    assert f"saved in {partial_of(folder)}; run the same command again to resume" in shown
     assert ended(start(corpus, folder)) == (0, "")
     same(folder, whole, QUERIES)
 
@@ -135,7 +135,7 @@ def test_a_build_resumes_after_a_full_disk(large: tuple[Path, Path], tmp_path: P
 
     code, shown = ended(start(corpus, folder, preexec_fn=small))
     assert (code, shown.count("\n")) == (1, 1), shown
-    assert "too large" in shown and "the same command goes on" in shown
+    assert "too large" in shown and "run the same command again" in shown
     assert not folder.exists()
     assert ended(start(corpus, folder)) == (0, "")
     same(folder, whole, QUERIES)

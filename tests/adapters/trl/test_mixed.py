@@ -187,7 +187,7 @@ def test_replacing_groups_may_be_of_another_environment(tokenizer: Any, tmp_path
 @pytest.mark.train
 def test_a_row_of_an_unknown_environment_is_refused(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_mixed(tmp_path, tokenizer, make_dataset(CountEnv(), 8, name="Toy/Maze-v0"), max_steps=1)
-    with pytest.raises(UsageError, match=f"wants the environment 'Toy/Maze-v0'; known here: {ENV}, {TOY}"):
+    with pytest.raises(UsageError, match=f"needs the environment 'Toy/Maze-v0'; known here: {ENV}, {TOY}"):
         trainer.train()
 
 
