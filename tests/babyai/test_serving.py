@@ -52,4 +52,4 @@ def test_a_remote_client_can_set_levels_actions_and_numbering(api: Api) -> None:
     assert begun["task"]["data"]["level"] == "GoToObj" and "done" in begun["info"]["available_actions"]
     refused = {"levels": "Nowhere"}, {"levels": ["GoToObj"] * 10_000}, {"levels": [["GoToObj"]]}, {"actions": 1}
     for options in refused:
-        assert error(api.http.post("/v1/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"
+        assert error(api.http.post("/v2/sessions", json={"env": BABYAI, "options": options}), 422) == "UsageError"

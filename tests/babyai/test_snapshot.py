@@ -38,7 +38,7 @@ def begin(task: str, turns: int = 0, **options: Any) -> BabyAIEnv:
 def replayed(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot without its copy, so that restoring replays the episode."""
     bare = pickle.loads(pickle.dumps(snapshot))
-    assert snapshot.state_copy is not None and bare.kept is None and bare == snapshot
+    assert snapshot.state_copy is not None and bare.state_copy is None and bare == snapshot
     return bare
 
 
