@@ -112,7 +112,7 @@ def env_class(id: str) -> type[TextEnv]:
     """
     spec = _spec(id)
     entry_point = _ENTRY_POINTS.get(spec.id, spec.entry_point)
-    found = _load(entry_point) if isinstance(entry_point, str) else entry_point
+    found = load_object(entry_point) if isinstance(entry_point, str) else entry_point
     if not (isinstance(found, type) and issubclass(found, TextEnv)):
         raise UsageError(f"{id!r} is not an environment of this suite (a TextEnv), but {found!r}")
     return found
@@ -123,7 +123,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name.startswith(_VECTOR):
         # By name, because vector environments are in a layer above this one.
-        return partial(_load("agentgym_envs.vector:make_vec"), name.removeprefix(_VECTOR))
+        return partial(load_object("agentgym_envs.vector:make_vec"), name.removeprefix(_VECTOR))
     return partial(_make, name)
 
 
@@ -137,10 +137,11 @@ def _spec(id: str) -> Any:
 def _make(id: str, *, base_url: Any = None, **kwargs: Any) -> TextEnv:
     if base_url is None:
         return env_class(id)(**kwargs)
-    made: TextEnv = _load("agentgym_envs.http:remote_env")(id, base_url=base_url, **kwargs)
+    made: TextEnv = load_object("agentgym_envs.http:remote_env")(id, base_url=base_url, **kwargs)
     return made
 
 
-def _load(entry_point: str) -> Any:
-    module, name = entry_point.split(":")
+def load_object(path: str) -> Any:
+    """Import the object at "module:name"."""
+    module, name = path.split(":")
     return getattr(importlib.import_module(module), name)

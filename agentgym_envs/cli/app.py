@@ -20,11 +20,12 @@ import agentgym_envs
 from agentgym_envs.cli import plugins
 from agentgym_envs.cli.common import Interrupted
 from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.registration import load_object
 
 OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 _DEBUG = "AGENTGYM_DEBUG"
-PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine")
-"""The panels of the help, in order. Commands of plug-ins have their own."""
+PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine", plugins.PANEL)
+"""The panels of the help, in order; that of other packages comes last."""
 
 
 class CliCommand(NamedTuple):
@@ -36,9 +37,8 @@ class CliCommand(NamedTuple):
 
     def load(self) -> Callable[..., None]:
         """Import the function."""
-        module, _, name = self.function.partition(":")
-        found: Callable[..., None] = getattr(import_module(module), name)
-        return found
+        function: Callable[..., None] = load_object(self.function)
+        return function
 
 
 class CommandGroup(NamedTuple):
@@ -68,9 +68,6 @@ GROUPS = (
     CommandGroup("search", "agentgym_envs.cli.search", "Serve", "Build, query and serve the index of a corpus."),
     CommandGroup("webarena", "agentgym_envs.cli.webarena", "Serve", "Open the sites of WebArena-v0 in your browser."),
 )
-_OTHERS = "Plug-ins"
-_PLUGIN_PANELS = {"train": "Train", "tiny-model": "Train", "verl": "Train"}
-"""Panels of the commands that other packages of this project add."""
 _TYPE_NAMES = {
     "int range": "a whole number",
     "float range": "a number",
@@ -91,9 +88,8 @@ class _Commands(TyperGroup):
     """The commands in the order of their panels. Typer's own order is commands, groups, plug-ins."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of the commands; those without a panel come last."""
-        order = [*PANELS, _OTHERS]
-        return sorted(super().list_commands(ctx), key=lambda name: order.index(_panel(name)))
+        """Names of the commands."""
+        return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(_panel(name)))
 
 
 def make_app() -> typer.Typer:
@@ -114,7 +110,7 @@ def make_app() -> typer.Typer:
         for name, command in import_module(group.module).COMMANDS.items():
             subcommands.command(name, help=_paragraphs(command))(_interruptible(command))
         app.add_typer(subcommands, name=group.name, rich_help_panel=group.panel)
-    plugins.add_commands(app, _panel)
+    plugins.add_commands(app)
     return app
 
 
@@ -174,8 +170,8 @@ def _paragraphs(command: Callable[..., None]) -> str:
 
 
 def _panel(name: str) -> str:
-    panels = {row.name: row.panel for row in (*COMMANDS, *GROUPS)} | _PLUGIN_PANELS
-    return panels.get(name, _OTHERS)
+    panels = {row.name: row.panel for row in (*COMMANDS, *GROUPS)}
+    return panels.get(name) or plugins.panel_of(name)
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:

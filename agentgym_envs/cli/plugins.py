@@ -18,6 +18,8 @@ import typer
 from agentgym_envs.errors import missing_extra
 
 COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
+PANEL = "Plug-ins"
+"""The panel of the help for commands of other packages."""
 _KNOWN = {
     "train": "Train a model with TRL: [bold]train grpo[/] (multi-turn RL), [bold]train sft[/], and six more.",
     "tiny-model": "Make a small untrained model and tokenizer, to try things out without a download.",
@@ -32,14 +34,19 @@ _PACKAGES = {
 }
 
 
-def add_commands(app: typer.Typer, panel: Callable[[str], str]) -> None:
-    """Add a command for each plug-in, in a panel of the help. Its arguments are passed on unchanged."""
+def panel_of(name: str) -> str:
+    """The panel of the help for a plug-in's command."""
+    return "Train" if name in _KNOWN else PANEL
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add a command for each plug-in. Its arguments are passed on unchanged."""
     for name in sorted({*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}):
         app.command(
             name,
             help=_KNOWN.get(name, "A command of another package."),
             add_help_option=False,
-            rich_help_panel=panel(name),
+            rich_help_panel=panel_of(name),
             context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         )(_runner(name))
 

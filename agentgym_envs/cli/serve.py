@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import importlib
 import logging
 import os
 import signal
@@ -21,16 +20,16 @@ from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import Interrupted, few_groups, stdout
 from agentgym_envs.cli.envs import SHORT_NAMES, find_env, parse_env_args
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
-from agentgym_envs.registration import env_ids
+from agentgym_envs.registration import env_ids, load_object
 
 if TYPE_CHECKING:
     from agentgym_envs.http.sessions import Sessions
 
 _DIALECTS = {
-    "agentgym": ("agentgym_envs.http.dialects.agentgym.server", "agentgym_routes"),
-    "openenv": ("agentgym_envs.http.dialects.openenv.routes", "openenv_routes"),
+    "agentgym": "agentgym_envs.http.dialects.agentgym.server:agentgym_routes",
+    "openenv": "agentgym_envs.http.dialects.openenv.routes:openenv_routes",
 }
-"""Module and name of the function of each dialect, which returns the routes for an `EnvServer`."""
+"""The function of each dialect, which returns the routes for an `EnvServer`."""
 _TOKEN = "AGENTGYM_TOKEN"
 
 EnvIds = Annotated[
@@ -223,8 +222,7 @@ def _routes_of(dialect: str) -> Callable[..., Any]:
     """The function that returns the routes of a dialect. Raises UsageError."""
     if dialect not in _DIALECTS:
         raise UsageError(f"--dialect takes {' or '.join(_DIALECTS)}, not {dialect!r}")
-    module, name = _DIALECTS[dialect]
-    mount: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    mount: Callable[..., Any] = load_object(_DIALECTS[dialect])
     return mount
 
 

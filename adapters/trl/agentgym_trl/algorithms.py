@@ -7,8 +7,9 @@ This module imports neither torch nor TRL.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from agentgym_envs.registration import load_object
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,14 +45,8 @@ class Algorithm:
 
     def estimate(self, batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
         """Compute the advantages of a batch with the estimator, (B,) or (B, T)."""
-        advantages: Tensor = load_function(self.estimator)(batch, config)
+        advantages: Tensor = load_object(self.estimator)(batch, config)
         return advantages
-
-
-def load_function(path: str) -> Any:
-    """Import the function at "module:function"."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
 
 
 ALGORITHMS: dict[str, Algorithm] = {

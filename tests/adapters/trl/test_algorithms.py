@@ -11,7 +11,8 @@ import pytest
 
 import agentgym_trl
 from agentgym_envs.cli import main
-from agentgym_trl.algorithms import ALGORITHMS, Algorithm, algorithm_table, load_function, online_algorithms
+from agentgym_envs.registration import load_object
+from agentgym_trl.algorithms import ALGORITHMS, Algorithm, algorithm_table, online_algorithms
 
 ROOT = Path(__file__).parents[3]
 CALLS: list[list[str]] = []
@@ -55,7 +56,7 @@ def test_a_row_with_an_estimator_adds_an_online_command(
 def test_every_row_names_functions_that_exist(name: str) -> None:
     algorithm = ALGORITHMS[name]
     assert bool(algorithm.estimator) != bool(algorithm.command)
-    assert callable(load_function(algorithm.estimator or algorithm.command))
+    assert callable(load_object(algorithm.estimator or algorithm.command))
     assert algorithm.summary and algorithm.objective
 
 

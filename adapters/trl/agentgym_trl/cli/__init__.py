@@ -9,7 +9,8 @@ from functools import partial
 from rich.console import Console
 
 from agentgym_envs.errors import UsageError
-from agentgym_trl.algorithms import ALGORITHMS, Algorithm, load_function
+from agentgym_envs.registration import load_object
+from agentgym_trl.algorithms import ALGORITHMS, Algorithm
 from agentgym_trl.cli.arguments import Parser, quiet
 
 _USAGE = """usage: agentgym train ALGORITHM [options]
@@ -42,7 +43,7 @@ def _run(name: str, algorithm: Algorithm, argv: Sequence[str]) -> int:
         from agentgym_trl.cli.online import train_online
 
         return train_online(name, argv)
-    return int(load_function(algorithm.command)(argv))
+    return int(load_object(algorithm.command)(argv))
 
 
 def _usage() -> str:
