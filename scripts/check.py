@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +34,8 @@ TESTS_OF = {
     ".github": "tests/test_release.py",
 }
 """The folder of the tests of each part of the repository; a package's tests are in the folder of its name."""
-TYPED = ("agentgym_envs", "adapters", "tests", "benchmarks", "scripts")
+TYPED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["files"]
+"""The files and folders whose types mypy checks."""
 
 
 class Step(NamedTuple):
@@ -76,7 +79,8 @@ def steps(arguments: list[str]) -> list[Step]:
     tests = sorted({test for path in paths for test in tests_of(path)})
     python = [str(path) for path in paths if (ROOT / path).is_dir() or path.suffix == ".py"]
     prose = [str(path) for path in paths if str(path) in python or path.suffix == ".md"]
-    return _steps(python, prose, sorted({*tests, *(package for path in paths for package in _packages(path))}), tests)
+    types = outermost({*tests, *(typed for path in paths for typed in _typed(path))})
+    return _steps(python, prose, types, tests)
 
 
 def _steps(files: list[str], prose: list[str], types: list[str], tests: list[str]) -> list[Step]:
@@ -98,9 +102,18 @@ def known_path(given: str) -> Path:
     raise SystemExit(f"scripts/check: there is no file or folder {given!r} in this repository\n\n{USAGE}")
 
 
-def _packages(path: Path) -> list[str]:
-    """The folder of a file, which mypy checks as a whole."""
-    return [str(path if (ROOT / path).is_dir() else path.parent)] if path.parts[:1] and path.parts[0] in TYPED else []
+def _typed(path: Path) -> list[str]:
+    """The paths to give mypy for one path: its folder, a script, or the checked parts inside a folder."""
+    folder = path if (ROOT / path).is_dir() else path.parent
+    if any(folder.is_relative_to(typed) for typed in TYPED):
+        return [str(folder)]
+    return [typed for typed in TYPED if Path(typed).is_relative_to(path)]
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """The paths that are not inside another one, since mypy refuses a file and its folder at once."""
+    every = {Path(path) for path in paths}
+    return sorted(str(path) for path in every if not every & set(path.parents))
 
 
 def tests_of(path: Path) -> list[str]:

@@ -64,6 +64,19 @@ def test_several_paths_are_checked_together() -> None:
     assert paths_of_tests("README.md", "tests/test_spaces.py", "docs") == ["tests/docs", "tests/test_spaces.py"]
 
 
+@pytest.mark.parametrize(
+    ("path", "types"),
+    [
+        ("tests/adapters/verl/test_config.py", ("tests/adapters/verl",)),  # not the file in its folder once more
+        ("scripts/check.py", ("scripts/check.py", "tests/scripts")),
+        ("scripts/site/hooks.py", ("tests/scripts",)),
+        ("adapters/verl", ("adapters/verl/agentgym_verl", "tests/adapters/verl")),
+    ],
+)
+def test_types_of_a_path_are_checked_once(path: str, types: tuple[str, ...]) -> None:
+    assert commands(path)["types"] == ("mypy", *types)
+
+
 def test_every_module_has_tests_that_exist() -> None:
     """Whatever a contributor names, something is run."""
     folders = ("agentgym_envs", "adapters", "benchmarks", "examples")

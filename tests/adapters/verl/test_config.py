@@ -128,6 +128,9 @@ def test_the_environment_of_a_scenario_accepts_its_arguments(scenario: str) -> N
 @example(text="30")
 @example(text="null")
 @example(text="\\'${x}\\")
+@example(text="\\${")
+@example(text="a\\\n")
+@example(text="a\\\\${b} \\'\\\\")
 def test_an_override_keeps_its_value(text: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf

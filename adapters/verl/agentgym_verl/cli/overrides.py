@@ -13,8 +13,8 @@ from agentgym_envs.errors import UsageError
 CONFIG_DIR = str(Path(agentgym_verl.__file__).parent.absolute() / "config")
 CONFIG_NAME = "agentgym"
 _PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z/][\w./@+-]*", re.ASCII | re.IGNORECASE)
-_ESCAPED = "\\${"
-_BEFORE_QUOTE = re.compile(r"(\\*)('|$)")
+_BEFORE_INTERPOLATION = re.compile(r"(\\*)\$\{")
+_BEFORE_QUOTE = re.compile(r"(\\*)('|\Z)")
 
 
 def override(key: str, value: Any) -> str:
@@ -24,9 +24,10 @@ def override(key: str, value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text):
         return f"{key}={text}"
-    # Backslashes escape only before a quote; "${" would start an interpolation.
-    quoted = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace("'", "\\'"), text)
-    return f"{key}='{quoted.replace('${', _ESCAPED)}'"
+    # Backslashes escape only before a quote (in Hydra) and before "${" (in OmegaConf), which starts an interpolation.
+    literal = _BEFORE_INTERPOLATION.sub(lambda found: found[1] * 2 + r"\${", text)
+    quoted = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace("'", r"\'"), literal)
+    return f"{key}='{quoted}'"
 
 
 def overrides(values: Mapping[str, Any]) -> list[str]:
