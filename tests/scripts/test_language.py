@@ -65,7 +65,7 @@ def test_a_path_may_use_the_words_of_its_subject(folder: Path, monkeypatch: pyte
     assert findings(folder, "other.md", "Two seats.\n") == [(1, "seats")]
 
 
-def test_the_exit_status_says_if_there_are_findings(
+def test_the_exit_status_reports_findings(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(language, "tracked", lambda paths: ["page.md"])
@@ -76,6 +76,6 @@ def test_the_exit_status_says_if_there_are_findings(
     assert capsys.readouterr().out.splitlines()[0].startswith("page.md:1: 'Nobody': write ")
 
 
-def test_folders_mean_their_tracked_files() -> None:
+def test_a_folder_selects_its_tracked_files() -> None:
     assert "scripts/language.py" in language.tracked(["scripts"])
     assert all(name.startswith("scripts/") for name in language.tracked(["scripts"]))
