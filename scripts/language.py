@@ -1,4 +1,4 @@
-"""Finds words that the house rules replace by the field's own, in docstrings, comments and pages.
+"""Finds words that the house rules replace by the field's own, in docstrings, comments, pages and names of tests.
 
     python scripts/language.py [PATH ...]   all tracked Python and Markdown files, or those of these files and folders
 
@@ -39,7 +39,25 @@ WORDS = {
 """Regular expressions of whole words, and what to write instead."""
 
 OPENINGS = r"(?:What|Whether|How|Who|Whose|Where|When|Why|See)\b"
-"""Words that must not begin a docstring; use a noun phrase or an imperative."""
+"""Words that must not begin a docstring; use a noun phrase or an imperative. Titles may ask a question."""
+
+NAME_WORDS = WORDS | {
+    r"what(?:ever)?|whichever": "a noun",
+    r"but for": "except for",
+    r"by hand": "hand-computed",
+    r"chapters?": "section",
+    r"goes? on|gone on": "continue",
+    r"says?|said": "report, show",
+    r"waited for": "wait for",
+}
+"""Words that a test's name must not have, with spaces for its underscores."""
+
+LONGEST_NAME = 70
+LONE_WORD = "the behaviour: subject, verb, object"
+ALLOWED_NAMES = {
+    "test_stand_ins_are_marked_and_superseded_by_real_tasks": "stand",  # environments that stand in for others
+}
+"""Words that the name of a test may have, since they are its subject."""
 
 ALLOWED: dict[str, str] = {
     "agentgym_envs/webarena/sites": r"stands?|twins?|seats?|lanes?|cut",  # sold in the shop, drawn on the map
@@ -47,8 +65,10 @@ ALLOWED: dict[str, str] = {
 }
 """Words that a path (by its beginning) may use, since they are its subject."""
 
-_WORD = re.compile(rf"\b(?:{'|'.join(f'({word})' for word in WORDS)})\b", re.IGNORECASE)
 _OPENING = re.compile(OPENINGS)
+_QUESTION = re.compile(r".*\?$|\w+ to ")
+_TITLE = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+_ANCHOR = re.compile(r"""<a [^>]*\b(?:id|name)=["']([^"']+)""")
 _QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|https?://\S+|\]\([^)]*\)")
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
@@ -85,15 +105,51 @@ def tracked(paths: list[str]) -> list[str]:
 def check(path: str) -> Iterator[Finding]:
     """Yield the findings of one file."""
     text = (ROOT / path).read_text(encoding="utf-8")
+    if path.endswith(".md"):
+        yield from check_titles(path, text)
+    elif Path(path).name.startswith("test_"):
+        yield from check_test_names(path, text)
     pieces = prose_of_python(text) if path.endswith(".py") else prose_of_markdown(text)
     allowed = "|".join(words for start, words in ALLOWED.items() if path.startswith(start))
     for line, prose, opens in pieces:
         if opens and (opening := _OPENING.match(prose.lstrip())):
             yield Finding(path, line, opening[0], "an imperative or a noun phrase")
-        for hit in _WORD.finditer(_QUOTED.sub(lambda quoted: " " * len(quoted[0]), prose)):
+        for hit, instead in _hits(WORDS, _QUOTED.sub(lambda quoted: " " * len(quoted[0]), prose)):
             if not (allowed and re.fullmatch(allowed, hit[0], re.IGNORECASE)):
-                instead = list(WORDS.values())[(hit.lastindex or 1) - 1]
                 yield Finding(path, line + prose.count("\n", 0, hit.start()), hit[0], instead)
+
+
+def check_test_names(path: str, text: str) -> Iterator[Finding]:
+    """Yield the test functions of a module whose names do not state a behaviour in plain English."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            for word, instead in check_test_name(node.name):
+                yield Finding(path, node.lineno, word, f"{instead} in {node.name}")
+
+
+def check_test_name(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of a test's name that break a rule, and what to write instead."""
+    words = name.removeprefix("test_").replace("_", " ")
+    if opening := _OPENING.match(words.capitalize()):
+        yield opening[0], "a subject and a verb"
+    elif " " not in words:
+        yield words, LONE_WORD
+    for hit, instead in _hits(NAME_WORDS, words):
+        if (hit.start() or not opening) and hit[0] != ALLOWED_NAMES.get(name):
+            yield hit[0], instead
+    if len(name) > LONGEST_NAME:
+        yield name, f"at most {LONGEST_NAME} characters"
+
+
+def check_titles(path: str, text: str) -> Iterator[Finding]:
+    """Yield the titles of a page that begin like a clause, and its own anchors with words to avoid."""
+    page = _without_fences(text)
+    for title in _TITLE.finditer(page):
+        if (opening := _OPENING.match(title[1])) and not _QUESTION.match(title[1]):
+            yield Finding(path, _line(page, title.start()), opening[0], "a noun phrase, an imperative or a question")
+    for anchor in _ANCHOR.finditer(page):
+        for hit, instead in _hits(NAME_WORDS, anchor[1].replace("-", " ")):
+            yield Finding(path, _line(page, anchor.start()), hit[0], instead)
 
 
 def prose_of_python(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -109,7 +165,22 @@ def prose_of_python(text: str) -> Iterator[tuple[int, str, bool]]:
 
 def prose_of_markdown(text: str) -> Iterator[tuple[int, str, bool]]:
     """Yield a page without its fenced blocks."""
-    yield 1, _FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text), False
+    yield 1, _without_fences(text), False
+
+
+def _without_fences(text: str) -> str:
+    return _FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text)
+
+
+def _hits(words: dict[str, str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the words that a text has, and what to write instead of each."""
+    pattern = re.compile(rf"\b(?:{'|'.join(f'({word})' for word in words)})\b", re.IGNORECASE)
+    for hit in pattern.finditer(text):
+        yield hit, list(words.values())[(hit.lastindex or 1) - 1]
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ def transcript(case: int) -> str:
 
 
 @pytest.mark.parametrize(("check", "env_id", "options"), _local_cases())
-def test_contract(check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any]) -> None:
+def test_local_environments_keep_the_contract(
+    check: Callable[[contract.Make], None], env_id: str, options: dict[str, Any]
+) -> None:
     check(partial(gym.make, env_id, **options))
 
 
@@ -122,7 +124,7 @@ def url(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> str:
 
 
 @pytest.mark.parametrize(("check", "url", "env_id"), _remote_checks(), indirect=["url"])
-def test_contract_of_remote_environments(check: Callable[[contract.Make], None], env_id: str, url: str) -> None:
+def test_remote_environments_keep_the_contract(check: Callable[[contract.Make], None], env_id: str, url: str) -> None:
     check(partial(gym.make, env_id, base_url=url))
 
 

@@ -165,7 +165,7 @@ def test_a_lone_surrogate_is_refused_and_not_echoed() -> None:
     assert info["invalid_action"] == observation
 
 
-def test_no_step_before_a_reset_or_after_the_end() -> None:
+def test_a_step_before_a_reset_or_after_the_end_is_refused() -> None:
     with pytest.raises(EpisodeOver, match="reset"):
         CountEnv().step("up")
     env = begun("count/2")
@@ -338,7 +338,7 @@ def test_the_oracle_solves_the_current_state() -> None:
         env.oracle()
 
 
-def test_render() -> None:
+def test_render_returns_the_observation_in_ansi_mode() -> None:
     env = begun(render_mode="ansi")
     env.step("up")
     assert env.render() == "1"
@@ -356,7 +356,7 @@ def test_close_frees_resources_once_and_is_final() -> None:
         env.reset(seed=0)
 
 
-def test_pickling_within_an_episode() -> None:
+def test_pickling_preserves_the_running_episode() -> None:
     env = begun()
     env.step("up")
     assert pickle.loads(pickle.dumps(env)).step("up") == env.step("up")

@@ -14,7 +14,7 @@ from agentgym_envs.evaluate import Z95, evaluate, interval, paired_difference, w
 from .episodes import episode, several
 
 
-def test_wilson_by_hand() -> None:
+def test_wilson_equals_the_hand_computed_interval() -> None:
     # 1 of 2: the centre is 1/2 by symmetry, the half-width z/(1+z²/2) * sqrt(1/8 + z²/16) = z/2 / sqrt(2+z²).
     half = Z95 / 2 / math.sqrt(2 + Z95**2)
     found = wilson(0.5, 2)
@@ -22,7 +22,7 @@ def test_wilson_by_hand() -> None:
     assert found.low == pytest.approx(0.0945, abs=1e-4)
 
 
-def test_wilson_at_0_and_1() -> None:
+def test_wilson_stays_within_0_and_1() -> None:
     # 0 of n: low is 0 and high z²/(n+z²); with n = 10 that is 3.8415/13.8415.
     assert wilson(0.0, 10).low == 0.0
     assert wilson(0.0, 10).high == pytest.approx(3.841459 / 13.841459)
@@ -47,7 +47,7 @@ def test_agreeing_episodes_of_a_task_count_once() -> None:
     assert interval([1.0] * 4 + [0.0] * 6, 80) == wilson(0.4, 10)
 
 
-def test_the_effective_number_of_episodes_by_hand() -> None:
+def test_the_effective_number_of_episodes_equals_the_known_one() -> None:
     # Task means 0, .5, .5, 1: mean .5; variance 1/8 of them, (1/8)/3 = 1/24 of their mean; .25 / (1/24) = 6.
     assert interval([0, 0.5, 0.5, 1], 8) == wilson(0.5, 6)
 
@@ -68,7 +68,7 @@ def test_an_interval_lies_in_0_1_and_contains_its_mean(means: list[float], each:
     assert found.high - found.low > 0
 
 
-def test_the_interval_covers_the_truth_where_a_bootstrap_does_not() -> None:
+def test_the_interval_covers_the_truth_better_than_a_bootstrap() -> None:
     rng, truth, held = random.Random(0), 0.05, 0
     for _ in range(400):
         means = []
@@ -80,7 +80,7 @@ def test_the_interval_covers_the_truth_where_a_bootstrap_does_not() -> None:
     assert 0.93 <= held / 400 <= 0.99
 
 
-def test_metrics_by_hand() -> None:
+def test_metrics_equal_hand_computed_values() -> None:
     episodes = [
         *several("t/1", 1, 1, 0, turns=2, invalid=1),
         episode("t/2", 0, turns=5),
@@ -139,7 +139,7 @@ def test_the_result_converts_to_json() -> None:
     assert row == found.to_json()
 
 
-def test_paired_difference_by_hand() -> None:
+def test_a_paired_difference_equals_the_hand_computed_one() -> None:
     before = [*several("t/1", 0, 1), *several("t/2", 0, 0)]
     after = [*several("t/1", 1, 1), *several("t/2", 0, 1)]
     # Each task gained one half. With pseudo-tasks of +1/2 and -1/2: mean 1/4, variance 1/4 - 1/16 = 3/16, of the mean
@@ -151,7 +151,7 @@ def test_paired_difference_by_hand() -> None:
     assert found.to_json()["mean"] == 0.5
 
 
-def test_the_interval_of_a_paired_difference_by_hand() -> None:
+def test_the_paired_interval_equals_the_hand_computed_one() -> None:
     # Of 10 tasks 5 gained 1 and 5 gained 0. Bonett and Price: p12 = (5 + 1) / 12, p21 = (0 + 1) / 12, and
     # 5/12 ± z sqrt((p12 + p21 - (5/12)²) / 12). (The percentile bootstrap gives [.2, .8]; with
     # few tasks it covers the truth too rarely.)

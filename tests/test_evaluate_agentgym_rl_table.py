@@ -93,7 +93,7 @@ def test_there_are_27_rows_in_five_scenarios() -> None:
         ("AgentGym/SciWorld-v0", "inclined-plane-determine-angle", "Measure", False),
     ],
 )
-def test_positions_of_groups(env_id: str, group: str, row: str, stand_in: bool) -> None:
+def test_groups_have_the_expected_positions(env_id: str, group: str, row: str, stand_in: bool) -> None:
     place = position_of(env_id, group)
     assert place and (place.row, place.stand_in) == (row, stand_in)
 
@@ -122,7 +122,7 @@ def cells(table: AgentGymRLTable) -> dict[str, float]:
     }
 
 
-def test_a_table_by_hand() -> None:
+def test_the_table_equals_hand_computed_values() -> None:
     table = make_agentgym_rl_table(run())
     web, search, textcraft, *_ = table.scenarios
     assert cells(table) == {"Maps": 0.5, "Depth 1": 0.75, "Depth 3": 0}
@@ -136,7 +136,7 @@ def test_a_table_by_hand() -> None:
     assert (table.played, table.outside, table.left_out) == (2, {"AgentGym/MiniWoB-v0": 2}, 0)
 
 
-def test_the_interval_of_the_mean_of_scenarios_by_hand() -> None:
+def test_the_interval_of_the_mean_combines_the_scenarios() -> None:
     table = make_agentgym_rl_table(run())
     lows, highs = zip(
         *[
@@ -164,7 +164,7 @@ def test_stand_ins_are_marked_and_superseded_by_real_tasks() -> None:
     assert [row.stand_in for row in both.scenarios[0].rows] == [True] * 4  # those of WebArena are still stand-ins
 
 
-def test_a_table_without_episodes() -> None:
+def test_a_table_without_episodes_is_empty() -> None:
     table = make_agentgym_rl_table([])
     assert (table.score, table.success, table.played) == (None, None, 0)
     assert [scenario.metrics for scenario in table.scenarios] == [None] * 5
@@ -172,7 +172,7 @@ def test_a_table_without_episodes() -> None:
     assert (spoiled.score, spoiled.played) == (None, 0)
 
 
-def test_the_order_of_episodes_does_not_matter_and_the_table_converts_to_json() -> None:
+def test_the_table_ignores_the_order_and_converts_to_json() -> None:
     table = make_agentgym_rl_table(run())
     assert make_agentgym_rl_table(reversed(run())) == table
     found = table.to_json()

@@ -40,7 +40,7 @@ def sides() -> tuple[list[Trajectory], list[Trajectory]]:
     return before, after
 
 
-def test_a_comparison_by_hand() -> None:
+def test_a_comparison_equals_hand_computed_values() -> None:
     found = compare(*sides())
     easy, hard, other = found.groups
     assert [(row.env_id, row.group) for row in found.groups] == [("A-v0", "easy"), ("A-v0", "hard"), ("B-v0", "easy")]
@@ -68,14 +68,14 @@ def test_groups_are_in_the_given_order() -> None:
 
 
 @given(st.integers(0, 12), st.integers(0, 12))
-def test_the_sign_test_against_enumeration(up: int, down: int) -> None:
+def test_the_sign_test_equals_an_enumeration(up: int, down: int) -> None:
     coins = up + down
     as_uneven = [heads for heads in range(coins + 1) if abs(2 * heads - coins) >= abs(up - down)]
     assert sign_test(up, down) == pytest.approx(sum(comb(coins, heads) for heads in as_uneven) / 2**coins)
     assert sign_test(up, down) == sign_test(down, up) <= 1
 
 
-def test_the_sign_test_of_many_coins() -> None:
+def test_the_sign_test_is_exact_for_many_coins() -> None:
     assert sign_test(0, 5) == 2 / 32
     assert sign_test(9, 1) == 22 / 1024
     assert sign_test(5100, 4900) == pytest.approx(0.0466, abs=5e-4)  # the normal limit: 2 Φ(-1.99)
@@ -99,7 +99,7 @@ def test_the_interval_of_a_gain_contains_its_mean(gains: list[float]) -> None:
     assert turned == pytest.approx((-high, -low))
 
 
-def test_the_interval_of_a_gain_in_counts() -> None:
+def test_a_gain_in_counts_has_an_unbounded_interval() -> None:
     # Gains of 2 and 4 turns, with pseudo-tasks of 4 and -4: mean 6/4, variance (4 + 16 + 32)/4 - 2.25 = 10.75.
     half = Z95 * math.sqrt(10.75 / 4)
     assert paired_interval([2, 4], bounded=False) == pytest.approx((1.5 - half, 1.5 + half))
@@ -119,7 +119,7 @@ def test_the_interval_of_a_gain_covers_the_truth(tasks: int, chances: tuple[floa
     assert fmean(low <= chances[0] - chances[1] <= high for low, high in found) >= 0.93
 
 
-def test_tasks_of_only_one_run() -> None:
+def test_tasks_of_only_one_run_are_refused_unless_allowed() -> None:
     before, after = sides()
     before, after = [*before, episode("t/8", 1)], [*after, episode("t/9", 1)]
     with pytest.raises(UsageError, match=r"2 of 8 are in only one, for example 't/8'"):
@@ -136,13 +136,13 @@ def test_runs_without_common_tasks_are_refused() -> None:
         compare([], [])
 
 
-def test_tasks_without_usable_episodes() -> None:
+def test_tasks_without_usable_episodes_have_no_difference() -> None:
     spoiled = [episode("t/1", 0, stop="env_error")]
     row = compare(spoiled, [episode("t/1", 1)]).overall
     assert (row.before, row.after, row.difference, row.p_value, row.won) == (None, None, None, 1, ())
 
 
-def test_the_order_of_episodes_does_not_matter_and_the_result_converts_to_json() -> None:
+def test_the_result_ignores_the_order_and_converts_to_json() -> None:
     before, after = sides()
     found = compare(before, after)
     rng = random.Random(0)

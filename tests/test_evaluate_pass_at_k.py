@@ -68,7 +68,7 @@ def test_tasks_with_fewer_than_k_episodes_are_left_out_and_counted() -> None:
     assert evaluate([*several("t/1", 0, 1), *several("t/2", 1), *spoiled]).overall.fewer_than_k == {1: 0, 2: 1}
 
 
-def test_partial_scores_get_a_bootstrap_and_few_tasks_the_interval_of_a_rate() -> None:
+def test_partial_scores_get_a_bootstrap_and_few_tasks_a_rate_interval() -> None:
     scores = [0.5 * (number % 3) for number in range(FEW)]
     many = evaluate(episode(f"t/{number}", score) for number, score in enumerate(scores)).overall
     few = evaluate(episode(f"t/{number}", score) for number, score in enumerate(scores[1:])).overall
@@ -80,7 +80,7 @@ def test_partial_scores_get_a_bootstrap_and_few_tasks_the_interval_of_a_rate() -
     assert few.score.high - few.score.low == pytest.approx(2 * (wilson(0.5, 70).high - 0.5), rel=0.01)
 
 
-def test_few_partial_scores_get_wilsons_interval_by_hand() -> None:
+def test_few_partial_scores_get_the_interval_of_wilson() -> None:
     # 0, .5, 1: mean .5; variance 1/6 of them, 1/12 of their mean; .25 * 12 = 3, times (1.96 / 4.17)², at least 3 tasks.
     found = evaluate(episode(f"t/{number}", number / 2) for number in range(3)).overall
     assert found.score == wilson(0.5, 3)
@@ -115,7 +115,7 @@ def test_columns_of_different_lengths_are_independent() -> None:
     assert both["two"] == estimates({"two": TaskValues(two, 80, "count")})["two"]
 
 
-def test_turns_of_few_tasks_by_students_t() -> None:
+def test_turns_of_few_tasks_get_the_interval_of_student() -> None:
     # 2, 4, 6: mean 4, standard deviation 2, t(2) = 4.303: half-width 4.303 * 2 / sqrt(3) = 4.97, within 4 %.
     found = evaluate(episode(f"t/{turns}", 0, turns=turns) for turns in (2, 4, 6)).overall
     assert found.turns_estimate and found.turns == found.turns_estimate.mean == 4
@@ -124,7 +124,7 @@ def test_turns_of_few_tasks_by_students_t() -> None:
     assert evaluate(episode(f"t/{turns}", 0, turns=turns) for turns in (2, 4)).overall.turns_estimate is None
 
 
-def test_the_share_of_invalid_turns_by_hand() -> None:
+def test_the_share_of_invalid_turns_equals_the_known_one() -> None:
     # Of 1, 2 and 3 turns 1, 1 and 1 invalid: 3/6. Residuals 1/2, 0, -1/2: variance (1/2) * 3/2 / 36 = 1/48;
     # effective turns .25 * 48 = 12, but there are 6.
     found = evaluate(episode(f"t/{turns}", 0, turns=turns, invalid=1) for turns in (1, 2, 3)).overall
@@ -136,20 +136,20 @@ def test_the_share_of_invalid_turns_by_hand() -> None:
     assert share([0.0, 0.0], [5.0, 9.0]) == wilson(0.0, 2)
 
 
-def test_tokens_are_averaged_where_they_were_counted() -> None:
-    told = episode("t/1", 1, turns=3, tokens=7)
+def test_tokens_are_averaged_over_episodes_that_count_them() -> None:
+    counted = episode("t/1", 1, turns=3, tokens=7)
     silent = episode("t/2", 1)
     half = episode("t/3", 1, turns=2)
     half = type(half).from_json(half.to_json().replace('"info": {', '"info": {"tokens": 5, ', 1))
     agent = episode("t/4", 1, tokens=7, meta={"agent": {"answer_tokens": 39}})
     more = [episode(f"t/{number}", 1, turns=1, tokens=30) for number in (5, 6)]
     unsure = episode("t/7", 1, tokens=7, meta={"agent": {"answer_tokens": None}})
-    found = evaluate([told, silent, half, agent, unsure, *more]).overall
+    found = evaluate([counted, silent, half, agent, unsure, *more]).overall
     assert found.tokens_estimate and found.tokens_estimate.mean == found.tokens
     assert found.tokens == pytest.approx((21 + 39 + 30 + 30) / 4)
     assert (found.tokens_known, found.episodes) == (4, 7)
     assert evaluate([silent, half]).overall.tokens is None
-    few = evaluate([told, agent]).overall
+    few = evaluate([counted, agent]).overall
     assert (few.tokens, few.tokens_estimate) == (30, None)  # a mean, but too few tasks for an interval
 
 
@@ -168,7 +168,7 @@ def test_malformed_attempts_are_ignored(attempts: object) -> None:
     assert evaluate([episode("t/1", 1, turns=3, meta=meta)]) == evaluate([episode("t/1", 1, turns=3)])
 
 
-def test_the_metrics_of_agentgym_rl() -> None:
+def test_agentgym_rl_metrics_equal_hand_computed_values() -> None:
     episodes = [
         *several("t/1", 0, 0.25),  # passes by its rule, with a positive score
         *several("t/2", 0, 0),
@@ -186,7 +186,7 @@ def test_metrics_by_k_are_empty_without_usable_episodes() -> None:
     assert (found.tokens, found.turns_estimate, found.invalid_actions_estimate) == (None, None, None)
 
 
-def test_the_golden_table() -> None:
+def test_the_result_equals_the_golden_table() -> None:
     episodes = [
         e
         for number in range(6)

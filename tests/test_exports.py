@@ -45,7 +45,7 @@ def test_every_export_has_a_docstring(name: str) -> None:
     assert not value.__doc__.startswith(f"{name}(")  # the default docstring of a dataclass
 
 
-def test_a_scenario_and_its_caller_import_what_they_need_from_the_package() -> None:
+def test_the_package_exports_all_that_scenarios_and_callers_need() -> None:
     """One import line is enough to write a scenario and to handle its errors."""
     from agentgym_envs import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError, errors
 

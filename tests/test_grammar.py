@@ -104,7 +104,7 @@ def test_the_instructions_show_a_form_that_parses(name: str) -> None:
         ),
     ],
 )
-def test_literal_messages(name: str, text: str, thought: str, command: str) -> None:
+def test_messages_are_parsed_into_thought_and_command(name: str, text: str, thought: str, command: str) -> None:
     assert make_grammar(name).parse(text) == Parsed(thought, command)
 
 
@@ -145,7 +145,7 @@ def test_hostile_text_is_parsed_in_linear_time() -> None:
             outcome(make_grammar(name), mark * 200_000)
 
 
-def test_make_grammar() -> None:
+def test_make_grammar_accepts_names_and_instances() -> None:
     mine = TagGrammar("do")
     assert make_grammar(mine) is mine
     assert mine.parse("<action>no</action> <do>yes</do>").command == "yes"

@@ -136,13 +136,13 @@ def imports(path: Path) -> list[Import]:
     return facts(path).imports
 
 
-def none_of(files: list[Path], faults: Callable[[Path], Sequence[object]]) -> None:
+def assert_no_faults(files: list[Path], faults: Callable[[Path], Sequence[object]]) -> None:
     """No file has any of the faults; one assertion for all, as thousands of tests take longer than what they ask."""
     found = {str(path.relative_to(ROOT)): wrong for path in files if (wrong := faults(path))}
     assert not found, "\n".join(f"{path}: {[*wrong]}" for path, wrong in found.items())
 
 
-def test_the_walk_sees_every_form_of_import() -> None:
+def test_the_scan_finds_every_form_of_import() -> None:
     source = (
         "import a.b\nfrom . import errors\nfrom ..core import X\ndef f():\n    from c import d\nif x:\n    import e"
         "\nif TYPE_CHECKING:\n    import g"
@@ -162,13 +162,13 @@ def test_the_walk_sees_every_form_of_import() -> None:
     ]
 
 
-def test_the_tree_is_where_these_tests_look() -> None:
+def test_the_scan_finds_the_source_files() -> None:
     assert "textcraft" in SCENARIOS
     assert "agentgym_trl" in ADAPTERS
     assert len(FILES) > 15
 
 
-def test_every_module_has_its_place() -> None:
+def test_every_module_has_a_layer() -> None:
     parts = {part_of(module_name(path)) for path in FILES}
     assert parts <= RANK.keys(), f"give {parts - RANK.keys()} a layer in LAYERS"
 
@@ -178,37 +178,37 @@ def test_imports_point_down_the_layers() -> None:
         rank = RANK[part_of(module_name(path))]
         return [i for i in imports(path) if i.top == PACKAGE and RANK[part_of(i.module)] > rank]
 
-    none_of(FILES, upward)
+    assert_no_faults(FILES, upward)
 
 
-def test_nothing_but_a_scenario_imports_it() -> None:
+def test_only_a_scenario_imports_its_own_modules() -> None:
     def foreign(path: Path) -> list[Import]:
         part = part_of(module_name(path))
         others = SCENARIOS - {part, *MAY_NAME.get(part, ())}
         return [i for i in imports(path) if i.top == PACKAGE and part_of(i.module) in others]
 
-    none_of([path for path in FILES if RANK.get(part_of(module_name(path)), 9) < RANK["cli"]], foreign)
+    assert_no_faults([path for path in FILES if RANK.get(part_of(module_name(path)), 9) < RANK["cli"]], foreign)
 
 
 def test_the_suite_never_imports_a_training_library() -> None:
-    none_of(FILES, lambda path: [i for i in imports(path) if i.top in TRAINING])
+    assert_no_faults(FILES, lambda path: [i for i in imports(path) if i.top in TRAINING])
 
 
-def test_adapters_are_imported_by_their_command_alone_and_only_when_it_runs() -> None:
+def test_only_a_running_command_imports_its_adapter() -> None:
     def wrong(path: Path) -> list[Import]:
         by_command = part_of(module_name(path)) == "cli"
         return [i for i in imports(path) if i.top in ADAPTERS and not (by_command and i.deferred)]
 
-    none_of(FILES, wrong)
+    assert_no_faults(FILES, wrong)
 
 
-def test_third_party_packages_stay_where_they_belong() -> None:
+def test_third_party_packages_are_imported_by_their_owners_only() -> None:
     def foreign(path: Path) -> list[Import]:
         part = part_of(module_name(path))
         known = {PACKAGE, *ADAPTERS, *EVERYWHERE, *THIRD_PARTY.get(part, set())}
         return [i for i in imports(path) if i.top not in known and not (part in SCENARIOS and i.deferred)]
 
-    none_of(FILES, foreign)
+    assert_no_faults(FILES, foreign)
 
 
 def test_an_adapter_does_not_import_another() -> None:
@@ -216,7 +216,7 @@ def test_an_adapter_does_not_import_another() -> None:
         own = path.relative_to(ROOT / "adapters").parts[1]
         return [i for i in imports(path) if i.top in ADAPTERS - {own}]
 
-    none_of(ADAPTER_FILES, others)
+    assert_no_faults(ADAPTER_FILES, others)
 
 
 def test_importing_the_suite_loads_nothing_heavy() -> None:
@@ -227,14 +227,14 @@ def test_importing_the_suite_loads_nothing_heavy() -> None:
     assert not loaded & {*TRAINING, *ADAPTERS, "httpx", "rich", "typer", "click", "asyncio", "pandas", "matplotlib"}
 
 
-def test_nothing_prints_but_the_command_line() -> None:
+def test_only_the_command_line_prints() -> None:
     quiet = [path for path in FILES + ADAPTER_FILES if "cli" not in path.relative_to(ROOT).with_suffix("").parts]
-    none_of(quiet, lambda path: facts(path).prints)
+    assert_no_faults(quiet, lambda path: facts(path).prints)
 
 
-def test_no_file_over_500_lines_and_no_function_over_60() -> None:
-    none_of(FILES + ADAPTER_FILES, lambda path: [facts(path).lines] if facts(path).lines > 500 else [])
-    none_of(FILES + ADAPTER_FILES, lambda path: [one for one in facts(path).functions if one[0] > 60])
+def test_files_have_at_most_500_lines_and_functions_60() -> None:
+    assert_no_faults(FILES + ADAPTER_FILES, lambda path: [facts(path).lines] if facts(path).lines > 500 else [])
+    assert_no_faults(FILES + ADAPTER_FILES, lambda path: [one for one in facts(path).functions if one[0] > 60])
 
 
 def test_half_of_all_functions_have_at_most_10_lines() -> None:

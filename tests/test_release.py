@@ -39,7 +39,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert PROJECT["version"] == agentgym_envs.__version__ == str(citation["version"])
 
 
-def test_the_changelog_has_this_version_or_says_that_it_is_not_out() -> None:
+def test_the_changelog_has_this_version_or_marks_it_unreleased() -> None:
     headings = re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)
     assert headings[0] == "Unreleased"
     assert len(headings) == len(set(headings))
@@ -47,7 +47,7 @@ def test_the_changelog_has_this_version_or_says_that_it_is_not_out() -> None:
     assert not released or released[0] == PROJECT["version"], "the newest release is not the version of the package"
 
 
-def test_the_citation_has_what_its_format_asks_for() -> None:
+def test_the_citation_has_the_required_fields() -> None:
     citation = yaml.safe_load(text("CITATION.cff"))
     assert {"cff-version", "message", "title", "authors", "version", "license"} <= citation.keys()
     assert citation["license"] == PROJECT["license"]
@@ -95,7 +95,7 @@ def test_the_wheel_holds_every_file_that_the_packages_have(wheel: list[str]) -> 
 
 
 @pytest.mark.slow
-def test_the_page_of_task_tables_is_true() -> None:
+def test_the_page_of_task_tables_is_up_to_date() -> None:
     made = script("make_task_docs")
     assert made.PAGE.read_text(encoding="utf-8") == made.page(), "run python scripts/make_task_docs.py"
 
@@ -117,7 +117,7 @@ def test_the_workflow_runs_the_check_with_pinned_actions() -> None:
     assert oldest in workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
 
 
-def test_every_slice_runs_at_night() -> None:
+def test_the_nightly_workflow_runs_every_slice() -> None:
     nightly = yaml.safe_load((GITHUB / "workflows" / "nightly.yml").read_text(encoding="utf-8"))
     assert nightly[True]["schedule"]  # YAML reads the key `on` as true
     assert nightly["jobs"]["all"] == {"uses": "./.github/workflows/check.yml", "with": {"what": "all"}}

@@ -38,7 +38,7 @@ def test_a_limit_depends_only_on_the_step(rounds: tuple[int, ...], every: int, e
 
 
 @given(st.integers(1, 100), st.integers(0, 10**6))
-def test_fixed_rounds_are_fixed(rounds: int, step: int) -> None:
+def test_fixed_rounds_do_not_depend_on_the_step(rounds: int, step: int) -> None:
     assert FixedRounds(rounds)(step) == rounds
 
 
@@ -59,7 +59,9 @@ def test_schedules_compare_by_value() -> None:
         ("5,5", 1, StepRounds((5, 5), 1)),
     ],
 )
-def test_parse(rounds: str | int | Sequence[int], every: int | None, schedule: object) -> None:
+def test_parse_schedule_reads_rounds_and_intervals(
+    rounds: str | int | Sequence[int], every: int | None, schedule: object
+) -> None:
     assert parse_schedule(rounds, every) == schedule
 
 

@@ -10,7 +10,7 @@ from tests.toy import CountEnv
 
 
 @pytest.mark.parametrize("text", ["", "a", "You see: a {chest}, 3 planks.\n", "漢字🙂", "\x00", "x" * 50])
-def test_contains_text_up_to_its_length(text: str) -> None:
+def test_the_space_contains_text_up_to_its_length(text: str) -> None:
     assert text in Utf8Text(50)
 
 
@@ -20,7 +20,7 @@ def test_long_texts_and_other_types_are_not_members(other: object) -> None:
 
 
 @given(st.text(st.characters(codec=None)))
-def test_contains_exactly_what_utf8_encodes(text: str) -> None:
+def test_the_space_contains_exactly_the_encodable_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -53,12 +53,12 @@ def test_samples_vary() -> None:
     assert len({space.sample() for _ in range(20)}) == 20
 
 
-def test_sample_takes_no_mask() -> None:
+def test_sample_refuses_a_mask() -> None:
     with pytest.raises(ValueError, match="neither a mask nor a probability"):
         Utf8Text(3).sample(mask="abc")  # type: ignore[arg-type]
 
 
-def test_equality_hash_and_repr() -> None:
+def test_equal_spaces_have_equal_hash_and_repr() -> None:
     assert Utf8Text(5) == Utf8Text(5, seed=1)
     assert hash(Utf8Text(5)) == hash(Utf8Text(5))
     assert Utf8Text(5) != Utf8Text(6)
@@ -66,7 +66,7 @@ def test_equality_hash_and_repr() -> None:
     assert repr(Utf8Text(5)) == "Utf8Text(5)"
 
 
-def test_json_and_pickle_round_trip() -> None:
+def test_json_and_pickle_preserve_samples_and_space() -> None:
     space = Utf8Text(9, seed=4)
     samples = [space.sample(), "漢\n"]
     assert space.from_jsonable(space.to_jsonable(samples)) == samples

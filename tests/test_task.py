@@ -23,7 +23,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_lookup_by_id() -> None:
+def test_get_finds_a_task_by_its_id() -> None:
     assert TABLE.get("count/9") is TASKS[2]
     assert len(TABLE) == len(list(TABLE)) == 6
     assert TABLE.groups == ("small", "large", "broken")
@@ -136,7 +136,7 @@ def test_canonical_hash_differs_by_value_and_ignores_key_order() -> None:
     assert canonical_hash([1]) != canonical_hash(["1"]) != canonical_hash(1)
 
 
-def test_from_jsonl(tmp_path: Path) -> None:
+def test_from_jsonl_reads_a_table(tmp_path: Path) -> None:
     path = write(tmp_path / "mine.jsonl", json.dumps(GOOD), "", json.dumps({**GOOD, "id": "b", "data": {}}), "")
     table = TaskTable.from_jsonl(path, version=4)
     assert (table.name, table.version) == ("mine", 4)
@@ -186,7 +186,7 @@ def test_equal_selections_are_cached_once() -> None:
     assert len(table._selections) == 1
 
 
-def test_counts_by_group_and_split() -> None:
+def test_counts_are_by_group_and_split() -> None:
     counts = TABLE.counts()
     assert list(counts) == list(TABLE.groups)
     assert sum(sum(splits.values()) for splits in counts.values()) == len(TABLE)
@@ -194,7 +194,7 @@ def test_counts_by_group_and_split() -> None:
 
 
 @pytest.mark.parametrize(("count", "size", "result"), [(None, 5, 5), (0, 5, 0), (3, 5, 3), (7, 10**6, 7)])
-def test_check_count(count: int | None, size: int, result: int) -> None:
+def test_check_count_completes_a_missing_count(count: int | None, size: int, result: int) -> None:
     assert check_count("huge", count, size) == result
 
 

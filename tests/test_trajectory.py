@@ -46,14 +46,14 @@ def trajectory(*actions: str, **fields: Any) -> Trajectory:
 
 
 @given(TRAJECTORIES)
-def test_json_round_trip(one: Trajectory) -> None:
+def test_json_preserves_a_trajectory(one: Trajectory) -> None:
     line = one.to_json()
     assert "\n" not in line
     assert Trajectory.from_json(line) == one
 
 
 @given(st.lists(TRAJECTORIES, max_size=4))
-def test_file_round_trip(tmp_path_factory: pytest.TempPathFactory, many: list[Trajectory]) -> None:
+def test_a_file_preserves_trajectories(tmp_path_factory: pytest.TempPathFactory, many: list[Trajectory]) -> None:
     path = tmp_path_factory.mktemp("t") / "t.jsonl"
     with TrajectoryWriter(path) as writer:
         for one in many:
@@ -145,7 +145,7 @@ def test_an_unknown_schema_is_named() -> None:
         Trajectory.from_json(json.dumps(row))
 
 
-def test_a_record_of_schema_1_is_read_with_the_new_names_of_an_agents_attempts() -> None:
+def test_a_record_of_schema_1_is_read_with_the_current_names() -> None:
     row = {**json.loads(trajectory("a").to_json()), "schema": 1}
     row["meta"] = {"agent": {"name": "reflect", "tries": 2}, "tries": [{"turns": []}]}
     new = {"agent": {"name": "reflect", "attempts": 2}, "attempts": [{"turns": []}]}

@@ -33,7 +33,7 @@ class Clock:
         return self.step
 
 
-def turns_until_cut(env: gym.Env[str, str]) -> int:
+def turns_until_truncation(env: gym.Env[str, str]) -> int:
     for turn in range(1, 20):
         _, _, terminated, truncated, _ = env.step("down")
         assert not terminated
@@ -74,7 +74,7 @@ def test_the_limit_is_read_at_reset_and_fixed_for_the_episode() -> None:
         env.reset(seed=0, options=NINE)
         clock.step = later
         assert env.max_turns == limit
-        assert turns_until_cut(env) == limit
+        assert turns_until_truncation(env) == limit
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_spec_remakes_the_wrapped_environment(tmp_path: Path) -> None:
     again = gym.make(env.spec)
     _, info = again.reset(seed=0, options=NINE)
     assert info["max_turns"] == 4
-    assert turns_until_cut(again) == 4
+    assert turns_until_truncation(again) == 4
     assert again.unwrapped.grammar.name == "tag"  # type: ignore[attr-defined]
     again.close()
     env.close()
@@ -169,7 +169,7 @@ def test_a_truncation_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     env = RecordTrajectory(ScheduledTimeLimit(CountEnv(), FixedRounds(2)), path)
     env.reset(seed=0, options=NINE)
-    turns_until_cut(env)
+    turns_until_truncation(env)
     (one,) = records(path)
     assert (one.stop_reason, one.truncated, len(one.turns)) == ("turn_limit", True, 2)
     assert one.turns[-1].info["stop_reason"] == "turn_limit"

@@ -265,7 +265,7 @@ _ALL = (
     ),
     _section(
         "footprint",
-        "What an installation weighs",
+        "Size of an installation",
         "How many packages, megabytes and milliseconds is an installation?",
         rows.FOOTPRINT,
         read=readers.footprint,

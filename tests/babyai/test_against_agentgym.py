@@ -17,7 +17,7 @@ AGENT = (3, 6)
 """Column and row of the agent in the image, in which it looks up."""
 
 
-def told_slowly(level: Any) -> str:
+def described_slowly(level: Any) -> str:
     image = MiniGridEnv.gen_obs(level)["image"]
     cells = {(x, y): (IDX_TO_OBJECT[image[x][y][0]], *image[x][y][1:]) for x in range(7) for y in range(7)}
     held = cells.pop(AGENT)
@@ -62,7 +62,7 @@ def check(env: BabyAIEnv, task: str, turns: int) -> None:
     observation, _ = env.reset(seed=0, options={"task": task})
     rng = random.Random(task)
     for _ in range(turns):
-        assert told_slowly(env.world.level) in observation
+        assert described_slowly(env.world.level) in observation
         observation, _, terminated, truncated, _ = env.step(env.random_command(rng))
         if terminated or truncated:
             break

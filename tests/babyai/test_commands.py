@@ -80,7 +80,7 @@ def test_case_spacing_articles_and_dots_are_ignored(verb: Verb, target: str, dat
 
 
 @given(st.text() | st.builds("{}{}".format, st.sampled_from([f"{verb} " for verb in Verb]), st.text()))
-def test_any_text_is_a_command_or_none(text: str) -> None:
+def test_any_text_is_parsed_or_gives_none(text: str) -> None:
     parsed = parse(text)
     assert parsed is None or (isinstance(parsed.verb, Verb) and " ".join(parsed.target.split()) == parsed.target)
 

@@ -104,7 +104,7 @@ def test_the_legend_names_every_sign_on_the_map(hall: GridWorld) -> None:
         assert f"{shape} {kind(thing).removeprefix(f'{thing.color} ')}" in legend
 
 
-def test_text_of_a_small_world() -> None:
+def test_a_small_world_is_drawn_as_text() -> None:
     world = make_world("GoToObjS4", 0).copy()
     assert text_of(world) == "\n".join(
         [
@@ -130,7 +130,7 @@ def test_the_arrow_shows_the_direction_of_the_agent(hall: GridWorld, direction: 
     assert agent.get("transform") == f"translate(17 17) rotate({90 * direction} .5 .5)"
 
 
-def test_the_agent_on_an_open_door(hall: GridWorld) -> None:
+def test_the_agent_is_drawn_on_an_open_door(hall: GridWorld) -> None:
     hall.level.agent_pos = (3, 5)
     assert sign(hall, 3, 5) == "/►"
     assert {"green open door", "the agent"} <= dict(groups(svg_of(hall))).keys()
@@ -242,7 +242,7 @@ def _luminance(color: list[int]) -> float:
 
 
 @pytest.mark.parametrize("level", ["GoToObjS4", "MiniBossLevel"])
-def test_the_array_is_minigrids_own_picture(level: str) -> None:
+def test_the_array_equals_the_picture_of_minigrid(level: str) -> None:
     env = gym.make("AgentGym/BabyAI-v0", render_mode="rgb_array")
     env.reset(seed=0, options={"task": f"babyai/{level}/5"})
     original = reference(level, 5)
@@ -254,7 +254,7 @@ def test_the_array_is_minigrids_own_picture(level: str) -> None:
         assert np.array_equal(picture, original.get_frame(highlight=True, tile_size=32))
 
 
-def test_before_the_first_reset_there_is_an_empty_picture() -> None:
+def test_render_returns_an_empty_picture_before_the_first_reset() -> None:
     made = {mode: text_env(gym.make("AgentGym/BabyAI-v0", render_mode=mode)) for mode in ("ansi", "svg", "rgb_array")}
     assert made["ansi"].render() == "No episode has started."
     assert ET.fromstring(made["svg"].render()).tag == f"{SVG}svg"

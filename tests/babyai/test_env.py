@@ -166,7 +166,7 @@ def test_no_action_is_possible_after_the_end(actions: Any) -> None:
     assert "Available actions" not in observation
 
 
-def test_success_with_the_last_step() -> None:
+def test_success_on_the_last_step_is_not_truncated() -> None:
     env = begin(f"{RED_BALL}/6")
     _, reward, terminated, truncated, info = play(env, *["turn left", "turn right"] * 31, "go to red ball 1")
     assert (info["steps"], reward, terminated, truncated) == (64, reward_after(64, 64), True, False)
@@ -323,7 +323,7 @@ def test_the_info_is_json_and_lists_the_actions() -> None:
 
 
 @pytest.mark.parametrize("level", ["GoToRedBallGrey", "GoToSeqS5R2", "OpenDoorsOrderN4", "BossLevel"])
-def test_equal_states_have_equal_keys_whatever_their_history(level: str) -> None:
+def test_equal_states_have_equal_keys_after_any_history(level: str) -> None:
     env = BabyAIEnv()
     _, info = env.reset(seed=0, options={"task": f"babyai/{level}/2"})
     keys = [info["state_key"]] + [env.step("turn left")[4]["state_key"] for _ in range(8)]

@@ -69,7 +69,7 @@ def episodes(frozen: Callable[[str, Callable[[], str]], str]) -> list[dict[str, 
     return [json.loads(line) for line in frozen(NAME, written).splitlines()]
 
 
-def test_golden_transcripts(episodes: list[dict[str, Any]]) -> None:
+def test_play_reproduces_the_golden_transcripts(episodes: list[dict[str, Any]]) -> None:
     for episode in episodes:
         env = BabyAIEnv(**episode["options"])
         observation, _ = env.reset(seed=0, options={"task": episode["task"]})

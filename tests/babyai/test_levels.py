@@ -43,7 +43,7 @@ for seed in range(40):
 
 
 @pytest.fixture
-def anew() -> Iterator[None]:
+def cleared_caches() -> Iterator[None]:
     """Clear the caches, so that minigrid is imported again in the test and after it."""
     caches = levels._load_minigrid, levels.blank_level
     for cache in caches:
@@ -63,7 +63,7 @@ def test_each_level_of_minigrid_is_in_one_group() -> None:
     assert all(level in GROUPS[GROUP_OF[level]] for level in LEVELS) and len(GROUP_OF) == 96
 
 
-def test_agentgyms_forty_levels() -> None:
+def test_agentgym_levels_are_the_forty_of_agentgym() -> None:
     expected = ["GoToObjS4" if level == "GoToObjS6" else level for level in AGENTGYMS_FORTY.split()]
     assert list(AGENTGYM_LEVELS) == expected
     assert len(set(AGENTGYM_LEVELS)) == 40 and set(AGENTGYM_LEVELS) < set(LEVELS)
@@ -86,7 +86,7 @@ def test_the_renamed_level_is_small() -> None:
         (1_234, "babyai/SynthS5R2/30"),
     ],
 )
-def test_agentgyms_indices(data_idx: int, task: str) -> None:
+def test_agentgym_indices_map_to_tasks(data_idx: int, task: str) -> None:
     assert agentgym_task(data_idx) == task
 
 
@@ -124,7 +124,7 @@ def test_unknown_levels_are_refused(wrong: Any, message: str) -> None:
         choose_levels(wrong)
 
 
-def test_a_missing_minigrid_is_a_missing_extra(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_minigrid_is_a_missing_extra(cleared_caches: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minigrid", None)
     with pytest.raises(MissingExtra, match=r"needs the package 'minigrid'.* pip install 'agentgym-envs\[babyai\]'"):
         BabyAIEnv()
@@ -132,14 +132,14 @@ def test_a_missing_minigrid_is_a_missing_extra(anew: None, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("version", ["2.3.1", "3.1.0", "3.20.0", "4.2.0"])
 def test_another_minor_version_of_minigrid_is_refused(
-    anew: None, monkeypatch: pytest.MonkeyPatch, version: str
+    cleared_caches: None, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setattr("minigrid.__version__", version)
     with pytest.raises(MissingExtra, match=rf"minigrid 3\.2, .*{version} .* pip install 'agentgym-envs\[babyai\]'"):
         BabyAIEnv()
 
 
-def test_a_patch_release_of_minigrid_is_accepted(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_release_of_minigrid_is_accepted(cleared_caches: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minigrid.__version__", "3.2.7")
     BabyAIEnv()
 

@@ -91,12 +91,12 @@ def test_a_snapshot_can_be_restored_repeatedly() -> None:
 
 
 def test_the_original_is_not_affected_by_a_restored_copy() -> None:
-    env, twin, other = begin("babyai/PutNextLocal/2", 4), begin("babyai/PutNextLocal/2", 4), BabyAIEnv()
+    env, untouched, other = begin("babyai/PutNextLocal/2", 4), begin("babyai/PutNextLocal/2", 4), BabyAIEnv()
     other.restore(env.snapshot())
     results = env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()
     walk(other, 9, 30)
     assert (env.text_view.describe(), env.world.describe_things(), env.world.progress(), env.status()) == results
-    assert walk(env, 5, 20) == walk(twin, 5, 20)
+    assert walk(env, 5, 20) == walk(untouched, 5, 20)
 
 
 def test_later_actions_do_not_change_a_snapshot() -> None:

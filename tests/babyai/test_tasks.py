@@ -85,7 +85,7 @@ def test_another_process_has_the_same_tasks(tasks: BabyTasks, hash_seed: str) ->
     assert json.loads(done.stdout) == [*DIGESTS.values(), [asdict(task) for task in drawn]]
 
 
-def test_a_task_by_hand(tasks: BabyTasks) -> None:
+def test_a_task_has_the_expected_fields(tasks: BabyTasks) -> None:
     task = tasks.get("babyai/GoToSeqS5R2/1")
     goal = "go to a key and go to the ball after you go to the red ball and go to a key"
     assert (task.id, task.split, task.group, task.goal) == ("babyai/GoToSeqS5R2/1", "test", "Sequence", goal)
@@ -148,7 +148,7 @@ def test_malformed_ids_are_refused(tasks: BabyTasks, task_id: str) -> None:
 
 @examples(50)
 @given(st.text(max_size=12))
-def test_junk_is_not_an_id(junk: str) -> None:
+def test_any_junk_is_refused_as_an_id(junk: str) -> None:
     assume(junk not in LEVELS)
     for task_id in (junk, f"babyai/{junk}/1"):
         with pytest.raises(UnknownTask):

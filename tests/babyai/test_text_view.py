@@ -117,7 +117,7 @@ def test_objects_with_the_same_name_are_numbered_from_the_nearest_on() -> None:
     assert play.offered == [*(f"pickup {name}" for name in things), *(f"go to {name}" for name in things)]
 
 
-def test_doors_by_state() -> None:
+def test_doors_are_described_by_state() -> None:
     doors = (Door("red"), 1, -1), (Door("red", is_locked=True), 2, -2), (Door("red"), 2, 3), (Door("blue", True), 3, 0)
     play = Play(*doors)
     assert play.sight == (
@@ -151,7 +151,7 @@ def test_a_locked_door_needs_its_key(key: Any) -> None:
 
 
 @pytest.mark.parametrize(("thing", "word"), [(Wall(), "wall"), (Box("red"), "box")])
-def test_the_barrier_ahead(thing: Any, word: str) -> None:
+def test_the_barrier_ahead_is_described(thing: Any, word: str) -> None:
     text_view = Play((thing, 3, 0), (Wall(), 5, 0), (Wall(), 1, 1)).text_view
     assert f"{ROOM}You are facing a {word} 3 steps away. {EMPTY_HANDS}" in text_view.describe()
     assert "move forward" in text_view.available
@@ -229,12 +229,12 @@ def test_the_number_may_be_left_out_if_unambiguous() -> None:
         ("go to red closed door 1", "No change in state."),
     ],
 )
-def test_refusals(command: str, reply: str) -> None:
+def test_impossible_commands_are_refused_with_a_reason(command: str, reply: str) -> None:
     answer = Play((Door("red"), 1, 0), (Door("blue", True), 3, 3), (Ball("green"), 2, -2)).plan(command)
     assert isinstance(answer, str) and reply in answer
 
 
-def test_refusals_while_carrying_and_without_an_object() -> None:
+def test_commands_are_refused_while_carrying_or_without_an_object() -> None:
     play = Play((Ball("green"), 1, 0), (Ball("green"), 3, 0), carrying=Key("red"))
     full = "as you are carrying a red key. Drop it first."
     assert play.plan("pickup green ball 2") == f"You cannot pickup green ball 2, {full}"

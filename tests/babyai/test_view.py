@@ -92,7 +92,7 @@ def test_described_positions_are_correct() -> None:
             assert all(world.at(*absolute(world, *spot(s))) is s.thing for s in look(world).seen)
 
 
-def test_next_cell() -> None:
+def test_next_cell_moves_one_step_within_the_view() -> None:
     for cell in CELLS:
         ahead, column = divmod(cell, SIZE)
         for facing, (up, across) in enumerate(FORWARD):
@@ -102,7 +102,7 @@ def test_next_cell() -> None:
 
 @examples(50)
 @given(st.sets(st.sampled_from(CELLS)))
-def test_beside(cells: set[int]) -> None:
+def test_beside_returns_all_neighbours(cells: set[int]) -> None:
     neighbours = {next_cell(cell, facing) for cell in cells for facing in range(4)} - {None}
     assert beside(bits(cells)) == bits({cell for cell in neighbours if cell is not None})
 

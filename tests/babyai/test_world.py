@@ -72,7 +72,7 @@ def digests_of(levels: Sequence[str]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("nth", [8, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_generator_is_the_one_that_the_task_ids_stand_for(nth: int, frozen: Frozen) -> None:
+def test_the_generator_matches_the_task_ids(nth: int, frozen: Frozen) -> None:
     """If this fails, minigrid or numpy generates other worlds, and the tasks `babyai/...` have changed.
 
     `WRITE_GOLDEN=1 pytest tests/babyai/test_world.py` writes the file again; then raise the version of the tasks, and
@@ -311,16 +311,16 @@ def test_a_running_episode_can_be_pickled(numbering: str) -> None:
         env.reset(seed=1, options={"task": f"babyai/{level}/3"})
         for _ in range(6):
             env.step(env.random_command(rng))
-        twin = pickle.loads(pickle.dumps(env))
+        unpickled = pickle.loads(pickle.dumps(env))
         for _ in range(8):
             command = env.random_command(rng)
-            ours, theirs = env.step(command), twin.step(command)
+            ours, theirs = env.step(command), unpickled.step(command)
             assert ours == theirs
             if ours[2] or ours[3]:
                 break
 
 
-def test_properties_of_a_world() -> None:
+def test_a_world_exposes_its_properties() -> None:
     world = make_world("GoToObjS4", 0)
     assert (world.levelname, world.seed, world.size, world.max_steps, world.steps) == ("GoToObjS4", 0, (4, 4), 16, 0)
     assert len(world.cells) == 16 and world.carrying is None

@@ -20,7 +20,7 @@ HAND = Recording(answers=[[1.0, 5.0], [4.0, 1.0, 1.0]], env=[[0.5, 0.0], [0.0, 0
 """Episodes of 6.5 s each; rounds of 4.5, 5.5 and 1 s."""
 
 
-def test_virtual_time_passes_without_being_waited_for() -> None:
+def test_virtual_time_advances_without_waiting() -> None:
     order = []
 
     async def sleeper(name: str, seconds: float) -> float:
@@ -39,7 +39,7 @@ def test_virtual_time_passes_without_being_waited_for() -> None:
     assert time.perf_counter() - began < 30
 
 
-def test_virtual_time_outs_end_what_takes_longer() -> None:
+def test_virtual_timeouts_end_longer_calls() -> None:
     async def late() -> None:
         await asyncio.wait_for(asyncio.sleep(100), 99)
 
@@ -47,7 +47,7 @@ def test_virtual_time_outs_end_what_takes_longer() -> None:
         run_virtual(late())
 
 
-def test_threads_are_waited_for_where_no_timer_runs() -> None:
+def test_the_clock_waits_for_threads_if_no_timer_runs() -> None:
     def slow() -> str:
         time.sleep(0.05)
         return threading.current_thread().name
@@ -68,37 +68,37 @@ def test_hand_computed_schedules_are_reproduced() -> None:
     assert shipped == pytest.approx(11 + (1 + 3) * PAUSE, abs=0.01)
 
 
-def test_one_at_a_time_is_the_same_for_both() -> None:
+def test_both_schedulers_take_equal_time_for_one_at_a_time() -> None:
     assert run_virtual(play_ours(HAND, 1))[1] == pytest.approx(13)
     assert run_virtual(play_rounds(HAND, 1))[1] == pytest.approx(13)
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_no_side_beats_the_longest_episode_and_ours_reaches_it(tail: str) -> None:
+def test_no_scheduler_beats_the_longest_episode_and_ours_reaches_it(tail: str) -> None:
     figures = compare(record(16, tail, seed=1), 16)
     assert figures["ours, s"] == pytest.approx(figures["longest episode, s"])
     assert figures["rounds, s"] > figures["ours, s"]
     assert figures["times, as shipped"] > figures["times, rounds"] > 1
 
 
-def test_a_place_is_filled_as_soon_as_an_episode_has_ended() -> None:
+def test_a_slot_is_refilled_as_soon_as_an_episode_ends() -> None:
     recording = Recording(answers=[[4.0], [1.0], [1.0], [1.0]], env=[[0.0]] * 4)
     assert run_virtual(play_ours(recording, 2))[1] == pytest.approx(4)
     assert run_virtual(play_rounds(recording, 2))[1] == pytest.approx(5)
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_latencies_have_mean_one_but_for_what_is_cut(tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = draw(tail, np.random.default_rng(0), 400_000)
+def test_latencies_have_mean_one_except_for_truncation(tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    truncated = draw(tail, np.random.default_rng(0), 400_000)
     monkeypatch.setattr(latencies, "LONGEST", np.inf)
     values = draw(tail, np.random.default_rng(0), 400_000)
-    assert (cut == np.minimum(values, LONGEST)).all()
+    assert (truncated == np.minimum(values, LONGEST)).all()
     assert values.min() > 0
     assert np.median(values) <= 1
     assert values.mean() == pytest.approx(1, rel=0.2 if tail == "Pareto 1.5" else 0.05)
 
 
-def test_of_heavier_tails_more_is_cut() -> None:
+def test_heavier_tails_lose_more_to_truncation() -> None:
     shares = [(draw(tail, np.random.default_rng(0), 100_000) == LONGEST).mean() for tail in TAILS]
     assert shares[:4] == sorted(shares[:4])
     assert shares[4:] == sorted(shares[4:])
@@ -111,7 +111,7 @@ def test_unknown_tails_are_refused(tail: str) -> None:
         draw(tail, np.random.default_rng(0), 1)
 
 
-def test_a_recording_is_the_same_for_the_same_seed() -> None:
+def test_equal_seeds_give_equal_recordings() -> None:
     one, same, other = (record(50, "log-normal 1.0", seed, 0.3) for seed in (3, 3, 4))
     assert one == same != other
     assert {len(row) for row in one.answers} <= set(range(LEAST_TURNS, MOST_TURNS + 1))

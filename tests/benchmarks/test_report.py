@@ -49,7 +49,7 @@ def small(path: str = "measure.py", **rest: object) -> Section:
 # -- Rows ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_ratio_is_formed_repeat_by_repeat() -> None:
+def test_a_ratio_is_computed_for_each_repeat() -> None:
     found = figure(RESULT, Row("a step", "ms", ("median", "ours"), peer=("median", "theirs"), by="theirs", target=3))
     assert found is not None
     assert (found.ours, found.peer, found.samples) == (2.0, 6.0, (1.0, 2.0, 3.0))
@@ -60,14 +60,14 @@ def test_a_ratio_is_formed_repeat_by_repeat() -> None:
 @pytest.mark.parametrize(
     ("target", "of_ratio", "met"), [(3.0, False, True), (1.9, False, False), (3.0, True, True), (3.1, True, False)]
 )
-def test_targets_are_of_the_value_or_of_the_ratio(target: float, of_ratio: bool, met: bool) -> None:
+def test_targets_apply_to_the_value_or_the_ratio(target: float, of_ratio: bool, met: bool) -> None:
     row = Row("", "ms", ("median", "ours"), peer=("median", "theirs"), target=target, of_ratio=of_ratio)
     found = figure(RESULT, row)
     assert found is not None
     assert (found.speedup, found.met) == (3.0, met)
 
 
-def test_more_is_better_where_it_is_said() -> None:
+def test_rows_can_declare_that_more_is_better() -> None:
     found = figure(RESULT, Row("", "/s", ("median", "rate"), "more", ("median", "their rate"), "theirs", target=101))
     assert found is not None
     assert (found.speedup, found.met) == (2.0, False)
@@ -79,7 +79,7 @@ def test_values_are_scaled_and_ratios_are_not() -> None:
     assert (found.ours, found.samples, found.peer, found.speedup) == (2e3, (1e3, 2e3, 3e3), 6e3, 3.0)
 
 
-def test_a_missing_value_makes_no_figure() -> None:
+def test_a_missing_value_gives_no_figure() -> None:
     assert figure(RESULT, Row("", "", ("median", "other"))) is None
     beside = Row("", "", ("median", "ours"), peer=("median", "other"), by="other")
     assert figure(RESULT, beside) is None
@@ -117,7 +117,7 @@ def test_a_row_shows_its_baseline_and_if_the_target_is_met() -> None:
 
 
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=list(SECTIONS))
-def test_chapters_name_scripts_rows_and_pins(section: Section) -> None:
+def test_sections_name_scripts_rows_and_pins(section: Section) -> None:
     assert importlib.util.find_spec(section.script) is not None
     assert section.question.endswith("?")
     assert all(0 <= place < len(section.rows) for place in section.headline)
@@ -132,15 +132,15 @@ def test_a_step_on_a_ray_host_is_compared_with_a_worker_process_and_http() -> No
     places = {"Ray host": 6.0, "worker process": 3.0, "HTTP": 12.0}
     samples = {f"{name}, wall us": [us, us, 2 * us] for name, us in places.items()}
     steps = {"median": {name: values[0] for name, values in samples.items()}, "samples": samples}
-    told = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
-    assert [(found.row.by, found.speedup) for found in told] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
-    assert all(len(found.speedup_samples) == 3 and found.row.name.endswith("wall") for found in told)
+    reported = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
+    assert [(found.row.by, found.speedup) for found in reported] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
+    assert all(len(found.speedup_samples) == 3 and found.row.name.endswith("wall") for found in reported)
 
 
 @pytest.mark.parametrize("name", [name for name, one in SECTIONS.items() if (RESULTS / one.file).exists()])
-def test_every_row_of_a_chapter_with_figures_is_found_but_for_what_was_left_out(name: str) -> None:
+def test_sections_with_figures_have_every_required_row(name: str) -> None:
     report = Report(RESULTS)
-    rows = {told.row for told in report.figures(name)}
+    rows = {reported.row for reported in report.figures(name)}
     assert [row.name for row in SECTIONS[name].rows if row not in rows and row.by not in OPTIONAL] == []
 
 
@@ -148,7 +148,7 @@ OPTIONAL = {"gymnasium", "openenv", "skyrl-gym", "textarena"}
 """Peers that cannot be installed everywhere."""
 
 
-def test_the_model_of_scale_is_the_planners() -> None:
+def test_the_scale_model_equals_that_of_the_planner() -> None:
     result = scale(json.loads((RESULTS / "scale.json").read_text(encoding="utf-8")))
     row = result["TextCraft, here"]
     assert row["episodes/s a core"] == pytest.approx(1_000 / row["CPU s of 1,000 episodes"])
@@ -158,7 +158,7 @@ def test_the_model_of_scale_is_the_planners() -> None:
 # -- The page ------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_is_what_the_figures_make_of_it() -> None:
+def test_the_page_is_rendered_from_the_figures() -> None:
     """If not: python -m benchmarks.report --out docs --render."""
     page = PAGE.read_text(encoding="utf-8")
     assert render(page, Report(RESULTS)) == page
@@ -166,7 +166,7 @@ def test_the_page_is_what_the_figures_make_of_it() -> None:
     assert "<!-- report:readme -->" in readme and render(readme, Report(RESULTS)) == readme
 
 
-def test_the_page_has_every_chapter_under_its_heading_and_every_picture() -> None:
+def test_the_page_has_every_section_under_its_heading_and_every_picture() -> None:
     page = PAGE.read_text(encoding="utf-8")
     headings = {anchor(line.lstrip("# ")) for line in page.splitlines() if line.startswith("#")}
     for name, section in SECTIONS.items():
@@ -183,7 +183,7 @@ def test_an_unknown_block_is_an_error() -> None:
         render("<!-- report:nonsense -->\n<!-- /report -->", Report(RESULTS))
 
 
-def test_an_empty_folder_says_that_nothing_was_run(tmp_path: Path) -> None:
+def test_an_empty_folder_reports_that_nothing_was_run(tmp_path: Path) -> None:
     report = Report(tmp_path)
     assert text.NOT_RUN in block("textcraft", report)
     assert block("lockstep-table", report) == text.NOT_RUN
@@ -233,7 +233,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Section:
     return small("small_script")
 
 
-def test_a_chapter_is_run_once_and_how_is_kept(script: Section, tmp_path: Path) -> None:
+def test_a_section_is_run_once_and_its_settings_are_recorded(script: Section, tmp_path: Path) -> None:
     options = RunOptions(tmp_path / "out", tmp_path / "cache")
     assert run(script, options) == "done"
     known = records(options.out)["small"]
@@ -246,14 +246,14 @@ def test_a_chapter_is_run_once_and_how_is_kept(script: Section, tmp_path: Path) 
     assert run(script, options._replace(again=True)) == "done"
 
 
-def test_a_look_does_not_count_as_finished(script: Section, tmp_path: Path) -> None:
+def test_a_quick_run_does_not_count_as_finished(script: Section, tmp_path: Path) -> None:
     look = RunOptions(tmp_path / "out", tmp_path / "cache", quick=True)
     assert run(script, look) == "done"
     assert finished(script, look)
     assert not finished(script, look._replace(quick=False))
 
 
-def test_figures_from_before_the_book_are_finished(tmp_path: Path) -> None:
+def test_figures_without_a_record_count_as_finished(tmp_path: Path) -> None:
     (tmp_path / "small.json").write_text("{}", encoding="utf-8")
     assert finished(small(), RunOptions(tmp_path))
 
@@ -265,7 +265,7 @@ def test_a_failing_script_is_reported_and_leaves_no_record(script: Section, tmp_
     assert not (options.out / RECORD).exists()
 
 
-def test_arguments_follow_the_wish(tmp_path: Path) -> None:
+def test_arguments_follow_the_run_options(tmp_path: Path) -> None:
     assert arguments(SECTIONS["vector"], RunOptions(tmp_path, tmp_path, repeats=3)) == ["--repeats", "3"]
     assert arguments(SECTIONS["web"], RunOptions(tmp_path, tmp_path, quick=True)) == ["--quick"]
     assert arguments(SECTIONS["soak"], RunOptions(tmp_path, tmp_path, repeats=3)) == []
@@ -275,7 +275,7 @@ def test_missing_packages_are_reported() -> None:
     assert lacking(["numpy", "numpy==0.0.1", "no-such-package"]) == ["numpy==0.0.1", "no-such-package"]
 
 
-def test_extras_ask_for_what_pyproject_says() -> None:
+def test_extras_equal_those_of_pyproject() -> None:
     assert required(["search-fast"]) == ["platformdirs", "tantivy", "bm25s", "numba"]
     assert {"msgspec", "uvicorn", "trl"} <= set(required(["serve", "trl"]))
     names = required(extra for section in SECTIONS.values() for extra in section.extras)
@@ -289,10 +289,10 @@ def test_a_section_with_a_missing_extra_gets_an_environment(tmp_path: Path, monk
     assert python_for(SECTIONS["textcraft"], tmp_path) == sys.executable
 
 
-def test_versions_are_those_of_the_chapters_python(tmp_path: Path) -> None:
+def test_versions_come_from_the_python_of_the_section(tmp_path: Path) -> None:
     section = small(peers=("numpy",), bare=("no-such-package==1",))
-    told = runner.versions(section, sys.executable, tmp_path / "none")
-    assert told == installed(["numpy", "gymnasium"])
+    reported = runner.versions(section, sys.executable, tmp_path / "none")
+    assert reported == installed(["numpy", "gymnasium"])
     result = tmp_path / "peers.json"
     result.write_text(json.dumps({"sides": {"textarena": {"version": "0.7.4"}}}), encoding="utf-8")
     assert runner.versions(SECTIONS["peers"], sys.executable, result)["textarena"] == "0.7.4"
@@ -307,7 +307,7 @@ time.sleep(600)
 
 
 @pytest.mark.slow
-def test_a_side_that_takes_too_long_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_side_that_times_out_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "pid"
     (tmp_path / "small_side.py").write_text(SIDE.format(place=str(place)), encoding="utf-8")
     monkeypatch.setattr(peers, "thread_limits", lambda: {**thread_limits(), "PYTHONPATH": str(tmp_path)})
@@ -330,7 +330,7 @@ def lives(pid: int) -> bool:
         return False
 
 
-def test_a_side_is_not_run_only_if_no_repeat_succeeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_side_is_missing_only_if_no_repeat_succeeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = dict.fromkeys(("gymnasium", "openenv"), "python")
     monkeypatch.setattr(peers, "pythons", lambda _: (there, {"textarena": "no such package"}))
     played: list[str] = []
@@ -351,7 +351,7 @@ def test_a_side_is_not_run_only_if_no_repeat_succeeded(monkeypatch: pytest.Monke
     assert len(result["sides"]["gymnasium"]["samples"]["one, cpu us"]) == 2
 
 
-def test_the_processor_has_its_name_or_the_architecture(tmp_path: Path) -> None:
+def test_the_processor_is_reported_by_name_or_architecture(tmp_path: Path) -> None:
     info = tmp_path / "cpuinfo"
     info.write_text("processor\t: 0\nmodel name\t: Some Processor @ 1 GHz\n", encoding="utf-8")
     assert processor(info) == "Some Processor @ 1 GHz"
@@ -373,11 +373,13 @@ def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-def test_an_environment_is_made_once(tmp_path: Path) -> None:
+def test_an_environment_is_created_once(tmp_path: Path) -> None:
     venv = Venv(tmp_path / "venv")
     python = venv.ensure([])
-    told = subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == str(tmp_path / "venv")
+    reported = subprocess.run(
+        [python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True
+    )
+    assert reported.stdout.strip() == str(tmp_path / "venv")
     changed = python.stat().st_mtime_ns
     assert venv.ensure([]).stat().st_mtime_ns == changed
     assert str(python) != sys.executable

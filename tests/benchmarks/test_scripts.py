@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tes
 STEP = {"step_time": 10.0, "time/generate": 5.0, "time/env": 0.5, "time/train": 4.0, "rollout/turns": 2.0}
 
 
-def test_the_rest_of_a_step_is_other() -> None:
+def test_the_remaining_time_of_a_step_is_other() -> None:
     assert parts_of(STEP) == {"generate": 5.0, "train": 4.0, "environment": 0.5, "other": 0.5}
     assert parts_of({**STEP, "step_time": 9.4})["other"] == 0
 
 
-def test_shares_are_of_the_medians_without_the_first_step() -> None:
+def test_shares_use_the_medians_without_the_first_step() -> None:
     first = {**STEP, "step_time": 1_000.0}
     figures = figures_of([first, {"train_runtime": 3.0}, STEP, STEP])
     assert figures["step, s"] == 10
@@ -43,10 +43,10 @@ def test_the_table_of_a_step_has_every_part() -> None:
 def test_the_trivial_task_counts_its_turns() -> None:
     task = Task()
     assert task.begin().startswith("Turn 0.")
-    told = [task.act("on") for _ in range(EPISODE)]
-    assert [over for _, over in told] == [False] * (EPISODE - 1) + [True]
-    assert told[-1][0].startswith(f"Turn {EPISODE}.")
-    assert {len(text) for text, _ in told} <= {588, 589}
+    replies = [task.act("on") for _ in range(EPISODE)]
+    assert [over for _, over in replies] == [False] * (EPISODE - 1) + [True]
+    assert replies[-1][0].startswith(f"Turn {EPISODE}.")
+    assert {len(text) for text, _ in replies} <= {588, 589}
 
 
 def test_time_is_reported_per_step() -> None:
@@ -69,7 +69,7 @@ def test_sides_are_collected_by_figure() -> None:
 
 @pytest.mark.rotating
 @pytest.mark.parametrize("side", ["gymnasium_side", "openenv_side", "ours"])
-def test_the_sides_that_are_here_run(side: str) -> None:
+def test_the_installed_sides_run(side: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.peer_sides.{side}", "0.05"]
     done = subprocess.run(command, cwd=ROOT, env=thread_limits(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
@@ -78,7 +78,7 @@ def test_the_sides_that_are_here_run(side: str) -> None:
     assert all(one["cpu"] > 0 for one in figures.values())
 
 
-def test_the_tables_of_rounds_have_a_row_for_each_tail() -> None:
+def test_tables_of_rounds_have_a_row_for_each_tail() -> None:
     rows = [setting("log-normal 1.0", size, 1, 0.0, 2) for size in (2, 4)]
     result = {"tails": rows, "stream": [setting("log-normal 1.0", 4, 2, 0.0, 2)]}
     head, _, line = lockstep_table(result).splitlines()
@@ -86,7 +86,7 @@ def test_the_tables_of_rounds_have_a_row_for_each_tail() -> None:
     assert line.startswith("| log-normal 1.0 | ")
 
 
-def test_the_clock_that_ticks_agrees_about_who_is_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_and_virtual_time_agree_on_the_faster_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.lockstep.CHECK_SIZE", 4)
     monkeypatch.setattr("benchmarks.lockstep.CHECK_SCALE", 0.01)
     found = check(1)
@@ -94,8 +94,8 @@ def test_the_clock_that_ticks_agrees_about_who_is_sooner(monkeypatch: pytest.Mon
     assert found["median"]["ours, s"] >= 0.9 * found["virtual"]["ours, s"]
 
 
-class Told:
-    """Says what growing would have measured: 30 MiB, 0.01 an episode, and a little more at the end."""
+class LinearCosts:
+    """Measurements of growing: 30 MiB, 0.01 an episode, and a little more at the end."""
 
     def scripts(self, scenario: object) -> list:
         return []
@@ -107,8 +107,8 @@ class Told:
         return {"memory": json.loads(json.dumps(memory)), "reset": cost, "step": cost}
 
 
-def test_the_last_level_is_held_to_the_line_through_the_others() -> None:
-    found = grow("TextCraft", Told(), (10, 50, 100))  # type: ignore[arg-type]
+def test_the_last_level_is_compared_with_the_fit_of_the_others() -> None:
+    found = grow("TextCraft", LinearCosts(), (10, 50, 100))  # type: ignore[arg-type]
     assert found["MiB by the model"] == pytest.approx(31)
     assert found["off, %"] == pytest.approx(100 * 0.1 / 31)
     assert found["CPU s"]["step"] == {10: 0.5, 50: 0.5, 100: 0.5}

@@ -38,13 +38,13 @@ TINY = {
 LIMITS = [str(limit) for limit in TEXTCRAFT.limits]
 
 
-def test_the_page_says_what_the_figures_say() -> None:
+def test_the_page_matches_the_figures() -> None:
     text = (DOCS / "study.md").read_text(encoding="utf-8")
     assert page.fill(text, read(RESULTS / "study.json"), read(RESULTS / "study-gpu.json")) == text
     assert text.count("<!-- study ") == text.count("<!-- end of study -->") == 4
 
 
-def test_a_page_without_figures_says_so_and_one_with_figures_holds_them() -> None:
+def test_the_page_shows_the_figures_or_reports_that_none_exist() -> None:
     text = (DOCS / "study.md").read_text(encoding="utf-8")
     assert page.fill(text, None, None).count(page.NOT_RUN) == 4
     filled = page.fill(text, {"scenarios": {"textcraft": scenario()}}, None)
@@ -64,7 +64,7 @@ def test_the_tables_show_means_over_seeds() -> None:
     assert "| long | 1,010 | 5,000 | 7 | 56 | 4.0 | 2.0 |" in page.cost_table(found)
 
 
-def test_an_interval_over_seeds_is_students() -> None:
+def test_an_interval_over_seeds_uses_students_t() -> None:
     middle = figures.student([1.0, 2.0, 3.0, 4.0, 5.0])
     half = 2.776 * math.sqrt(2.5 / 5)
     assert [middle.mean, middle.low, middle.high] == pytest.approx([3, 3 - half, 3 + half])
@@ -86,7 +86,7 @@ def test_the_picture_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_stages_follow_the_tokens_and_not_the_steps(tmp_path: Path) -> None:
+def test_stages_follow_tokens_and_not_steps(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     ledger.rewind(0)
     limit = TokenStages(TEXTCRAFT.stages("scalinginter"), 1000, ledger)
@@ -99,7 +99,7 @@ def test_stages_follow_the_tokens_and_not_the_steps(tmp_path: Path) -> None:
     assert again.total("sampled") == 250 and TokenStages(limit.stages, 1000, again)(2) == 4
 
 
-def test_the_ledger_counts_what_was_sampled_and_what_was_processed() -> None:
+def test_the_ledger_counts_sampled_and_processed_tokens() -> None:
     trajectory = SimpleNamespace(turns=(1, 2), success=True)
     episode = SimpleNamespace(
         trajectory=trajectory, prompt_ids=[1] * 5, ids=[2] * 7, assistant_mask=[1, 1, 0, 0, 1, 1, 1]
@@ -108,7 +108,7 @@ def test_the_ledger_counts_what_was_sampled_and_what_was_processed() -> None:
     assert (row["sampled"], row["processed"], row["turns"], row["won"]) == (10, 24, 4, 2)
 
 
-def test_marks_and_learning_rate_go_by_shares_of_the_budget() -> None:
+def test_marks_and_learning_rate_follow_shares_of_the_budget() -> None:
     assert crossed(0, 99, 600, 6) == [] and crossed(99, 100, 600, 6) == [1] and crossed(100, 350, 600, 6) == [2, 3]
     assert crossed(599, 700, 600, 6) == [6]
     rates = [rate(share / 100) for share in range(101)]
@@ -116,7 +116,7 @@ def test_marks_and_learning_rate_go_by_shares_of_the_budget() -> None:
     assert rates[5:] == sorted(rates[5:], reverse=True)
 
 
-def test_success_within_a_limit_is_read_off_a_longer_game() -> None:
+def test_success_within_a_limit_is_read_from_a_longer_episode() -> None:
     games = [("a", 3, 3), ("a", 4, 4), ("b", 0, 8), ("b", 8, 8)]
     found = digest(games, (3, 5, 8))
     assert found["within"] == {"3": 0.25, "5": 0.5, "8": 0.75}
@@ -146,7 +146,7 @@ def test_other_settings_need_another_directory(tmp_path: Path) -> None:
         pieces.run_study(tmp_path, choose(["textcraft"], {**TINY, "budget": 901}), [0], 1, 0.0, {})
 
 
-def test_gpu_commands_are_those_of_a_user(tmp_path: Path) -> None:
+def test_gpu_commands_use_the_public_command_line(tmp_path: Path) -> None:
     plan = gpu.GpuPlan("base", tmp_path, tuple(GPU), horizons=HORIZONS)
     found = list(gpu.commands(plan))
     words = [" ".join(command.words) for command in found if isinstance(command.words, list)]
@@ -159,7 +159,7 @@ def test_gpu_commands_are_those_of_a_user(tmp_path: Path) -> None:
 @pytest.mark.train
 @pytest.mark.slow
 @pytest.mark.rotating
-def test_a_run_that_is_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_a_stopped_run_resumes_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     home = pieces.Job("textcraft", "start", 0).home(tmp_path / "stopped")
     assert pieces.piece(pieces.Job("textcraft", "start", 0), tmp_path / "stopped", Deadline(), TINY) == 0
     other = pieces.Job("textcraft", "start", 0).home(tmp_path / "whole")

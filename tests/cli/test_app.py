@@ -51,7 +51,7 @@ def test_help_lists_the_commands_by_panel(run: Run) -> None:
     assert names[:5] == ["list", "play", "solve", "demos", "eval"]
 
 
-def test_the_version(run: Run) -> None:
+def test_version_option_prints_the_version(run: Run) -> None:
     assert run("--version").out == f"agentgym-envs {agentgym_envs.__version__}\n"
 
 

@@ -51,7 +51,7 @@ def test_the_table_shows_the_gains(run: Run, base: str, better: str) -> None:
     assert "no longer solved 1: t/3" in outcome.out
 
 
-def test_the_json_output(run: Run, base: str, better: str) -> None:
+def test_json_output_has_every_run(run: Run, base: str, better: str) -> None:
     found = run("compare", base, better, base, "--value", "score", "--json").json
     assert (found["baseline"], found["value"]) == ("base.jsonl", "score")
     first, second = found["runs"]

@@ -124,7 +124,7 @@ def test_no_secret_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         ("1.0", "", True),
     ],
 )
-def test_version_ranges(version: str, wanted: str, matches: bool) -> None:
+def test_fits_matches_versions_against_ranges(version: str, wanted: str, matches: bool) -> None:
     assert doctor_packages.fits(version, wanted) is matches
 
 

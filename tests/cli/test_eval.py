@@ -56,7 +56,7 @@ def test_random_episodes_differ_and_depend_on_the_seed(run: Run, toy: str) -> No
     assert len({tuple(actions) for _, *actions in first}) == 6
 
 
-def test_the_table_of_results(run: Run) -> None:
+def test_the_table_shows_success_and_stop_reasons(run: Run) -> None:
     out = run("eval", "textcraft", "--policy", "oracle", "--tasks", 20, "--out", "out").out
     row = next(line for line in out.splitlines() if line.strip().startswith("all"))
     # 20 of 20: the lower bound is 20/(20+z²) = 83.9 %.

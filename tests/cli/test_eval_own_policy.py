@@ -126,7 +126,7 @@ def test_a_class_or_factory_is_evaluated(run: Run, toy: str, name: str) -> None:
     assert policy in Path("out/report.md").read_text()
 
 
-def test_its_random_choices_follow_from_the_seed_of_the_episode(run: Run, toy: str) -> None:
+def test_random_choices_follow_from_the_seed_of_the_episode(run: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "mypackage.mymodule:Guessing", "--split", "train", "-k", 3, "--max-turns", 6)
     for directory, seed in (("a", 0), ("b", 0), ("c", 9)):
         assert run(*words, "--seed", seed, "--out", directory).code == 0
@@ -135,7 +135,7 @@ def test_its_random_choices_follow_from_the_seed_of_the_episode(run: Run, toy: s
 
 
 @pytest.mark.slow
-def test_its_runs_can_be_resumed_and_compared(run: Run, refuses: Run, toy: str) -> None:
+def test_runs_can_be_resumed_and_compared(run: Run, refuses: Run, toy: str) -> None:
     words = ("eval", toy, "--split", "train", "--out")
     for name in ("Steady", "Guessing"):
         assert run(*words, name, "--policy", f"mypackage.mymodule:{name}").code == 0
@@ -213,13 +213,13 @@ def test_an_answer_that_is_not_text_is_reported(refuses: Run, toy: str) -> None:
     assert "an action is a string, got NoneType" in err
 
 
-def test_it_cannot_record_tokens(refuses: Run, toy: str) -> None:
+def test_a_custom_policy_cannot_record_tokens(refuses: Run, toy: str) -> None:
     words = ("eval", toy, "--policy", "mypackage.mymodule:Steady", "--tokens", "--out", "out")
     assert "mypackage.mymodule:Steady does not" in refuses(*words).err
 
 
 @pytest.mark.slow
-def test_the_program_imports_it_from_the_current_folder(spawn: Run) -> None:
+def test_a_policy_is_imported_from_the_current_folder(spawn: Run) -> None:
     words = ("eval", "textcraft", "--policy", "mypackage.mymodule:Guessing", "--tasks", 2, "--max-turns", 2, "--json")
     outcome = spawn(*words)
     assert (outcome.code, outcome.err) == (0, "")

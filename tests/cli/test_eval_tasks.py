@@ -38,7 +38,7 @@ def played(directory: str = "out") -> list[str]:
         "\ufeffcount/3\ncount/10",
     ],
 )
-def test_the_formats_of_a_task_file(run: Run, toy: str, text: str) -> None:
+def test_every_format_of_a_task_file_is_read(run: Run, toy: str, text: str) -> None:
     outcome = run("eval", toy, "--policy", "oracle", "--tasks", write("tasks", text), "--out", "out", "-k", 2)
     assert outcome.code == 0, outcome.err
     assert sorted(played()) == ["count/10", "count/10", "count/3", "count/3"]  # from two splits
@@ -51,7 +51,7 @@ def test_items_of_agentgym_rl_are_the_tasks_of_its_server(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_task_file_with_several_scenarios(run: Run) -> None:
+def test_a_task_file_may_have_several_scenarios(run: Run) -> None:
     items = write("items.json", '[{"item_id": "textcraft_7"}, {"item_id": "babyai_41"}, {"id": "textcraft/7"}]')
     words = ("eval", "--env", "textcraft", "--env", "babyai", "--policy", "oracle", "--max-turns", 1, "--out", "out")
     assert run(*words, "--tasks", items).code == 0

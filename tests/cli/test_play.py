@@ -27,7 +27,7 @@ def play(run: Run, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-def test_a_solved_game(play) -> None:
+def test_a_solved_game_shows_turns_and_score(play) -> None:
     outcome = play("get 1 birch logs", "craft 4 birch planks using 1 birch logs", "never read")
     assert outcome.code == 0
     assert "Goal: craft birch planks." in outcome.out
@@ -54,7 +54,7 @@ def test_solve_continues_from_the_current_state(play) -> None:
     assert "Solved in 2 turns" in out
 
 
-def test_help_look_and_an_unknown_command(play) -> None:
+def test_help_look_and_unknown_commands_take_no_turn(play) -> None:
     out = play(":help", ":look", ":dance", "", ":QUIT").out
     assert "get <amount> <item>" in out
     assert out.count("Goal: craft birch planks.") == 2
@@ -102,7 +102,7 @@ def test_an_infrastructure_error_ends_the_game(play, toy: str) -> None:
 
 
 @pytest.mark.slow
-def test_commands_from_a_pipe(spawn: Run) -> None:
+def test_commands_are_read_from_a_pipe(spawn: Run) -> None:
     outcome = spawn("play", "textcraft", *TASK, stdin=":hint\nget 1 birch logs\n")
     assert outcome.code == 0
     assert outcome.out.endswith("You quit after 1 turn. Score 0.\n")
@@ -132,7 +132,7 @@ def interrupt(game: subprocess.Popen) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_tab_another_game_and_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
+def test_a_terminal_supports_tab_another_game_and_ctrl_c(tmp_path: Path) -> None:
     terminal, inner = pty.openpty()
     words = command("play", "textcraft", "--groups", "depth-1", "--out", "games.jsonl")
     environ = {**environment(), "TERM": "xterm"}
@@ -158,7 +158,7 @@ def test_tab_another_game_and_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     assert [t.stop_reason for t in read_trajectories(tmp_path / "games.jsonl")] == ["success", "closed"]
 
 
-def test_the_map_of_a_world_with_and_without_text(play) -> None:
+def test_the_map_is_shown_if_the_environment_draws_text(play) -> None:
     out = play(":map", ":solve", words=("babyai", "--task", "babyai/GoToRedBallNoDists/3")).out
     assert "Step 0 of 64, carrying nothing\n" in out and "██" in out and "you, ● ball" in out
     assert "Solved in" in out

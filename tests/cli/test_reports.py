@@ -268,7 +268,7 @@ def test_environments_with_the_same_name_are_shown_with_full_ids() -> None:
     assert "My/A-v0" in out.getvalue()
 
 
-def test_the_table_of_27_tasks_is_shown_for_several_scenarios_or_on_request() -> None:
+def test_the_27_tasks_are_shown_for_several_scenarios_or_on_request() -> None:
     textcraft = [episode("AgentGym/TextCraft-v0", "t/1", "depth-1")]
     babyai = [episode("AgentGym/BabyAI-v0", "b/1", "GoTo")]
     assert make_report(textcraft).agentgym_rl_table is None
@@ -285,7 +285,7 @@ def test_the_table_of_27_tasks_is_shown_for_several_scenarios_or_on_request() ->
     )
 
 
-def test_a_report_without_usable_episodes() -> None:
+def test_a_report_without_usable_episodes_shows_dashes() -> None:
     for found in ([episode(stop="env_error")], [episode(turns=0, score=0.0, stop="token_limit")]):
         report = make_report(found)
         assert "–" in Page(to_html(report)).text
@@ -336,7 +336,7 @@ def test_bands_are_drawn_for_few_curves() -> None:
         assert drawn.count("<polygon") == bands
 
 
-def test_the_page_says_that_its_turns_are_of_the_last_attempt() -> None:
+def test_the_page_notes_that_its_turns_are_of_the_last_attempt() -> None:
     once = episode()
     again = replace(once, meta={"policy": "bot", "agent": {"name": "reflect", "attempts": 2}, "attempts": [{}]})
     assert "(last attempt)" not in to_html(make_report([once] * 2))

@@ -49,7 +49,7 @@ def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
     return process.returncode, err
 
 
-def test_the_default_location_of_an_index(run: Run, corpus: Path) -> None:
+def test_an_index_is_written_beside_its_corpus_by_default(run: Run, corpus: Path) -> None:
     outcome = run("search", "index", corpus)
     assert (outcome.code, outcome.err) == (0, "")
     assert re.fullmatch(r"\S+/cities\.index holds 60 passages of cities for tantivy \(.* MB; .* s\)\n", outcome.out)
@@ -180,7 +180,7 @@ def play(url: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("isolate", [[], ["--isolate", "--workers", 1]])
-def test_environments_with_a_custom_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:
+def test_environments_search_a_custom_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:
     given = ["--env-arg", f"questions={own}", "--env-arg", f"index={made}"]
     process, url, shown = start("serve", "search", "textcraft", *given, *isolate, says="/docs")
     assert play(url)["success"]

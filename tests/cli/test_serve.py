@@ -47,7 +47,7 @@ def finish(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
     return process.returncode, Path("out.txt").read_text(), err
 
 
-def test_it_serves_and_exits_with_0_on_sigterm(start: Start) -> None:
+def test_serve_exits_with_0_on_sigterm(start: Start) -> None:
     process, url, _ = start("serve", ENV)
     env = gym.make(ENV, base_url=url)
     assert env.reset(seed=3) == gym.make(ENV).reset(seed=3)
@@ -77,7 +77,7 @@ def test_without_ids_all_environments_are_served(start: Start) -> None:
     assert ENV in [row["id"] for row in httpx.get(f"{url}/envs").json()["envs"]]
 
 
-def test_environments_of_the_user(start: Start) -> None:
+def test_environments_of_the_user_are_served(start: Start) -> None:
     _, url, shown = start("serve", "tests.toy_envs:Toy/Count-v0", says="base_url", PYTHONPATH=str(ROOT))
     assert [row["id"] for row in httpx.get(f"{url}/envs").json()["envs"]] == ["Toy/Count-v0"]
     (line,) = [line for line in shown.read_text().splitlines() if line.startswith("gym.make(")]
@@ -119,7 +119,7 @@ def test_a_token_is_required_and_not_printed(start: Start, tmp_path: Path, sourc
     assert "s3cret" not in out
 
 
-def test_the_order_of_token_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_token_sources_have_an_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("of-the-file\n")
     assert serve.find_token(None, None) is None
@@ -137,13 +137,13 @@ def test_invalid_tokens_are_refused(token: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_other_machines_need_a_token(refuses: Run, host: str) -> None:
+def test_remote_hosts_need_a_token(refuses: Run, host: str) -> None:
     err = refuses("serve", ENV, "--host", host).err
     assert "--token-file" in err
     assert "--insecure" in err
 
 
-def test_insecure_accepts_other_machines(start: Start) -> None:
+def test_insecure_accepts_remote_hosts(start: Start) -> None:
     process, url, _ = start("serve", ENV, "--host", "0.0.0.0", "--insecure")
     assert url.startswith("http://127.0.0.1:")
     assert httpx.get(f"{url}/health").json()["status"] == "ok"
@@ -274,7 +274,7 @@ def test_requests_that_a_server_refuses_print_one_line(refuses: Run, run: Run, s
     assert outcome.err.count("\n") == 1
 
 
-def test_eval_with_several_servers(run: Run, server: str) -> None:
+def test_eval_uses_several_servers(run: Run, server: str) -> None:
     with background_server([ENV]) as other:
         urls = json.dumps([server, other])
         words = ("eval", "textcraft", "--policy", "oracle", "--tasks", 4, "--split", "train")

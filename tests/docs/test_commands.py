@@ -61,11 +61,11 @@ def parse(command: Any, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", CORE)
-def test_the_program_takes_it(words: list[str]) -> None:
+def test_the_program_accepts_the_command(words: list[str]) -> None:
     parse(PROGRAM, words)
 
 
-def test_a_wrong_option_is_seen() -> None:
+def test_a_wrong_option_is_detected() -> None:
     with pytest.raises(Exception, match="no-such-option"):
         parse(PROGRAM, ["eval", "textcraft", "--no-such-option", "1"])
 
@@ -73,14 +73,14 @@ def test_a_wrong_option_is_seen() -> None:
 @pytest.mark.train
 @pytest.mark.slow
 @pytest.mark.parametrize("words", TRAIN)
-def test_training_takes_it(words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_train_accepts_the_command(words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(Parsed):
         parse_train(words, monkeypatch, tmp_path)
 
 
 @pytest.mark.train
 @pytest.mark.slow
-def test_a_wrong_training_option_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_training_option_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no_such_option"):
         parse_train(["train", "grpo", "...", "--no_such_option", "1"], monkeypatch, tmp_path)
 
@@ -119,7 +119,7 @@ def _complete(words: list[str]) -> list[str]:
 @pytest.mark.train
 @pytest.mark.slow
 @pytest.mark.parametrize("words", VERL)
-def test_verl_takes_it(words: list[str]) -> None:
+def test_verl_accepts_the_command(words: list[str]) -> None:
     pytest.importorskip("verl", reason="the extra verl is not installed")
     from agentgym_verl.cli import _app
 
@@ -127,7 +127,7 @@ def test_verl_takes_it(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", MODULES)
-def test_the_module_is_there(words: list[str]) -> None:
+def test_the_module_exists(words: list[str]) -> None:
     module = words[words.index("-m") + 1]
     if module.split(".")[0] != "benchmarks":
         pytest.skip(f"{module} is another package's")
@@ -143,7 +143,7 @@ def test_the_module_is_there(words: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_cheap_ones_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_cheap_commands_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.chdir(tmp_path)
     written = {" ".join(words) for _, words in WRITTEN}
     for command in RUN:

@@ -79,7 +79,7 @@ def run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
 pytestmark = pytest.mark.slow
 
 
-def test_a_scenario(add: Callable[[str], None], run: Callable[..., str]) -> None:
+def test_the_scenario_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:
     add("a scenario")
     run(
         "-c",
@@ -93,13 +93,13 @@ def test_a_scenario(add: Callable[[str], None], run: Callable[..., str]) -> None
 
 
 @pytest.mark.train
-def test_an_estimator(add: Callable[[str], None], run: Callable[..., str]) -> None:
+def test_the_estimator_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:
     add("an estimator")
     assert "rewards-to-go" in run("-m", "agentgym_envs", "train", "--help")
     assert "--gamma" in run("-m", "agentgym_envs", "train", "rewards-to-go", "--help")
 
 
-def test_a_search_engine(add: Callable[[str], None], run: Callable[..., str], tmp_path: Path) -> None:
+def test_the_search_engine_recipe_works(add: Callable[[str], None], run: Callable[..., str], tmp_path: Path) -> None:
     add("a search engine")
     corpus, index = tmp_path / "corpus.jsonl", tmp_path / "index"
     corpus.write_text(
@@ -113,13 +113,13 @@ def test_a_search_engine(add: Callable[[str], None], run: Callable[..., str], tm
     assert "overlap (shared words)" in run("-m", "agentgym_envs", "search", "index", "--help").replace("\n", " ")
 
 
-def test_a_web_task(add: Callable[[str], None], run: Callable[..., str]) -> None:
+def test_the_web_task_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:
     add("a web task")
     words = ("-p", "no:cacheprovider", "tests/webarena/test_templates.py", "-k", "forum-open-newest-of")
     assert re.search(r"\d+ passed", run("-m", "pytest", "-v", *words))
 
 
-def test_a_command(add: Callable[[str], None], run: Callable[..., str]) -> None:
+def test_the_command_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:
     add("a command")
     assert run("-m", "agentgym_envs", "count", "textcraft").strip() == "544"
     assert "count" in run("-m", "agentgym_envs", "--help")

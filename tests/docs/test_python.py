@@ -110,7 +110,7 @@ def marks(page: str) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=marks(page)) for page in WITH_CODE])
-def test_the_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "page", **NAMES.get(page, no_names)()}
     with contextlib.ExitStack() as stack:

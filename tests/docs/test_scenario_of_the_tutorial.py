@@ -42,11 +42,11 @@ def env_id(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-def test_contract(check: Callable[[contract.Make], None], env_id: str) -> None:
+def test_the_scenario_keeps_the_contract(check: Callable[[contract.Make], None], env_id: str) -> None:
     check(partial(gym.make, env_id))
 
 
-def test_its_random_player_plays(env_id: str, tmp_path: Path) -> None:
+def test_the_random_player_finishes_an_episode(env_id: str, tmp_path: Path) -> None:
     assert main(["eval", env_id, "--policy", "random", "--max-turns", "8", "--out", str(tmp_path)]) == 0
     turns = [turn for played in read_trajectories(tmp_path / "trajectories.jsonl") for turn in played.turns]
     assert turns and not any(turn.info["invalid_action"] for turn in turns)
@@ -66,7 +66,7 @@ def test_its_random_player_plays(env_id: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_in_it_is_found(
+def test_the_contract_finds_a_mistake(
     check: Callable[[contract.Make], None], written: str, instead: str, says: str
 ) -> None:
     code = module_of_the_page().partition("from agentgym_envs.registration")[0]

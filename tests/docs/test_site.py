@@ -41,7 +41,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", FILES)
-def test_links_to_files_lead_somewhere(page: str) -> None:
+def test_links_to_files_and_anchors_exist(page: str) -> None:
     for link in links(page):
         parts = urlsplit(link)
         if parts.scheme or parts.path.startswith(GENERATED):
@@ -53,14 +53,14 @@ def test_links_to_files_lead_somewhere(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", FILES)
-def test_links_to_other_sites_have_their_form(page: str) -> None:
+def test_links_to_other_sites_are_well_formed(page: str) -> None:
     for link in links(page):
         parts = urlsplit(link)
         if parts.scheme:
             assert parts.scheme in ("http", "https") and "." in parts.netloc, f"{page}: {link}"
 
 
-def test_the_scenarios_pages_say_what_the_docstrings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenario_pages_match_the_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "site"))
     from sections import fill_in  # type: ignore[import-not-found]
 
@@ -82,23 +82,25 @@ def transcripts() -> Iterator[Any]:
 def test_transcripts_match_the_output(env_id: str, task: str, text: str) -> None:
     env = gym.make(env_id)
     try:
-        told, info = env.reset(seed=0, options={"task": task})
+        observation, info = env.reset(seed=0, options={"task": task})
         first, *turns = re.split(r"^> ", text, flags=re.M)
-        assert matches(first, told)
+        assert matches(first, observation)
         for turn in turns:
             action, _, reply = turn.partition("\n")
-            told, _, _, _, info = env.step(action)
-            assert matches(re.sub(r"^\[score .*\]$", "", reply, flags=re.M), told), f"after {action}:\n{told}"
+            observation, _, _, _, info = env.step(action)
+            assert matches(re.sub(r"^\[score .*\]$", "", reply, flags=re.M), observation), (
+                f"after {action}:\n{observation}"
+            )
         shown = re.search(r"^\[score (.*)\]$", text, re.M)
         assert shown is not None and info["score"] == pytest.approx(float(shown[1]), abs=5e-4)
     finally:
         env.close()
 
 
-def matches(shown: str, told: str) -> bool:
+def matches(shown: str, observation: str) -> bool:
     """True if a text matches the output; `...` matches anything, and line breaks may differ."""
     pieces = [re.escape(" ".join(piece.split())) for piece in shown.split("...")]
-    return re.fullmatch(r"\s*.*?\s*".join(pieces), " ".join(told.split()), re.S) is not None
+    return re.fullmatch(r"\s*.*?\s*".join(pieces), " ".join(observation.split()), re.S) is not None
 
 
 @pytest.mark.slow

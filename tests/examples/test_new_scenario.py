@@ -21,7 +21,7 @@ MAKE = partial(gym.make, ID)
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-def test_contract(check: Callable[[contract.Make], None]) -> None:
+def test_the_scenario_keeps_the_contract(check: Callable[[contract.Make], None]) -> None:
     check(MAKE)
 
 
@@ -30,7 +30,7 @@ def test_processes_agree() -> None:
     contract.processes_agree(ID, {}, contract.transcript_hash(MAKE))
 
 
-def test_the_oracle_needs_no_more_builds_than_a_binary_search() -> None:
+def test_the_oracle_needs_no_more_builds_than_binary_search() -> None:
     env = BisectEnv()
     for task in env.tasks:
         env.reset(seed=1, options={"task": task.id})

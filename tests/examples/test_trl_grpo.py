@@ -14,7 +14,7 @@ pytest.importorskip("trl")
 pytestmark = pytest.mark.train
 
 
-def test_training_with_a_turn_limit_curriculum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_trains_with_a_turn_limit_curriculum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agentgym_trl.tiny import save_tiny_model
 
     save_tiny_model(tmp_path / "tiny", ["get 1 oak log"])

@@ -32,6 +32,6 @@ def test_verl_composes_the_configuration(tmp_path: Path) -> None:
     assert (tmp_path / "run/data/train.parquet").is_file()
 
 
-def test_without_arguments_it_prints_its_usage() -> None:
+def test_the_script_prints_its_usage_without_arguments() -> None:
     done = subprocess.run(["bash", str(ROOT / "examples/verl_grpo.sh")], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and "MODEL OUT" in done.stderr

@@ -40,7 +40,9 @@ def make_remote(pool: WorkerPool, env_id: str, **options: Any) -> RemoteEnv:
 
 @pytest.mark.parametrize("env_id", [IDS[0], *(pytest.param(env_id, marks=pytest.mark.rotating) for env_id in IDS[1:])])
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-def test_contract(check: Callable[[contract.Make], None], env_id: str, pool: WorkerPool) -> None:
+def test_remote_environments_keep_the_contract(
+    check: Callable[[contract.Make], None], env_id: str, pool: WorkerPool
+) -> None:
     check(partial(make_remote, pool, env_id))
 
 

@@ -165,7 +165,7 @@ def test_a_reply_that_cannot_be_pickled_does_not_affect_others() -> None:
     pool.close()
 
 
-def test_a_large_call_and_a_large_reply(pool: WorkerPool) -> None:
+def test_large_calls_and_replies_are_transmitted(pool: WorkerPool) -> None:
     remote = begun(pool)
     observation, *_, info = remote.step("x" * 3_000_000)
     assert "too long" in observation

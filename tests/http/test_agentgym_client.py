@@ -52,7 +52,7 @@ SPLITLESS = {contract.tasks_are_sound, contract.oracle_solves}
 
 
 @pytest.mark.parametrize("check", [c for c in contract.CHECKS if c not in SPLITLESS], ids=lambda check: check.__name__)
-def test_contract(check: Callable[[contract.Make], None], url: str) -> None:
+def test_the_client_keeps_the_contract(check: Callable[[contract.Make], None], url: str) -> None:
     check(partial(gym.make, TEXTCRAFT, base_url=f"{url}/agentgym/textcraft", dialect="agentgym"))
 
 
@@ -166,7 +166,7 @@ def play(env: TextEnv, index: int, *actions: str) -> tuple[str, list[tuple[str, 
     return observation, [env.step(action) for action in actions]
 
 
-def test_textcraft_requests() -> None:
+def test_textcraft_sends_the_requests_of_agentgym() -> None:
     step = {"observation": "Got 1 coal", "reward": 0, "done": False}
     fake = Fake(**TEXT, reset=TEXT_BEGUN, step=step)
     with played("textcraft", fake) as env:
@@ -211,7 +211,7 @@ def test_a_babyai_success_does_not_depend_on_the_score() -> None:
     ("points", "done", "score", "stop"),
     [(17, False, 0.17, None), (100, True, 1.0, "success"), (-100, True, 0.0, "failure"), (42, True, 0.42, "failure")],
 )
-def test_sciworld_points(points: int, done: bool, score: float, stop: str | None) -> None:
+def test_sciworld_points_become_scores(points: int, done: bool, score: float, stop: str | None) -> None:
     begun = {
         "task_name": "boil",
         "var_num": 0,
@@ -276,7 +276,7 @@ BAD: Mapping[str, tuple[Any, str]] = {
     "a reward that is null": ({**GOOD_STEP, "reward": None}, "not a number"),
     "a reward that is not finite": (Response('{"observation": "o", "reward": NaN, "done": false}'), "not a number"),
     "done that is a number": ({**GOOD_STEP, "done": 1}, "neither true nor false"),
-    "an observation that is none": ({**GOOD_STEP, "observation": None}, "not a text"),
+    "an observation that is not a text": ({**GOOD_STEP, "observation": None}, "not a text"),
 }
 
 
@@ -312,8 +312,8 @@ def test_a_failed_webarena_reset_is_an_env_error() -> None:
 
 def test_a_webarena_episode_truncated_by_the_server_is_an_env_error() -> None:
     begun = {"observation": "o", "sites": [], "object": "x"}
-    cut = {"observation": "o", "reward": 0, "terminated": False, "truncated": True, "info": {}}
-    with played("webarena", Fake(create={"env_idx": 0}, reset=begun, step=cut)) as env:
+    truncated = {"observation": "o", "reward": 0, "terminated": False, "truncated": True, "info": {}}
+    with played("webarena", Fake(create={"env_idx": 0}, reset=begun, step=truncated)) as env:
         assert "truncated" in play(env, 0, "x")[1][0][4]["error"]
 
 

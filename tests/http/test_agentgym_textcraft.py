@@ -114,7 +114,7 @@ def theirs(reference: Any, action: str) -> dict[str, Any]:
     return {"observation": observation, "reward": reward, "done": done}
 
 
-def test_golden_transcript(reference: Any) -> None:
+def test_play_reproduces_the_golden_transcript(reference: Any) -> None:
     game = Game(0)
     reference.inventory, reference.goal = {}, "minecraft:acacia_planks"
     for action, reply in GOLDEN:

@@ -174,7 +174,7 @@ def test_slow_environments_do_not_delay_fast_ones(url, tmp_path):
     until(lambda: len(late) == 12)
 
 
-def test_512_sessions_from_64_threads(url):
+def test_64_threads_play_512_sessions(url):
     before = Api(url).sessions()
 
     def play(number: int) -> int:
@@ -191,7 +191,7 @@ def test_512_sessions_from_64_threads(url):
     assert Api(url).sessions() == before
 
 
-def test_512_sessions_in_one_vector(url):
+def test_one_vector_environment_plays_512_sessions(url):
     before = Api(url).sessions()
     vec = make_vec(COUNT, 512, base_url=url)
     vec.reset(seed=0, options={"task": "count/9"})
@@ -201,7 +201,7 @@ def test_512_sessions_in_one_vector(url):
     assert Api(url).sessions() == before
 
 
-def test_512_sessions_on_one_event_loop(url):
+def test_one_event_loop_plays_512_sessions(url):
     vec = make_vec(COUNT, 512, base_url=url)
     envs = [text_env(env) for env in vec.envs]
 

@@ -38,7 +38,7 @@ class FarEnv(CountEnv):
 register(FAR, "tests.http.test_env_args:FarEnv")
 
 
-def tell(options: dict[str, Any], **env_args: Any) -> tuple[str, str]:
+def describe(options: dict[str, Any], **env_args: Any) -> tuple[str, str]:
     """The process that hosts an environment, and the arguments that the environment reports."""
 
     async def play() -> tuple[str, str]:
@@ -58,19 +58,19 @@ def tell(options: dict[str, Any], **env_args: Any) -> tuple[str, str]:
 
 
 def test_client_options_override_the_servers_arguments() -> None:
-    assert tell({}) == ("server", "here 1")
-    assert tell({}, location="there", depth=2) == ("server", "there 2")
-    assert tell({"depth": 3}, location="there", depth=2) == ("server", "there 3")
+    assert describe({}) == ("server", "here 1")
+    assert describe({}, location="there", depth=2) == ("server", "there 2")
+    assert describe({"depth": 3}, location="there", depth=2) == ("server", "there 3")
 
 
 def test_a_client_cannot_set_paths_or_addresses() -> None:
     with pytest.raises(UsageError, match=r"takes the options depth, .*not \['location'\]"):
-        tell({"location": "/etc"}, location="there")
+        describe({"location": "/etc"}, location="there")
 
 
 @pytest.mark.slow
 def test_arguments_decide_whether_a_worker_is_needed_and_reach_it() -> None:
-    assert tell({"depth": 5}, location="far") == ("worker", "far 5")
+    assert describe({"depth": 5}, location="far") == ("worker", "far 5")
 
 
 def test_unknown_arguments_are_refused() -> None:

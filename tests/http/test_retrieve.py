@@ -47,7 +47,7 @@ def ask(api: httpx.Client, body: Any, status: int = 200) -> Any:
     return reply.json()
 
 
-def test_with_and_without_scores(api: httpx.Client, retriever: Retriever) -> None:
+def test_scores_are_returned_on_request(api: httpx.Client, retriever: Retriever) -> None:
     queries = ["city 7", "city 9 river", "nothing of that"]
     found = retriever.search(queries, 2)
     assert [len(hits) for hits in found] == [2, 2, 0]
@@ -111,13 +111,13 @@ def test_bad_input_is_refused_with_a_message(api: httpx.Client, body: Any) -> No
     assert failure["type"] == "Malformed" and len(failure["message"]) > 20
 
 
-def test_other_methods_and_sizes(api: httpx.Client) -> None:
+def test_other_methods_and_large_bodies_are_refused(api: httpx.Client) -> None:
     reply = api.get("/retrieve")
     assert error(reply, 405) == "BadRequest" and "takes POST" in reply.text
     assert error(api.post("/retrieve", content=b" " * 5_000_000), 413) == "TooLarge"
 
 
-def test_health_and_metrics(api: httpx.Client) -> None:
+def test_health_and_metrics_describe_the_server(api: httpx.Client) -> None:
     health = api.get("/health").json()
     assert health["status"] == "ok"
     assert {key: health[key] for key in ("engine", "corpus", "passages", "sha256")} == {

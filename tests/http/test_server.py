@@ -36,7 +36,7 @@ def api(url):
     return Api(url)
 
 
-def test_an_episode(api):
+def test_a_session_plays_an_episode(api):
     session = api.create()
     assert api.http.get(f"/v2/sessions/{session}").json()["stop_reason"] == "closed"
     first = api.call(session, "reset", seq=1, seed=3, options={"task": "count/2"}).json()
@@ -54,7 +54,7 @@ def test_an_episode(api):
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
-def test_snapshot_restore_and_fork(api, env):
+def test_sessions_support_snapshot_restore_and_fork(api, env):
     session = api.begin(env)
     api.step(session, seq=2)
     snapshot = api.call(session, "snapshot").json()
@@ -72,7 +72,7 @@ def test_snapshot_restore_and_fork(api, env):
 
 
 @pytest.mark.parametrize("env", [COUNT, SLOW])
-def test_batch(api, env):
+def test_a_batch_returns_a_result_per_call(api, env):
     here = [api.begin(env) for _ in range(3)]
     calls = [{"session": session, "method": "step", "action": "up", "seq": 2} for session in [*here, "nobody"]]
     results = api.batch(*calls)
@@ -162,7 +162,7 @@ def test_invalid_calls_are_refused(api, method, body, status, kind):
     assert api.step(session, seq=2).json()["observation"] == "1"
 
 
-def test_paths_and_methods(api):
+def test_unknown_paths_and_methods_are_refused(api):
     session = api.begin()
     assert error(api.call(session, "fly"), 404) == "NotFound"
     assert error(api.call(session, "__class__"), 404) == "NotFound"
@@ -174,7 +174,7 @@ def test_paths_and_methods(api):
     assert error(api.step("%00"), 404) == "SessionLost"
 
 
-def test_pages(api):
+def test_every_page_responds(api):
     assert {row["id"] for row in api.http.get("/envs").json()["envs"]} == {COUNT, TRICKY, SLOW, TEXTCRAFT}
     api.step(api.begin())
     text = api.http.get("/metrics").text
@@ -195,7 +195,7 @@ def test_any_text_is_an_action(api, env, action):
     assert (reply["observation"], reply["info"]) == (observation, json.loads(json.dumps(info)))
 
 
-def test_too_large_bodies(api):
+def test_too_large_bodies_are_refused(api):
     session = api.begin()
     for size in (LIMITS.body_bytes, 7 * LIMITS.body_bytes, 40 * LIMITS.body_bytes):
         assert error(api.step(session, "x" * size), 413) == "TooLarge"
@@ -223,7 +223,7 @@ def test_a_bug_is_reported_without_its_traceback(api, caplog):
     assert api.call(session, "reset", seq=3, seed=1).status_code == 200
 
 
-def test_a_bug_of_the_server_itself(capfd, monkeypatch):
+def test_a_bug_of_the_server_is_hidden_from_the_client(capfd, monkeypatch):
     def broken(*arguments: object) -> None:
         raise KeyError("/secret/path.py")
 
@@ -233,7 +233,7 @@ def test_a_bug_of_the_server_itself(capfd, monkeypatch):
     assert "Traceback" in (log := capfd.readouterr().err) and "/secret/path.py" in log
 
 
-def test_token():
+def test_every_path_except_health_needs_the_token():
     with background_server([COUNT], token="sesame") as url:
         for headers in ({}, {"Authorization": "Bearer sesam"}, {"Authorization": "sesame"}, {"Authorization": "é"}):
             api = Api(url, headers={name: value.encode() for name, value in headers.items()})
@@ -281,7 +281,7 @@ TRICKLE = HEAD + b"X-Slow: " + b"x" * 1000
 
 @pytest.mark.slow
 @pytest.mark.parametrize("second", [False, True], ids=["first request", "second request"])
-def test_a_slow_header_is_cut_off_and_delays_no_other(url, api, second):
+def test_a_slow_header_times_out_and_delays_no_other_client(url, api, second):
     with connect(url) as loris:
         if second:
             loris.sendall(HEAD + b"\r\n")
@@ -293,7 +293,7 @@ def test_a_slow_header_is_cut_off_and_delays_no_other(url, api, second):
                 time.sleep(0.02)
 
 
-def test_an_endless_header_is_cut_off(url):
+def test_an_endless_header_is_refused(url):
     with connect(url) as endless, pytest.raises(OSError):
         endless.sendall(HEAD)
         for _ in range(200):
@@ -302,7 +302,7 @@ def test_an_endless_header_is_cut_off(url):
 
 
 @pytest.mark.slow
-def test_a_slow_body_is_cut_off_and_delays_no_other(url, api):
+def test_a_slow_body_times_out_and_delays_no_other_client(url, api):
     with connect(url) as slow:
         slow.sendall(b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         slow.sendall(b'{"env"')

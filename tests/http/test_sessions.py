@@ -186,7 +186,7 @@ def test_memory_does_not_grow_over_many_resets_over_http(api):
     assert api.call(sessions[0], "status").json()["turn"] == 0
 
 
-def test_many_clients_at_once(url):
+def test_many_clients_play_concurrently(url):
     def play(number: int) -> list[str]:
         mine = Api(url)
         session = mine.begin(random.Random(number).choice([COUNT, SLOW]))

@@ -47,7 +47,7 @@ def test_the_joint_record_gives_the_trajectories_that_were_played(seed: int) -> 
         assert trajectory.task == played.trajectory.task and trajectory.env_kwargs == played.trajectory.env_kwargs
 
 
-def test_the_trajectories_of_a_short_episode() -> None:
+def test_a_short_episode_gives_a_trajectory_per_agent() -> None:
     joint = soon(play_text(counting(), OraclePolicy(), EpisodeSpec("count/2", 1, {"run": "a"}), limits=LIMITS))
     planner, actor = per_agent_trajectories(joint).values()
     assert planner.actions == ["Do this next: up"] * 2 and actor.actions == ["up"] * 2

@@ -32,7 +32,7 @@ GOLDEN = [
 ]
 
 
-def test_a_transcript() -> None:
+def test_an_episode_reproduces_the_transcript() -> None:
     env = CoopTextCraftEnv(max_distractors=0, split=None)
     seen, infos = env.reset(seed=0, options={"task": torch_task(env)})
     for agent, other in (("crafter_0", "crafter_1"), ("crafter_1", "crafter_0")):
@@ -86,7 +86,7 @@ def test_gifts_and_messages_are_in_the_info() -> None:
         ("say " + "x" * 301, "You said the first 300 characters of it."),
     ],
 )
-def test_replies_to_commands(command: str, reply: str) -> None:
+def test_commands_get_the_expected_replies(command: str, reply: str) -> None:
     env = torch_env()
     both(env, "pass", "get 2 coal")
     observations, _, _, _, infos = both(env, "pass", command)
@@ -198,7 +198,7 @@ def test_the_state_is_the_json_of_all_observations() -> None:
         CoopTextCraftEnv().state()
 
 
-def test_the_individual_part_of_the_reward() -> None:
+def test_the_individual_reward_is_paid_per_step_of_the_plan() -> None:
     """The plan takes coal and bamboo and crafts a stick and a torch: four steps, a quarter of 0.4 each."""
     env = torch_env(individual=0.4)
     assert both(env, "get 2 bamboo", "pass")[1] == pytest.approx({"crafter_0": 0.1, "crafter_1": 0.0})
@@ -213,7 +213,7 @@ def test_the_individual_part_of_the_reward() -> None:
     assert scores == pytest.approx({"crafter_0": 0.85, "crafter_1": 0.75})
 
 
-def test_another_item_of_the_same_kind_counts_except_for_the_goal(book: RecipeBook) -> None:
+def test_other_items_of_a_kind_count_except_for_the_goal(book: RecipeBook) -> None:
     oak, birch = (book.items.index(name) for name in ("oak_planks", "birch_planks"))
     assert IndividualReward(book, oak).pay([birch, None, oak]) == [0.0, 0.0, 0.5]
     individual_reward = IndividualReward(book, book.items.index("crafting_table"))
@@ -256,7 +256,7 @@ TEAM_OF_ONE = {worlds: CoopTextCraftEnv(num_agents=1, worlds=worlds) for worlds 
 @given(
     st.sampled_from(WORLDS), st.integers(0, 2**31 - 1), st.lists(st.text(max_size=30) | st.integers(0, 99), max_size=8)
 )
-def test_one_agent_is_textcraft(worlds: str, seed: int, moves: list[str | int]) -> None:
+def test_a_team_of_one_equals_textcraft(worlds: str, seed: int, moves: list[str | int]) -> None:
     env, single = TEAM_OF_ONE[worlds], SINGLE[worlds]
     rng = random.Random(seed)
     observations, infos = env.reset(seed=seed)
@@ -294,7 +294,7 @@ def test_one_agent_has_the_instructions_of_textcraft() -> None:
         assert env.instructions_for("crafter_0") == single.unwrapped.instructions  # type: ignore[attr-defined]
 
 
-def test_unseeded_episodes_of_one_agent_are_textcrafts() -> None:
+def test_unseeded_episodes_of_one_agent_equal_those_of_textcraft() -> None:
     env, single = CoopTextCraftEnv(num_agents=1), gym.make("AgentGym/TextCraft-v0")
     env.reset(seed=3)
     single.reset(seed=3)

@@ -40,7 +40,7 @@ TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
 
 @TEAMS
 @pytest.mark.parametrize("worlds", WORLDS)
-def test_the_oracle_solves(count: int, worlds: Any) -> None:
+def test_the_oracle_solves_a_few_tasks_of_each_group(count: int, worlds: Any) -> None:
     env = CoopTextCraftEnv(num_agents=count, worlds=worlds, split="test")
     for group in env.tasks.groups:
         for seed in range(4):
@@ -155,7 +155,7 @@ def test_equal_states_have_equal_keys() -> None:
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
-def test_every_grammar(grammar: str) -> None:
+def test_every_grammar_has_instructions_and_is_solved(grammar: str) -> None:
     env = CoopTextCraftEnv(num_agents=3, grammar=grammar)
     env.reset(seed=2)
     for agent in env.agents:
@@ -174,7 +174,7 @@ TEXT = st.text(max_size=120) | st.sampled_from(JUNK)
 
 
 @given(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=6), st.integers(0, 20))
-def test_survives_garbage(rounds: list[tuple[str, ...]], seed: int) -> None:
+def test_the_environment_survives_garbage(rounds: list[tuple[str, ...]], seed: int) -> None:
     env = CoopTextCraftEnv(num_agents=3)
     env.reset(seed=seed)
     for actions in rounds:
@@ -266,7 +266,7 @@ def test_the_order_of_the_actions_dict_has_no_effect() -> None:
 
 
 @TEAMS
-def test_max_rounds(count: int) -> None:
+def test_max_rounds_truncates_the_episode(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count, max_rounds=3)
     env.reset(seed=0)
     env.max_rounds = 1  # applies to the next episode
@@ -392,7 +392,7 @@ def test_a_reset_draws_from_the_groups_and_the_split() -> None:
 
 
 @TEAMS
-def test_snapshots(count: int) -> None:
+def test_snapshots_restore_the_episode(count: int) -> None:
     env, other = (CoopTextCraftEnv(num_agents=count, individual=0.2) for _ in range(2))
     for seed in range(4):
         env.reset(seed=seed)
@@ -427,7 +427,7 @@ def test_a_too_long_action_is_invalid_also_when_restored() -> None:
 
 
 @TEAMS
-def test_pickling_within_an_episode(count: int) -> None:
+def test_pickling_preserves_the_running_episode(count: int) -> None:
     env = CoopTextCraftEnv(num_agents=count)
     env.reset(seed=1)
     env.step(dict.fromkeys(env.agents, "inventory"))
@@ -473,7 +473,7 @@ def test_random_commands_are_well_formed(count: int) -> None:
     assert commands >= ({"get", "craft"} if count == 1 else {"get", "craft", "give", "say", "pass"})
 
 
-def test_ansi_render() -> None:
+def test_ansi_render_shows_every_agent() -> None:
     env = torch_env(render_mode="ansi")
     both(env, "get 2 bamboo", "say hello")
     text = env.render() or ""

@@ -180,7 +180,7 @@ def test_every_scenario_has_a_planner_and_an_actor(env_id: str) -> None:
     env.close()
 
 
-def test_the_inner_environments_needs_hold_for_the_team() -> None:
+def test_the_team_inherits_the_needs_of_the_inner_environment() -> None:
     assert not PlannerActorEnv.needs_worker({})
     assert PlannerActorEnv.needs_worker({"env_id": "AgentGym/SciWorld-v0"})
     assert not counting().blocking
@@ -208,7 +208,7 @@ def test_invalid_arguments_are_refused() -> None:
     )
 
 
-def test_is_team() -> None:
+def test_is_team_detects_team_environments() -> None:
     assert is_team("AgentGym/TextCraftCoop-v0") and is_team(PLANNER_ACTOR)
     assert not is_team("AgentGym/TextCraft-v0") and not is_team("CartPole-v1") and not is_team("No/Such-v0")
 

@@ -79,7 +79,7 @@ def test_malformed_commands_are_refused(command: str, reply: str) -> None:
         ("‘a’ 'b' naïve שלום नमस्ते 👍", "‘a’ 'b' naïve שלום नमस्ते 👍"),  # visible characters stay
     ],
 )
-def test_characters_that_are_replaced(text: str, message: str) -> None:
+def test_unreadable_characters_are_replaced(text: str, message: str) -> None:
     assert clean(text) == (message, False)
 
 

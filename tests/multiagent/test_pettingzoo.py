@@ -25,7 +25,7 @@ TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
 
 @TEAMS
 @pytest.mark.parametrize("max_rounds", [None, 7])
-def test_parallel_api(count: int, max_rounds: int | None) -> None:
+def test_the_environment_passes_the_parallel_api_test(count: int, max_rounds: int | None) -> None:
     env = textcraft_coop_v0.parallel_env(num_agents=count, max_rounds=max_rounds)
     with pytest.warns(UserWarning, match="ignores the options"):  # it resets with {"options": 1}
         parallel_api_test(env, num_cycles=30)
@@ -45,14 +45,14 @@ def test_a_reset_ignores_unknown_options_with_a_warning(make: Callable[[], Any])
 
 
 @TEAMS
-def test_seeds(count: int) -> None:
+def test_the_environment_passes_the_seed_tests(count: int) -> None:
     parallel_seed_test(lambda: textcraft_coop_v0.parallel_env(num_agents=count), num_cycles=20)
     seed_test(lambda: textcraft_coop_v0.env(num_agents=count), num_cycles=20)
     assert textcraft_coop_v0.raw_env is textcraft_coop_v0.env
 
 
 @TEAMS
-def test_the_aec_form_is_the_same_game(count: int) -> None:
+def test_the_aec_form_plays_the_same_game(count: int) -> None:
     env = textcraft_coop_v0.env(num_agents=count)
     parallel = textcraft_coop_v0.parallel_env(num_agents=count)
     assert str(env) == str(parallel) == "textcraft_coop_v0"
@@ -105,7 +105,7 @@ def test_the_aec_form_has_the_attributes_of_the_parallel_form() -> None:
 
 
 @TEAMS
-def test_random_agents_in_the_aec_form(count: int) -> None:
+def test_random_agents_play_the_aec_form(count: int) -> None:
     env = textcraft_coop_v0.env(num_agents=count, max_rounds=20, individual=0.5)
     rng = random.Random(count)
     for seed in range(4):

@@ -36,7 +36,7 @@ def infos_of(env: PlannerActorAECEnv) -> dict[str, Any]:
     return {agent: without_state_key(info) for agent, info in env.infos.items()}
 
 
-def test_a_turn(env: PlannerActorAECEnv) -> None:
+def test_a_turn_passes_the_plan_to_the_actor(env: PlannerActorAECEnv) -> None:
     single = TextCraftEnv(**TORCH)  # type: ignore[arg-type]
     first, info = single.reset(seed=0)
     assert env.agent_selection == "planner" and env.observe("planner") == env.observe("actor") == first
@@ -82,7 +82,7 @@ def test_both_agents_are_rewarded_and_end(env: PlannerActorAECEnv) -> None:
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
-def test_an_episode_by_pettingzoos_loop(grammar: str) -> None:
+def test_the_loop_of_pettingzoo_plays_an_episode(grammar: str) -> None:
     env = planner_actor("AgentGym/TextCraft-v0", grammar=grammar)
     single = gym.make("AgentGym/TextCraft-v0", grammar=grammar)
     for seed in range(3):
@@ -97,7 +97,7 @@ def test_an_episode_by_pettingzoos_loop(grammar: str) -> None:
             assert planners.endswith(observation) and actors.startswith(f'{observation}\n\nplanner says: "Do this')
 
 
-def test_a_given_environment_with_a_time_limit() -> None:
+def test_a_given_environment_keeps_its_time_limit() -> None:
     single = ScheduledTimeLimit(gym.make("AgentGym/TextCraft-v0"), FixedRounds(3))
     env = planner_actor(single)
     rng = random.Random(0)
@@ -106,11 +106,11 @@ def test_a_given_environment_with_a_time_limit() -> None:
     assert env.tasks is single.unwrapped.tasks and env.task is single.unwrapped.task  # type: ignore[attr-defined]
 
 
-def test_pettingzoos_seed_test() -> None:
+def test_the_environment_passes_the_seed_test() -> None:
     seed_test(lambda: planner_actor("AgentGym/TextCraft-v0"), num_cycles=20)
 
 
-def test_instructions(env: PlannerActorAECEnv) -> None:
+def test_each_agent_has_its_own_instructions(env: PlannerActorAECEnv) -> None:
     own = TextCraftEnv().instructions
     assert env.instructions_for("planner").startswith("You plan for another agent")
     assert env.instructions_for("planner").endswith(own)
@@ -198,7 +198,7 @@ def test_a_failing_environment_ends_the_episode_of_both() -> None:
     assert env.agents == []
 
 
-def test_rewards_within_an_episode() -> None:
+def test_both_agents_get_the_same_rewards() -> None:
     env = planner_actor(CountEnv())
     turns = check_aec(env, lambda agent, seen: "up", 0, {"task": "count/3"})
     assert len(turns) == 6

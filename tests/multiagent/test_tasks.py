@@ -107,7 +107,7 @@ def test_all_tasks_need_messages_gifts_and_all_agents(book: RecipeBook, agents: 
         check_allocation(book, task)
 
 
-def test_the_check_of_the_properties_can_fail(book: RecipeBook) -> None:
+def test_the_property_check_can_fail(book: RecipeBook) -> None:
     goal = book.items.index("torch")
     allocation = make_allocation(book, goal, 2, 0)
     with pytest.raises(AssertionError, match="without a message"):
@@ -229,7 +229,7 @@ def test_the_hash_of_all_allocations_is_frozen(book: RecipeBook) -> None:
 
 
 @pytest.mark.parametrize("agents", TEAMS)
-def test_splits_and_goals_are_textcrafts(book: RecipeBook, agents: int) -> None:
+def test_splits_and_goals_equal_those_of_textcraft(book: RecipeBook, agents: int) -> None:
     singles = goal_tasks(book).tasks
     for task in tasks_of(book, agents):
         single = singles[int(task.id.removeprefix(f"textcraft-coop/{agents}/"))]
@@ -239,12 +239,12 @@ def test_splits_and_goals_are_textcrafts(book: RecipeBook, agents: int) -> None:
         assert task.data.keys() == single.data.keys() | own
 
 
-def test_one_agent_has_textcrafts_own_tasks(book: RecipeBook) -> None:
+def test_one_agent_has_the_tasks_of_textcraft(book: RecipeBook) -> None:
     assert team_tasks(book, "invented", 1) is make_tasks(book, "invented")
 
 
 @pytest.mark.parametrize("worlds", ["fictional", "invented"])
-def test_tasks_of_other_worlds(book: RecipeBook, worlds: Any) -> None:
+def test_tasks_of_other_worlds_respect_their_splits(book: RecipeBook, worlds: Any) -> None:
     tasks = team_tasks(book, worlds, 4)
     for index, split in enumerate(SPLITS):
         drawn = [tasks.draw(key * 7919, split=split) for key in range(200)]
@@ -305,7 +305,7 @@ def test_a_goal_for_a_smaller_team_is_refused(book: RecipeBook) -> None:
         make_allocation(book, goal, 4, 0)
 
 
-def test_a_custom_recipe_table(tmp_path: Any) -> None:
+def test_a_custom_recipe_table_defines_the_tasks(tmp_path: Any) -> None:
     table = {
         "version": 1,
         "recipes": [["cup", "cup", 1, [["clay", 2]], None], ["set", "set", 1, [["cup", 4], ["tin", 1]], None]],

@@ -119,7 +119,7 @@ def test_engines_that_follow_the_oracle_solve_the_task(count: int) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_each_agents_tokens_are_what_the_template_renders(name: str) -> None:
+def test_each_agents_tokens_equal_the_rendered_template(name: str) -> None:
     codec = ChatCodec(FAMILIES[name].tokenizer())
     env = coop()
     episode = solve(env, "textcraft-coop/2/22", codec)
@@ -225,9 +225,7 @@ def test_later_rewards_of_a_silent_agent_are_on_its_last_answer() -> None:
 
 
 @pytest.mark.parametrize(("planner", "actor", "stop"), [(5_000, 10, "success"), (10, 5_000, "token_limit")])
-def test_a_planner_without_tokens_is_silent_and_an_actor_without_ends_the_episode(
-    planner: int, actor: int, stop: str
-) -> None:
+def test_a_planner_without_tokens_passes_and_an_actor_ends_the_episode(planner: int, actor: int, stop: str) -> None:
     env = counting()
     engines = {"planner": says(*["go" + " " * planner] * 9), "actor": says(*["up" + " " * actor] * 9)}
     limits = Limits(50, max_tokens=5_100, max_turn_tokens=5_100)
@@ -327,7 +325,7 @@ def test_batches_are_full_while_all_teams_play() -> None:
     assert [engine.sizes for engine in own.values()] == [[6] * 4] * 3
 
 
-def test_the_result_does_not_depend_on_which_environment_answers_first() -> None:
+def test_the_result_does_not_depend_on_the_order_of_replies() -> None:
     specs = [EpisodeSpec(seed=seed // 2) for seed in range(8)]
 
     def played(env_id: str) -> list[Any]:

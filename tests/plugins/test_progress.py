@@ -33,7 +33,7 @@ FAILING = {"test_cases[it's]", "test_cases[x@y]", "test_plain", "test_with_a_bro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadfile"]], ids=["here", "in workers"])
-def test_a_failing_run_ends_with_a_command_that_runs_only_what_failed(tmp_path: Path, workers: list[str]) -> None:
+def test_a_failing_run_prints_a_command_for_the_failed_tests(tmp_path: Path, workers: list[str]) -> None:
     done = pytest_run(tmp_path, A_SUITE, "--progress", "-q", *workers)
     assert done.returncode == 1
     head, _, tail = done.stdout.partition("failed:\n")
@@ -46,7 +46,7 @@ def test_a_failing_run_ends_with_a_command_that_runs_only_what_failed(tmp_path: 
     assert f"{len(named) - 1} failed, 1 error" in repeated.stdout
 
 
-def test_a_run_without_failures_prints_neither(tmp_path: Path) -> None:
+def test_a_run_without_failures_prints_no_command(tmp_path: Path) -> None:
     done = pytest_run(tmp_path, "def test_it(): pass", "--progress", "-q")
     assert done.returncode == 0
     assert "1 test," in done.stdout and "1 passed" in done.stdout
@@ -60,7 +60,7 @@ def test_many_failures_are_repeated_by_their_files() -> None:
     assert "AGENTGYM_SLICE=3" in lines[-1]
 
 
-def test_the_time_left_follows_the_pace_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_follows_the_measured_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(durations, "known", lambda: {"long": 60.0, "short": 20.0})

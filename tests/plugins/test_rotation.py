@@ -67,7 +67,7 @@ def test_parts_cover_their_sequence_and_are_never_empty(size: int, first: int, n
     assert {case for each in parts for case in each} == set(range(size))
 
 
-def test_keys_of_settings() -> None:
+def test_key_from_parses_the_setting() -> None:
     assert key_from("all", lambda: 1) is None
     assert key_from("13", lambda: 1) == 13
     assert key_from(None, lambda: 481) == key_from("", lambda: 481) == 481

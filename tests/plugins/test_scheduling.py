@@ -34,7 +34,7 @@ def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_longest_goes_first(tmp_path: Path) -> None:
+def test_the_longest_test_runs_first(tmp_path: Path) -> None:
     long = OTHER.replace("test_other", "test_long")
     (tmp_path / "test_zz.py").write_text(long)
     (tmp_path / "early.py").write_text(

@@ -104,7 +104,7 @@ def test_act_and_react_send_the_exact_conversation() -> None:
         assert played.instructions == text_env(CountEnv(grammar=make_agent(name).grammar)).instructions
 
 
-def test_an_agent_without_thoughts_says_so_if_the_grammar_holds_thoughts() -> None:
+def test_an_agent_without_thoughts_overrides_a_grammar_with_thoughts() -> None:
     script = Script(["<action>up</action>"] * 2)
     env = CountEnv(grammar="tag")
     assert play(make_agent("act"), script, env=env).trajectory.success
@@ -134,7 +134,7 @@ def test_a_thinking_agent_refuses_a_grammar_without_thoughts(name: str) -> None:
         lambda: make_agent("reflect", attempts=0),
     ],
 )
-def test_unknown_agents_and_contexts_are_refused_with_the_choices(ask: Any) -> None:
+def test_unknown_agents_and_contexts_are_refused(ask: Any) -> None:
     with pytest.raises(UsageError, match=r"choose|at least one attempt"):
         ask()
 
@@ -212,7 +212,7 @@ class Narrow(Dialogue):
         (75, ["[first]"]),
     ],
 )
-def test_without_room_turns_are_dropped_first_then_the_summary_then_the_plan(size: int, kept: list[str]) -> None:
+def test_turns_are_dropped_before_the_summary_and_the_plan(size: int, kept: list[str]) -> None:
     turns = Conversation("", ["[first]", "1", "2", "3"], ["Well." * 9] * 3, plan="[plan]", summary="[summary]")
     turns.summarised_until = turns.first = 1
     messages = asyncio.run(visible_messages(parse_context("last:3"), turns, Narrow(size)))
@@ -339,7 +339,7 @@ def test_summaries_and_lessons_are_short() -> None:
     assert "write a summary" in script.prompts[2] and script.caps[2] == 100  # a quarter of the budget
 
 
-def test_turn_limit_and_a_success_without_points() -> None:
+def test_a_lesson_follows_a_turn_limit_and_a_success_ends_attempts() -> None:
     limits = Limits(max_turns=2, max_tokens=100_000)
     script = Script([BAD, BAD, "Say up.", GO, "Thought: t\nAction: cheat"])
     episode = play(make_agent("reflect"), script, limits=limits)

@@ -90,7 +90,7 @@ def test_a_forging_observation_is_not_in_the_mask() -> None:
     assert sum(tokens.assistant_mask) == 4
 
 
-def test_content_that_completes_a_special_token_with_its_surroundings_is_plain_text() -> None:
+def test_content_that_completes_a_special_token_is_plain_text() -> None:
     family = FAMILIES["with-eos"]
     tokenizer = family.tokenizer()
     template = family.template.replace("{{ m.role | capitalize }}: ", "<").replace("Assistant: ", "A: ")
@@ -99,7 +99,7 @@ def test_content_that_completes_a_special_token_with_its_surroundings_is_plain_t
     assert tokenizer.decode(codec.encode_observation("/s>")) == "\n</s>\nA: "
 
 
-def test_without_a_system_role_the_system_message_precedes_the_first_observation() -> None:
+def test_without_a_system_role_the_observation_begins_with_the_system() -> None:
     codec = CODECS["no-system"]
     assert prompt(codec, "Rules.", "Go.") == [257, *b"[INST] Rules.\n\nGo. [/INST]"]
     assert codec.encode_observation("b") == [*b"[INST] b [/INST]"]
@@ -113,7 +113,7 @@ def test_a_template_trims_the_whole_message() -> None:
     assert prompt(codec, " Rules. ", " Go. ") == [257, *b"[INST] Rules. \n\n Go. [/INST]"]
 
 
-def test_without_instructions_the_default_system_prompt_of_the_template_is_kept() -> None:
+def test_without_instructions_the_default_system_prompt_is_kept() -> None:
     codec = CODECS["smollm2"]
     default = codec.tokenizer.decode(codec.encode_prompt([{"role": "user", "content": "Go."}]))
     assert default.startswith("<|im_start|>system\nYou are a helpful AI assistant named SmolLM<|im_end|>\n")
@@ -129,7 +129,7 @@ def test_a_template_that_shows_a_message_twice_shows_its_content_twice() -> None
     )
 
 
-def test_ten_messages_and_more() -> None:
+def test_a_conversation_may_have_ten_or_more_messages() -> None:
     """The placeholder of message 1 must not match the beginning of that of message 10."""
     codec = CODECS["qwen2.5"]
     roles = ["system", *["user", "assistant"] * 6, "user"]
@@ -187,7 +187,7 @@ def test_a_missing_template_is_refused(template: Any) -> None:
     assert ChatCodec(tokenizer, template=SMOLLM2).turn_end == "<|im_end|>"
 
 
-def test_named_templates() -> None:
+def test_the_default_of_several_named_templates_is_used() -> None:
     tokenizer = FAMILIES["smollm2"].tokenizer()
     tokenizer.chat_template = {"default": SMOLLM2, "tool_use": "{{ nonsense }}"}
     assert prompt(ChatCodec(tokenizer), "s", "u") == prompt(CODECS["smollm2"], "s", "u")
@@ -207,7 +207,7 @@ BROKEN: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("template", "words"), BROKEN.values(), ids=BROKEN)
-def test_a_template_that_does_not_render(template: str, words: str) -> None:
+def test_a_template_that_does_not_render_is_refused(template: str, words: str) -> None:
     with pytest.raises(TemplateError, match=words):
         ChatCodec(FAMILIES["qwen2.5"].tokenizer(), template=template)
 

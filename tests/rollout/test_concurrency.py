@@ -291,7 +291,7 @@ def fail(error: Exception) -> Callable[[], None]:
     return raising
 
 
-def test_a_reset_that_hangs_before_the_task_is_known_gives_an_episode_of_the_requested_task() -> None:
+def test_a_hanging_reset_gives_an_episode_of_the_requested_task() -> None:
     specs = [EpisodeSpec("count/2", 1), EpisodeSpec("count/4", 2), EpisodeSpec("count/3", 3)]
     done = text(specs, Hanging, concurrency=1, limits=Limits(env_seconds=1))
     assert [(t.stop_reason, t.task.id, t.seed) for t in done] == [
@@ -374,7 +374,7 @@ class Dice(BatchEngine):
         return [Generation(CODEC.encode_answer(self.rng.choice(["up", "down", "give up"])), "stop") for _ in prompts]
 
 
-def test_a_batch_does_not_depend_on_which_environment_answers_first() -> None:
+def test_a_batch_does_not_depend_on_the_order_of_replies() -> None:
     specs = [EpisodeSpec(("count/2", "count/3", "count/9")[seed % 3], seed // 4) for seed in range(24)]
 
     def played(kind: type[TextEnv]) -> list[TokenTrajectory]:

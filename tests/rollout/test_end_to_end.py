@@ -37,7 +37,7 @@ def rollouts(tokenizer: Any, temperature: float) -> list[TokenTrajectory]:
 
 
 @pytest.mark.parametrize("temperature", [pytest.param(0.0, marks=pytest.mark.slow), 1.0])
-def test_a_model_plays(tokenizer: Any, temperature: float) -> None:
+def test_a_model_plays_episodes(tokenizer: Any, temperature: float) -> None:
     for tokens in rollouts(tokenizer, temperature):
         ids = tokens.prompt_ids + tokens.ids
         assert set(ids) <= set(range(len(tokenizer)))

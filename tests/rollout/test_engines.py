@@ -84,7 +84,7 @@ def test_a_finished_worker_does_not_block_the_batch() -> None:
     assert engine.sizes == [2, 2, 2, 2, 1, 1]
 
 
-def test_more_workers_than_episodes_are_not_waited_for() -> None:
+def test_a_batch_does_not_wait_for_idle_workers() -> None:
     engine = UpEngine()
     soon(many(engine, ["count/3"] * 2, concurrency=100))
     assert engine.sizes == [2, 2, 2]
@@ -104,7 +104,7 @@ def test_each_caller_gets_its_own_answer_and_its_own_sampling() -> None:
     assert [answer.ids for answer in soon(ask())] == [[0, 10], [1, 11], [2, 12]]
 
 
-def test_without_announced_workers_every_prompt_is_a_batch() -> None:
+def test_every_prompt_is_a_batch_without_announced_workers() -> None:
     engine = UpEngine()
     assert soon(engine.generate([1], ASKED)).ids == [UP, END]
     assert engine.sizes == [1]
@@ -228,7 +228,7 @@ def test_sleeps_in_other_threads_are_real(pauses: list[float]) -> None:
     assert results == ["slept"] and pauses == [60]
 
 
-def test_token_ids_go_in_and_come_out() -> None:
+def test_token_ids_are_sent_and_received() -> None:
     requests: list[httpx.Request] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -253,11 +253,11 @@ def test_token_ids_go_in_and_come_out() -> None:
         ({"logprobs": {"token_logprobs": [-1.0]}}, Generation([UP, END], "stop")),
     ],
 )
-def test_optional_fields_of_a_servers_reply(choice: dict[str, Any], expected: Generation) -> None:
+def test_optional_fields_of_a_reply_are_read(choice: dict[str, Any], expected: Generation) -> None:
     assert ask(lambda request: completion(**choice)) == expected
 
 
-def test_no_top_k_is_minus_one_for_the_server() -> None:
+def test_a_missing_top_k_is_sent_as_minus_one() -> None:
     bodies: list[dict[str, Any]] = []
 
     def handler(request: httpx.Request) -> httpx.Response:

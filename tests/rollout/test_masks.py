@@ -42,7 +42,7 @@ def whole_conversation(codec: ChatCodec, trajectory: Trajectory) -> list[int]:
     return list(codec.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_literal_tokens_of_the_tiny_template() -> None:
+def test_the_tiny_template_gives_the_literal_tokens() -> None:
     tokenizer = make_tokenizer(["Count on!", "one two three", "go", "four"] * 20)
     roles = tokenizer.convert_tokens_to_ids(["<|end|>", "<|system|>", "<|user|>", "<|assistant|>"])
     assert roles == [572, 574, 575, 576]
@@ -78,7 +78,7 @@ def test_literal_tokens_of_the_tiny_template() -> None:
     assert (recorded.ids, recorded.assistant_mask) == (tokens.ids, tokens.assistant_mask)
 
 
-def test_literal_tokens_of_chatml() -> None:
+def test_chatml_gives_the_literal_tokens() -> None:
     start, end, newline = 258, 259, 10  # <|im_start|>, <|im_end|>
     tokens = roll(CODECS["qwen2.5"], [[UP, end], [UP, 33, end]], ["a", "b", "c"], instructions="s")
     system, user, assistant = [*b"system"], [*b"user"], [*b"assistant"]
@@ -92,7 +92,7 @@ def test_literal_tokens_of_chatml() -> None:
     assert tokens.assistant_mask == [1, 1, *[0] * len(between), 1, 1, 1]
 
 
-def test_literal_tokens_of_llama_3() -> None:
+def test_llama_3_gives_the_literal_tokens() -> None:
     bos, start, end, eot = 257, 259, 260, 261
     tokens = roll(CODECS["llama-3"], [[UP], [UP, eot]], [" a\n", "b ", "c"], instructions="s")
     assert tokens.prompt_ids == [
@@ -227,7 +227,7 @@ def episodes(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(episodes())
-def test_invariants_of_any_episode(episode: dict[str, Any]) -> None:
+def test_any_episode_has_consistent_masks_and_rewards(episode: dict[str, Any]) -> None:
     codec, limits = CODECS["qwen2.5"], episode["limits"]
     tokens = roll(codec, **episode)
     turns = len(tokens.trajectory.turns)
@@ -294,7 +294,7 @@ def test_a_demonstration_is_equal_after_writing_and_reading() -> None:
     assert encode_trajectory(Trajectory.from_json(trajectory.to_json()), codec) == encode_trajectory(trajectory, codec)
 
 
-def test_a_demonstration_that_spells_special_tokens_ends_where_it_ends() -> None:
+def test_spelled_special_tokens_do_not_end_a_demonstration() -> None:
     codec = CODECS["qwen2.5"]
     ids = codec.encode_answer("say <|im_end|> now")
     assert ids.count(259) == 1 and ids[-1] == 259

@@ -218,7 +218,7 @@ def test_results_are_in_the_order_of_the_specs() -> None:
     assert sorted(map(id, seen)) == sorted(map(id, done))
 
 
-def test_on_done_sees_token_trajectories_as_they_finish() -> None:
+def test_on_done_receives_token_trajectories_as_they_finish() -> None:
     seen: list[TokenTrajectory] = []
     specs = [EpisodeSpec("count/2", seed) for seed in range(3)]
     done = asyncio.run(
@@ -291,7 +291,7 @@ def test_run_sync_works_with_and_without_a_running_loop() -> None:
         (Limits(max_turns=1, max_tokens=2), "turn_limit", 1),
     ],
 )
-def test_limits(limits: Limits, stop: str, turns: int) -> None:
+def test_each_limit_ends_the_episode(limits: Limits, stop: str, turns: int) -> None:
     tokens = play_says(CountEnv(), "up", "up", limits=limits)
     assert (tokens.trajectory.stop_reason, len(tokens.trajectory.turns)) == (stop, turns)
     assert tokens.trajectory.usable is (turns > 0)
@@ -304,7 +304,7 @@ def test_a_trajectory_has_the_key_of_its_first_state() -> None:
     assert played.meta["state_key"] == info["state_key"] != played.turns[0].info["state_key"]
 
 
-def test_the_smallest_token_budget_that_is_enough() -> None:
+def test_the_smallest_sufficient_token_budget_is_accepted() -> None:
     needed = len(play_says(CountEnv(), "up", "up").ids)
     assert play_says(CountEnv(), "up", "up", limits=Limits(max_tokens=needed)).trajectory.success
     truncated = play_says(CountEnv(), "up", "up", limits=Limits(max_tokens=needed - 1))
@@ -486,7 +486,7 @@ def test_truncated_episodes_have_bootstrap_ids(limits: Limits, actions: list[str
     assert tokens.bootstrap_ids == (CODEC.encode_observation("1") if goes_on else [])
 
 
-def test_bootstrap_ids_are_what_a_longer_episode_reads() -> None:
+def test_bootstrap_ids_equal_the_input_of_a_longer_episode() -> None:
     """Also after a truncated answer: its end token comes first."""
     for answer in ([UP, END], [UP]):
         engines = [ScriptedEngine([answer, answer], CODEC.stop_ids) for _ in range(2)]

@@ -97,7 +97,7 @@ def test_records_are_read_back(tmp_path: Path) -> None:
     assert TokenFile(tmp_path / "other.jsonl").read(marks[0]) is None
 
 
-def test_an_infinite_log_probability_is_read_as_none(tmp_path: Path) -> None:
+def test_an_infinite_log_probability_becomes_none(tmp_path: Path) -> None:
     one = episode("go")
     assert one.logprobs is not None
     one.logprobs[0], one.logprobs[1] = float("-inf"), -1 / 3

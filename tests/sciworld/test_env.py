@@ -62,7 +62,7 @@ def to_menu(env: SciWorldEnv) -> dict[str, Any]:
 # Observations, scores, ends
 
 
-def test_the_task_comes_first_then_the_room(env: SciWorldEnv) -> None:
+def test_the_observation_shows_the_task_then_the_room(env: SciWorldEnv) -> None:
     observation, info = env.reset(seed=0, options={"task": THING})
     goal, _, seen = observation.partition("\n")
     assert goal == env.tasks.get(THING).goal and seen.startswith("This room is called the ")
@@ -103,7 +103,7 @@ def test_a_lost_and_regained_score_counts_once(env: SciWorldEnv) -> None:
     assert terminated and info["success"] and info["score"] == score + reward == 1.0
 
 
-def test_moves_are_ticks(env: SciWorldEnv) -> None:
+def test_each_move_is_one_tick(env: SciWorldEnv) -> None:
     begin(env, THING)
     ticks = {"look around": 0, "inventory": 0, "task": 0, "HELP": 0, "objects": 0, "wait1": 2, "wait": 11, "eat air": 1}
     for turn, command in enumerate(ticks, 1):
@@ -271,7 +271,7 @@ def test_unknown_tasks_are_refused() -> None:
         (("openContainers", "openContainers"), "openContainers"),
     ],
 )
-def test_simplifications(chosen: Any, expected: str) -> None:
+def test_simplifications_are_parsed_and_enable_teleport(chosen: Any, expected: str) -> None:
     env = SciWorldEnv(simplifications=chosen)
     assert env.simplifications == expected
     assert ("teleport to LOC" in env.instructions) == ("eas" in expected or "teleport" in expected)

@@ -100,7 +100,7 @@ def play(
 
 
 @pytest.mark.slow
-def test_golden_transcripts(make: Callable[..., SciWorldEnv]) -> None:
+def test_play_reproduces_the_golden_transcripts(make: Callable[..., SciWorldEnv]) -> None:
     if os.environ.get("WRITE_GOLDEN"):
         FILE.write_text("".join(json.dumps(play(make, *played)) + "\n" for played in PLAYED), encoding="utf-8")
     episodes = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]

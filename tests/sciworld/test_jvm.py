@@ -301,9 +301,9 @@ def test_a_jvm_in_use_is_not_ended(monkeypatch: pytest.MonkeyPatch, no_jvms: Non
 
 BEGIN = """
 import os, signal, subprocess, sys, threading, time
-def tell(*pids): print(*pids, flush=True)
+def show(*pids): print(*pids, flush=True)
 """
-MACHINE = """
+JVM = """
 from agentgym_envs.sciworld.pool import JvmOptions, lease
 jvm = lease(JvmOptions(), 1).jvm
 """
@@ -315,14 +315,14 @@ assert info["stop_reason"] is None, info
 jvm = env.world.jvm
 """
 ENDS = {
-    "killed": "tell(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
-    "ended": "tell(jvm.pid)",
-    "waits for Ctrl-C": "tell(jvm.pid); time.sleep(600)",
+    "killed": "show(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
+    "ended": "show(jvm.pid)",
+    "waits for Ctrl-C": "show(jvm.pid); time.sleep(600)",
     "forked": "read, write = os.pipe()\n"
-    "if not os.fork(): tell(os.getpid()); os.write(write, b'.'); time.sleep(600)\n"
-    "os.read(read, 1); tell(jvm.pid); os._exit(0)",
-    "worker": "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); tell(child.pid)\n"
-    "tell(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
+    "if not os.fork(): show(os.getpid()); os.write(write, b'.'); time.sleep(600)\n"
+    "os.read(read, 1); show(jvm.pid); os._exit(0)",
+    "worker": "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); show(child.pid)\n"
+    "show(jvm.pid); os.kill(os.getpid(), signal.SIGKILL)",
 }
 """`ended` runs an episode, so that an environment is finalized; the others only start a JVM, which is faster."""
 
@@ -341,7 +341,7 @@ def program(code: str, begin: str = EPISODE) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_no_jvm_outlives_its_process(end: str) -> None:
-    with program(ENDS[end], EPISODE if end == "ended" else MACHINE) as process:
+    with program(ENDS[end], EPISODE if end == "ended" else JVM) as process:
         assert process.stdout is not None and process.stderr is not None
         pids = [int(process.stdout.readline()) for _ in range(2 if end in ("forked", "worker") else 1)]
         if end == "waits for Ctrl-C":
@@ -371,13 +371,13 @@ except KeyboardInterrupt:
     assert not jvm.alive
     assert env.step("look around")[4]["stop_reason"] == "env_error"
     assert env.reset(seed=0)[1]["stop_reason"] is None and env.world.jvm.pid != jvm.pid
-    tell(jvm.pid)
+    show(jvm.pid)
 """
     with program(code) as process:
         assert process.stdout is not None and process.stderr is not None
-        told = process.stdout.readline()
-        assert told, process.stderr.read()
-        assert not running(int(told))
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        assert not running(int(line))
 
 
 def test_a_forked_child_has_its_own_jvm() -> None:
@@ -394,7 +394,7 @@ if not pid:
 for _ in range(20): assert not env.step("look around")[3]
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 assert env.step("go to kitchen")[0].startswith("You move to the kitchen") and env.world.jvm is jvm
-tell("good")
+show("good")
 """
     with program(code) as process:
         assert process.stdout is not None and process.stderr is not None
@@ -416,14 +416,14 @@ def test_environments_are_spread_over_jvms(
 ) -> None:
     """With two cores: one JVM for eight, then one per core, then at most 24 environments in each."""
 
-    class Machine:
+    class FakeJvm:
         alive = True
         environments = 0
 
         def __init__(self, *options: Any) -> None:
             pass
 
-    monkeypatch.setattr(pool, "Jvm", Machine)
+    monkeypatch.setattr(pool, "Jvm", FakeJvm)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(pool._Pool, "_start_reaper", lambda self: None)
     own = pool._Pool()

@@ -106,7 +106,7 @@ def test_digests_are_frozen(chosen: str, dev: Any) -> None:
     assert sci_tasks(choose_kinds(chosen), dev).digest == DIGESTS[chosen, dev]
 
 
-def test_thirty_tasks_and_their_variations(tasks: SciTasks) -> None:
+def test_the_table_has_thirty_tasks_and_their_variations(tasks: SciTasks) -> None:
     assert len(COUNTS) == 30 and len(tasks) == sum(COUNTS.values()) == 7207
     assert list(Counter(task.group for task in tasks).items()) == list(COUNTS.items())
     assert tasks.groups == tuple(COUNTS)
@@ -116,7 +116,7 @@ def test_thirty_tasks_and_their_variations(tasks: SciTasks) -> None:
     assert numbers == sorted(numbers, key=lambda number: tuple(map(int, number.split("-"))))
 
 
-def test_a_task_by_hand(tasks: SciTasks) -> None:
+def test_a_task_has_the_expected_fields(tasks: SciTasks) -> None:
     task = tasks.get("sciworld/boil/14")
     assert (task.split, task.group) == ("validation", "boil")
     assert task.goal.startswith("Your task is to boil ") and "{" not in task.goal and "\n" not in task.goal
@@ -139,16 +139,16 @@ def test_dev_is_train_or_validation() -> None:
 
 
 @pytest.mark.slow
-def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulation) -> None:
+def test_splits_and_goals_equal_those_of_the_simulator(tasks: SciTasks, simulator: Simulation) -> None:
     rng = random.Random(5)
     for name, count in COUNTS.items():
         variation = rng.randrange(count)
         simulator.load(name, variation, "")
         with simulator.jvm.exclusive(simulator, simulator._globals):
-            told = simulator._interface
-            assert told.getTaskMaxVariations(name) == count
-            assert tasks.get(f"sciworld/{name}/{variation}").goal == told.getTaskDescription()
-            parts = told.getVariationsTrain(), told.getVariationsDev(), told.getVariationsTest()
+            interface = simulator._interface
+            assert interface.getTaskMaxVariations(name) == count
+            assert tasks.get(f"sciworld/{name}/{variation}").goal == interface.getTaskDescription()
+            parts = interface.getVariationsTrain(), interface.getVariationsDev(), interface.getVariationsTest()
             theirs = [json.loads(part.toString()) for part in parts]
         ours = [tasks.sample(split=split, groups=[name]) for split in SPLITS]
         assert theirs == [[task.data["variation"] for task in part] for part in ours]

@@ -33,7 +33,7 @@ def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> No
     assert found["tests"][len(check.PYTEST) :] == (("-m", "not slow and not train") if arguments == ("fast",) else ())
 
 
-def test_a_module_brings_its_package_and_paths_of_tests_that_import_it() -> None:
+def test_a_module_selects_its_package_and_the_tests_that_import_it() -> None:
     found = commands("agentgym_envs/textcraft/oracle.py")
     assert found["lint"] == ("ruff", "check", "agentgym_envs/textcraft/oracle.py")
     assert found["language"] == ("scripts/language.py", "agentgym_envs/textcraft/oracle.py")
@@ -56,7 +56,7 @@ def test_a_module_brings_its_package_and_paths_of_tests_that_import_it() -> None
         ("adapters/verl", ["tests/adapters/verl"]),
     ],
 )
-def test_tests_of_a_path(path: str, tests: list[str]) -> None:
+def test_a_path_selects_its_tests(path: str, tests: list[str]) -> None:
     assert paths_of_tests(path) == tests
 
 
@@ -86,7 +86,7 @@ def test_every_module_has_tests_that_exist() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["agentgym_envs/textcarft", "/etc", "fsat"])
-def test_a_path_that_is_not_there_is_named(wrong: str) -> None:
+def test_a_missing_path_is_named(wrong: str) -> None:
     with pytest.raises(SystemExit, match=re.escape(repr(wrong))):
         commands(wrong)
 
@@ -103,7 +103,7 @@ def test_a_step_returns_its_success(code: int, monkeypatch: pytest.MonkeyPatch, 
     assert check.Step("lint", ("ends",)).run() == (code == 0)
 
 
-def test_every_step_runs_whatever_became_of_the_one_before(
+def test_every_step_runs_after_a_failed_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(

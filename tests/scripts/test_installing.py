@@ -25,7 +25,7 @@ def progress(lines: str, log: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
 
 
-def test_many_lines_become_few(tmp_path: Path) -> None:
+def test_many_lines_are_condensed_to_few(tmp_path: Path) -> None:
     done = progress(PIP, tmp_path / "log")
     assert done.stdout.splitlines()[0].strip() == "looking for packages"
     assert len(done.stdout.splitlines()) < len(PIP.splitlines()) // 2
@@ -79,7 +79,7 @@ def install(folder: Path, uv: int | None, pip: int, **environment: str) -> tuple
         (None, 0, "pip", 0, ["pip"]),
     ],
 )
-def test_uv_is_tried_and_pip_otherwise(
+def test_uv_is_preferred_and_pip_is_the_fallback(
     tmp_path: Path, uv: int | None, pip: int, chosen: str, code: int, called: list[str]
 ) -> None:
     returned, calls = install(tmp_path, uv, pip, AGENTGYM_INSTALLER=chosen)

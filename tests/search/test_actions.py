@@ -113,7 +113,7 @@ TEXTS = st.text(min_size=1).map(str.strip).filter(bool)
 
 
 @given(st.sampled_from(["search", "answer"]), TEXTS.filter(lambda text: "</" not in text and "think>" not in text))
-def test_both_grammars_parse_what_they_write(kind: str, text: str) -> None:
+def test_both_grammars_parse_their_own_output(kind: str, text: str) -> None:
     command = str(SearchAction(kind, text))  # type: ignore[arg-type]
     for grammar in (SearchTags(), SearchTools()):
         assert read_action(grammar.parse(grammar.format(command)).command) == (kind, text)

@@ -94,13 +94,13 @@ def test_a_value_is_an_answer_for_few_countries_of_one_split() -> None:
         ("currency", ["pula", "pulas", "BWP"], ["pula", "the pula", "pulas", "BWP"]),
     ],
 )
-def test_accepted_spellings(attribute: str, value: object, shown: list[str]) -> None:
+def test_accepted_lists_common_spellings(attribute: str, value: object, shown: list[str]) -> None:
     answers = accepted(attribute, value)
     assert all(em(spelling, answers) for spelling in shown)
     assert len(set(answers)) == len(answers) and all(answers)
 
 
-def test_accepted_names_of_the_data() -> None:
+def test_accepted_names_follow_the_data() -> None:
     countries = world_facts().countries
     shown = {
         ("EE", "anthem"): ["Mu isamaa, mu õnn ja rõõm", "Mu isamaa, mu onn ja room"],
@@ -124,12 +124,12 @@ def test_airports_serve_towns_and_not_islands() -> None:
     assert not any(name.endswith("Airport Airport") for name in airports["name"])
 
 
-def test_no_town_name_consists_of_question_words_only() -> None:
+def test_no_town_name_is_made_of_question_words_only() -> None:
     names = set(world_facts().cities["name"])
     assert not names & {"Date", "Independence", "Holiday", "Anthem", "Lake Country"} and "Road Town" in names
 
 
-def test_quantities_come_with_commas_first() -> None:
+def test_quantities_are_written_with_commas_first() -> None:
     assert quantities(1234, ("km",)) == ["1,234", "1234", "1,234 km", "1234 km"]
     assert quantities(12) == ["12"]
 

@@ -172,7 +172,7 @@ def test_the_title_weighs_more_than_the_text(tmp_path: Path, engine: str) -> Non
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_corpus_without_titles_or_without_words(tmp_path: Path, engine: str) -> None:
+def test_a_corpus_may_lack_titles_or_words(tmp_path: Path, engine: str) -> None:
     build_index([Passage("a", "one river"), Passage("b", "two")], tmp_path / "plain", corpus="x", engine=engine)
     assert ids(open_index(tmp_path / "plain", engine), "river", 9)[0] == "a"
     build_index([Passage("a", "?"), Passage("b", '"the"\n.')], tmp_path / "bare", corpus="x", engine=engine)

@@ -38,7 +38,7 @@ def play(env: SearchEnv, task: str, *actions: str) -> tuple[str, float, bool, bo
     return env.step(actions[-1])
 
 
-def test_an_episode_from_question_to_answer(make: Make) -> None:
+def test_an_episode_runs_from_question_to_answer(make: Make) -> None:
     env = make()
     observation, info = env.reset(seed=0, options=HOP)
     assert observation == "Question: What is the highest mountain of the country whose capital is Lima?"
@@ -92,7 +92,7 @@ def test_an_invalid_action_only_costs_a_turn(make: Make) -> None:
     ("metric", "answer", "worth"),
     [("em", "the huascarán!", 1.0), ("em_plus", "HUASCARA\u0301N", 1.0), ("subem", "It is Huascarán", 1.0)],
 )
-def test_metrics_are_rewards(make: Make, metric: str, answer: str, worth: float) -> None:
+def test_each_metric_can_be_the_reward(make: Make, metric: str, answer: str, worth: float) -> None:
     _, reward, _, _, info = play(make(metric=metric), "toy/0", f"<answer>{answer}</answer>")
     assert reward == worth == info[metric]
 
@@ -113,7 +113,7 @@ def test_a_partial_f1_is_a_reward_but_not_a_success(make: Make) -> None:
         (["<think>a</think> hm", "<think>a</think><search>Peru</search>", FORMED], 0.8),
     ],
 )
-def test_the_format_reward(make: Make, actions: Sequence[str], reward: float) -> None:
+def test_the_format_reward_is_added_for_well_formed_turns(make: Make, actions: Sequence[str], reward: float) -> None:
     _, got, _, _, info = play(make(format_reward=0.2), "toy/0", *actions)
     assert got == pytest.approx(reward) and info["success"] == (reward >= 0.8)
 
@@ -279,7 +279,7 @@ def test_queries_of_any_script_and_length_work(make: Make) -> None:
         assert info["invalid_action"] is None and shown.startswith("<information>")
 
 
-def test_equal_states_have_equal_keys_whatever_the_thoughts(make: Make) -> None:
+def test_equal_states_have_equal_keys_after_any_thoughts(make: Make) -> None:
     env = make()
     keys = {
         play(env, "toy/0", f"{thought}<search>Peru</search>")[4]["state_key"]

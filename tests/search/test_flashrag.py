@@ -38,7 +38,7 @@ def put(folder: Path, file: str, text: str | bytes) -> FlashRagQuestions:
     return FlashRagQuestions(folder)
 
 
-def test_the_numbering_is_agentgyms() -> None:
+def test_the_numbering_equals_that_of_agentgym() -> None:
     assert [part.first for part in PUBLISHED] == FIRST and SIZE == 221_328
     assert sum(part.length for part in PUBLISHED if part.split == "test") == 51_713
 
@@ -166,7 +166,7 @@ def test_a_file_with_more_rows_than_published_is_refused(tmp_path: Path) -> None
     assert "1 more rows" in survey(tmp_path)[6].problem
 
 
-def test_questions_end_with_one_question_mark_and_answers_are_as_in_the_file(tmp_path: Path) -> None:
+def test_questions_get_one_question_mark_and_answers_are_unchanged(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "question": " who is it? ", "golden_answers": ["A", "B"], "metadata": {"x": 1}},
         {"id": 7, "question": "what is it", "golden_answers": "one\u2028two"},
@@ -244,7 +244,7 @@ def own(path: Path, **data: object) -> Path:
     return path
 
 
-def test_questions_by_name(folder: Path, sets: FlashRagQuestions, tmp_path: Path) -> None:
+def test_open_questions_accepts_folders_files_and_names(folder: Path, sets: FlashRagQuestions, tmp_path: Path) -> None:
     assert isinstance(open_questions(folder), FlashRagQuestions)
     assert open_questions(folder) is open_questions(str(folder)) is open_questions(folder / ".." / folder.name)
     assert open_questions(sets) is sets

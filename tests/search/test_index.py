@@ -71,7 +71,7 @@ def test_any_line_is_a_passage_or_refused(data: bytes) -> None:
         ('\ufeff{"id": "7", "contents": "\u2028 \\u00e9"}', ("7", "\u2028 é")),
     ],
 )
-def test_forms_of_a_passage(row: str, passage: tuple[str, str]) -> None:
+def test_every_form_of_a_passage_is_parsed(row: str, passage: tuple[str, str]) -> None:
     assert jsonl.parse(row.encode(), "") == passage
 
 

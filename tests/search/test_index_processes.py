@@ -106,7 +106,7 @@ def test_a_build_killed_repeatedly_gives_the_same_index(large: tuple[Path, Path]
     same(folder, whole, QUERIES)
 
 
-def test_ctrl_c_tells_the_user_how_to_resume(large: tuple[Path, Path], tmp_path: Path) -> None:
+def test_ctrl_c_prints_how_to_resume(large: tuple[Path, Path], tmp_path: Path) -> None:
     corpus, whole = large
     folder = tmp_path / "out"
     process = start(corpus, folder, WAITS_AFTER_A_STEP)

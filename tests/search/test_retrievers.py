@@ -242,7 +242,7 @@ def test_a_caller_searches_itself_if_the_other_event_loop_ended() -> None:
     assert [names(some[0]) for some in found] == ["a0"] and toy.queries == [["a"], ["a"]]
 
 
-def test_a_sync_search_in_an_event_loop_does_not_deadlock_on_its_async_search() -> None:
+def test_a_sync_search_does_not_deadlock_on_an_async_one_of_its_loop() -> None:
     toy = Toy()
     cached = CachedRetriever(toy)
 

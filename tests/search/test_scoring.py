@@ -54,7 +54,7 @@ TEXTS = st.text(st.one_of(st.sampled_from("aA nthe-–’'.,é1́ß\n"), st.char
         ("A", "B", False, False),
     ],
 )
-def test_exact_match_of_an_answer(prediction: str, answer: str, exact: bool, plus: bool) -> None:
+def test_exact_match_scores_an_answer(prediction: str, answer: str, exact: bool, plus: bool) -> None:
     assert em(prediction, [answer]) is em(prediction, answer) is em(prediction, ["other", answer]) is exact
     assert em_plus(prediction, [answer]) is em_plus(prediction, answer) is plus
     assert em_plus(answer, [prediction]) is plus
@@ -78,7 +78,7 @@ def test_a_string_counts_as_a_single_answer() -> None:
         ("", "", False),
     ],
 )
-def test_substring_match_of_an_answer(prediction: str, answer: str, inside: bool) -> None:
+def test_substring_match_scores_an_answer(prediction: str, answer: str, inside: bool) -> None:
     assert subem(prediction, [answer]) is inside
 
 
@@ -126,7 +126,7 @@ SEARCH, ANSWER = "<think>t</think>\n<search>q</search>", "<think>t</think>\n<ans
 
 
 @pytest.mark.parametrize("turns", [[ANSWER], [SEARCH, ANSWER], [f"\n{SEARCH} ", SEARCH, f" {ANSWER}\n"]])
-def test_well_formed_turns(turns: list[str]) -> None:
+def test_well_formed_accepts_valid_turns(turns: list[str]) -> None:
     assert well_formed(turns)
 
 
@@ -152,7 +152,7 @@ def test_well_formed_turns(turns: list[str]) -> None:
         ["<Think>t</Think><Answer>a</Answer>"],
     ],
 )
-def test_ill_formed_turns(turns: list[str]) -> None:
+def test_well_formed_rejects_invalid_turns(turns: list[str]) -> None:
     assert not well_formed(turns)
 
 
@@ -160,7 +160,7 @@ def test_ill_formed_turns(turns: list[str]) -> None:
     ("worth", "formed", "score"),
     [(1.0, True, 1.0), (1.0, False, 0.8), (0.5, True, 0.6), (0.5, False, 0.4), (0.0, True, 0.2), (0.0, False, 0.0)],
 )
-def test_the_format_reward_table(worth: float, formed: bool, score: float) -> None:
+def test_add_format_reward_equals_the_table(worth: float, formed: bool, score: float) -> None:
     assert add_format_reward(worth, formed, 0.2) == pytest.approx(score)
     assert add_format_reward(worth, formed, 0.0) == worth
 

@@ -34,7 +34,7 @@ def replies(env: TextCraftEnv, *commands: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_golden_transcripts(path: Path) -> None:
+def test_play_reproduces_the_golden_transcripts(path: Path) -> None:
     assert GOLDEN
     for line in path.read_text(encoding="utf-8").splitlines():
         episode = json.loads(line)
@@ -49,7 +49,7 @@ def test_golden_transcripts_exist() -> None:
     assert {path.stem for path in GOLDEN} == {"textcraft", "textcraft_worlds"}
 
 
-def test_replies_to_commands(env: TextCraftEnv) -> None:
+def test_commands_get_the_expected_replies(env: TextCraftEnv) -> None:
     assert replies(
         env,
         "inventory",
@@ -166,7 +166,7 @@ def test_equal_states_have_equal_keys() -> None:
     assert keys[0] == keys[1]
 
 
-def test_the_recipe_tree_in_info() -> None:
+def test_info_holds_the_recipe_tree() -> None:
     env = TextCraftEnv(goal="oak fence", max_distractors=0)
     observation, info = env.reset(seed=0)
     tree = {recipe["item"]: recipe for recipe in info["recipe_tree"]}
@@ -238,7 +238,7 @@ def test_invalid_arguments_are_refused(arguments: dict[str, Any], error: type[Ex
         TextCraftEnv(**arguments)
 
 
-def test_a_custom_recipe_table(table: Any, written: Any) -> None:
+def test_a_custom_recipe_table_defines_the_world(table: Any, written: Any) -> None:
     path = Path(written(table))
     env = gym.make("AgentGym/TextCraft-v0", recipe_table=path, goal="cup", split=None).unwrapped
     assert isinstance(env, TextCraftEnv)
@@ -279,7 +279,7 @@ def test_random_commands_are_well_formed_and_sometimes_win(worlds: Any) -> None:
     assert won > 25
 
 
-def test_ansi_render() -> None:
+def test_ansi_render_shows_goal_inventory_and_recipes() -> None:
     env = TextCraftEnv(goal="stick", max_distractors=0, render_mode="ansi")
     assert env.render() == "No episode has started."
     env.reset(seed=0)

@@ -66,7 +66,7 @@ def plan(recipe_book: RecipeBook, goal: str, **inventory: int) -> list[str]:
     return commands(make_plan(recipe_book, recipe_book.items.index(goal), carried), real_names(recipe_book).name_of)
 
 
-def test_plans_of_some_goals(recipe_book: RecipeBook) -> None:
+def test_some_goals_have_the_expected_plans(recipe_book: RecipeBook) -> None:
     assert plan(recipe_book, "stick") == ["get 2 bamboo", "craft 1 stick using 2 bamboo"]
     assert plan(recipe_book, "stick", oak_planks=1, birch_planks=1) == [
         "craft 4 stick using 1 birch planks, 1 oak planks"

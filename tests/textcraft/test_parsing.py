@@ -12,7 +12,7 @@ from agentgym_envs.textcraft.parsing import Craft, Get, Inventory, echo, parse
     "command",
     ["get 2 oak logs", "GET 2 Oak_Logs.", "  get   2\toak  logs ", "get 2 minecraft:oak_logs", "get 0002 oak logs ."],
 )
-def test_spellings_of_get(command: str) -> None:
+def test_every_spelling_of_get_is_parsed(command: str) -> None:
     assert parse(command) == Get(2, "oak logs")
 
 
@@ -26,12 +26,12 @@ def test_spellings_of_get(command: str) -> None:
         ("craft oak sign using 6 oak planks, 1 stick", Craft(None, "oak sign", {"oak planks": 6, "stick": 1})),
     ],
 )
-def test_spellings_of_craft(command: str, parsed: Craft) -> None:
+def test_every_spelling_of_craft_is_parsed(command: str, parsed: Craft) -> None:
     assert parse(command) == parsed
 
 
 @pytest.mark.parametrize("command", ["inventory", "Inventory.", " INVENTORY "])
-def test_spellings_of_inventory(command: str) -> None:
+def test_every_spelling_of_inventory_is_parsed(command: str) -> None:
     assert parse(command) == Inventory()
 
 

@@ -15,7 +15,7 @@ def test_the_recipe_table_is_unchanged() -> None:
     assert hashlib.sha256(BUILT_IN.read_bytes()).hexdigest() == expected == load_recipe_book().digest
 
 
-def test_the_built_in_book_has_the_published_counts(recipe_book: RecipeBook) -> None:
+def test_the_built_in_recipe_book_has_the_published_counts(recipe_book: RecipeBook) -> None:
     assert len(recipe_book.recipes) == 613
     assert len(recipe_book.items) == 676
     assert sum(recipe_book.base) == 132
@@ -42,7 +42,7 @@ def test_the_order_puts_ingredients_first(recipe_book: RecipeBook) -> None:
         assert all(recipe_book.order[ref] < recipe_book.order[tag] for ref in members)
 
 
-def test_needed_recipes_and_distractors_of_a_goal(recipe_book: RecipeBook) -> None:
+def test_a_goal_has_needed_recipes_and_distractors(recipe_book: RecipeBook) -> None:
     line, torch = real_names(recipe_book).line, recipe_book.items.index("torch")
     woods = {"acacia": "logs", "birch": "logs", "dark oak": "logs", "jungle": "logs", "oak": "logs", "spruce": "logs"}
     woods |= {"crimson": "stems", "warped": "stems"}
@@ -61,7 +61,7 @@ def test_needed_recipes_and_distractors_of_a_goal(recipe_book: RecipeBook) -> No
     assert all(any(ref in used for ref, _ in recipe_book.recipes[number].parts) for number in others)
 
 
-def test_match_accepts_any_mix_for_a_tag(recipe_book: RecipeBook) -> None:
+def test_match_accepts_any_mixture_for_a_tag(recipe_book: RecipeBook) -> None:
     item = recipe_book.items.index
     stick, oak, birch = item("stick"), item("oak_planks"), item("birch_planks")
     assert recipe_book.match(stick, {oak: 2}) == recipe_book.match(stick, {oak: 1, birch: 1})
@@ -82,7 +82,7 @@ def test_match_distinguishes_an_item_from_its_tag(table: Any, written: Any) -> N
     assert recipe_book.match(tray, {board: 4, cup: 3}) is None
 
 
-def test_a_pickled_book_refers_to_its_file(table: Any, written: Any) -> None:
+def test_a_pickled_recipe_book_refers_to_its_file(table: Any, written: Any) -> None:
     assert pickle.loads(pickle.dumps(load_recipe_book())) is load_recipe_book()
     assert len(pickle.dumps(load_recipe_book())) < 300
     path = written(table)

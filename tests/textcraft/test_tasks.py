@@ -38,13 +38,13 @@ def test_goals_are_in_table_order(raw: Any, recipe_book: RecipeBook) -> None:
     assert [task.id for task in make_tasks(recipe_book, "real").sample()] == [f"textcraft/{n}" for n in range(544)]
 
 
-def test_an_example_task(recipe_book: RecipeBook) -> None:
+def test_an_example_task_has_the_expected_fields(recipe_book: RecipeBook) -> None:
     task = make_tasks(recipe_book, "real").get("textcraft/0")
     assert (task.group, task.goal) == ("depth-1", "craft acacia planks")
     assert task.data == {"item": "acacia_planks", "depth": 1, "plan_length": 2}
 
 
-def test_splits_by_depth(recipe_book: RecipeBook) -> None:
+def test_splits_are_disjoint_and_contain_every_depth(recipe_book: RecipeBook) -> None:
     tasks = make_tasks(recipe_book, "real").sample()
     items = {split: {task.data["item"] for task in tasks if task.split == split} for split in SPLITS}
     assert (
@@ -158,7 +158,7 @@ def test_tasks_are_pickled_by_name(recipe_book: RecipeBook) -> None:
         assert len(pickle.dumps(tasks)) < 400
 
 
-def test_tasks_of_a_custom_table(table: Any, written: Any) -> None:
+def test_a_custom_table_has_its_own_tasks(table: Any, written: Any) -> None:
     recipe_book = load_recipe_book(written(table))
     tasks = make_tasks(recipe_book, "real")
     name = f"textcraft-{recipe_book.digest[:8]}"

@@ -121,7 +121,7 @@ def test_resets_with_seeds_and_options_equal_gymnasiums() -> None:
             assert_same(ours.reset(), theirs.reset())
 
 
-def test_the_rest_of_the_interface_equals_gymnasiums() -> None:
+def test_the_remaining_interface_equals_gymnasiums() -> None:
     with both(COUNT, 3, AutoresetMode.NEXT_STEP, render_mode="ansi") as (theirs, ours):
         theirs.close()
         theirs = SyncVectorEnv([lambda: gym.make(COUNT, render_mode="ansi")] * 3)
@@ -139,7 +139,7 @@ def test_the_rest_of_the_interface_equals_gymnasiums() -> None:
         theirs.close()
 
 
-def test_intended_differences_from_gymnasium() -> None:
+def test_the_intended_differences_from_gymnasium_hold() -> None:
     """A failed reset becomes a truncated step, and every caller error is a `UsageError`."""
     broken = {"task": "count/0"}
     with both(COUNT, 1, AutoresetMode.NEXT_STEP) as (theirs, ours):

@@ -225,7 +225,7 @@ def test_a_vector_environment_cannot_be_pickled(make: Make) -> None:
         pickle.dumps(make())
 
 
-def test_an_unknown_id_is_gymnasiums_error() -> None:
+def test_an_unknown_id_raises_the_error_of_gymnasium() -> None:
     with pytest.raises(gym.error.Error, match="NoSuch"):
         make_vec("AgentGym/NoSuch-v0", 2)
 

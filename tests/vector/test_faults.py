@@ -267,7 +267,7 @@ def test_a_remote_environment_has_the_spec_of_its_id(make: Make) -> None:
 
 @pytest.mark.parametrize("backend", ["thread", "async"])
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_vector_environment_is_collected_in_whichever_thread_drops_it_last(backend: Any, busy: bool) -> None:
+def test_a_vector_environment_can_be_collected_in_any_thread(backend: Any, busy: bool) -> None:
     """The last reference may be dropped in a runner's own thread, which cannot wait for itself."""
     envs = make_vec(TRICKY[backend], 2, backend=backend)
     held = weakref.ref(envs)
@@ -283,7 +283,7 @@ def test_a_vector_environment_is_collected_in_whichever_thread_drops_it_last(bac
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_after_a_fork_there_is_a_new_event_loop() -> None:
+def test_a_forked_process_gets_a_new_event_loop() -> None:
     shared_loop()
     pid = os.fork()
     if pid == 0:

@@ -133,7 +133,7 @@ def test_env_ids_are_distinct_numbers_of_environments(make: Make, env_ids: list[
 
 
 @pytest.mark.parametrize("backend", NAMES)
-def test_async_reset_and_recv(make: Make, backend: Any) -> None:
+def test_recv_returns_the_results_of_async_reset(make: Make, backend: Any) -> None:
     envs = make(NAMES[backend], backend=backend)
     with pytest.raises(EpisodeOver, match="no episode"):
         envs.send(("up",), env_ids=[0])

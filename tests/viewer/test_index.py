@@ -66,7 +66,7 @@ def test_summary_equals_that_of_the_parsed_episode(episode: Trajectory) -> None:
 
 
 @given(EPISODES, st.data())
-def test_lines_that_are_no_trajectory_are_rejected(episode: Trajectory, data: st.DataObject) -> None:
+def test_lines_without_a_trajectory_are_rejected(episode: Trajectory, data: st.DataObject) -> None:
     row: dict[str, Any] = json.loads(episode.to_json())
     parent = data.draw(st.sampled_from([row, row["task"], *row["turns"]]))
     name = data.draw(st.sampled_from([*parent, "new"]))

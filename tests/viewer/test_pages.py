@@ -273,7 +273,7 @@ def test_raw_record_is_shown(browser: Any, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_compare_two_episodes_of_a_task(browser: Any, address: str) -> None:
+def test_two_episodes_of_a_task_are_compared(browser: Any, address: str) -> None:
     with shown(browser, address, "#/episode/4") as page:
         page.get_by_role("link", name="Compare with episode 5").click()
         page.wait_for_selector(".pair")
@@ -289,8 +289,8 @@ def test_compare_two_episodes_of_a_task(browser: Any, address: str) -> None:
 @pytest.mark.slow
 def test_earlier_attempts_are_shown(browser: Any, tmp_path: Path) -> None:
     tried = {"turns": [{"observation": "Begin.", "action": "jump", "reward": 0.0, "info": {}}], "score": 0.0}
-    tries = [{**tried, "success": False, "stop_reason": "failure", "lesson": "Do not jump."}]
-    made = scored(record("t/1", "walk", "rest", meta={"attempts": tries}), 0.5, 0.5)
+    attempts = [{**tried, "success": False, "stop_reason": "failure", "lesson": "Do not jump."}]
+    made = scored(record("t/1", "walk", "rest", meta={"attempts": attempts}), 0.5, 0.5)
     with serving(save(tmp_path / "a.jsonl", made)) as address, shown(browser, address, "#/episode/0") as page:
         assert status(page) == "Turn 1 of 2"
         page.get_by_role("button", name="Attempt 1").click()
@@ -459,7 +459,7 @@ def test_every_control_has_an_accessible_name(browser: Any, address: str, where:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
-def test_no_horizontal_scrolling_on_a_phone(browser: Any, address: str, where: str) -> None:
+def test_pages_fit_a_phone_without_horizontal_scrolling(browser: Any, address: str, where: str) -> None:
     with shown(browser, address, where, **PHONE) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 

@@ -124,7 +124,7 @@ def unknown_option(trajectory: Trajectory) -> Trajectory:
         (no_seed, "cannot be replayed here"),
     ],
 )
-def test_panel_from_the_record_if_replay_fails(spoil: Any, why: str) -> None:
+def test_panel_uses_the_record_if_replay_fails(spoil: Any, why: str) -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey")
     panel = panels_of(spoil(trajectory))
     assert panel["kind"] == "babyai"
@@ -273,7 +273,7 @@ def test_passages_are_parsed_from_every_format(passages: list[tuple[str, str]]) 
         assert [(title, text) for _, title, text in found] == passages, name
 
 
-def test_heading_inside_a_passage_is_no_heading() -> None:
+def test_heading_inside_a_passage_is_plain_text() -> None:
     text = '<information>Doc 1(Title: "A") see Doc 2\nDoc 7(Title: "B") no\nDoc 2(Title: "C") yes</information>'
     assert [title for _, title, _ in read_passages(text)] == ["A", "C"]
     assert read_passages("<information>Nothing was found.</information>", ["x"]) == []

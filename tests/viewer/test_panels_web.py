@@ -111,7 +111,7 @@ def test_record_without_pages_has_a_note() -> None:
 
 
 @pytest.mark.slow
-def test_pages_of_a_real_browser() -> None:
+def test_panel_equals_the_pages_of_a_real_browser() -> None:
     def tree(env: Any) -> str:
         return str(env.session.view.tree) if env.status()["stop_reason"] is None else ""
 

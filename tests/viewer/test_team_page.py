@@ -210,7 +210,7 @@ def test_tokens_are_grouped_by_agent(browser: Any, address: str, path: Path) -> 
             assert now == (["Answer 2", "Answer 2"] if number == WORDS else ["Answer 1"])
 
 
-def test_compare_two_teams_by_agent(browser: Any, path: Path, tmp_path: Path) -> None:
+def test_two_teams_are_compared_by_agent(browser: Any, path: Path, tmp_path: Path) -> None:
     first = json.loads(path.read_text("utf-8").splitlines()[TALK])
     other = json.loads(json.dumps(first))
     other["turns"][0]["action"] = json.dumps({**ODD, "crafter_1": "pass"})

@@ -24,7 +24,7 @@ def record(path: Path, *episodes: list[TokenTrajectory]) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_tokens_of_each_episode(tmp_path: Path) -> None:
+def test_each_episode_has_its_own_tokens(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     one, two = episode("go"), episode("up", "wait")
     lines = record(path, [one], [two, two])

@@ -100,7 +100,7 @@ def test_shown_mask_equals_the_recorded_mask(
         assert page.title() != "bad" and page.locator(".tokens script, .tokens img").count() == 0
 
 
-def test_probability_colours_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
+def test_tokens_show_probabilities_counts_and_rewards(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
     (segment,) = episodes[0]
     known = [p for p, mask in zip(segment.logprobs or [], segment.assistant_mask, strict=True) if mask]
     mean = sum(known) / len(known)
@@ -130,7 +130,7 @@ def test_probability_colours_counts_and_rewards(open_tokens: Any, episodes: list
         assert "take·the·key" in (page.locator(".run.answer").last.text_content() or "")
 
 
-def test_token_details_by_pointer_and_keys(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
+def test_pointer_and_keys_show_token_details(open_tokens: Any, episodes: list[list[TokenTrajectory]]) -> None:
     (segment,) = episodes[0]
     with open_tokens(0) as page:
         to_tokens(page)

@@ -86,7 +86,7 @@ def test_episodes_complete_the_log(tmp_path: Path) -> None:
     assert {entry.summary.step for entry in listed.index.snapshot.entries} == {0, 1}
 
 
-def test_rows_per_environment_if_there_are_several(tmp_path: Path) -> None:
+def test_several_environments_have_separate_rows(tmp_path: Path) -> None:
     path = tmp_path / "run" / "trajectories" / "step-3.jsonl"
     save(path, *played(True, limit=10), *played(False, False, True, True, limit=6, env="AgentGym/BabyAI-v0"))
     (run,) = runs(tmp_path)

@@ -75,7 +75,7 @@ def test_turn_limit_is_drawn_as_steps(browser: Any, run: Path) -> None:
         assert page.locator("[data-series=turns] .limit-name").count() == 1
 
 
-def test_environments_separate_or_together(browser: Any, run: Path) -> None:
+def test_environments_are_drawn_separately_or_together(browser: Any, run: Path) -> None:
     with serving(run) as address, open_page(browser, address) as page:
         assert len(moves(page, "success", "plain")) == 2 and len(moves(page, "success", "eval")) == 1
         assert page.locator(".legend li").all_inner_texts() == ["BabyAI", "TextCraft", "evaluated", "turn limit"]

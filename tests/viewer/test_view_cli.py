@@ -85,7 +85,7 @@ def test_large_export_has_a_hint(
         (("t.jsonl", "--host", "no such host"), "is not an address of this machine"),
     ],
 )
-def test_errors_are_one_line(
+def test_errors_print_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
 ) -> None:
     some(tmp_path / "t.jsonl")
@@ -98,7 +98,7 @@ def test_errors_are_one_line(
     assert not (tmp_path / "x.html").exists()
 
 
-def test_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some(tmp_path / "t.jsonl")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run("--port", taken.getsockname()[1], "--no-browser") == 2
@@ -136,7 +136,7 @@ def test_browser_is_opened_if_there_is_a_display(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_serves_until_interrupted(tmp_path: Path, how: signal.Signals) -> None:
+def test_view_serves_until_interrupted(tmp_path: Path, how: signal.Signals) -> None:
     path = some(tmp_path / "t.jsonl")
     out = tmp_path / "out.txt"
     with out.open("w") as file:

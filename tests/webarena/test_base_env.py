@@ -138,7 +138,7 @@ def test_typed_actions_must_be_available(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-def test_an_episode(env: CounterEnv) -> None:
+def test_the_observation_shows_the_page_and_the_objective(env: CounterEnv) -> None:
     observation, info = start(env)
     first, *tree, url, objective, previous = observation.splitlines()
     assert first == "OBSERVATION:" and tree[0] == "Tab 0 (current): Counter" and tree[2].startswith("[1] RootWebArea")
@@ -178,7 +178,7 @@ def test_the_observation_lists_tabs(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_ends_of_episodes(env: CounterEnv) -> None:
+def test_episodes_end_with_score_and_reason(env: CounterEnv) -> None:
     start(env)
     *_, info = env.step("stop [2]")
     assert (info["score"], info["stop_reason"], info["reason"]) == (0.0, "failure", "the number is another")
@@ -264,7 +264,7 @@ def test_a_cancelled_step_ends_the_episode(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_pickling_with_the_cdp_backend() -> None:
+def test_pickling_works_with_the_cdp_backend() -> None:
     env = CounterEnv(obs_backend="cdp")
     start(env)
     other = pickle.loads(pickle.dumps(env))
@@ -291,19 +291,19 @@ def test_the_oracle_plays_ahead(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_snapshots_and_pickling(env: CounterEnv) -> None:
+def test_snapshots_and_pickles_restore_the_session(env: CounterEnv) -> None:
     _, before = start(env, goal=2, seed=5)
     env.step("click [999]")
     observation, *_ = env.step(click(env, "More"))
     snapshot = env.snapshot()
     other = CounterEnv()
     assert other.restore(snapshot) == observation and other.status() == env.status()
-    for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env), other):
-        assert twin.session is not env.session
-        twin.step(click(twin, "More"))
-        *_, end = twin.step("stop []")
+    for restored in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env), other):
+        assert restored.session is not env.session
+        restored.step(click(restored, "More"))
+        *_, end = restored.step("stop []")
         assert end["success"] and end["objective"] == before["objective"]
-        twin.close()
+        restored.close()
     assert "StaticText '1'" in env.session.view.tree
     env.step("stop []")
     ended = pickle.loads(pickle.dumps(env))
@@ -311,7 +311,7 @@ def test_snapshots_and_pickling(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_async_steps_on_another_event_loop(env: CounterEnv) -> None:
+def test_async_steps_do_not_block_another_event_loop(env: CounterEnv) -> None:
     async def play() -> tuple[int, bool]:
         ticks = 0
 
@@ -333,7 +333,7 @@ def test_async_steps_on_another_event_loop(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_a_vector_environment(env: CounterEnv) -> None:
+def test_a_vector_environment_steps_every_page(env: CounterEnv) -> None:
     envs = TextVectorEnv([EnvRunner(CounterEnv) for _ in range(4)])
     assert not any(slot.runner.inline for slot in envs._slots) and envs._slots[0].runner._mode == "async"
     try:
@@ -378,7 +378,7 @@ def test_reset_and_close_free_the_last_page(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_concurrent_resets_in_threads() -> None:
+def test_threads_can_reset_concurrently() -> None:
     envs = [CounterEnv() for _ in range(4)]
     observation: list[str] = []
     threads = [threading.Thread(target=lambda e=e: observation.append(start(e)[0])) for e in envs]
@@ -392,7 +392,7 @@ def test_concurrent_resets_in_threads() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_during_a_step(env: CounterEnv) -> None:
+def test_ctrl_c_interrupts_a_hanging_step(env: CounterEnv) -> None:
     start(env)
     hang = click(env, "Hang")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -411,7 +411,7 @@ def test_ctrl_c_during_a_step(env: CounterEnv) -> None:
 
 
 @pytest.mark.slow
-def test_screenshots_and_random_commands(env: CounterEnv) -> None:
+def test_screenshots_are_png_and_random_commands_vary(env: CounterEnv) -> None:
     with pytest.raises(UsageError, match="before the first reset"):
         env.screenshot()
     start(env)
@@ -424,7 +424,7 @@ def test_screenshots_and_random_commands(env: CounterEnv) -> None:
 @pytest.mark.parametrize(
     "options", [{"max_chars": 0}, {"max_chars": True}, {"obs_backend": "x"}, {"call_seconds": 0}, {"call_seconds": "1"}]
 )
-def test_invalid_arguments(options: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         CounterEnv(**options)
 

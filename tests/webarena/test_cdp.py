@@ -103,7 +103,7 @@ def test_elements_keep_their_ids(cdp: Agent) -> None:
     assert before.items() < after.items()
 
 
-def test_clickable_elements_without_a_role(cdp: Agent) -> None:
+def test_elements_with_click_handlers_are_clickable(cdp: Agent) -> None:
     cdp.show("<div id=x>heard</div><p style='cursor: pointer'>hand</p><p>plain</p>")
     cdp.js("document.getElementById('x').addEventListener('click', () => 0)")
     cdp.see()
@@ -111,7 +111,7 @@ def test_clickable_elements_without_a_role(cdp: Agent) -> None:
     assert clickable == ["heard", "hand"]
 
 
-def test_states_of_elements(cdp: Agent) -> None:
+def test_states_of_elements_are_shown(cdp: Agent) -> None:
     fields = "<input aria-label=a value=x required disabled><input type=checkbox checked aria-label=b>"
     cdp.show(f"{fields}<input type=password aria-label=c value=abc><div contenteditable aria-label=d>text</div>")
     read = {e.name: (e.role, e.properties) for e in elements(cdp.tree)}
@@ -121,7 +121,7 @@ def test_states_of_elements(cdp: Agent) -> None:
     assert read["d"] == ("textbox", {}) and read["text"][0] == "StaticText"
 
 
-def test_hidden_elements_and_truncation(browser: BrowserOptions, site: Site) -> None:
+def test_hidden_elements_are_left_out_and_long_pages_truncated(browser: BrowserOptions, site: Site) -> None:
     options = ViewOptions(viewport=False, hidden=("#score",), max_chars=1000)
     cdp = Agent(SessionOptions(browser=browser, view=options), site, "cdp")
     buttons = "".join(f"<button>number {i}</button>" for i in range(100))

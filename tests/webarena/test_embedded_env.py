@@ -48,7 +48,7 @@ def step_until_change(env: WebArenaEnv, plan: list[str]) -> list[str]:
     return plan
 
 
-def test_it_is_registered_with_the_groups_of_the_paper() -> None:
+def test_the_environment_has_the_groups_of_the_paper() -> None:
     env: Any = gym.make("AgentGym/WebArena-v0")
     assert env.unwrapped.tasks.groups == GROUPS
     assert all(origin in env.unwrapped.instructions for origin in ORIGINS.values())

@@ -44,7 +44,7 @@ def score(evaluator: Evaluator, episode: FinishedEpisode) -> Verdict:
         ("Thursday, January 5, 2023", "2023/01/05"),
     ],
 )
-def test_equal_values_in_other_notations(one: str, other: str) -> None:
+def test_equal_values_match_in_other_notations(one: str, other: str) -> None:
     assert same_value(one, other)
     assert score(ExactAnswer(one), finished(other)) == Verdict(1.0)
 
@@ -66,7 +66,7 @@ def test_equal_values_in_other_notations(one: str, other: str) -> None:
         ("3 5", "8"),
     ],
 )
-def test_different_values(one: str, other: str) -> None:
+def test_different_values_do_not_match(one: str, other: str) -> None:
     assert not same_value(one, other)
     assert score(ExactAnswer(one), finished(other)).score == 0.0
 
@@ -88,7 +88,7 @@ def test_different_values(one: str, other: str) -> None:
         ("Joust Duffle Bags", "joust duffle bag"),
     ],
 )
-def test_an_answer_that_includes_a_reference(answer: str, reference: str) -> None:
+def test_an_answer_with_the_reference_scores_1(answer: str, reference: str) -> None:
     assert includes(answer, reference)
     assert score(AnswerIncludes([reference]), finished(answer)) == Verdict(1.0)
 
@@ -115,7 +115,7 @@ def test_an_answer_that_includes_a_reference(answer: str, reference: str) -> Non
         ("65 or 3", "4 |OR| 5"),
     ],
 )
-def test_an_answer_that_does_not_include_a_reference(answer: str, reference: str) -> None:
+def test_an_answer_without_the_reference_scores_0(answer: str, reference: str) -> None:
     assert not includes(answer, reference)
 
 
@@ -184,7 +184,7 @@ BOOKS = "http://forum.test/f/books"
         ("http://shop.test/find?q=%20case", "http://shop.test/find?q=Case&p=2"),
     ],
 )
-def test_urls_that_match_a_reference(reference: str, url: str) -> None:
+def test_equivalent_urls_match_the_reference(reference: str, url: str) -> None:
     assert score(EndsOn(reference), finished(url=url)) == Verdict(1.0)
     assert score(EndsOn(reference, below=True), finished(url=url)) == Verdict(1.0)
 
@@ -205,7 +205,7 @@ def test_urls_that_match_a_reference(reference: str, url: str) -> None:
         (BOOKS, "chrome-error://chromewebdata/"),
     ],
 )
-def test_urls_that_do_not_match_a_reference(reference: str, url: str) -> None:
+def test_different_urls_do_not_match_the_reference(reference: str, url: str) -> None:
     assert score(EndsOn(reference), finished(url=url)).score == 0.0
     assert score(EndsOn(reference, below=True), finished(url=url)).score == 0.0
 

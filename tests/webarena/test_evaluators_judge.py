@@ -94,7 +94,7 @@ def test_the_judge_decides(server: JudgeServer) -> None:
     assert texts == {"question": "How long is it?", "reference": "7 min", "answer": "it takes seven minutes"}
 
 
-def test_the_judge_is_not_asked_where_a_rule_matches(server: JudgeServer) -> None:
+def test_the_judge_is_not_asked_if_a_rule_matches(server: JudgeServer) -> None:
     assert ask(MeansTheSame(["7 min", "420 s"]), "7 minutes", None) == Verdict(1.0)
     assert ask(MeansTheSame(["7 min"]), " ", None) == Verdict(0.0, "there is no answer")
     assert ask(CannotBeDone("There is no hotel"), "n/a", None) == Verdict(1.0)
@@ -109,7 +109,7 @@ def test_every_reference_is_required(server: JudgeServer) -> None:
     assert len(server.requests) == 2
 
 
-def test_the_reason_why_a_task_cannot_be_done(server: JudgeServer) -> None:
+def test_the_judge_checks_the_reason_of_an_impossible_task(server: JudgeServer) -> None:
     server.replies += [saying("yes"), saying("no")]
     assert ask(CannotBeDone("There is no hotel"), "I found no hotel", server.judge()) == Verdict(1.0)
     assert ask(CannotBeDone("There is no hotel"), "It failed", server.judge()) == Verdict(
@@ -171,7 +171,7 @@ def test_without_a_judge_nothing_is_scored() -> None:
             ask(evaluator, "seven", None)
 
 
-def test_a_judge_from_the_environment(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_configure_the_judge(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BASE_URL", "MODEL", "API_KEY"):
         monkeypatch.delenv(f"AGENTGYM_JUDGE_{name}", raising=False)
     assert ChatJudge.from_environment() is None

@@ -55,7 +55,7 @@ async def role_of(episode: FinishedEpisode, page: str | None, name: str) -> str:
 HELPERS: dict[str, Helper] = {"latest_order": latest_order, "post_of": post_of, "role_of": role_of}
 
 
-def test_the_html_of_a_page() -> None:
+def test_the_html_of_a_page_is_scored() -> None:
     pages = Pages({(PAGE, ""): HTML})
     assert verdict(check({"must_include": ["27", "tom & jerry's", "$30 |OR| $27.00"]}), pages) == Verdict(1.0)
     found = verdict(check({"must_include": ["$27.00", "Desk"]}), pages)
@@ -63,7 +63,7 @@ def test_the_html_of_a_page() -> None:
     assert found.reason.endswith("does not include 'Desk'")
 
 
-def test_an_expression_on_the_last_page() -> None:
+def test_an_expression_is_evaluated_on_the_last_page() -> None:
     pages = Pages({(None, "document.title"): "Order 7 "})
     assert verdict(check({"exact_match": "order 7"}, "last", "document.title;"), pages) == Verdict(1.0)
     assert verdict(check({"exact_match": "order 8"}, "last", "document.title"), pages) == Verdict(
@@ -153,7 +153,7 @@ def requested(evaluator: Requested) -> Verdict:
         Requested("http://shop.test/new", "POST", posted={"title": "other"}, never=True),
     ],
 )
-def test_matching_requests(evaluator: Requested) -> None:
+def test_a_matching_request_scores_1(evaluator: Requested) -> None:
     assert requested(evaluator) == Verdict(1.0)
 
 
@@ -179,11 +179,11 @@ def test_matching_requests(evaluator: Requested) -> None:
         (Requested("http://shop.test/new", "POST", 302, never=True), "POST http://shop.test/new was requested"),
     ],
 )
-def test_the_reason_when_no_request_matches(evaluator: Requested, reason: str) -> None:
+def test_the_reason_names_the_missing_request(evaluator: Requested, reason: str) -> None:
     assert requested(evaluator) == Verdict(0.0, reason)
 
 
-def test_posted_data_in_every_format() -> None:
+def test_posted_data_is_read_in_every_format() -> None:
     posted = [RecordedRequest(entry("POST", PAGE, post=data)).posted for data in (FORM, PARTS, JSON)]
     assert posted[0] == {"title": "My post", "body": "Hi\nthere", "n": "30"}
     assert posted[1] == {"title": 'My "post"\r\né', "f": "file"}

@@ -84,7 +84,9 @@ def test_expected_values_may_be_patterns_sets_or_approximate(
     assert verdict(QueryReturns("SELECT '5'", [(5,)])).score == 0.0
 
 
-def test_unchanged_databases(verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection) -> None:
+def test_other_changes_of_a_database_score_0(
+    verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
+) -> None:
     assert verdict(OnlyChanged()) == Verdict(1.0)
     after.execute("UPDATE products SET views = 1 WHERE id = 2")
     assert verdict(OnlyChanged()) == Verdict(0.0, "not asked for: products 2 changed views from 0 to 1")
@@ -102,7 +104,7 @@ CHANGES: list[tuple[str, Added | Updated | Removed]] = [
 
 
 @pytest.mark.parametrize(("sql", "change"), CHANGES)
-def test_expected_changes(
+def test_expected_changes_score_1(
     sql: str, change: Any, verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
 ) -> None:
     assert verdict(OnlyChanged([change])).reason.startswith("missing: ")
@@ -113,7 +115,7 @@ def test_expected_changes(
     assert verdict(OnlyChanged([change])).reason == "not asked for: products 2 changed price from 99.0 to 0.0"
 
 
-def test_an_update_of_more_columns_than_expected(
+def test_an_update_of_other_columns_scores_0(
     verdict: Callable[[Evaluator], Verdict], after: sqlite3.Connection
 ) -> None:
     after.execute("UPDATE products SET stock = 9, price = 1 WHERE id = 1")
@@ -156,7 +158,9 @@ def test_full_text_indices_are_ignored(
     assert verdict(OnlyChanged()).reason == "not asked for: found_words got a row with word = 'Rug'"
 
 
-def test_a_dropped_table_lost_its_rows(after: sqlite3.Connection, verdict: Callable[[Evaluator], Verdict]) -> None:
+def test_a_dropped_table_is_reported_by_its_lost_rows(
+    after: sqlite3.Connection, verdict: Callable[[Evaluator], Verdict]
+) -> None:
     after.execute("DROP TABLE log")
     assert verdict(OnlyChanged()).reason == "not asked for: log lost the row with text = 'begun'"
 

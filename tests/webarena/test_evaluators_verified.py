@@ -136,7 +136,7 @@ def test_a_python_without_the_package_is_a_usage_error(monkeypatch: pytest.Monke
         asyncio.run(score(0, "{}", []))
 
 
-def test_the_choice_of_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_python_checks_the_argument_and_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AGENTGYM_WEBARENA_VERIFIED_PYTHON", raising=False)
     assert find_python(sys.executable) == sys.executable
     with pytest.raises(UsageError, match="there is no Python at '/no/python'"):

@@ -97,7 +97,7 @@ def test_a_hidden_checkbox_is_clicked_by_its_label(agent: Agent, style: str) -> 
     assert agent.js("document.querySelector('input').checked") is False
 
 
-def test_radio_buttons(agent: Agent) -> None:
+def test_radio_buttons_are_clicked(agent: Agent) -> None:
     agent.show("<label><input type=radio name=r>One</label><label><input type=radio name=r>Two</label>")
     agent.click("radio", "One")
     agent.click("radio", "Two")
@@ -145,7 +145,7 @@ def frame(body: str) -> str:
     return f"{OUT}<div style='height: 900px'></div><iframe srcdoc='{body}' title=Frame style='{style}'></iframe>"
 
 
-def test_elements_in_a_frame(agent: Agent) -> None:
+def test_elements_in_a_frame_receive_actions(agent: Agent) -> None:
     inner = '<div style="height: 500px"></div><button onclick="parent.out.textContent = `clicked`">Go</button>'
     inner += "<input aria-label=Field value=old><select aria-label=Choice><option>A<option>B</select>"
     inner += "<div contenteditable role=textbox aria-label=Text>old</div>"
@@ -169,7 +169,7 @@ def test_an_element_in_a_covered_frame_cannot_be_clicked(agent: Agent) -> None:
     assert "covered" in refused(agent, Click(agent.find("button", "Go")))
 
 
-def test_elements_in_a_shadow_root(agent: Agent) -> None:
+def test_elements_in_a_shadow_root_receive_actions(agent: Agent) -> None:
     script = "document.querySelector('section').attachShadow({mode: 'open'}).innerHTML = '<div></div>';"
     script += (
         "document.querySelector('section').shadowRoot.querySelector('div').attachShadow({mode: 'open'}).innerHTML = "
@@ -182,7 +182,7 @@ def test_elements_in_a_shadow_root(agent: Agent) -> None:
     assert "textbox 'Field' focused: True value: 'new'" in agent.tree
 
 
-def test_options_of_a_drop_down_list(agent: Agent) -> None:
+def test_options_of_a_drop_down_list_are_selected(agent: Agent) -> None:
     options = "<option>A<option>B<option disabled>C<optgroup disabled label=G><option>D</optgroup>"
     agent.show(f"<select {FIELD} onchange=\"out.textContent = 'now ' + this.value\">{options}</select>{OUT}")
     agent.click("option", "B")
@@ -192,7 +192,7 @@ def test_options_of_a_drop_down_list(agent: Agent) -> None:
     assert value(agent, "select") == "B"
 
 
-def test_options_of_a_multiple_choice_list(agent: Agent) -> None:
+def test_options_of_a_multiple_choice_list_are_toggled(agent: Agent) -> None:
     agent.show("<select multiple><option>A<option>B<option>C</select>")
     for name in "ABA":
         agent.click("option", name)
@@ -288,7 +288,7 @@ def test_enter_is_pressed_only_with_the_flag(agent: Agent) -> None:
     assert agent.js("events").count("keydownEnter") == 1
 
 
-def test_text_of_several_lines(agent: Agent) -> None:
+def test_text_of_several_lines_is_typed(agent: Agent) -> None:
     rich = "<div contenteditable role=textbox aria-label=Rich>old</div>"
     agent.show(f"<textarea aria-label=Area>old</textarea><input {FIELD}>{rich}")
     agent.type("textbox", "Area", "one\n\ntwo")
@@ -320,7 +320,9 @@ def test_enter_in_a_text_area_adds_a_line(agent: Agent) -> None:
         ("range", "slider", "70", None),
     ],
 )
-def test_fields_with_a_format(agent: Agent, kind: str, role: str, good: str, bad: str | None) -> None:
+def test_fields_accept_only_text_of_their_format(
+    agent: Agent, kind: str, role: str, good: str, bad: str | None
+) -> None:
     agent.show(f"<input type={kind} step=any {FIELD} oninput=\"out.textContent = 'now ' + this.value\">{OUT}")
     agent.type(role, "Field", good)
     assert (value(agent), f"StaticText 'now {good}'" in agent.tree) == (good, True)
@@ -355,7 +357,7 @@ def test_typing_into_other_elements_is_refused(agent: Agent, body: str, role: st
     assert why in refused(agent, Type(agent.find(role, name), "x", False))
 
 
-def test_typing_into_a_label_or_a_container_of_one_field(agent: Agent) -> None:
+def test_typing_into_a_container_fills_its_only_field(agent: Agent) -> None:
     agent.show("<div role=combobox aria-label=Box><input id=f></div>")
     agent.type("combobox", "Box", "tea")
     assert value(agent) == "tea"
@@ -368,7 +370,7 @@ def test_maxlength_is_respected(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "date"])
-def test_a_field_controlled_by_a_framework(agent: Agent, kind: str) -> None:
+def test_a_field_controlled_by_a_framework_is_filled(agent: Agent, kind: str) -> None:
     agent.show(f"<input type={kind} {FIELD}>{OUT}{REACT}")
     text = "2024-05-31" if kind == "date" else "tea"
     agent.type("Date" if kind == "date" else "textbox", "Field", text)
@@ -393,7 +395,7 @@ def test_an_element_without_a_box_cannot_be_hovered(agent: Agent) -> None:
     assert "no place" in refused(agent, Hover(agent.find("option", "A")))
 
 
-def test_keys(agent: Agent) -> None:
+def test_keys_are_pressed_in_the_focused_element(agent: Agent) -> None:
     agent.show(f"<input {FIELD} value='some text'><input aria-label=Second>{LISTEN}")
     agent.press("Control+a", agent.find("textbox", "Field"))
     agent.press("Backspace")
@@ -405,7 +407,7 @@ def test_keys(agent: Agent) -> None:
     assert agent.js("document.querySelectorAll('input')[1].value") == "xY"
 
 
-def test_a_key_that_opens_another_page(agent: Agent) -> None:
+def test_a_key_can_open_another_page(agent: Agent) -> None:
     agent.site.put("/next", html("", title="Next"))
     agent.show("<a href=/next>Next</a>")
     agent.press("Enter", agent.find("link", "Next"))
@@ -416,7 +418,7 @@ def top(agent: Agent, expression: str = "scrollY") -> Any:
     return agent.js(expression)
 
 
-def test_scrolling(agent: Agent) -> None:
+def test_scroll_moves_by_a_window_until_the_end(agent: Agent) -> None:
     agent.show("<style>html { scroll-behavior: smooth }</style><div style='height: 1800px'></div>")
     assert "further up" in agent.act(Scroll("up"))
     assert (agent.act(Scroll("down")), top(agent)) == ("", 720)
@@ -426,13 +428,13 @@ def test_scrolling(agent: Agent) -> None:
     assert top(agent) < 720
 
 
-def test_scrolling_the_largest_scrollable_part(agent: Agent) -> None:
+def test_scroll_moves_the_largest_scrollable_part(agent: Agent) -> None:
     small = "<div style='height: 50px; overflow: auto'><p style='height: 900px'></p></div>"
     agent.show(f"{small}<main style='height: 300px; overflow: auto'><p style='height: 900px'></p></main>")
     assert agent.act(Scroll("down")) == "" and top(agent, "document.querySelector('main').scrollTop") == 300
 
 
-def test_a_page_that_cannot_be_scrolled(agent: Agent) -> None:
+def test_a_page_that_cannot_be_scrolled_gives_a_note(agent: Agent) -> None:
     agent.show("<p>Short</p>")
     assert "further down" in agent.act(Scroll("down"))
 

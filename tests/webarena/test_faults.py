@@ -107,7 +107,7 @@ def test_a_killed_process_is_replaced(make_agent: MakeAgent, hosts: HostRules, n
     assert len(drivers) == 1 and all(p in drivers[0].children(recursive=True) for p in process_of("chrom"))
 
 
-def test_a_browser_crash_between_calls(make_agent: MakeAgent) -> None:
+def test_a_browser_crash_between_calls_is_repaired(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.show("<p>Home</p>")
     kill("chrom")
@@ -122,7 +122,7 @@ def unused_port() -> int:
         return int(server.getsockname()[1])
 
 
-def test_a_site_that_is_down(make_agent: MakeAgent, hosts: HostRules) -> None:
+def test_a_site_that_is_down_is_an_env_error(make_agent: MakeAgent, hosts: HostRules) -> None:
     rules = HostRules.of(mapped=dict(hosts.mapped) | {"down.test": f"127.0.0.1:{unused_port()}"})
     options = BrowserOptions(hosts=rules)
     neighbour, agent = make_agent(browser=options), make_agent(browser=options)
@@ -134,7 +134,7 @@ def test_a_site_that_is_down(make_agent: MakeAgent, hosts: HostRules) -> None:
 
 
 @pytest.mark.parametrize("how", ["goto", "click"])
-def test_a_site_that_hangs(make_agent: MakeAgent, how: str) -> None:
+def test_a_site_that_hangs_is_an_env_error(make_agent: MakeAgent, how: str) -> None:
     agent = make_agent(timeouts=SettleTimeouts(load=0.5), call_seconds=2)
     agent.site.put("/hangs", Reply("", seconds=30))
     agent.show("<a href=/hangs>Go</a>")
@@ -142,7 +142,7 @@ def test_a_site_that_hangs(make_agent: MakeAgent, how: str) -> None:
         agent.goto("/hangs") if how == "goto" else agent.click("link", "Go")
 
 
-def test_a_site_that_talks_nonsense(make_agent: MakeAgent) -> None:
+def test_a_malformed_reply_of_a_site_is_an_env_error(make_agent: MakeAgent) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         rules = HostRules.of(mapped={"odd.test": f"127.0.0.1:{server.getsockname()[1]}"})
         agent = make_agent(browser=BrowserOptions(hosts=rules))
@@ -159,7 +159,7 @@ def test_a_site_that_talks_nonsense(make_agent: MakeAgent) -> None:
             going.result(30)
 
 
-def test_http_errors_are_pages(make_agent: MakeAgent, site: Site) -> None:
+def test_http_errors_are_shown_as_pages(make_agent: MakeAgent, site: Site) -> None:
     agent = make_agent()
     for status in (404, 500, 503):
         site.put("/bad", Reply(html(f"<h1>Sorry {status}</h1>"), status))

@@ -133,12 +133,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("url", ALLOWED)
-def test_allowed_urls(url: str) -> None:
+def test_allowed_urls_are_accepted(url: str) -> None:
     assert RULES.check(url).lower() == url.strip().lower().replace("?@evil", "?@evil") and RULES.allows(url)
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_refused_urls(url: str) -> None:
+def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(InvalidAction):
         RULES.check(url)
     assert not RULES.allows(url)
@@ -150,7 +150,7 @@ def test_http_is_the_default_scheme() -> None:
     assert RULES.check("localhost:9999/x") == "http://localhost:9999/x"
 
 
-def test_the_messages_for_the_model() -> None:
+def test_refusals_explain_the_reason_to_the_model() -> None:
     messages = {}
     for url in ("file:///etc/passwd", "http://evil.test/x", "http://u@shop.test/", "http://["):
         with pytest.raises(InvalidAction) as error:
@@ -163,7 +163,7 @@ def test_the_messages_for_the_model() -> None:
     assert "user name" in messages["http://u@shop.test/"] and "not an address" in messages["http://["]
 
 
-def test_resolver_rules() -> None:
+def test_resolver_rules_cover_the_allowed_hosts_only() -> None:
     assert RULES.resolver_rules.split(", ") == [
         "MAP *.wiki.test:8080 127.0.0.1:9",
         "MAP shop.test:80 127.0.0.1:9",
@@ -179,7 +179,7 @@ def test_resolver_rules() -> None:
 @pytest.mark.parametrize(
     "name", ["", "shop.test/", "shop test", "a,b", "MAP * 127.0.0.1", "shop.test:0", "shop.test:70000", "*", "a.*"]
 )
-def test_invalid_host_names(name: str) -> None:
+def test_invalid_host_names_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="a host is written as"):
         HostRules.of(mapped={name: "127.0.0.1:9"})
 
@@ -188,7 +188,7 @@ def test_invalid_host_names(name: str) -> None:
     "url",
     ["", "shop.test", "ftp://shop.test", "http://", "http://a,b/", "http://*.test/", "http://a b/", "http://a:0/"],
 )
-def test_invalid_site_urls(url: str) -> None:
+def test_invalid_site_urls_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="the address of a site"):
         HostRules.of(urls=[url])
 

@@ -34,7 +34,7 @@ def observe(agent: Agent, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_golden_trees(agent: Agent, page: Path) -> None:
+def test_pages_reproduce_the_golden_trees(agent: Agent, page: Path) -> None:
     """After an intended change, `WRITE_GOLDEN=1 pytest tests/webarena/test_observe.py` writes the trees again."""
     agent.site.put("/", page.read_text())
     agent.site.put("/other", html("<button>Foreign</button>"))
@@ -129,7 +129,7 @@ def test_only_the_front_modal_dialog_is_shown(agent: Agent) -> None:
 # What is clicked without a role
 
 
-def test_clickable_elements(agent: Agent) -> None:
+def test_clickable_elements_are_marked(agent: Agent) -> None:
     hand = "style='cursor: pointer'"
     assert lines_of(agent, f"<div {hand}>a <b>b</b> <i {hand}>c</i></div>") == ["generic 'a b c' clickable: True"]
     assert lines_of(agent, f"<a href=# {hand}><span {hand}>d</span></a>") == ["link 'd'"]
@@ -138,7 +138,7 @@ def test_clickable_elements(agent: Agent) -> None:
     assert lines_of(agent, f"<img src='data:,' width=9 height=9 {hand}>") == ["img '' clickable: True"]
 
 
-def test_labels_of_invisible_controls(agent: Agent) -> None:
+def test_labels_represent_invisible_controls(agent: Agent) -> None:
     box = "<input type=checkbox id=c {}><label for=c>Agree</label>"
     assert lines_of(agent, box.format("")) == ["checkbox 'Agree' checked: false"]
     assert lines_of(agent, box.format("style='display: none'")) == ["LabelText 'Agree' clickable: True"]
@@ -162,7 +162,7 @@ def test_states_follow_the_page(agent: Agent) -> None:
     assert elements(agent.tree)[0].properties == {}
 
 
-def test_focus_in_shadow_roots_and_frames(agent: Agent) -> None:
+def test_focus_is_shown_in_shadow_roots_and_frames(agent: Agent) -> None:
     agent.show("<div></div><iframe srcdoc='<input aria-label=inner>'></iframe>")
     agent.js("document.querySelector('div').attachShadow({mode: 'open'}).innerHTML = '<input aria-label=shadow>'")
     agent.js("document.querySelector('div').shadowRoot.querySelector('input').focus()")
@@ -235,7 +235,7 @@ CLOBBER = """<form aria-label=trap>
 <button>End</button>"""
 
 
-def test_element_names_that_hide_dom_properties(agent: Agent) -> None:
+def test_element_names_cannot_hide_dom_properties(agent: Agent) -> None:
     agent.show(CLOBBER, title="Mine")
     assert elements(agent.tree)[0].name == "Mine"
     assert len(found(agent, "textbox")) == 19 and found(agent, "button")[0].name == "End"
@@ -289,7 +289,7 @@ def test_hostile_pages_take_bounded_time(agent: Agent, script: str) -> None:
     assert seconds < 30  # usually 0.1 to 1 s; this allows for a busy machine
 
 
-def test_endlessly_nested_frames(agent: Agent) -> None:
+def test_endlessly_nested_frames_are_truncated(agent: Agent) -> None:
     body = "<button>In</button><script>if (parent.depth === undefined || parent.depth < 12) {"
     body += " window.depth = (parent.depth ?? 0) + 1;"
     body += " document.body.append(Object.assign(document.createElement('iframe'), {src: '/?' + depth})) }</script>"

@@ -32,7 +32,7 @@ def short_settle_time() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-def test_contract(check: Callable[[contract.Make], None], sites: Stubs) -> None:
+def test_the_environment_keeps_the_contract(check: Callable[[contract.Make], None], sites: Stubs) -> None:
     tasks = DATA / "official_tasks.json"
     check(
         partial(

@@ -96,7 +96,7 @@ def make(sites: Stubs) -> Iterator[Make]:
         env.close()
 
 
-def test_exact_answers(make: Make) -> None:
+def test_exact_answers_are_scored(make: Make) -> None:
     env = make()
     agent = Agent(env, 0)
     assert (
@@ -112,7 +112,7 @@ def test_exact_answers(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_expected_addresses(make: Make) -> None:
+def test_expected_addresses_are_scored(make: Make) -> None:
     env = make()
     agent = Agent(env, 2)
     agent.click("link", "My Orders")
@@ -124,14 +124,14 @@ def test_expected_addresses(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_answers_that_include_all_references(make: Make) -> None:
+def test_answers_must_include_all_references(make: Make) -> None:
     env = make()
     assert Agent(env, 1).stop("Order 180 is complete") == 1.0
     assert Agent(env, 1).stop("Order 1801 is complete") == 0.0
 
 
 @pytest.mark.slow
-def test_pages_found_by_a_helper(make: Make, sites: Stubs) -> None:
+def test_pages_found_by_a_helper_are_scored(make: Make, sites: Stubs) -> None:
     env = make()
     agent = Agent(env, 3)
     agent.click("link", "Energy Drink")
@@ -144,7 +144,7 @@ def test_pages_found_by_a_helper(make: Make, sites: Stubs) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stars", "score"), [("Emma", "4", 1.0), ("Emma", "5", 0.0), ("Eve", "4", 0.0)])
-def test_values_returned_by_a_helper(make: Make, name: str, stars: str, score: float) -> None:
+def test_values_returned_by_a_helper_are_scored(make: Make, name: str, stars: str, score: float) -> None:
     agent = Agent(make(), 4)
     agent.type("Nickname", name)
     agent.type("Stars", stars)
@@ -154,7 +154,7 @@ def test_values_returned_by_a_helper(make: Make, name: str, stars: str, score: f
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("title", "score"), [("I liked ulysses", 1.0), ("James Joyce!", 1.0), ("I liked it", 0.0)])
-def test_a_post_by_its_address_and_its_title(make: Make, title: str, score: float) -> None:
+def test_a_post_is_scored_by_its_address_and_title(make: Make, title: str, score: float) -> None:
     agent = Agent(make(), 5)
     agent.click("link", "Submit")
     agent.type("Title", title)
@@ -165,7 +165,7 @@ def test_a_post_by_its_address_and_its_title(make: Make, title: str, score: floa
 
 
 @pytest.mark.slow
-def test_a_post_that_the_agent_has_left(make: Make) -> None:
+def test_a_post_scores_0_after_the_agent_left_it(make: Make) -> None:
     agent = Agent(make(), 5)
     agent.click("link", "Submit")
     agent.type("Title", "Ulysses")
@@ -176,7 +176,7 @@ def test_a_post_that_the_agent_has_left(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_value_in_a_table_row(make: Make) -> None:
+def test_a_value_in_a_table_row_is_scored(make: Make) -> None:
     env = make()
     for role, score in (("Guest", 0.0), ("Developer", 1.0)):
         agent = Agent(env, 6)
@@ -189,7 +189,7 @@ def test_a_value_in_a_table_row(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_task_on_two_sites(make: Make, sites: Stubs) -> None:
+def test_a_task_may_use_two_sites(make: Make, sites: Stubs) -> None:
     env = make()
     for text, score in (("dotfiles", 0.0), (f"{sites.urls['gitlab']}/byteblaze/dotfiles", 1.0)):
         agent = Agent(env, 7)
@@ -204,7 +204,7 @@ def test_a_task_on_two_sites(make: Make, sites: Stubs) -> None:
 
 
 @pytest.mark.slow
-def test_a_task_that_begins_on_two_pages(make: Make) -> None:
+def test_a_task_may_begin_on_two_pages(make: Make) -> None:
     agent = Agent(make(), 10)
     assert "Tab 0 (current): Energy Drink | Tab 1: Tea" in agent.observation and agent.info["tabs"] == 2
     agent.act("tab_focus [1]")
@@ -238,7 +238,7 @@ def test_answers_scored_by_the_judge(make: Make) -> None:
     assert [reference for _, reference, _ in judge.questions[1:]] == ["None of the orders came from Mars"] * 2
 
 
-def test_unplayable_tasks_are_not_sampled_and_their_errors_say_what_to_set(
+def test_unplayable_tasks_are_not_sampled_and_name_the_missing_setting(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = make(split=None)
@@ -260,7 +260,7 @@ def test_unplayable_tasks_are_not_sampled_and_their_errors_say_what_to_set(
     assert make().judge is not None
 
 
-def test_invalid_arguments(make: Make) -> None:
+def test_invalid_arguments_are_refused(make: Make) -> None:
     with pytest.raises(UsageError, match=r"set WA_SHOPPING, .*or pass sites="):
         make(sites={})
     with pytest.raises(UsageError, match="login is 'form', 'header', 'none' or a folder"):
@@ -298,7 +298,7 @@ def test_a_login_is_reused_until_it_is_invalid(make: Make, sites: Stubs) -> None
 
 
 @pytest.mark.slow
-def test_a_site_that_shows_its_form_instead_of_any_page(make: Make, sites: Stubs) -> None:
+def test_a_login_form_on_any_page_is_filled_in(make: Make, sites: Stubs) -> None:
     env = make(sites={"shopping_admin": sites.admin_url}, groups=["cms"])
     agent = Agent(env, 14)
     agent.click("button", "Settings")
@@ -309,7 +309,7 @@ def test_a_site_that_shows_its_form_instead_of_any_page(make: Make, sites: Stubs
 
 
 @pytest.mark.slow
-def test_a_login_that_is_refused(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_login_is_an_env_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WA_GITLAB_PASSWORD", "wrong")
     agent = Agent(make(), 6)
     assert agent.info["stop_reason"] == "env_error"
@@ -317,7 +317,7 @@ def test_a_login_that_is_refused(make: Make, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_a_login_by_header(make: Make, sites: Stubs) -> None:
+def test_login_header_signs_in(make: Make, sites: Stubs) -> None:
     env = make(login="header")
     assert "Welcome, Emma Lopez!" in Agent(env, 2).observation
     agent = Agent(env, 7)
@@ -329,7 +329,7 @@ def test_a_login_by_header(make: Make, sites: Stubs) -> None:
 
 
 @pytest.mark.slow
-def test_a_login_by_files(make: Make, sites: Stubs, tmp_path: Path) -> None:
+def test_login_files_sign_in(make: Make, sites: Stubs, tmp_path: Path) -> None:
     def write(name: str, **cookies: str) -> None:
         rest = {"domain": "127.0.0.1", "path": "/", "expires": -1, "httpOnly": False, "secure": False}
         state = {"cookies": [{"name": n, "value": v, "sameSite": "Lax", **rest} for n, v in cookies.items()]}
@@ -353,7 +353,7 @@ def test_a_login_by_files(make: Make, sites: Stubs, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_login(make: Make, sites: Stubs) -> None:
+def test_login_none_stays_signed_out(make: Make, sites: Stubs) -> None:
     assert "Please sign in" in Agent(make(login="none"), 2).observation and sites.shop.logins == 0
 
 
@@ -403,7 +403,7 @@ def test_a_reset_during_another_episode_is_refused(make: Make, sites: Stubs) -> 
 
 
 @pytest.mark.slow
-def test_a_reset_that_fails(make: Make) -> None:
+def test_a_failing_reset_is_an_env_error(make: Make) -> None:
     def hook() -> None:
         raise RuntimeError("no docker here")
 
@@ -411,7 +411,7 @@ def test_a_reset_that_fails(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_concurrent_episodes(make: Make, sites: Stubs) -> None:
+def test_concurrent_episodes_have_their_own_scores(make: Make, sites: Stubs) -> None:
     async def play(env: WebArenaOfficialEnv, answer: str) -> float:
         await env.areset(seed=1, options={"task": "webarena/1"})
         return (await env.astep(f"stop [{answer}]"))[1]
@@ -423,7 +423,7 @@ def test_concurrent_episodes(make: Make, sites: Stubs) -> None:
 
 
 @pytest.mark.slow
-def test_an_episode_goes_on_in_another_process(make: Make) -> None:
+def test_an_episode_continues_in_another_process(make: Make) -> None:
     agent = Agent(make(), 2)
     agent.click("link", "My Orders")
     copy = pickle.loads(pickle.dumps(agent.env))
@@ -440,7 +440,7 @@ def has_verified() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not has_verified(), reason=f"needs webarena-verified: install it, or set {PYTHON}")
-def test_tasks_of_webarena_verified(make: Make, sites: Stubs, tmp_path: Path) -> None:
+def test_tasks_of_webarena_verified_are_scored(make: Make, sites: Stubs, tmp_path: Path) -> None:
     sites.shop.orders.append({"increment_id": "000000189", "items": "Tea", "status": "pending"})
     rows = json.loads((DATA / "official_verified.json").read_text(encoding="utf-8"))
     (tmp_path / "tasks.json").write_text(json.dumps([*rows, {**rows[0], "task_id": 319}]), encoding="utf-8")

@@ -54,7 +54,7 @@ def test_a_reset_server_without_a_status_is_ready_when_it_answers() -> None:
     assert server.requests == ["reset", "status"]
 
 
-def test_a_reset_that_fails_or_takes_too_long() -> None:
+def test_a_reset_that_fails_or_times_out_raises() -> None:
     with pytest.raises(EnvError, match="answered /reset with status 500"):
         FullReset(ResetServer(500).url)()
     with pytest.raises(EnvError, match=r"not reset within 0\.1 s"):
@@ -131,7 +131,7 @@ def test_helpers_query_the_shop() -> None:
         ("about:blank", "about:blank"),
     ],
 )
-def test_the_post_of_a_url(url: str, post: str) -> None:
+def test_reddit_post_url_finds_the_post(url: str, post: str) -> None:
     assert ask(reddit_post_url, url, urls={}) == post
 
 

@@ -55,7 +55,7 @@ def written(path: Path, *rows: Any) -> Path:
     return path
 
 
-def test_a_task_in_the_original_format(table: TaskTable) -> None:
+def test_a_task_of_the_original_format_is_read(table: TaskTable) -> None:
     task = table.get("webarena/7")
     assert (table.name, task.group, task.split) == ("webarena", "gitlab-reddit", "train")
     assert task.goal == "Post the address of the project dotfiles in the forum for books."
@@ -120,7 +120,7 @@ def test_a_malformed_task_is_reported_with_its_number(tmp_path: Path, changes: d
         read_tasks(written(tmp_path / "tasks.json", row(), row(**changes)))
 
 
-def test_malformed_task_files(tmp_path: Path) -> None:
+def test_malformed_task_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "not.json").write_text("{", encoding="utf-8")
     with pytest.raises(TaskTableError, match="is not JSON"):
         open_tasks(tmp_path / "not.json")
@@ -183,7 +183,7 @@ def test_placeholders_are_filled_at_any_depth() -> None:
     }
 
 
-def test_the_needs_of_tasks(table: TaskTable) -> None:
+def test_tasks_need_sites_and_a_judge(table: TaskTable) -> None:
     assert needed_sites(table.get("webarena/12")) == ["map", "wikipedia"]
     assert needed_sites(table.get("webarena/7")) == ["gitlab", "reddit"]
     assert [task.id for task in table if needs_judge(task)] == ["webarena/8", "webarena/9"]

@@ -314,7 +314,7 @@ def test_goto_to_a_download_is_refused(home: Agent) -> None:
         ("location.reload()", []),
     ],
 )
-def test_dialogs_are_answered_and_noted(home: Agent, script: str, texts: list[str]) -> None:
+def test_dialogs_are_answered_and_reported(home: Agent, script: str, texts: list[str]) -> None:
     home.show(f'<p id=out></p><button onclick="{script}">Go</button>')
     note = home.click("button", "Go")
     assert all(text in note + home.tree for text in texts) and len(note) < 1000
@@ -355,7 +355,7 @@ def test_permissions_are_denied(secure: Agent, script: str) -> None:
 
 
 @slow
-def test_a_site_that_asks_for_a_password(home: Agent) -> None:
+def test_a_password_prompt_of_a_site_is_dismissed(home: Agent) -> None:
     home.site.put("/secret", Reply(html("<h1>Who are you?</h1>"), 401, {"www-authenticate": 'Basic realm="x"'}))
     home.show("<a href=/secret>Secret</a>")
     home.click("link", "Secret")
@@ -419,7 +419,7 @@ def test_the_sandbox_is_off_for_root_only(
     assert "--host-resolver-rules=MAP * ~NOTFOUND" in options["args"] and "--no-proxy-server" in options["args"]
 
 
-def test_the_choice_of_the_chromium(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_chromium_checks_the_variable_and_the_path(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     def program(name: str) -> str:
         path = tmp_path / name
         path.write_text("#!/bin/sh\n")

@@ -11,7 +11,7 @@ from tests.webarena.conftest import HOME, Agent, MakeAgent, Reply, html
 slow = pytest.mark.slow
 
 
-def test_an_episode(fresh: Agent) -> None:
+def test_a_session_plays_a_short_episode(fresh: Agent) -> None:
     """A short episode for every test run: a form, a link, a refusal, reading a page and closing."""
     fresh.site.put(
         "/find", lambda request: html(f"<h1>{request.query}</h1><a href=http://evil.test/>Out</a>", title="Found")
@@ -95,14 +95,14 @@ def test_requests_are_not_recorded_by_default(fresh: Agent) -> None:
 
 
 @slow
-def test_hidden_elements_and_truncation(make_agent: MakeAgent) -> None:
+def test_hidden_elements_are_left_out_and_long_pages_truncated(make_agent: MakeAgent) -> None:
     agent = make_agent(view=ViewOptions(max_chars=500, hidden=("#secret",)))
     agent.show("<p id=secret>Reward 1</p>" + "".join(f"<button>B{n}</button>" for n in range(99)))
     assert "Reward" not in agent.tree and agent.session.view.truncated and len(agent.tree) <= 500
 
 
 @slow
-def test_an_action_after_a_mistake(fresh: Agent) -> None:
+def test_an_action_works_after_a_refused_one(fresh: Agent) -> None:
     fresh.show("<button>Go</button>")
     with pytest.raises(InvalidAction):
         fresh.act(Click(999))

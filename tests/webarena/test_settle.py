@@ -55,7 +55,7 @@ def test_navigation_by_a_link_is_awaited(agent: Agent, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])
-def test_a_form_with_a_redirect(agent: Agent, status: int) -> None:
+def test_a_form_with_a_redirect_is_awaited(agent: Agent, status: int) -> None:
     agent.site.put("/save", Reply(status=status, headers={"location": "/saved"}, seconds=0.1))
     agent.site.put("/saved", arrived("Saved", seconds=0.1))
     agent.show("<form action=/save method=post><input name=q aria-label=Query><button>Save</button></form>")
@@ -65,14 +65,14 @@ def test_a_form_with_a_redirect(agent: Agent, status: int) -> None:
     assert next(request for request in agent.site.requests if request.path == "/save").body == "q=tea"
 
 
-def test_submitting_a_form_with_enter(agent: Agent) -> None:
+def test_a_form_submitted_by_enter_is_awaited(agent: Agent) -> None:
     agent.site.put("/find", lambda request: Reply(html(f"<h1>{request.query}</h1>", title="Found"), seconds=SLOW))
     agent.show("<form action=/find><input name=q aria-label=Query></form>")
     agent.type("textbox", "Query", "tea", enter=True)
     assert "heading 'q=tea'" in agent.tree and agent.session.view.title == "Found"
 
 
-def test_a_chain_of_redirecting_pages(agent: Agent) -> None:
+def test_a_chain_of_redirecting_pages_is_awaited(agent: Agent) -> None:
     agent.site.put("/1", html("", head='<meta http-equiv=refresh content="0; url=/2">'))
     agent.site.put("/2", Reply(html("<script>location = '/3'</script>"), seconds=0.1))
     agent.site.put("/3", html("<script>addEventListener('load', () => location.replace('/4'))</script>"))
@@ -89,7 +89,7 @@ def test_goto_follows_a_chain_of_pages(agent: Agent) -> None:
     assert (agent.path, agent.see().title) == ("/2", "Arrived")
 
 
-def test_an_endless_chain_of_pages(make_agent: MakeAgent) -> None:
+def test_an_endless_chain_of_pages_does_not_block(make_agent: MakeAgent) -> None:
     agent = make_agent(timeouts=SettleTimeouts(busy=0.3, load=3))
     agent.site.put("/1", html("One<script>location = '/2'</script>"))
     agent.site.put("/2", html("Two<script>location = '/1'</script>"))
@@ -104,7 +104,7 @@ def test_an_endless_chain_of_pages(make_agent: MakeAgent) -> None:
 @pytest.mark.parametrize(
     ("link", "path"), [("<a href=#part>Go</a>", "/#part"), ("<a href='#'>Go</a>", "/#"), ("<a href=''>Go</a>", "/")]
 )
-def test_links_within_the_page(agent: Agent, link: str, path: str) -> None:
+def test_links_within_the_page_settle_quickly(agent: Agent, link: str, path: str) -> None:
     agent.show(link + "<h2 id=part>Part</h2>")
     start = time.monotonic()
     agent.click("link", "Go")
@@ -131,13 +131,13 @@ def test_links_without_navigation_take_no_time(agent: Agent, href: str) -> None:
     assert agent.path == "/" and agent.session.settled and time.monotonic() - start < 1.0
 
 
-def test_a_link_whose_script_prevents_it(agent: Agent) -> None:
+def test_a_link_prevented_by_its_script_settles(agent: Agent) -> None:
     agent.show("<a href=/next onclick=\"event.preventDefault(); document.body.append('Stayed')\">Go</a>")
     agent.click("link", "Go")
     assert agent.path == "/" and "Stayed" in agent.tree and agent.session.settled
 
 
-def test_an_intercepted_navigation(agent: Agent) -> None:
+def test_an_intercepted_navigation_is_awaited(agent: Agent) -> None:
     script = "navigation.addEventListener('navigate', e => e.intercept({handler: async () => "
     script += "{ const text = await (await fetch('/data')).text(); document.body.append(text); }}))"
     agent.site.put("/data", Reply("Got it", seconds=SLOW))
@@ -213,7 +213,7 @@ def test_an_aborted_request_has_ended(agent: Agent) -> None:
     assert agent.session.settled and time.monotonic() - start < 1.0
 
 
-def test_frequent_changes(make_agent: MakeAgent) -> None:
+def test_frequent_changes_are_awaited(make_agent: MakeAgent) -> None:
     agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
     agent.show(button(COUNT))
     agent.click("button", "Go")
@@ -262,7 +262,7 @@ def test_slow_scripts_and_styles_are_awaited(agent: Agent) -> None:
     assert "Written" in agent.tree and "Hidden" not in agent.tree and agent.session.settled
 
 
-def test_a_page_sent_in_parts(agent: Agent) -> None:
+def test_a_page_sent_in_parts_is_awaited(agent: Agent) -> None:
     def load(request: ReceivedRequest) -> str:
         return html(
             "<div id=out></div><script>addEventListener('load', () => fetch('/data')"
@@ -275,7 +275,7 @@ def test_a_page_sent_in_parts(agent: Agent) -> None:
     assert "heading 'Loaded'" in agent.see().tree
 
 
-def test_a_response_without_a_page(agent: Agent) -> None:
+def test_a_response_without_a_page_keeps_the_current_page(agent: Agent) -> None:
     agent.site.put("/nothing", Reply(status=204, seconds=0.1))
     agent.show("<a href=/nothing>Go</a>")
     start = time.monotonic()
@@ -294,7 +294,7 @@ def test_the_next_link_works_after_a_response_without_a_page(agent: Agent) -> No
     assert agent.session.view.title == "Arrived"
 
 
-def test_a_link_in_a_frame(agent: Agent) -> None:
+def test_a_link_in_a_frame_is_awaited(agent: Agent) -> None:
     agent.site.put("/inner", html("<a href=/inner2>Inside</a>"))
     agent.site.put("/inner2", Reply(html("<h1>Second</h1>"), seconds=SLOW))
     agent.show("<iframe src=/inner title=Frame></iframe>")
@@ -302,7 +302,7 @@ def test_a_link_in_a_frame(agent: Agent) -> None:
     assert "heading 'Second'" in agent.tree and agent.path == "/" and agent.session.settled
 
 
-def test_responses_and_changes_in_a_frame(agent: Agent) -> None:
+def test_responses_and_changes_in_a_frame_are_awaited(agent: Agent) -> None:
     agent.site.put("/inner", html(button("fetch('/data').then(r => r.text()).then(t => out.append(t))")))
     agent.site.put("/data", Reply("Some data", seconds=SLOW))
     agent.show("<iframe src=/inner title=Frame></iframe>")
@@ -310,14 +310,14 @@ def test_responses_and_changes_in_a_frame(agent: Agent) -> None:
     assert "Some data" in agent.tree
 
 
-def test_a_frame_that_loads_slowly(agent: Agent) -> None:
+def test_a_frame_that_loads_slowly_is_awaited(agent: Agent) -> None:
     agent.site.put("/inner", Reply(html("<h1>Second</h1>"), seconds=SLOW))
     agent.show(button("const f = document.createElement('iframe'); f.src = '/inner'; document.body.append(f)"))
     agent.click("button", "Go")
     assert "heading 'Second'" in agent.tree
 
 
-def test_changes_in_a_shadow_root(make_agent: MakeAgent) -> None:
+def test_changes_in_a_shadow_root_are_awaited(make_agent: MakeAgent) -> None:
     agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
     script = (
         f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
@@ -327,7 +327,7 @@ def test_changes_in_a_shadow_root(make_agent: MakeAgent) -> None:
     assert "StaticText '20'" in agent.tree
 
 
-def test_going_back_to_a_slow_page(agent: Agent) -> None:
+def test_going_back_awaits_a_slow_page(agent: Agent) -> None:
     agent.site.put("/slow", arrived("Slow", seconds=SLOW))
     agent.goto("/slow")
     agent.show("<p>Other</p>", "/other")
@@ -335,7 +335,7 @@ def test_going_back_to_a_slow_page(agent: Agent) -> None:
     assert (agent.path, agent.session.view.title) == ("/slow", "Slow")
 
 
-def test_going_back_within_a_page(agent: Agent) -> None:
+def test_going_back_within_a_page_keeps_the_page(agent: Agent) -> None:
     agent.show(button("history.pushState({}, '', '/b')") + "<script>onpopstate = () => out.append('Back')</script>")
     agent.click("button", "Go")
     assert agent.path == "/b"

@@ -51,7 +51,7 @@ def test_pages_of_the_menu_require_login(office: Office, path: str) -> None:
     assert office.changes() == []
 
 
-def test_sign_in(office: Office) -> None:
+def test_only_an_administrator_can_sign_in(office: Office) -> None:
     assert office.http.get("/sign-in", headers=signed_out(office.episode)).status_code == 200
     office.post("/sign-in", 401, user="anika", password="opensesame")
     office.post("/sign-in", user="Admin", password="opensesame")
@@ -236,7 +236,7 @@ def test_actions_that_the_status_forbids_change_nothing(office: Office) -> None:
     assert office.changes() == []
 
 
-def test_hold_and_unhold(office: Office) -> None:
+def test_an_order_is_held_and_released(office: Office) -> None:
     fresh = office.one(f"SELECT id FROM shop_orders WHERE {OPEN}")["id"]
     paid = office.one("SELECT id FROM shop_orders WHERE status = 'processing'")["id"]
     office.post(f"/orders/{fresh}/hold")
@@ -262,7 +262,7 @@ def test_a_comment_is_added_with_its_checkboxes(office: Office) -> None:
 
 
 @pytest.mark.parametrize("kind", ["shipping", "billing"])
-def test_editing_an_address_of_an_order(office: Office, kind: str) -> None:
+def test_an_address_of_an_order_is_edited(office: Office, kind: str) -> None:
     page = office.get("/orders/5")
     assert f'href="/orders/5/{kind}-address"' in page
     refused = office.post(f"/orders/5/{kind}-address", 422, **{**ADDRESS, "zip": " "})
@@ -376,7 +376,7 @@ def test_days_are_parsed_in_several_formats() -> None:
     assert first_of_month(3).isoformat() == "2025-12-01"
 
 
-def test_helper_functions() -> None:
+def test_helpers_format_amounts_slugs_and_menu_paths() -> None:
     assert (dollars(None), dollars(1250), slug_of("Café & Bar!")) == ("", "12.50", "cafe-bar")
     assert menu_path_of("/reviews/pending") == "/reviews/pending" and menu_path_of("/reviews/12") == "/reviews"
     assert menu_path_of("/") == "" and menu_path_of("/ordersx") == ""

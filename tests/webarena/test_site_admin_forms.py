@@ -87,7 +87,7 @@ def test_a_product_is_added(office: Office) -> None:
     assert (after["price"], after["special_price"], after["enabled"], after["category"]) == (950, None, 1, category)
 
 
-def test_mass_actions_on_products(office: Office) -> None:
+def test_mass_actions_change_products(office: Office) -> None:
     ids = [row[0] for row in office.world.rows("SELECT id FROM shop_products WHERE enabled ORDER BY id LIMIT 3")]
     back = {"referer": "http://admin.test/products?page=2"}
     response = office.post("/products/mass", headers=back, action="disable", id=ids)
@@ -100,7 +100,7 @@ def test_mass_actions_on_products(office: Office) -> None:
     assert office.changes() == []
 
 
-def test_attributes_and_options_of_a_product(office: Office) -> None:
+def test_attributes_and_options_of_a_product_are_edited(office: Office) -> None:
     option = office.one("SELECT * FROM shop_options ORDER BY id DESC")
     path, name = f"/products/{option['product']}", option["name"]
     office.post(f"{path}/attributes", attribute_name="Origin", attribute_value="Brammere")
@@ -172,7 +172,7 @@ def test_a_review_is_moderated(office: Office) -> None:
     assert change.key == row["id"] and change.after is None
 
 
-def test_mass_actions_on_reviews_and_subscribers(office: Office) -> None:
+def test_mass_actions_change_reviews_and_subscribers(office: Office) -> None:
     pending = [
         row[0] for row in office.world.rows("SELECT id FROM shop_reviews WHERE status = 'pending' ORDER BY id LIMIT 2")
     ]

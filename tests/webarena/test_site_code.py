@@ -37,7 +37,7 @@ def code() -> Iterator[Code]:
     yield from visit(Code())
 
 
-def test_main_pages(code: Code) -> None:
+def test_main_pages_respond(code: Code) -> None:
     project = code.mine()
     inner = PROJECT_PAGES.replace("BRANCH", project["default_branch"]).split()
     for path in [*PAGES.split(), f"/{code.me}", *(project["url"] + path for path in ["", *inner])]:
@@ -136,7 +136,7 @@ def test_actions_above_a_role_are_forbidden(code: Code, role: str) -> None:
     assert code.changes() == []
 
 
-def test_issue_lifecycle(code: Code) -> None:
+def test_an_issue_is_opened_edited_and_closed(code: Code) -> None:
     project = code.mine()
     label = code.row("SELECT * FROM code_labels WHERE project = ?", project["id"])
     milestone = code.value("SELECT id FROM code_milestones WHERE project = ? AND state = 'open'", project["id"])
@@ -324,7 +324,7 @@ def test_every_open_merge_request_can_be_viewed_and_merged(code: Code) -> None:
 
 
 @pytest.mark.slow
-def test_labels_and_milestones(code: Code) -> None:
+def test_labels_and_milestones_are_added_and_edited(code: Code) -> None:
     url = code.mine()["url"]
     code.post(f"{url}/-/labels", name="urgent", colour="#AA0000", description="Now")
     assert code.added("code_labels")[0]["colour"] == "#aa0000"
@@ -402,5 +402,5 @@ def test_hostile_text_is_escaped(code: Code) -> None:
         ("   \n\n", ""),
     ],
 )
-def test_markdown(text: str, html: str) -> None:
+def test_markdown_is_rendered_as_html(text: str, html: str) -> None:
     assert str(markdown(text, "/p")) == html

@@ -19,7 +19,7 @@ def code() -> Iterator[Code]:
     yield from visit(Code())
 
 
-def test_tags_and_releases(code: Code) -> None:
+def test_tags_and_releases_are_created(code: Code) -> None:
     project = code.mine()
     url, main = project["url"], project["default_branch"]
     code.post(f"{url}/-/tags", name="v99", origin=main, message="Big")
@@ -34,7 +34,7 @@ def test_tags_and_releases(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_members(code: Code) -> None:
+def test_members_are_added_and_changed(code: Code) -> None:
     project = code.mine()
     where = f"{project['url']}/-/project_members"
     other = code.row(
@@ -58,7 +58,7 @@ def test_members(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_project_lifecycle(code: Code) -> None:
+def test_a_project_is_created_and_edited(code: Code) -> None:
     where = code.post("/projects", name="Sea Shanty", space=1, visibility="public", description="Songs", readme="1")
     assert where == f"/{code.me}/sea-shanty"
     new = ("projects", "members", "branches", "files", "blobs", "commits")
@@ -91,7 +91,7 @@ def test_project_lifecycle(code: Code) -> None:
     assert set(code.tables()) == {"code_blobs"}
 
 
-def test_an_empty_project(code: Code) -> None:
+def test_pages_of_an_empty_project_respond(code: Code) -> None:
     where = code.post("/projects", name="Empty", space=1, visibility="private")
     for path in (
         "",
@@ -126,7 +126,7 @@ def test_a_fork_has_the_history_of_its_origin(code: Code) -> None:
     assert code.get(f"{project['url']}/-/raw/{branch}/README.md") != "mine "
 
 
-def test_stars_and_following(code: Code) -> None:
+def test_projects_are_starred_and_users_followed(code: Code) -> None:
     project = code.project(
         "NOT EXISTS (SELECT 1 FROM code_stars WHERE project = p.id AND account = 1) AND p.visibility = 'public'"
     )
@@ -144,7 +144,7 @@ def test_stars_and_following(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_account_settings(code: Code) -> None:
+def test_account_settings_are_saved(code: Code) -> None:
     code.post("/-/status", status="At sea", busy="1")
     assert "At sea (busy)" in code.get(f"/{code.me}")
     code.post("/-/status", clear="1", status="x")
@@ -163,7 +163,7 @@ def test_account_settings(code: Code) -> None:
     assert code.changes() == []
 
 
-def test_groups(code: Code) -> None:
+def test_groups_are_created_and_edited(code: Code) -> None:
     where = code.post("/groups", name="Night Watch", visibility="private")
     assert where == "/night-watch" and code.tables() == {"code_namespaces": 1, "code_group_members": 1}
     for form in ({"name": ""}, {"name": "Night watch"}, {"name": "Explore"}, {"name": "x", "path": code.me}):
@@ -181,7 +181,7 @@ def test_groups(code: Code) -> None:
     code.get(where, 404)
 
 
-def test_todos(code: Code) -> None:
+def test_todos_are_marked_as_done(code: Code) -> None:
     todo = code.value("SELECT id FROM code_todos WHERE NOT done")
     code.post(f"/dashboard/todos/{todo}", done="1")
     (change,) = code.changes()

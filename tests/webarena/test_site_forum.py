@@ -160,7 +160,7 @@ def test_toggles_switch_on_and_off(forum: Forum, path: str, table: str) -> None:
     assert forum.changes() == []
 
 
-def test_subscribing_and_blocking(forum: Forum) -> None:
+def test_boards_are_subscribed_and_users_blocked(forum: Forum) -> None:
     name = forum.value(
         "SELECT name FROM forum_boards WHERE id NOT IN (SELECT board FROM forum_subscriptions WHERE account = 1)"
     )
@@ -289,7 +289,7 @@ def test_pages_for_accounts_require_login(forum: Forum) -> None:
     assert second["name"] in forum.get("/settings")
 
 
-def test_messages(forum: Forum) -> None:
+def test_messages_are_sent_and_read(forum: Forum) -> None:
     other = forum.value("SELECT name FROM forum_users WHERE id > 1 LIMIT 1")
     for wrong in ({"to": "nobody at all"}, {"to": other, "subject": ""}, {"to": other, "body": ""}):
         forum.post("/messages/new", 422, **{"subject": "Tea", "body": "Now?", **wrong})
@@ -314,7 +314,7 @@ def test_notifications_are_read(forum: Forum) -> None:
 
 
 @pytest.mark.slow
-def test_settings(forum: Forum) -> None:
+def test_settings_are_saved(forum: Forum) -> None:
     email = forum.value("SELECT email FROM forum_users WHERE id = 1")
     forum.post("/settings", bio="I like tea.", location="Here", website="", email=email, avatar="teal")
     (change,) = forum.changes()
@@ -327,7 +327,7 @@ def test_settings(forum: Forum) -> None:
     assert "All boards" in forum.get("/")
 
 
-def test_creating_a_board(forum: Forum) -> None:
+def test_a_board_is_created(forum: Forum) -> None:
     for wrong in ({"name": "t"}, {"name": "NEWS"}, {"title": ""}, {"description": ""}, {"name": "a b c"}):
         forum.post("/boards/new", 422, **{"name": "tea", "title": "Tea", "description": "Leaves.", **wrong})
     assert forum.post("/boards/new", name="tea", title="Tea", description="Leaves.", sidebar="") == "/b/tea"
@@ -337,7 +337,7 @@ def test_creating_a_board(forum: Forum) -> None:
 
 
 @pytest.mark.slow
-def test_moderation(forum: Forum) -> None:
+def test_moderators_lock_pin_and_remove_posts(forum: Forum) -> None:
     board, _ = my_board(forum)
     post, where = a_post(forum, f"p.board = {board} AND p.locked = 0 AND p.pinned = 0 AND p.author <> 1")
     for flag in ("locked", "pinned", "removed"):

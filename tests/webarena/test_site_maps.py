@@ -359,7 +359,7 @@ def test_notes_are_opened_commented_on_resolved_and_reopened(maps: Map) -> None:
     assert "write something" in maps.post(note, 422, action="commented", text="")
 
 
-def test_list_lifecycle(maps: Map) -> None:
+def test_a_list_is_created_edited_and_deleted(maps: Map) -> None:
     made = maps.post("/lists/new", name="Rainy days", about="Indoors", visibility="public")
     number = int(made.rpartition("/")[2])
     assert "already" in maps.post("/lists/new", 422, name="rainy DAYS")

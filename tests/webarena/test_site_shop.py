@@ -216,7 +216,7 @@ def test_reviews_are_filtered_by_rating_and_paginated(shop: Shop) -> None:
 # forms
 
 
-def test_adding_to_the_cart_and_removing(shop: Shop) -> None:
+def test_products_are_added_to_the_cart_and_removed(shop: Shop) -> None:
     product = shop.plain()
     shop.post("/cart/add", product=product["id"], quantity="3")
     only(shop.changes(), ("shop_cart_lines", "added"))
@@ -264,7 +264,7 @@ def test_products_out_of_stock_cannot_be_ordered(shop: Shop) -> None:
     assert "Out of stock" in shop.get(f"/product/{out['slug']}")
 
 
-def test_coupons(shop: Shop) -> None:
+def test_coupons_apply_under_their_conditions(shop: Shop) -> None:
     good, *others = shop.coupons("active AND minimum <= 8000")
     assert len(others) == 4, "the owner's cart reaches these"
     over = shop.value("SELECT coupon FROM shop_rules WHERE active AND ends < '2026-03-16'")
@@ -365,7 +365,7 @@ def test_a_new_review_is_pending(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_addresses(shop: Shop) -> None:
+def test_addresses_are_added_and_edited(shop: Shop) -> None:
     fields = {name: f"{name} {HOSTILE}" for name in ("name", "street", "town", "region", "zip", "phone")}
     shop.post("/account/addresses/new", 422, **{**fields, "zip": " "})
     shop.post("/account/addresses/new", **fields)
@@ -383,7 +383,7 @@ def test_addresses(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_account_information_and_newsletter(shop: Shop) -> None:
+def test_account_information_and_newsletter_are_saved(shop: Shop) -> None:
     taken = shop.value("SELECT email FROM shop_customers WHERE id = 2")
     for email in ("nobody", taken.upper(), ""):
         shop.post("/account/edit", 422, first="Ann", last="Lee", email=email)
@@ -401,7 +401,7 @@ def test_account_information_and_newsletter(shop: Shop) -> None:
     assert "Welcome, Ann Lee!" in shop.get("/")
 
 
-def test_wish_list_and_comparison(shop: Shop) -> None:
+def test_products_are_added_to_wish_list_and_comparison(shop: Shop) -> None:
     products = [shop.plain("AND id NOT IN (SELECT product FROM shop_wishes)", nth) for nth in range(4)]
     shop.post("/wishlist/add", product=products[0]["id"])
     shop.post("/wishlist/add", product=products[0]["id"])
@@ -425,7 +425,7 @@ def test_wish_list_and_comparison(shop: Shop) -> None:
     assert "You have no items to compare" in shop.get("/compare")
 
 
-def test_contact_form(shop: Shop) -> None:
+def test_the_contact_form_saves_an_enquiry(shop: Shop) -> None:
     fields = {"name": "Ann", "email": "ann@mail.test", "subject": "Complaint", "text": HOSTILE, "order_number": "7"}
     for missing in ("name", "email", "subject", "text"):
         shop.post("/contact", 422, **{**fields, missing: ""})

@@ -153,7 +153,7 @@ def test_every_product_has_enough_texts() -> None:
                 assert all(values.of(thing) for values in first_for(shelf.attributes + shelf.options, thing)), thing
 
 
-def test_order_totals() -> None:
+def test_order_totals_include_discount_tax_and_shipping() -> None:
     settings = {"tax_percent": "7", "standard_rate": "500", "express_rate": "1500", "free_shipping_from": "5000"}
     percent = {"kind": "percent", "amount": 15, "minimum": 3000}
     fixed = {"kind": "fixed", "amount": 9000, "minimum": 0}

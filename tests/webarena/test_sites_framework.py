@@ -130,7 +130,7 @@ def test_a_form_that_is_too_large_is_refused(forum: tuple[Any, Episode]) -> None
     assert messages(episode) == []
 
 
-def test_sign_out_and_sign_in(forum: tuple[Any, Episode]) -> None:
+def test_users_sign_out_and_sign_in(forum: tuple[Any, Episode]) -> None:
     http, episode = forum
     owner = http.get("/whoami").text
     assert owner != "0"
@@ -226,7 +226,7 @@ def test_fields_accept_any_bytes(encoded: bytes) -> None:
     assert Fields.parse(fields.changed().removeprefix("?").encode()).changed() == fields.changed()
 
 
-def test_fields() -> None:
+def test_fields_parse_a_form_body() -> None:
     fields = Fields.parse(b"a=1&a=+two%0D%0Alines+&n=-5&price=%241%2C249.5&on=on&off=0&big=99999999999999999999&z=%00x")
     assert fields.all("a") == ["1", " two\r\nlines "]
     assert fields.text("a") == "two\nlines"
@@ -251,13 +251,13 @@ def test_fields() -> None:
         (95, "-1", [1, 2, 3, 0, 10], (1, 10)),
     ],
 )
-def test_paging(count: int, page: str, pages: list[int], shown: tuple[int, int]) -> None:
+def test_paging_limits_the_page_number(count: int, page: str, pages: list[int], shown: tuple[int, int]) -> None:
     paging = Paging.of(Fields([("page", page)]), count, 10)
     assert paging.pages == pages
     assert (paging.first_shown, paging.last_shown) == shown
 
 
-def test_formatting_of_numbers_and_dates() -> None:
+def test_numbers_and_dates_are_formatted() -> None:
     assert [money(cents) for cents in (0, 5, 123_456_789, -250)] == ["$0.00", "$0.05", "$1,234,567.89", "-$2.50"]
     assert [plural(count, "item") for count in (0, 1, 1200)] == ["0 items", "1 item", "1,200 items"]
     assert plural(2, "reply", "replies") == "2 replies"

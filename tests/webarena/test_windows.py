@@ -25,7 +25,7 @@ def titles(agent: Agent) -> list[str]:
 
 @pytest.mark.parametrize("target", ["target=_blank", "target=_blank rel=opener", "target=other"])
 @pytest.mark.parametrize("seconds", [0.0, 0.4])
-def test_a_link_that_opens_a_window(agent: Agent, target: str, seconds: float) -> None:
+def test_a_link_can_open_a_window(agent: Agent, target: str, seconds: float) -> None:
     agent.site.put("/next", Reply(html("<h1>There</h1>", title="Next"), seconds=seconds))
     agent.show(f"<a href=/next {target}>Next</a>", title="First")
     agent.click("link", "Next")
@@ -35,28 +35,28 @@ def test_a_link_that_opens_a_window(agent: Agent, target: str, seconds: float) -
 
 
 @pytest.mark.parametrize("features", ["", ", '_blank', 'noopener'", ", '', 'popup,width=300'"])
-def test_a_script_that_opens_a_window(agent: Agent, features: str) -> None:
+def test_a_script_can_open_a_window(agent: Agent, features: str) -> None:
     agent.site.put("/next", Reply(html("", title="Next"), seconds=0.2))
     agent.show(f"<button onclick=\"window.open('/next'{features})\">Go</button>", title="First")
     agent.click("button", "Go")
     assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
 
 
-def test_a_very_slow_window(agent: Agent) -> None:
+def test_a_very_slow_window_is_awaited(agent: Agent) -> None:
     agent.site.put("/next", Reply(html("", title="Next"), seconds=3))
     agent.show("<a href=/next target=_blank>Next</a>", title="First")
     agent.click("link", "Next")
     assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
 
 
-def test_a_window_written_by_its_opener(agent: Agent) -> None:
+def test_a_window_can_be_written_by_its_opener(agent: Agent) -> None:
     script = "const w = window.open(); w.document.title = 'New'; w.document.body.innerHTML = '<h1>Written</h1>'"
     agent.show(f'<button onclick="{script}">Go</button>')
     agent.click("button", "Go")
     assert "heading 'Written'" in agent.tree and agent.url == "about:blank"
 
 
-def test_windows_opened_by_windows(agent: Agent) -> None:
+def test_a_window_can_open_another_window(agent: Agent) -> None:
     """The first window is closed before the second one opens another."""
     agent.site.put("/2", html("<a href=/3 target=_blank>Third</a>", title="Second"))
     agent.site.put("/3", Reply(html("", title="Third"), seconds=0.3))
@@ -68,7 +68,7 @@ def test_windows_opened_by_windows(agent: Agent) -> None:
     assert titles(agent) == ["Second", "Third"] and agent.path == "/3"
 
 
-def test_a_window_with_a_name_in_use(agent: Agent) -> None:
+def test_a_window_with_a_name_in_use_is_reused(agent: Agent) -> None:
     agent.site.put("/2", html("", title="Second"))
     agent.site.put("/3", Reply(html("", title="Third"), seconds=0.2))
     agent.show("<a href=/2 target=w>Second</a><a href=/3 target=w>Third</a>", title="First")
@@ -81,7 +81,7 @@ def test_a_window_with_a_name_in_use(agent: Agent) -> None:
     assert agent.session.view.title == "Third"
 
 
-def test_two_windows_opened_at_once(agent: Agent) -> None:
+def test_two_windows_can_open_at_once(agent: Agent) -> None:
     for name in "23":
         agent.site.put(f"/{name}", html("", title=name))
     agent.show("<button onclick=\"window.open('/2'); window.open('/3')\">Go</button>", title="First")
@@ -101,7 +101,7 @@ def test_too_many_windows_are_closed(fresh: Agent) -> None:
 
 
 @pytest.mark.parametrize("when", ["onclick='window.close()'", "onclick='setTimeout(() => window.close(), 0)'"])
-def test_a_window_that_closes_itself(agent: Agent, when: str) -> None:
+def test_a_window_that_closes_itself_gives_a_note(agent: Agent, when: str) -> None:
     agent.site.put("/2", html(f"<button {when}>Close</button>", title="Second"))
     agent.show("<button onclick=\"window.open('/2')\">Go</button>", title="First")
     agent.click("button", "Go")
@@ -109,7 +109,7 @@ def test_a_window_that_closes_itself(agent: Agent, when: str) -> None:
     assert (titles(agent), agent.path) == (["First"], "/") and "closed" in note
 
 
-def test_the_only_tab_that_closes_itself(agent: Agent) -> None:
+def test_the_only_tab_is_replaced_if_it_closes_itself(agent: Agent) -> None:
     agent.show("<button onclick=\"window.open('', '_self'); window.close()\">Close</button>")
     agent.click("button", "Close")
     assert len(agent.session.tabs) == 1
@@ -130,7 +130,7 @@ def test_ids_refer_to_the_observed_tab(fresh: Agent) -> None:
     assert "bought" in fresh.tree
 
 
-def test_tabs(agent: Agent) -> None:
+def test_tabs_are_opened_focused_and_closed(agent: Agent) -> None:
     agent.show("<p>One</p>", title="First")
     assert "only tab" in refused(agent, CloseTab())
     agent.act(NewTab())
@@ -143,7 +143,7 @@ def test_tabs(agent: Agent) -> None:
     assert "StaticText 'Two'" in agent.tree and len(agent.session.tabs) == 1
 
 
-def test_history(fresh: Agent) -> None:
+def test_history_goes_back_and_forward(fresh: Agent) -> None:
     assert "go back" in refused(fresh, GoBack())
     fresh.show("<p>One</p>", "/1")
     assert "go back" in refused(fresh, GoBack())  # to the empty page before the episode
@@ -159,7 +159,7 @@ def test_history(fresh: Agent) -> None:
     assert "go forward" in refused(fresh, GoForward())
 
 
-def test_going_back_to_a_form_result(fresh: Agent) -> None:
+def test_going_back_to_a_form_result_keeps_the_page(fresh: Agent) -> None:
     fresh.site.put("/found", html("<a href=/thing>Thing</a>", title="Found"))
     fresh.site.put("/thing", html("", title="Thing"))
     fresh.show("<form action=/found method=post><input name=q><button>Find</button></form>")

@@ -251,7 +251,9 @@ def test_every_estimator_uses_a_reward_on_the_last_answer_token() -> None:
         (0.9, 0.8, [0.164, 0.422, 0.767, 0, 0, 0.538, 0.9, 0, 0], [1.061, 1.179, 1.31, 0, 0, 0.9, 1, 0, 0]),
     ],
 )
-def test_known_numbers_of_gae(gamma: float, lam: float, advantages: list[float], returns: list[float]) -> None:
+def test_gae_equals_hand_computed_values(
+    gamma: float, lam: float, advantages: list[float], returns: list[float]
+) -> None:
     """Two turns with an observation between and padding after them, both with junk values."""
     mask = [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2
     values = [0.5, 0.4, 0.3, 7, 9, 0.2, 0.1, 5, 3]
@@ -271,7 +273,7 @@ def test_a_truncated_episode_adds_the_critics_value_of_its_last_state() -> None:
         assert_table(value_targets(batch, options), [[0.1, 0, 0.2, 0, 0.4], [0.0] * 5])
 
 
-def test_known_numbers_of_grpo() -> None:
+def test_grpo_equals_hand_computed_values() -> None:
     scores = [math.nan, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
     batch = AdvantageBatch(torch.tensor(scores)[:, None], torch.ones(8, 1).long(), ~torch.tensor(scores).isnan(), 4)
     got = ALGORITHMS["grpo"].estimate(batch, AdvantageConfig())
@@ -280,7 +282,7 @@ def test_known_numbers_of_grpo() -> None:
     torch.testing.assert_close(plain, torch.tensor([0, 2 / 3, -1 / 3, -1 / 3, 0, 0, 0, 0]))
 
 
-def test_known_numbers_of_gigpo() -> None:
+def test_gigpo_equals_hand_computed_values() -> None:
     """Both episodes pass state 5, at different turns, with returns of 0.5 (two turns ahead, gamma 0.5) and 0."""
     won = Episode(0, [0, 0, 0, 0, 1.0], [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 5, 5, 6])
     lost = Episode(0, [0.0] * 5, [True, False, True, False, True], True, [0.0] * 5, 0.0, [0, 0, 4, 4, 5])
@@ -299,7 +301,7 @@ def test_a_turn_level_advantage_compares_turns_of_the_same_index() -> None:
 
 @pytest.mark.train
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_grpo_equals_trls(scale: str, tokenizer: Any, tmp_path: Path) -> None:
+def test_grpo_equals_the_implementation_of_trl(scale: str, tokenizer: Any, tmp_path: Path) -> None:
     """In a rollout with a failed episode; TRL logs its own advantages of the same rewards."""
     trainer = make_trainer(tmp_path, tokenizer, broken_craft(lambda n: n == 2), env_retries=0, scale_rewards=scale)
     ours = first_batch(trainer)["advantages"]
@@ -318,7 +320,9 @@ def row_index(batch: AdvantageBatch, config: AdvantageConfig) -> torch.Tensor:
 
 
 @pytest.mark.train
-def test_a_row_and_a_function_add_an_algorithm(tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_row_and_a_function_register_an_algorithm(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its advantages replace TRL's; it gets the whole batch and the options."""
     INPUTS.clear()
     row = Algorithm(summary="a test", objective="the index", estimator=f"{__name__}:row_index")

@@ -83,7 +83,7 @@ def forget(directory: Path, *names: str) -> None:
 
 
 @train
-def test_every_round_is_on_disk(run: list[Round]) -> None:
+def test_every_round_is_saved_to_disk(run: list[Round]) -> None:
     out = run[0].directory.parent
     assert lines(list(read_trajectories(out / "demos.jsonl"))) == lines(DEMOS)
     assert not (run[0].directory / "explored.jsonl").exists()
@@ -144,7 +144,7 @@ def test_a_round_explores_with_the_previous_rounds_model(model_path: Path, tmp_p
 
 
 @train
-def test_a_finished_run_is_only_read(run: list[Round], model_path: Path, tmp_path: Path) -> None:
+def test_resuming_a_finished_run_only_reads_it(run: list[Round], model_path: Path, tmp_path: Path) -> None:
     out = copy_of(run, tmp_path / "out")
     before = {path: path.stat().st_mtime_ns for path in out.rglob("round-*/**/*")}
     assert [r.metrics for r in evolve(out, model_path)] == [r.metrics for r in run]
@@ -246,7 +246,7 @@ def test_a_directory_with_other_demonstrations_is_refused(run: list[Round], mode
 
 
 @train
-def test_an_evaluation_repeats(run: list[Round]) -> None:
+def test_an_evaluation_is_repeatable(run: list[Round]) -> None:
     tasks = text_env(ScoredCraft()).tasks.sample(5, split="validation", groups=DEPTH, seed=1)
     measure = evaluator(tasks, ScoredCraft, load_engine, PLAY, samples=2)
     torch.manual_seed(0)
@@ -311,7 +311,9 @@ def identity(trajectory: Trajectory) -> tuple[str, int, tuple[str, ...]]:
 
 @given(RECORDS, RECORDS, st.none() | st.integers(1, 3))
 @settings(deadline=None)
-def test_the_data_of_a_round(shown: list[Trajectory], kept: list[Trajectory], most: int | None) -> None:
+def test_a_round_trains_on_demonstrations_and_kept_episodes(
+    shown: list[Trajectory], kept: list[Trajectory], most: int | None
+) -> None:
     data = training_set(shown, kept, most)
     names = [identity(trajectory) for trajectory in data]
     assert len(set(names)) == len(names)
@@ -328,7 +330,7 @@ def test_the_data_of_a_round(shown: list[Trajectory], kept: list[Trajectory], mo
 
 
 @given(RECORDS, st.none() | st.sampled_from([0.1, 0.5, 1.0]))
-def test_what_is_kept(explored: list[Trajectory], threshold: float | None) -> None:
+def test_keep_selects_usable_episodes_by_success_or_score(explored: list[Trajectory], threshold: float | None) -> None:
     wanted = [t for t in explored if t.usable and (t.success if threshold is None else t.score >= threshold)]
     assert keep(explored, threshold) == wanted
 

@@ -102,7 +102,7 @@ def refused(outcome: Outcome, *parts: str) -> None:
         assert part in lines[0]
 
 
-def test_tiny_model_makes_a_model(agentgym: Any, tmp_path: Path) -> None:
+def test_tiny_model_creates_a_model(agentgym: Any, tmp_path: Path) -> None:
     made = agentgym("tiny-model", tmp_path / "tiny")
     assert made.code == 0 and "parameters" in made.err
     tokenizer = load_tokenizer(str(tmp_path / "tiny"))
@@ -267,7 +267,7 @@ def test_defaults_for_a_gpu_are_off_on_a_cpu(monkeypatch: pytest.MonkeyPatch, tm
 
 
 @pytest.mark.train
-def test_sft_from_the_oracle_and_from_a_file(sft: Any, tmp_path: Path) -> None:
+def test_sft_reads_demonstrations_from_the_oracle_or_a_file(sft: Any, tmp_path: Path) -> None:
     oracle = sft("--tasks", "6", out=tmp_path / "a")
     assert oracle.code == 0, oracle.err
     assert (tmp_path / "a" / "model.safetensors").exists()
@@ -340,7 +340,7 @@ def test_templates_that_cannot_be_trained_on_are_refused(grpo: Any, sft: Any, tm
     refused(sft("--chat-template", tmp_path / "forgetful.jinja"), "not prefix-preserving")
 
 
-def test_environments_may_have_short_names() -> None:
+def test_environments_are_accepted_by_short_names() -> None:
     own = "examples.new_scenario:Tutorial/Bisect-v0"
     named = EnvArguments(["textcraft:2", "BabyAI", "AgentGym/Search-v0:0.5", own, f"{own}:3"]).env
     assert named == ["AgentGym/TextCraft-v0:2", "AgentGym/BabyAI-v0", "AgentGym/Search-v0:0.5", own, f"{own}:3"]
@@ -410,7 +410,7 @@ def test_invalid_commands_are_refused(agentgym: Any) -> None:
         refused(agentgym("train", name, "--model", "m"), "--env")
 
 
-def test_help(agentgym: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_algorithm_and_its_options(agentgym: Any, capfd: pytest.CaptureFixture[str]) -> None:
     for words in (["train"], ["train", "--help"]):
         shown = agentgym(*words)
         assert shown.code == 0 and shown.err == ""

@@ -44,7 +44,7 @@ def episodes(draw: st.DrawFn) -> TokenTrajectory:
 some_episodes = st.lists(episodes(), min_size=1, max_size=6)
 
 
-def test_a_batch_by_hand() -> None:
+def test_a_batch_equals_the_hand_written_one() -> None:
     batch = MultiTurnCollator(PAD)([SHORT, LONG])
     assert {key: value.tolist() for key, value in batch.items()} == {
         "input_ids": [[7, 8, 5, PAD, PAD, PAD], [9, 6, PAD, 8, 6, PAD]],
@@ -60,7 +60,7 @@ def test_a_batch_by_hand() -> None:
     }
 
 
-def test_a_packed_batch_by_hand() -> None:
+def test_a_packed_batch_equals_the_hand_written_one() -> None:
     rows = [SHORT, LONG, SHORT]
     batch = MultiTurnCollator(PAD, packing=True, max_length=8)(rows)
     assert batch.pop("use_cache") is False
@@ -91,7 +91,7 @@ def test_a_batch_has_every_label_once(
 
 
 @given(st.lists(st.integers(1, 20), max_size=40), st.integers(20, 50))
-def test_best_fit_uses_every_sequence_once_and_opens_no_needless_row(lengths: list[int], room: int) -> None:
+def test_best_fit_uses_every_sequence_once_and_opens_few_rows(lengths: list[int], room: int) -> None:
     rows = best_fit(lengths, room)
     assert sorted(itertools.chain(*rows)) == list(range(len(lengths)))
     filled = [sum(lengths[index] for index in row) for row in rows]
@@ -178,7 +178,7 @@ def test_every_layout_has_the_same_loss_and_gradient(name: str, attention: str) 
 
 
 @pytest.mark.parametrize("missing", ["cache", "mask", "positions"])
-def test_conditions_that_separate_packed_trajectories(missing: str) -> None:
+def test_packed_trajectories_mix_if_a_separation_is_missing(missing: str) -> None:
     """Each of the three is needed: without one, transformers silently mixes the trajectories."""
     model, rows = model_of("llama"), random_rows(9)
     batch = MultiTurnCollator(PAD, packing=True, max_length=1000)(rows)

@@ -84,7 +84,7 @@ def test_a_conversation_has_the_mask_of_an_episode(name: str) -> None:
     assert context["labels"] == [IGNORED] * first + played["labels"][first:]
 
 
-def test_literal_labels() -> None:
+def test_encoding_gives_the_literal_labels() -> None:
     codec = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
     two = ConversationRecord("", (Exchange("a", "b", False), Exchange("c", "up", True)))
     row = encode_conversation(two, codec)
@@ -112,19 +112,19 @@ def test_the_labels_are_the_answers_to_train_on(losses: list[bool | None], trail
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_list_in_a_file_of_any_name(indent: int | None, tmp_path: Path) -> None:
+def test_a_file_with_a_json_list_may_have_any_name(indent: int | None, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text("\n " + json.dumps([record(), record()], indent=indent))
     assert read_demonstrations(tmp_path / "train.jsonl") == [RECORD, RECORD]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
-def test_lines_in_a_file_of_any_name(end: str, tmp_path: Path) -> None:
+def test_a_file_of_json_lines_may_have_any_name(end: str, tmp_path: Path) -> None:
     line = json.dumps(record())
     (tmp_path / "train.json").write_text(f"{line}\n\n{line}{end}", encoding="utf-8")
     assert read_demonstrations(tmp_path / "train.json") == [RECORD, RECORD]
 
 
-def test_trajectories_in_a_file_of_any_name(tmp_path: Path) -> None:
+def test_a_trajectory_file_may_have_any_name(tmp_path: Path) -> None:
     with TrajectoryWriter(tmp_path / "train.json") as writer:
         for trajectory in demonstrations():
             writer.write(trajectory)

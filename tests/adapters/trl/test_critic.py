@@ -74,7 +74,7 @@ rows = st.lists(
 
 @examples(25)
 @given(rows=rows, extra=st.tuples(st.integers(0, 3), st.integers(0, 3)), at_once=st.integers(1, 4))
-def test_values_are_those_of_each_row_alone(
+def test_values_equal_those_of_each_row_alone(
     tokenizer: Any, rows: list[tuple[list[int], ...]], extra: tuple[int, int], at_once: int
 ) -> None:
     """Before every token after the prompt, and after `bootstrap_ids`; 0 if those are empty."""
@@ -223,7 +223,7 @@ def test_a_critic_learns_values(tokenizer: Any) -> None:
     assert min(explained[-5:]) > 0.7, explained
 
 
-def test_explained_variance() -> None:
+def test_explained_variance_equals_known_values() -> None:
     targets, mask = torch.tensor([[1.0, 2.0, 3.0, 99.0]]), torch.tensor([[True, True, True, False]])
     assert explained_variance(targets, targets, mask) == 1
     assert explained_variance(torch.full_like(targets, 2.0), targets, mask) == 0
@@ -437,7 +437,7 @@ def test_ppo_trains_adapters(tokenizer: Any, tmp_path: Path) -> None:
     assert trainer.state.log_history[0]["critic/loss"] > 0
 
 
-def test_options_of_the_critic_parse(tmp_path: Path) -> None:
+def test_critic_options_are_parsed(tmp_path: Path) -> None:
     words = [*PLAY, "--model", "m", "--out", str(tmp_path), "--use_cpu", "--algorithm", "ppo"]
     words += ["--critic-model", "c", "--critic-learning-rate", "3e-5", "--critic-clip-range", "0.5", "--use_peft"]
     args = parse(AgentConfig, [*words, "--critic-warmup-steps", "7", "--vllm_mode", "server"])[1]
@@ -446,7 +446,7 @@ def test_options_of_the_critic_parse(tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-def test_ppo_from_the_command_line(
+def test_ppo_runs_from_the_command_line(
     model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENTGYM_DEBUG", "")

@@ -324,7 +324,7 @@ def test_training_widens_the_margin(peft_config: Any, make: Callable[..., Any]) 
 
 
 @pytest.mark.train
-def test_a_custom_reference_model(make: Callable[..., Any], codec: Any) -> None:
+def test_a_custom_reference_model_is_used(make: Callable[..., Any], codec: Any) -> None:
     other = make().model
     shake(other, seed=1)
     trainer = make({"ref_model": other})
@@ -433,7 +433,7 @@ def test_the_command_runs_and_resumes(dpo: Callable[..., Outcome], files: list[P
 
 
 @pytest.mark.train
-def test_a_resumed_run_equals_one_that_never_stopped(
+def test_a_resumed_run_equals_an_uninterrupted_run(
     dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path
 ) -> None:
     words = ["--trajectories", *files, "--save_steps", 1, "--lr_scheduler_type", "constant", "--learning_rate", "1e-3"]
@@ -446,7 +446,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(
 
 
 @pytest.mark.train
-def test_the_command_with_lora_and_a_config_file(
+def test_the_command_accepts_lora_and_a_config_file(
     dpo: Callable[..., Outcome], files: list[Path], tmp_path: Path
 ) -> None:
     joined = record(tmp_path / "all.jsonl", [*demonstrations(), *failures()])

@@ -137,14 +137,14 @@ def test_evaluation_replaces_nothing(tokenizer: Any, tmp_path: Path) -> None:
     assert "eval_rollout/zero_variance_groups" not in found and found["eval_rollout/score"] == 0
 
 
-def test_zero_variance_groups() -> None:
+def test_zero_variance_groups_are_found() -> None:
     good, bad, failed = episode([UP, END], max_turns=1), episode([33, END], max_turns=1), episode(task="count/0")
     assert zero_variance_groups([good, good, bad, good, bad, bad], 2) == ([0, 2], 3)
     assert zero_variance_groups([good, failed, bad, good, failed, failed], 2) == ([0, 2], 3)
     assert zero_variance_groups([good, failed, bad, good, good, failed], 3) == ([1], 2)
 
 
-def test_fresh_prompts_are_new_as_long_as_there_are_any() -> None:
+def test_fresh_prompts_are_new_while_unused_tasks_remain() -> None:
     rows = dataset(6)
     known = [episode_start(spec_of(row["prompt"], {})) for row in rows]
     assert all(known_start[1:] == (row["task"], row["seed"]) for known_start, row in zip(known, rows, strict=True))

@@ -76,7 +76,7 @@ def test_evaluation_has_its_own_max_turns(tokenizer: Any, tmp_path: Path) -> Non
     assert limits_by_step(tmp_path)[0] == Counter({2: 8})
 
 
-def test_resuming_in_the_same_directory_keeps_what_was_played(tokenizer: Any, tmp_path: Path) -> None:
+def test_resuming_in_the_same_directory_keeps_played_episodes(tokenizer: Any, tmp_path: Path) -> None:
     run(tmp_path, tokenizer)
     before = {step: played(tmp_path, step) for step in EXPECTED}
     lines = (tmp_path / "metrics.jsonl").read_text()

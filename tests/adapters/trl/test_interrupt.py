@@ -153,17 +153,19 @@ def test_a_killed_run_resumes_from_its_checkpoint(model_path: Path, tmp_path: Pa
     assert (killed / "trajectories" / "step-4.replaced-1.jsonl").exists()
     assert limits_by_step(killed) == limits_by_step(whole) == {step: Counter({2: 8}) for step in (0, 4)}
     for step in (0, 4):
-        ours, theirs = (sorted(_told(trajectory) for trajectory in played(out, step)) for out in (killed, whole))
+        ours, theirs = (
+            sorted(_task_and_actions(trajectory) for trajectory in played(out, step)) for out in (killed, whole)
+        )
         assert ours == theirs
-    rows = [[_timeless(row) for row in metrics(out) if "loss" in row] for out in (killed, whole)]
+    rows = [[_without_times(row) for row in metrics(out) if "loss" in row] for out in (killed, whole)]
     assert rows[0] == rows[1] and len(rows[0]) == 8
 
 
-def _told(trajectory: Trajectory) -> tuple[str, list[str]]:
+def _task_and_actions(trajectory: Trajectory) -> tuple[str, list[str]]:
     return trajectory.task.id, [turn.action for turn in trajectory.turns]
 
 
-def _timeless(row: dict[str, Any]) -> dict[str, Any]:
+def _without_times(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if "time" not in key and "per_second" not in key}
 
 

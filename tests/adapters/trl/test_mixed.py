@@ -59,7 +59,7 @@ def by_env(trajectories: list[Trajectory]) -> dict[str, list[Trajectory]]:
 
 
 @pytest.mark.train
-def test_two_environments_from_the_command_line(train: Any, tmp_path: Path) -> None:
+def test_the_command_trains_on_two_environments(train: Any, tmp_path: Path) -> None:
     """Two epochs of one step; in each, two thirds of the groups are of one environment, with its own max turns."""
     code, err = train("--rounds", "TextCraft=1,3;Count=2,4", "--every", "1", "--tasks", "6")
     assert code == 0, err
@@ -87,7 +87,7 @@ def test_two_environments_from_the_command_line(train: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.train
-def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path: Path) -> None:
+def test_a_single_environment_accepts_a_weight_and_keyed_arguments(train: Any, tmp_path: Path) -> None:
     code, err = train("--rounds", "TextCraft=1", "--max_steps", "1", env=(ENV + ":3",))
     assert code == 0, err
     assert {(t.env_id, t.meta["max_turns"]) for t in played(tmp_path / "out", 0)} == {(ENV, 1)}
@@ -111,14 +111,14 @@ def test_one_environment_with_a_weight_and_keyed_arguments(train: Any, tmp_path:
         (["--tasks", "1"], {}, "tasks to train on must be at least 2, since each of 2 environments gives one; got 1"),
     ],
 )
-def test_errors_are_one_line(words: list[str], options: Any, part: str, train: Any, tmp_path: Path) -> None:
+def test_errors_print_one_line(words: list[str], options: Any, part: str, train: Any, tmp_path: Path) -> None:
     code, err = train(*words, **options)
     assert (code, len(err.splitlines())) == (2, 1), err
     assert part in err
     assert not (tmp_path / "out").exists()
 
 
-def test_environments_of_the_command_line() -> None:
+def test_environment_arguments_are_parsed() -> None:
     found = environments(EnvArguments(env=[ENV + ":0.5", TOY], env_kwargs=json.dumps({ENV: KWARGS})))
     assert [(e.id, e.weight, e.kwargs) for e in found] == [(ENV, 0.5, KWARGS), (TOY, 1.0, {})]
     assert text_env(found[1].make()).spec.id == TOY  # type: ignore[union-attr]
@@ -141,7 +141,7 @@ def make_mixed(out: Path, tokenizer: Any, data: Any, env: Any = None, model: Any
 
 
 @pytest.mark.train
-def test_an_epoch_has_the_shares_and_each_step_its_draw(tokenizer: Any, tmp_path: Path) -> None:
+def test_an_epoch_keeps_the_shares_and_each_step_is_drawn(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_mixed(tmp_path, tokenizer, rows(12, craft_weight=3), max_steps=3)
     trainer.train()
     episodes = [t for step in range(3) for t in played(tmp_path, step)]
@@ -191,7 +191,7 @@ def test_a_row_of_an_unknown_environment_is_refused(tokenizer: Any, tmp_path: Pa
         trainer.train()
 
 
-def test_schedules_for_each_environment(tokenizer: Any) -> None:
+def test_each_environment_follows_its_own_schedule(tokenizer: Any) -> None:
     def rollout(schedule: Any, env: Any = None) -> Any:
         return make_rollout_func(env or makers(), tokenizer, schedule=schedule, eval_max_turns=None)
 
@@ -214,13 +214,13 @@ def test_metrics_reach_every_reporter(tokenizer: Any, model_path: Path, tmp_path
 
     logged: list[dict[str, Any]] = []
 
-    class Ears(TrainerCallback):  # type: ignore[misc]
+    class LogRecorder(TrainerCallback):  # type: ignore[misc]
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
             logged.append({"step": state.global_step, **logs})
 
     options = {"report_to": ["tensorboard"], "beta": 0.01, "per_device_train_batch_size": 12}
     trainer = make_mixed(tmp_path, tokenizer, rows(12), model=str(model_path), **options)
-    trainer.add_callback(Ears())
+    trainer.add_callback(LogRecorder())
     trainer.train()
     steps = [log for log in logged if "loss" in log]
     assert [log["step"] for log in steps] == [1, 2]
@@ -236,7 +236,7 @@ def test_metrics_reach_every_reporter(tokenizer: Any, model_path: Path, tmp_path
 
 
 @pytest.mark.train
-def test_metrics_are_those_of_the_recorded_episodes(tokenizer: Any, tmp_path: Path) -> None:
+def test_metrics_equal_those_of_the_recorded_episodes(tokenizer: Any, tmp_path: Path) -> None:
     """Every metric of a step, recomputed from the trajectories on disk."""
     trainer = make_mixed(tmp_path, tokenizer, rows(12), env={ENV: ScoredCraft, TOY: CountEnv}, max_steps=2)
     trainer.train()

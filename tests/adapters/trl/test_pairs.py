@@ -75,7 +75,7 @@ def rank(pair: Pair) -> tuple[Preference, bool]:
 
 @given(st.lists(EPISODES, max_size=24), st.integers(1, 5), st.integers(0, 3), st.sampled_from([0.0, 0.3]))
 @examples(80)
-def test_properties_of_pairs(episodes: list[Trajectory], most: int, seed: int, margin: float) -> None:
+def test_pairs_have_one_start_and_a_preference(episodes: list[Trajectory], most: int, seed: int, margin: float) -> None:
     def pair_up(**more: Any) -> Any:
         return make_pairs(episodes, max_pairs_per_task=most, min_margin=margin, seed=seed, **more)
 
@@ -117,7 +117,9 @@ def test_properties_of_pairs(episodes: list[Trajectory], most: int, seed: int, m
     ],
     ids=str,
 )
-def test_the_order_of_preferences(better: Trajectory, worse: Trajectory, preference: Preference) -> None:
+def test_prefer_ignores_the_order_of_its_arguments(
+    better: Trajectory, worse: Trajectory, preference: Preference
+) -> None:
     assert prefer(better, worse) == prefer(worse, better) == Pair(better, worse, preference)
 
 

@@ -138,7 +138,7 @@ def test_a_process_without_episodes_keeps_generating(two: Path) -> None:
 
 
 @pytest.mark.rotating
-def test_sharded_weights(model_path: Path, tmp_path: Path) -> None:
+def test_sharded_weights_are_trained_and_saved_whole(model_path: Path, tmp_path: Path) -> None:
     more = ("--num_processes", "2", "--mixed_precision", "no")
     run(processes.__file__, tmp_path, model_path, "sharded", config="fsdp-8gpu", more=more)
     first, second = left(tmp_path, "sharded")

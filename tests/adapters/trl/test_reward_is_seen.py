@@ -52,7 +52,7 @@ def rolled_out(name: str, tokenizer: Any, out: Path, **more: Any) -> tuple[Any, 
 
 
 @pytest.mark.parametrize("name", list(online_algorithms()))
-def test_the_paid_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp_path: Path) -> None:
+def test_the_rewarded_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp_path: Path) -> None:
     _, batch, number = rolled_out(name, tokenizer, tmp_path)
     advantages = batch["advantages"]
     if advantages.dim() == 1:
@@ -66,7 +66,7 @@ def test_the_paid_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp
 
 
 @pytest.mark.parametrize("name", ["reinforce++", "ppo"])
-def test_turns_after_the_paid_one_have_no_share(name: str, tokenizer: Any, tmp_path: Path) -> None:
+def test_turns_after_the_rewarded_turn_get_no_credit(name: str, tokenizer: Any, tmp_path: Path) -> None:
     """Earlier turns share the reward; later ones have the return of the other episodes, 0."""
     _, batch, number = rolled_out(name, tokenizer, tmp_path, gamma=0.9)
     row = batch["advantages"][ROW]

@@ -119,7 +119,7 @@ def test_recorded_tokens_are_the_sampled_ones(server: CompletionServer, tokenize
 
 
 @pytest.mark.parametrize("limit", [1, 30])
-def test_where_an_answer_ends(server: CompletionServer, limit: int) -> None:
+def test_an_answer_ends_at_a_stop_id_an_end_token_or_the_limit(server: CompletionServer, limit: int) -> None:
     """At one of our stop ids, at the model's own end token, or at the limit."""
     stop_ids = tuple(range(0, 500, 2))
     ends = {*stop_ids, server.model.config.eos_token_id}
@@ -186,7 +186,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("chosen", SETTINGS.values(), ids=SETTINGS)
-def test_a_request_equals_trls(
+def test_a_request_equals_that_of_trl(
     chosen: dict[str, Any], server: CompletionServer, trl_client: None, tmp_path: Path, tokenizer: Any
 ) -> None:
     """Every field equals the request of TRL's own `VLLMGeneration` for the same trainer, and none is missing."""
@@ -296,7 +296,7 @@ def server_mode(url: str) -> dict[str, Any]:
 
 
 @pytest.mark.train
-def test_trl_trains_on_what_the_server_sampled(
+def test_trl_trains_on_the_tokens_of_the_server(
     server: CompletionServer, trl_client: None, tmp_path: Path, tokenizer: Any
 ) -> None:
     """At every step the server has the weights of that step, and its log-probabilities equal the trainer's."""

@@ -267,7 +267,7 @@ def test_trained_tokens_are_those_that_each_agent_sampled(tokenizer: Any, tmp_pa
 
 
 @pytest.mark.train
-def test_metrics_of_the_team_and_of_its_agents(tokenizer: Any, tmp_path: Path) -> None:
+def test_metrics_are_logged_for_the_team_and_its_agents(tokenizer: Any, tmp_path: Path) -> None:
     trainer = team_trainer(tmp_path, tokenizer, lambda: ScoredCoop(poor="crafter_1"))
     first_batch(trainer)
     found, scores = logged(trainer), last_scores(trainer, 4)

@@ -58,7 +58,7 @@ def test_the_private_methods_have_their_signatures(name: str) -> None:
     assert found == parameters, f"GRPOTrainer.{name} now takes {found}; {use}"
 
 
-def test_our_overrides_override_something() -> None:
+def test_our_overrides_replace_existing_methods() -> None:
     ours = {name for name in vars(AgentTrainer) if name in SEAMS}
     assert ours == {"_calculate_rewards", "_generate_and_score_completions", "_prepare_inputs"}
 
@@ -80,7 +80,7 @@ def test_our_overrides_override_something() -> None:
         ("_calculate_rewards", '"log_metric"', "Rollout.reward logs the metrics of a rollout through it"),
     ],
 )
-def test_the_source_still_does_what_we_rely_on(function: str, text: str, use: str) -> None:
+def test_the_trl_source_still_has_the_lines_we_rely_on(function: str, text: str, use: str) -> None:
     assert text in source(getattr(GRPOTrainer, function)), f"GRPOTrainer.{function} has no {text!r} any more; {use}"
 
 
@@ -104,7 +104,7 @@ def test_sft_uses_given_labels() -> None:
     assert '"labels"' in text, "sft_dataset makes the labels; test_sft.py proves that they arrive unchanged"
 
 
-def test_the_limit_of_an_answer_is_where_we_set_it(tokenizer: Any, tmp_path: Path) -> None:
+def test_the_attribute_we_set_limits_an_answer(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer)
     holder, name = TrainerEngine(trainer)._limit_holder()
     message = "TrainerEngine._limit_holder no longer names what bounds generation with transformers"
@@ -125,7 +125,7 @@ def test_settings_that_we_read_exist(tmp_path: Path, tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_the_choices_are_trls(name: str) -> None:
+def test_the_choices_equal_those_of_trl(name: str) -> None:
     texts = {f: source(getattr(GRPOTrainer, f)) for f in ("_compute_loss", "_generate_and_score_completions")}
     text = texts["_generate_and_score_completions" if name == "scale_rewards" else "_compute_loss"]
     assert not [choice for choice in CHOICES[name] if f'"{choice}"' not in text], "mend config.CHOICES"

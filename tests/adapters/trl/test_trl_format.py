@@ -46,7 +46,7 @@ def keys_by_turn(row: dict[str, Any]) -> list[list[int]]:
     return [[key for key, own in zip(keys, numbers, strict=True) if own == turn] for turn in turns]
 
 
-def test_literal_columns_of_an_episode() -> None:
+def test_an_episode_has_the_literal_columns() -> None:
     between = CODEC.encode_observation("1")
     tokens = episode([UP, END], [UP, END], seed=5, max_turns=2)
     found = row(tokens)
@@ -119,7 +119,7 @@ def played() -> tuple[list[EpisodeSpec], list[TokenTrajectory]]:
     return specs, episodes
 
 
-def test_metrics_computed_by_hand() -> None:
+def test_metrics_equal_hand_computed_values() -> None:
     found = summarise(facts(*played()))
     expected = {
         "success": 1 / 4,
@@ -137,7 +137,7 @@ def test_metrics_computed_by_hand() -> None:
     assert found == {f"rollout/{name}": pytest.approx(value) for name, value in expected.items()}
 
 
-def test_metrics_of_each_environment() -> None:
+def test_metrics_are_reported_per_environment() -> None:
     envs = ["A/Left-v0", "A/Right-v0", "B/Right-v0", "A/Never-v0"]
     found = summarise(facts(*played()), envs)
     own = {name: value for name, value in found.items() if name not in summarise(facts(*played()))}
@@ -173,5 +173,5 @@ def test_an_environment_with_failures_only_has_no_success_metric() -> None:
         ([], []),
     ],
 )
-def test_short_names(ids: list[str], short: list[str]) -> None:
+def test_short_names_are_distinct(ids: list[str], short: list[str]) -> None:
     assert list(short_names(ids).items()) == list(zip(ids, short, strict=True))

@@ -99,7 +99,7 @@ def test_without_verl_the_extra_is_named(agentgym: Train, monkeypatch: pytest.Mo
         (["--env", "textcraft", "--every", "0"], "--every"),
     ],
 )
-def test_invalid_options_are_one_line(words: list[str], part: str, train: Train) -> None:
+def test_invalid_options_print_one_line(words: list[str], part: str, train: Train) -> None:
     code, _, err = train(*words)
     lines = [line for line in err.splitlines() if line.strip()]
     assert code == 2 and len(lines) == 1 and part in lines[0], err
@@ -111,7 +111,7 @@ def test_an_unknown_algorithm_is_refused(agentgym: Train) -> None:
     assert code == 2 and "there is no algorithm 'dqn'; choose from grpo, rloo, reinforce++, ppo" in err
 
 
-def test_the_command_is_verls_own() -> None:
+def test_the_command_runs_the_entry_point_of_verl() -> None:
     command = command_of(["a=b", "c='d e'"])
     assert command[1:3] == ["-m", "verl.trainer.main_ppo"] and command[0] == sys.executable
     assert shlex.split(shown(command).replace("\\\n", "")) == command
@@ -233,7 +233,7 @@ class TestComposed:
         for words in (command, beside):
             assert stock(words[2:], monkeypatch, capfd) == yaml.safe_load(out)
 
-    def test_max_turns_and_lengths_without_a_scenario(self, train: Train) -> None:
+    def test_max_turns_and_lengths_are_set_without_a_scenario(self, train: Train) -> None:
         words = ("--env", "textcraft:3", "--env", "babyai", "--rounds", "TextCraft=5,10;BabyAI=6", "--every", "7")
         code, out, err = train(*words, "--eval-max-turns", "9", "--backend", "local", "--tasks", "40", "--dry-run")
         assert code == 0, err

@@ -139,14 +139,14 @@ def test_an_override_keeps_its_value(text: str) -> None:
     assert OmegaConf.create({"k": found}).k == text
 
 
-def test_values_of_none_have_no_override() -> None:
+def test_none_values_produce_no_override() -> None:
     assert overrides({"a": None, "b": 0, "c": True, "+d.e": Path("/x")}) == ["b=0", "c=true", "+d.e=/x"]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize("scenario, horizon", PAPER)
-def test_the_settings_are_those_of_the_paper(scenario: str, horizon: str) -> None:
+def test_the_settings_equal_those_of_the_paper(scenario: str, horizon: str) -> None:
     config = compose_config([*NEEDED, f"scenario={scenario}", f"horizon={horizon}"])
     actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
     found = (

@@ -40,7 +40,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Data:
     return call
 
 
-def test_rows_in_proportion_and_of_their_own_split() -> None:
+def test_rows_are_in_proportion_and_of_their_own_split() -> None:
     rows = draw_train(MIXTURE, 9, groups=["depth-1", "GoTo"], seed=3)
     assert Counter(row.env_id for row in rows) == {CRAFT: 6, BABY: 3}
     assert {(row.env_id, row.group) for row in rows} == {(CRAFT, "depth-1"), (BABY, "GoTo")}
@@ -51,7 +51,7 @@ def test_rows_in_proportion_and_of_their_own_split() -> None:
     assert rows != draw_train(MIXTURE, 9, groups=["depth-1", "GoTo"], seed=4)
 
 
-def test_a_finite_set_is_whole_and_an_endless_one_gives_enough() -> None:
+def test_a_finite_set_is_used_whole_and_an_endless_one_is_sampled() -> None:
     assert len({row.task for row in draw_train(MIXTURE[:1])}) == len(draw_train(MIXTURE[:1])) == 382
     assert len(draw_train(MIXTURE[1:], enough=7)) == 7
 
@@ -94,7 +94,7 @@ def test_the_columns_are_equal_for_all_environments(rows: list[TaskRow], tmp_pat
     assert pq.read_schema(tmp_path / "x.parquet").equals(SCHEMA)
 
 
-def test_a_file_never_has_a_token(tmp_path: Path, data: Data) -> None:
+def test_a_file_never_contains_the_token(tmp_path: Path, data: Data) -> None:
     with pytest.raises(UsageError, match="set a server's token as AGENTGYM_TOKEN instead"):
         write_rows(tmp_path / "x.parquet", [TaskRow(CRAFT, "textcraft/1", 0, env_kwargs={"token": "secret"})])
     assert not list(tmp_path.iterdir())
@@ -131,7 +131,7 @@ def test_the_command_writes_equal_bytes_and_prints_a_table(data: Data, tmp_path:
     assert len(read_rows(tmp_path / "out" / "train.parquet")) == 2
 
 
-def test_groups_and_splits_from_the_command(data: Data, tmp_path: Path) -> None:
+def test_the_command_selects_groups_and_splits(data: Data, tmp_path: Path) -> None:
     code, err = data("textcraft", "--groups", "depth-1,depth-2", "--split", "test", "--eval-split", "train")
     assert code == 0, err
     train, val = (read_rows(tmp_path / "out" / name) for name in ("train.parquet", "val.parquet"))
@@ -158,7 +158,7 @@ def test_groups_and_splits_from_the_command(data: Data, tmp_path: Path) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_invalid_commands_are_one_line(words: list[object], part: str, data: Data, tmp_path: Path) -> None:
+def test_invalid_commands_print_one_line(words: list[object], part: str, data: Data, tmp_path: Path) -> None:
     code, err = data(*words)
     lines = [line for line in err.splitlines() if line.strip()]
     assert code == 2 and len(lines) == 1 and part in lines[0], err

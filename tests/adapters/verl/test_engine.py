@@ -35,7 +35,7 @@ def ask(engine: VerlEngine, *prompts: list[int]) -> list[Any]:
     return asyncio.run(all_of_them())
 
 
-def test_answers_are_what_was_sampled(stub: Any) -> None:
+def test_answers_equal_the_sampled_tokens(stub: Any) -> None:
     server = Server(
         stub.TokenOutput(token_ids=[1, 8], log_probs=[-1.0, -2.0]),
         stub.TokenOutput(token_ids=[9, 1], log_probs=[-3.0]),
@@ -58,7 +58,7 @@ def test_answers_are_what_was_sampled(stub: Any) -> None:
     assert 0 <= engine.other_seconds < 5
 
 
-def test_fields_for_the_trainer(stub: Any) -> None:
+def test_fields_for_the_trainer_are_filled(stub: Any) -> None:
     def output(least: int | None, most: int | None, preempted: int | None, **more: Any) -> Any:
         fields = {"min_global_steps": least, "max_global_steps": most, **more}
         return stub.TokenOutput(

@@ -46,7 +46,7 @@ def test_only_heavy_environments_run_in_worker_processes(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["local", "process", "ray"])
-def test_an_explicit_backend(backend: str) -> None:
+def test_an_explicit_backend_is_used_for_local_environments(backend: str) -> None:
     backends = EnvBackends(EpisodeSettings(backend=backend))
     assert backends._backend(TRICKY, {}) == backend
     assert backends._backend(TRICKY, {"base_url": "http://127.0.0.1:1"}) == "local"
@@ -90,7 +90,7 @@ def pid_of(env: gym.Env[str, str]) -> int:
 
 
 @pytest.mark.slow
-def test_worker_processes_are_shared_by_all_kinds_and_end_with_the_backends(backends: EnvBackends) -> None:
+def test_all_kinds_share_workers_which_end_with_the_backends(backends: EnvBackends) -> None:
     backends.add("other", TRICKY, {"instructions": "Count."})
     pids = {pid_of(backends.makers[kind]()) for kind in ("kind", "other", "kind", "other")}
     assert len(pids) == 2 and os.getpid() not in pids

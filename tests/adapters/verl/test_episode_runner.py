@@ -66,7 +66,7 @@ def test_a_run_has_one_runner_per_process(stub: Any, base_config: Any, model_pat
     assert runner_of(one, tokenizer) is runner_of(one, tokenizer) is not runner_of(other, tokenizer)
 
 
-def test_template_and_template_arguments_are_verls(
+def test_template_and_template_arguments_come_from_verl(
     stub: Any, base_config: Any, model_path: Path, tokenizer: Any
 ) -> None:
     config = stub.configured(base_config, model_path)
@@ -78,7 +78,7 @@ def test_template_and_template_arguments_are_verls(
         runner_of(config, tokenizer)
 
 
-def test_a_thousand_episodes_in_flight(make_runner: Any, stub: Any) -> None:
+def test_a_thousand_episodes_run_concurrently(make_runner: Any, stub: Any) -> None:
     """In one process, without more time per episode."""
     count, episode_runner, server = 1000, make_runner(concurrency=1000), stub.StubServer(UPS, seconds=0.5)
     rows = [columns(stub.count(seed=number), uid=str(number)) for number in range(count)]

@@ -42,7 +42,7 @@ def test_the_stub_has_verls_signatures(stub: Any) -> None:
     assert [(p.name, p.kind) for p in ours.values()] == [(p.name, p.kind) for p in theirs.values()]
 
 
-def test_an_episode_by_hand(make_worker: Any, stub: Any) -> None:
+def test_an_episode_equals_the_hand_computed_row(make_worker: Any, stub: Any) -> None:
     """Every number that verl trains on."""
     worker = make_worker(UPS, agentgym={"rounds": 2})
     queue = worker.play([stub.count()], step=4)
@@ -74,7 +74,7 @@ def test_an_episode_by_hand(make_worker: Any, stub: Any) -> None:
     )
 
 
-def test_requests_to_the_server(make_worker: Any, stub: Any) -> None:
+def test_requests_append_ids_and_use_the_sampling_of_verl(make_worker: Any, stub: Any) -> None:
     """Ids are only appended, an episode has one request id, and sampling is verl's with our limits."""
     worker = make_worker(UPS, n=2, temperature=0.7, top_p=0.9, top_k=5, response_length=80)
     queue = worker.play([stub.count(), stub.count(seed=6)])
@@ -126,7 +126,7 @@ def test_the_ids_are_those_of_the_rendered_conversation(
 
 
 @pytest.mark.parametrize("reward", ["per_turn", "final"])
-def test_the_positions_of_rewards(reward: str, make_worker: Any, stub: Any) -> None:
+def test_rewards_are_on_the_last_token_of_an_answer(reward: str, make_worker: Any, stub: Any) -> None:
     import torch
 
     worker = make_worker([[UP, END], [33, END], [UP, END], [UP, END]], agentgym={"reward": reward})
@@ -277,7 +277,7 @@ def test_an_episode_without_output_raises_nothing(make_worker: Any, stub: Any) -
     assert not worker.server.requests
 
 
-def test_the_size_of_a_group_in_validation(make_worker: Any, stub: Any) -> None:
+def test_a_validation_group_has_its_own_size(make_worker: Any, stub: Any) -> None:
     worker = make_worker(UPS, n=4, agentgym={"env_retries": 0})
     queue = worker.play([stub.count("count/0", evaluation=True)], validate=True)
     assert queue.status["0"][-1] == "failure" and not queue.rows
@@ -301,14 +301,14 @@ def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any) -> 
     assert queue.rows["0_0_0"]["metrics"]["num_preempted"] == 3 + 6 + 9
 
 
-def test_without_log_probs(make_worker: Any, stub: Any) -> None:
+def test_log_probs_are_left_out_if_not_requested(make_worker: Any, stub: Any) -> None:
     worker = make_worker(server=stub.StubServer(UPS, logprobs=False), calculate_log_probs=False)
     (row,) = worker.play([stub.count()]).rows.values()
     assert "rollout_log_probs" not in row and worker.server.requests[0].sampling["logprobs"] is False
     assert "num_preempted" not in row["metrics"]
 
 
-def test_times_of_the_server_and_of_the_rest(make_worker: Any, stub: Any) -> None:
+def test_times_of_server_and_environment_are_separate(make_worker: Any, stub: Any) -> None:
     worker = make_worker(server=stub.StubServer(UPS, seconds=0.3), agentgym={"concurrency": 1})
     queue = worker.play([stub.count(), stub.count(seed=1)])
     for row in queue.rows.values():

@@ -119,7 +119,7 @@ def test_options_that_a_node_cannot_import_are_refused(pool: RayPool) -> None:
     assert begun(pool).step("up")[0] == "1"
 
 
-def test_options_of_a_class_that_only_this_process_has(pool: RayPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_a_class_of_this_process_are_refused(pool: RayPool, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
     import types
 
@@ -168,7 +168,7 @@ def nodes_of(placement: str) -> tuple[str, set[str | None]]:
         return ray.get_runtime_context().get_node_id(), {host.node for host in pool.hosts}
 
 
-def test_placements(nodes: TwoNodes) -> None:
+def test_placement_selects_the_nodes(nodes: TwoNodes) -> None:
     here, second = ray.get_runtime_context().get_node_id(), nodes.second.node_id
     assert nodes_of("near") == (here, {here})
     there = ray.remote(nodes_of).options(num_cpus=0, resources={ENVS: 1}).remote("near")
@@ -343,7 +343,7 @@ class _Owner:
             return await runner.run(Request("step", action), 60)
 
 
-def test_from_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
+def test_episodes_run_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
     owner = ray.remote(_Owner).options(num_cpus=0).remote()
     ray.get(owner.begin.remote(), timeout=SECONDS)
     stops, longest = ray.get(owner.play.remote(50), timeout=2 * SECONDS)
@@ -352,7 +352,7 @@ def test_from_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None:
     ray.kill(owner)
 
 
-def test_two_hundred_episodes_in_flight(pool: RayPool) -> None:
+def test_two_hundred_episodes_run_concurrently(pool: RayPool) -> None:
     with closing(make_vec("Toy/Tricky-v0", 200, provider=pool, infos="list")) as envs:
         envs.reset(seed=list(range(200)), options=NINE)
         for turn in range(1, 10):
@@ -363,7 +363,9 @@ def test_two_hundred_episodes_in_flight(pool: RayPool) -> None:
     assert begun(pool).step("up")[0] == "1", "the pool stays its maker's"
 
 
-def test_an_episode_of_verls_agent_loop(nodes: TwoNodes, make_worker: Callable[..., Any], stub: Any) -> None:
+def test_the_agent_loop_of_verl_plays_equal_episodes(
+    nodes: TwoNodes, make_worker: Callable[..., Any], stub: Any
+) -> None:
     ups = [[*b"up", 259]] * 9
     block = {"backend": "ray", "placement": ENVS, "workers": 2, "env_retries": 1}
     there = make_worker(ups, agentgym=block, n=2)

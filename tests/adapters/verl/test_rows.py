@@ -65,5 +65,5 @@ def test_a_row_of_another_dataset_is_refused(columns: dict[str, Any], message: s
 @pytest.mark.parametrize(
     "env_id, name", [("AgentGym/BabyAI-v0", "BabyAI"), ("mine.envs:Toy/Count-v3", "Count"), ("Plain-v1", "Plain")]
 )
-def test_short_names(env_id: str, name: str) -> None:
+def test_short_name_shortens_an_environment_id(env_id: str, name: str) -> None:
     assert short_name(env_id) == name

@@ -17,7 +17,7 @@ def test_a_missing_block_has_the_defaults() -> None:
     assert max_turns(EpisodeSettings(), COUNT, 1, False) == 30
 
 
-def test_values_as_hydra_reads_them() -> None:
+def test_values_are_parsed_as_hydra_parses_them() -> None:
     found = read_settings({"rounds": [10, 20, 30], "every": 100, "env_seconds": 5, "trajectories": None})
     assert found == EpisodeSettings(rounds="10,20,30", every=100, env_seconds=5.0)
     assert isinstance(found.env_seconds, float)
@@ -68,7 +68,7 @@ def test_the_step_of_the_schedule_counts_from_1() -> None:
     assert max_turns(evaluated, COUNT, 900, True) == 4 and max_turns(evaluated, COUNT, 900, False) == 30
 
 
-def test_schedules_by_environment() -> None:
+def test_each_environment_has_its_own_schedule() -> None:
     settings = EpisodeSettings(rounds=f"Count=2,4;{TRICKY}=3", every=10)
     assert [max_turns(settings, COUNT, step, False) for step in (10, 11)] == [2, 4]
     assert max_turns(settings, TRICKY, 11, False) == 3

@@ -73,7 +73,7 @@ def test_equal_seeds_give_equal_episodes(openenv: Any, toys: str) -> None:
     asyncio.run(main())
 
 
-def test_sixteen_sessions_at_once(openenv: Any, server: str) -> None:
+def test_sixteen_sessions_run_concurrently(openenv: Any, server: str) -> None:
     tasks = [f"textcraft/{number}" for number in range(0, 160, 10)]
     expected = [play_here(task, seed) for seed, task in enumerate(tasks)]
 
@@ -123,7 +123,7 @@ def test_the_state_follows_the_episode(openenv: Any, toys: str) -> None:
 @pytest.mark.parametrize(
     "action", [{"message": "up"}, {"action": "up"}, {"text": "up"}, {"message": "up", "metadata": {}}]
 )
-def test_actions_have_three_accepted_keys(openenv: Any, toys: str, action: dict[str, Any]) -> None:
+def test_an_action_is_accepted_under_three_keys(openenv: Any, toys: str, action: dict[str, Any]) -> None:
     with openenv(base_url=base(toys, COUNT)).sync() as client:
         client.reset(task=TASK)
         assert client.step(action).observation["text"] == "1"

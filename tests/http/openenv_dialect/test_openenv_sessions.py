@@ -86,7 +86,7 @@ time.sleep(60)
     wait_until_held(toys, 0)
 
 
-def test_a_session_is_closed_at_once_if_its_client_leaves_during_a_long_step(isolated: str, worker: Find) -> None:
+def test_a_session_closes_at_once_if_its_client_leaves_a_long_step(isolated: str, worker: Find) -> None:
     with raw(isolated) as websocket:
         ask(websocket, "reset", task="textcraft/7")
         worker().suspend()
