@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="directory for the runs; finished ones are read")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
-    parser.add_argument("--plot", type=Path, help="PNG file for the picture")
+    parser.add_argument("--plot", type=Path, help="PNG file of the plot")
     parser.add_argument("--one", nargs=2, metavar=("ALGORITHM", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.work = options.work or Path(tempfile.mkdtemp(prefix="algorithms-"))
@@ -113,7 +113,7 @@ def run_one(name: str, seed: int, options: argparse.Namespace) -> None:
     """Train, measure, and write the figures down."""
     from agentgym_trl.demo.settings import DemoSettings
 
-    settings = DemoSettings(seed=seed, steps=options.steps, rounds="3,4", every=options.steps // 2)
+    settings = DemoSettings(seed=seed, steps=options.steps, max_turns="3,4", every=options.steps // 2)
     home = options.work / f"seed-{seed}"
     out, console = home / name, Console(stderr=True)
     began, cpu = time.perf_counter(), time.process_time()

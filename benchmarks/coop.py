@@ -64,7 +64,7 @@ class CoopSettings(DemoSettings):
     tasks_per_step: int = 12
     group_size: int = 16
     micro_batch: int = 64
-    rounds: str = "7"
+    max_turns: str = "7"
     max_turn_tokens: int = 22
     eval_turns: int = 7
     eval_turn_tokens: int = 22
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="directory for the runs; finished ones are read")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
-    parser.add_argument("--plot", type=Path, help="PNG file for the picture")
+    parser.add_argument("--plot", type=Path, help="PNG file of the plot")
     parser.add_argument("--set", type=json.loads, default={}, metavar="JSON", help="other settings, for a look")
     parser.add_argument("--one", type=int, metavar="SEED", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -74,17 +74,17 @@ async def render(app: Any, host: str, path: str, episode: Episode) -> int:
     return status
 
 
-def pages_of(host: str, app: Any, episode: Episode, most: int) -> list[str]:
+def pages_of(host: str, app: Any, episode: Episode, maximum: int) -> list[str]:
     """Pages of a site as a crawler finds them from its first one."""
     from starlette.testclient import TestClient
 
     client = TestClient(app, base_url=f"http://{host}", headers={HEADER: episode.token}, follow_redirects=False)
     found, waiting = dict.fromkeys(["/"]), ["/"]
-    while waiting and len(found) < most:
+    while waiting and len(found) < maximum:
         answer = client.get(waiting.pop(0))
         for link in re.findall(r'<a [^>]*href="(/[^"#]*)"', answer.text):
             path = link.replace("&amp;", "&")
-            if path not in found and len(found) < most:
+            if path not in found and len(found) < maximum:
                 found[path] = None
                 waiting.append(path)
     return [path for path in found if client.get(path).status_code == 200]

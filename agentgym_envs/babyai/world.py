@@ -136,10 +136,10 @@ class GridWorld:
             if thing is not None and thing.type != "wall":
                 yield number % width, number // width, thing
 
-    def picture(self, tile: int = 32) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return minigrid's picture, (height * tile, width * tile, 3), with the agent's field of view highlighted."""
-        picture: np.ndarray[Any, np.dtype[np.uint8]] = self.level.get_frame(highlight=True, tile_size=tile)
-        return picture
+    def image(self, tile: int = 32) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return minigrid's image, (height * tile, width * tile, 3), with the agent's field of view highlighted."""
+        image: np.ndarray[Any, np.dtype[np.uint8]] = self.level.get_frame(highlight=True, tile_size=tile)
+        return image
 
     def describe_things(self) -> str:
         """Describe all objects, equally for equal states: the part of `state_key` without the agent."""

@@ -1,4 +1,4 @@
-"""The pictures of the report, in one style, from the figures alone."""
+"""The plots of the report, in one style, from the figures alone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Draw = Callable[[Path, "Report"], None]
 
 
 class Plot(NamedTuple):
-    """A picture and what is written where it cannot be seen."""
+    """A plot and what is written where it cannot be seen."""
 
     title: str
     draw: Draw

@@ -1,4 +1,4 @@
-"""The picture of the study: for each scenario the learning curve, the turns used, and what it came to."""
+"""The plot of the study: for each scenario the learning curve, the turns used, and what it came to."""
 
 from __future__ import annotations
 

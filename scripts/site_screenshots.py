@@ -1,4 +1,4 @@
-"""Take the pictures of the embedded sites that the documentation shows: python scripts/site_pictures.py [FOLDER]."""
+"""Take the screenshots of the embedded sites for the documentation: python scripts/site_screenshots.py [FOLDER]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = (1280, 800)
 
 
 def pages(place: World) -> dict[str, str]:
-    """The pictures' names and what they show: each site's main pages."""
+    """The screenshots' names and what they show: each site's main pages."""
     product = place.value("SELECT slug FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1 ORDER BY id")
     shelf = place.value("SELECT slug FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
     query = "SELECT b.name, p.id FROM forum_posts p JOIN forum_boards b ON b.id = p.board ORDER BY p.score DESC"
@@ -49,8 +49,8 @@ async def take(folder: Path) -> None:
     session = await BrowserSession.open(options, BACKENDS["js"]())
     for name, url in pages(episode.world).items():
         await goto(session, url)
-        picture = await session.guarded(session.tab.page.screenshot(type="jpeg", quality=72))
-        (folder / f"{name}.jpg").write_bytes(picture)
+        screenshot = await session.guarded(session.tab.page.screenshot(type="jpeg", quality=72))
+        (folder / f"{name}.jpg").write_bytes(screenshot)
     await session.close()
 
 
