@@ -173,8 +173,8 @@ def dpo(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, l
     engine, codec = load_engine(str(warm))
     rows = enumerate(stages.training_tasks(settings))
     specs = [
-        EpisodeSpec(row["task"], row["seed"], {"round": 0, "index": place, "sample": sample})
-        for place, row in rows
+        EpisodeSpec(row["task"], row["seed"], {"round": 0, "index": index, "sample": sample})
+        for index, row in rows
         for sample in range(settings.group_size)
     ]
     played = explore(
@@ -312,10 +312,10 @@ def curve(axes: Any, name: str, own: list[dict[str, Any]], colour: str) -> None:
 
 def bars(axes: Any, runs: dict[str, list[dict[str, Any]]], names: list[str], colours: dict[str, str]) -> None:
     for row, label in enumerate(LABELS):
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             values = success(runs[name], label)
             error = stdev(values) if len(values) > 1 else 0.0
-            at = place + (row - 0.5) * 0.4
+            at = index + (row - 0.5) * 0.4
             face = colours[name] if row == 0 else "none"
             axes.bar(at, mean(values), 0.36, yerr=error, color=face, edgecolor=colours[name], capsize=3, ecolor="#444")
             axes.plot([at] * len(values), values, ".", color="#222", markersize=4)

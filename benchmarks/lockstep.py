@@ -167,8 +167,8 @@ def check(repeats: int) -> dict[str, Any]:
             asyncio.run(side(recording, CHECK_SIZE))
             seconds[f"{name}, s"] = time.perf_counter() - began
         runs.append({**seconds, "times, rounds": seconds["rounds, s"] / seconds["ours, s"]})
-    told = {name: predicted[name] for name in runs[0]}
-    return {"tail": TYPICAL_TAIL, "together": CHECK_SIZE, "scale": CHECK_SCALE, "virtual": told, **summary(runs)}
+    virtual = {name: predicted[name] for name in runs[0]}
+    return {"tail": TYPICAL_TAIL, "together": CHECK_SIZE, "scale": CHECK_SCALE, "virtual": virtual, **summary(runs)}
 
 
 def measure(repeats: int, quick: bool) -> dict[str, Any]:

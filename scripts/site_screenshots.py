@@ -18,15 +18,17 @@ from agentgym_envs.webarena.sites.world import World, world
 SIZE = (1280, 800)
 
 
-def pages(place: World) -> dict[str, str]:
+def pages(local_world: World) -> dict[str, str]:
     """The screenshots' names and what they show: each site's main pages."""
-    product = place.value("SELECT slug FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1 ORDER BY id")
-    shelf = place.value("SELECT slug FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
+    product = local_world.value(
+        "SELECT slug FROM shop_products WHERE special_price IS NOT NULL AND enabled = 1 ORDER BY id"
+    )
+    shelf = local_world.value("SELECT slug FROM shop_categories WHERE parent IS NOT NULL ORDER BY id")
     query = "SELECT b.name, p.id FROM forum_posts p JOIN forum_boards b ON b.id = p.board ORDER BY p.score DESC"
-    post = place.rows(query)
+    post = local_world.rows(query)
     query = "SELECT n.path, p.slug FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace ORDER BY p.id"
-    space, slug = place.rows(query)[0]
-    town = place.rows("SELECT name FROM map_towns ORDER BY population DESC")
+    space, slug = local_world.rows(query)[0]
+    town = local_world.rows("SELECT name FROM map_towns ORDER BY population DESC")
     return {
         "shop": f"{ORIGINS['shop']}/",
         "shop-category": f"{ORIGINS['shop']}/category/{shelf}",

@@ -137,19 +137,19 @@ def test_the_share_of_invalid_turns_by_hand() -> None:
 
 
 def test_tokens_are_averaged_where_they_were_counted() -> None:
-    told = episode("t/1", 1, turns=3, tokens=7)
+    counted = episode("t/1", 1, turns=3, tokens=7)
     silent = episode("t/2", 1)
     half = episode("t/3", 1, turns=2)
     half = type(half).from_json(half.to_json().replace('"info": {', '"info": {"tokens": 5, ', 1))
     agent = episode("t/4", 1, tokens=7, meta={"agent": {"answer_tokens": 39}})
     more = [episode(f"t/{number}", 1, turns=1, tokens=30) for number in (5, 6)]
     unsure = episode("t/7", 1, tokens=7, meta={"agent": {"answer_tokens": None}})
-    found = evaluate([told, silent, half, agent, unsure, *more]).overall
+    found = evaluate([counted, silent, half, agent, unsure, *more]).overall
     assert found.tokens_estimate and found.tokens_estimate.mean == found.tokens
     assert found.tokens == pytest.approx((21 + 39 + 30 + 30) / 4)
     assert (found.tokens_known, found.episodes) == (4, 7)
     assert evaluate([silent, half]).overall.tokens is None
-    few = evaluate([told, agent]).overall
+    few = evaluate([counted, agent]).overall
     assert (few.tokens, few.tokens_estimate) == (30, None)  # a mean, but too few tasks for an interval
 
 
@@ -214,7 +214,7 @@ def test_the_golden_table() -> None:
 @given(st.permutations(range(12)))
 def test_the_order_of_episodes_does_not_matter(order: Sequence[int]) -> None:
     episodes = [e for n in range(4) for e in several(f"t/{n}", n / 3, n % 2, 0.1 * n, turns=1 + n, tokens=n)]
-    assert evaluate(episodes[place] for place in order) == evaluate(episodes)
+    assert evaluate(episodes[index] for index in order) == evaluate(episodes)
 
 
 @pytest.mark.slow

@@ -205,14 +205,14 @@ def _generate_quietly(level: Any, width: int, height: int) -> None:
     level.surface = level.mission = level.instrs.surface(level)
 
 
-def _bounded(place: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `place` so that it raises RecursionError after more calls than any mission needs."""
+def _bounded(generate: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `generate` so that it raises RecursionError after more calls than any mission needs."""
     calls = counting()
 
     def place_or_give_up(*arguments: Any, **options: Any) -> Any:
         if next(calls) > _MOST_PLACEMENTS:
             raise RecursionError("there is no room for everything")
-        return place(*arguments, **options)
+        return generate(*arguments, **options)
 
     return place_or_give_up
 

@@ -128,8 +128,8 @@ async def play_many(
     """Play many episodes with a token engine, `concurrency` at a time. Results are in the order of `specs`.
 
     Environments are reused; a failed one is replaced. At most `concurrency` exist, or twice that number with several
-    kinds, since idle environments are kept for a while. All are closed at the end, unless `envs` is a `RunnerPool`, which
-    its owner closes.
+    kinds, since idle environments are kept for a while. All are closed at the end, unless `envs` is a `RunnerPool`,
+    which its owner closes.
     """
 
     async def one(runner: EnvRunner, spec: EpisodeSpec) -> TokenTrajectory:

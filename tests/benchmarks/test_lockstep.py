@@ -89,10 +89,10 @@ def test_a_place_is_filled_as_soon_as_an_episode_has_ended() -> None:
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_latencies_have_mean_one_but_for_what_is_cut(tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = draw(tail, np.random.default_rng(0), 400_000)
+    truncated = draw(tail, np.random.default_rng(0), 400_000)
     monkeypatch.setattr(latencies, "LONGEST", np.inf)
     values = draw(tail, np.random.default_rng(0), 400_000)
-    assert (cut == np.minimum(values, LONGEST)).all()
+    assert (truncated == np.minimum(values, LONGEST)).all()
     assert values.min() > 0
     assert np.median(values) <= 1
     assert values.mean() == pytest.approx(1, rel=0.2 if tail == "Pareto 1.5" else 0.05)

@@ -82,23 +82,25 @@ def transcripts() -> Iterator[Any]:
 def test_transcripts_match_the_output(env_id: str, task: str, text: str) -> None:
     env = gym.make(env_id)
     try:
-        told, info = env.reset(seed=0, options={"task": task})
+        observation, info = env.reset(seed=0, options={"task": task})
         first, *turns = re.split(r"^> ", text, flags=re.M)
-        assert matches(first, told)
+        assert matches(first, observation)
         for turn in turns:
             action, _, reply = turn.partition("\n")
-            told, _, _, _, info = env.step(action)
-            assert matches(re.sub(r"^\[score .*\]$", "", reply, flags=re.M), told), f"after {action}:\n{told}"
+            observation, _, _, _, info = env.step(action)
+            assert matches(re.sub(r"^\[score .*\]$", "", reply, flags=re.M), observation), (
+                f"after {action}:\n{observation}"
+            )
         shown = re.search(r"^\[score (.*)\]$", text, re.M)
         assert shown is not None and info["score"] == pytest.approx(float(shown[1]), abs=5e-4)
     finally:
         env.close()
 
 
-def matches(shown: str, told: str) -> bool:
+def matches(shown: str, observation: str) -> bool:
     """True if a text matches the output; `...` matches anything, and line breaks may differ."""
     pieces = [re.escape(" ".join(piece.split())) for piece in shown.split("...")]
-    return re.fullmatch(r"\s*.*?\s*".join(pieces), " ".join(told.split()), re.S) is not None
+    return re.fullmatch(r"\s*.*?\s*".join(pieces), " ".join(observation.split()), re.S) is not None
 
 
 @pytest.mark.slow

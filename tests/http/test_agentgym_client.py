@@ -312,8 +312,8 @@ def test_a_failed_webarena_reset_is_an_env_error() -> None:
 
 def test_a_webarena_episode_truncated_by_the_server_is_an_env_error() -> None:
     begun = {"observation": "o", "sites": [], "object": "x"}
-    cut = {"observation": "o", "reward": 0, "terminated": False, "truncated": True, "info": {}}
-    with played("webarena", Fake(create={"env_idx": 0}, reset=begun, step=cut)) as env:
+    truncated = {"observation": "o", "reward": 0, "terminated": False, "truncated": True, "info": {}}
+    with played("webarena", Fake(create={"env_idx": 0}, reset=begun, step=truncated)) as env:
         assert "truncated" in play(env, 0, "x")[1][0][4]["error"]
 
 

@@ -124,9 +124,9 @@ def listens(port: int) -> bool:
 class Proxy:
     """A proxy before a server whose connections break."""
 
-    def __init__(self, port: int, cut: Callable[[], int | None]) -> None:
-        """`cut` returns the number of reply bytes after which a new connection ends, or None."""
-        self._to, self._cut = port, cut
+    def __init__(self, port: int, bytes_left: Callable[[], int | None]) -> None:
+        """`bytes_left` returns the number of reply bytes after which a new connection ends, or None."""
+        self._to, self._bytes_left = port, bytes_left
         self.cuts = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -154,7 +154,7 @@ class Proxy:
         there, back = await asyncio.open_connection("127.0.0.1", self._to)
         pump = asyncio.ensure_future(self._pump(reader, back, None))
         with contextlib.suppress(asyncio.CancelledError):
-            await self._pump(there, writer, self._cut())
+            await self._pump(there, writer, self._bytes_left())
         pump.cancel()
         for end in (writer, back):
             end.close()

@@ -375,9 +375,9 @@ except KeyboardInterrupt:
 """
     with program(code) as process:
         assert process.stdout is not None and process.stderr is not None
-        told = process.stdout.readline()
-        assert told, process.stderr.read()
-        assert not running(int(told))
+        pid_line = process.stdout.readline()
+        assert pid_line, process.stderr.read()
+        assert not running(int(pid_line))
 
 
 def test_a_forked_child_has_its_own_jvm() -> None:

@@ -163,12 +163,12 @@ def test_planning_does_not_change_running_worlds(env: SciWorldEnv) -> None:
 
     def transcript(other: SciWorldEnv | None) -> list[Any]:
         observation, info = env.reset(seed=0, options={"task": full_id(PAINT)})
-        told: list[Any] = [(observation, info)]
+        recorded: list[Any] = [(observation, info)]
         for number, command in enumerate(commands):
             if other is not None and number % 4 == 1:
                 list(env.oracle()), list(other.oracle())
-            told.append(env.step(command))
-        return told
+            recorded.append(env.step(command))
+        return recorded
 
     alone = transcript(None)
     with closing(make(simplifications="easy")) as other:

@@ -145,10 +145,10 @@ def test_splits_and_goals_are_the_simulators(tasks: SciTasks, simulator: Simulat
         variation = rng.randrange(count)
         simulator.load(name, variation, "")
         with simulator.jvm.exclusive(simulator, simulator._globals):
-            told = simulator._interface
-            assert told.getTaskMaxVariations(name) == count
-            assert tasks.get(f"sciworld/{name}/{variation}").goal == told.getTaskDescription()
-            parts = told.getVariationsTrain(), told.getVariationsDev(), told.getVariationsTest()
+            interface = simulator._interface
+            assert interface.getTaskMaxVariations(name) == count
+            assert tasks.get(f"sciworld/{name}/{variation}").goal == interface.getTaskDescription()
+            parts = interface.getVariationsTrain(), interface.getVariationsDev(), interface.getVariationsTest()
             theirs = [json.loads(part.toString()) for part in parts]
         ours = [tasks.sample(split=split, groups=[name]) for split in SPLITS]
         assert theirs == [[task.data["variation"] for task in part] for part in ours]

@@ -141,12 +141,12 @@ def test_environments_own_grammar_is_used(tmp_path: Path) -> None:
 
 def test_earlier_attempts_are_included(tmp_path: Path) -> None:
     turn = {"observation": "see", "action": "go", "reward": 0.5, "info": {"finish": "length"}}
-    tries = [
+    attempts = [
         {"turns": [turn, "odd"], "score": 0.5, "success": False, "stop_reason": "turn_limit", "lesson": "Be quick."},
         {},
         "odd",
     ]
-    save(tmp_path / "t.jsonl", record("t", "go", meta={"attempts": tries, "step": True}))
+    save(tmp_path / "t.jsonl", record("t", "go", meta={"attempts": attempts, "step": True}))
     found = Viewer([tmp_path]).episode(0)
     assert found["meta"] == {"step": True}
     first, second = found["attempts"]

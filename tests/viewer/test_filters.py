@@ -143,8 +143,8 @@ def test_search_reads_agentgym_rl_logs(tmp_path: Path) -> None:
 
 def test_search_reads_earlier_attempts(tmp_path: Path) -> None:
     turn = {"observation": "A red door.", "action": "knock", "reward": 0.0, "info": {"x": "hidden"}}
-    tries: list[Any] = [{"turns": [turn, 3], "lesson": "Knock twice."}, 5, {"turns": 7}]
-    path = save(tmp_path / "t.jsonl", record("a", meta={"attempts": tries}), record("b", meta={"attempts": "red"}))
+    attempts: list[Any] = [{"turns": [turn, 3], "lesson": "Knock twice."}, 5, {"turns": 7}]
+    path = save(tmp_path / "t.jsonl", record("a", meta={"attempts": attempts}), record("b", meta={"attempts": "red"}))
     snapshot, lists = Index([path]).refresh(), Lists()
     for text, numbers in (("RED DOOR", [0]), ("knock", [0]), ("twice", [0]), ("hidden", []), ("brief", [0, 1])):
         assert [entry.id for entry in lists.select(snapshot, Query(text=text)).entries] == numbers

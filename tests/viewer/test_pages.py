@@ -289,8 +289,8 @@ def test_compare_two_episodes_of_a_task(browser: Any, address: str) -> None:
 @pytest.mark.slow
 def test_earlier_attempts_are_shown(browser: Any, tmp_path: Path) -> None:
     tried = {"turns": [{"observation": "Begin.", "action": "jump", "reward": 0.0, "info": {}}], "score": 0.0}
-    tries = [{**tried, "success": False, "stop_reason": "failure", "lesson": "Do not jump."}]
-    made = scored(record("t/1", "walk", "rest", meta={"attempts": tries}), 0.5, 0.5)
+    attempts = [{**tried, "success": False, "stop_reason": "failure", "lesson": "Do not jump."}]
+    made = scored(record("t/1", "walk", "rest", meta={"attempts": attempts}), 0.5, 0.5)
     with serving(save(tmp_path / "a.jsonl", made)) as address, shown(browser, address, "#/episode/0") as page:
         assert status(page) == "Turn 1 of 2"
         page.get_by_role("button", name="Attempt 1").click()
