@@ -2,7 +2,7 @@
 
     python -m benchmarks.ray_hosts [--out FILE.json] [--repeats 7]
 
-TextCraft, whose own step costs some 5 microseconds, so that what is measured is the way there and back. The backends take
+TextCraft, whose own step costs some 5 microseconds, so that the way there and back is measured. The backends take
 turns in each repeat; a ratio is the median of the ratios of the repeats. All of them are on this machine: between two,
 a network comes on top of HTTP and of Ray alike.
 """

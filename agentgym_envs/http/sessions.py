@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import inspect
 import logging
 import secrets
@@ -368,11 +367,8 @@ class Sessions:
 
 
 def _class_of(name: str) -> type[TextEnv]:
-    module, _, env_id = name.rpartition(":")
     try:
-        if module:
-            importlib.import_module(module)
-        return env_class(env_id)
+        return env_class(name)
     except (ImportError, gym.error.Error) as error:
         raise UsageError(f"cannot serve {name!r}: {error}") from None
 

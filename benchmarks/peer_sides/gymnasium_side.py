@@ -8,7 +8,7 @@ import gymnasium as gym
 from gymnasium.spaces import Text
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, seconds, timed, print_figures
+from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, print_figures, seconds, timed
 
 LETTERS = "".join(map(chr, range(32, 127)))
 

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, cpu, seconds, print_figures
+from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, cpu, print_figures, seconds
 
 
 def serve(port: int) -> None:

@@ -12,7 +12,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.vector import TextVectorEnv
 from benchmarks.peer_sides import task as trivial
-from benchmarks.peer_sides.task import EPISODE, TOGETHER, seconds, timed, print_figures
+from benchmarks.peer_sides.task import EPISODE, TOGETHER, print_figures, seconds, timed
 from benchmarks.soak import serving
 
 ENV_ID = "Benchmark/Task-v0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from benchmarks.peer_sides.task import EPISODE, Task, seconds, timed, print_figures
+from benchmarks.peer_sides.task import EPISODE, Task, print_figures, seconds, timed
 
 BEGIN = [{"role": "user", "content": "Go on."}]
 

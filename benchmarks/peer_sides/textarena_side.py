@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from benchmarks.peer_sides.task import EPISODE, Task, seconds, timed, print_figures
+from benchmarks.peer_sides.task import EPISODE, Task, print_figures, seconds, timed
 
 
 def make_env() -> Any:

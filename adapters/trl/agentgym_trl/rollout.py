@@ -56,7 +56,7 @@ class Rollout:
         names = [""] if callable(make_env) else list(make_env)
         self.team = find_team_roles(self.runners, names, options.train_agents)
         if options.partner is not None and self.team.trained == self.team.agents:
-            raise UsageError("--partner plays the agents that --train-agents leaves out, and it leaves out none")
+            raise UsageError(_needless_partner(self.team.agents))
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
         self._player = EpisodePlayer(self.team, self.runners, codec, limits, options, self.partner)
         self._files: StepFiles | None = None
@@ -125,6 +125,15 @@ class Rollout:
             yield partial(_write, self._files, step, training)
         finally:
             self._files.close()
+
+
+def _needless_partner(agents: Sequence[str]) -> str:
+    if not agents:
+        return "--partner plays the untrained agents of a team, but this environment has a single agent: leave it out"
+    return (
+        f"--partner plays the untrained agents of a team, but all of {', '.join(agents)} are trained: name the ones to "
+        "train with --train-agents, or leave out --partner"
+    )
 
 
 def make_rollout_func(

@@ -379,7 +379,7 @@ def test_a_frozen_partner_plays_and_is_not_trained(tokenizer: Any, tmp_path: Pat
 
 
 def test_a_partner_with_another_vocabulary_is_refused(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="leaves out, and it leaves out none"):
+    with pytest.raises(UsageError, match="but all of crafter_0, crafter_1 are trained"):
         team_trainer(tmp_path, tokenizer, partner=str(model_path))
     other = make_tokenizer(["quite another world"])
     with pytest.raises(UsageError, match="another vocabulary"):
