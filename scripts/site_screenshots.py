@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.backends import BACKENDS
+from agentgym_envs.webarena.browser.chromium import find_chromium
 from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.pool import shut_down
 from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.env import browser_options
+from agentgym_envs.webarena.inspector.app import InspectorApp, make_server
+from agentgym_envs.webarena.inspector.session import InspectorSession
 from agentgym_envs.webarena.sites.episodes import HEADER, episodes
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World, world
+from agentgym_envs.webarena.tasks.table import load
 
 SIZE = (1280, 800)
+TASK, PRODUCT, PRICE = "webarena/shopping-offer-price/21/2", "Karrenby Echo Sweater", "$23.99"
+"""A task of the inspector, and its solution."""
 
 
 def pages(local_world: World) -> dict[str, str]:
@@ -56,12 +66,51 @@ async def take(folder: Path) -> None:
     await session.close()
 
 
+@contextmanager
+def inspector() -> Iterator[str]:
+    """Serve the inspector with a task within this context. Yields its address."""
+    session = InspectorSession(load(), browser_options(None), 1)
+    session.begin(load().get(TASK))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        app = InspectorApp(session, listener.getsockname()[1])
+        server = make_server(app)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield app.origin
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def take_inspector(folder: Path) -> None:
+    """Solve the task in the inspector, search for another task, and save what is in the window."""
+    from playwright.sync_api import sync_playwright
+
+    with inspector() as address, sync_playwright() as playwright:
+        path = find_chromium(None, playwright.chromium.executable_path)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 850})
+        page.goto(address)
+        site = page.frame_locator("iframe")
+        site.locator("input[name=q]").first.fill(PRODUCT)
+        site.locator("input[name=q]").first.press("Enter")
+        site.get_by_text(PRICE).first.wait_for()
+        page.get_by_label("Answer").fill(PRICE)
+        page.get_by_text("Evaluators").click()
+        page.get_by_label("Find a task").fill("reviews straight")
+        page.wait_for_timeout(3_000)
+        page.screenshot(path=folder / "inspector.jpg", quality=72)
+        browser.close()
+
+
 def main() -> None:
     """Run the script."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/sites")
     folder.mkdir(parents=True, exist_ok=True)
     loop.run(take(folder))
     shut_down()
+    take_inspector(folder)
 
 
 if __name__ == "__main__":
