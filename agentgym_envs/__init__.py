@@ -16,7 +16,7 @@ from agentgym_envs.core import StopReason, TextEnv, Transition
 from agentgym_envs.errors import AgentGymError, EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
 from agentgym_envs.registration import env_ids, register
 from agentgym_envs.registration import register_all as _register_all
-from agentgym_envs.schedule import FixedRounds, StepRounds
+from agentgym_envs.schedule import FixedTurnLimit, TurnLimitCurriculum
 from agentgym_envs.task import Task, TaskSet, TaskTable
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn, read_trajectories
 from agentgym_envs.wrappers import RecordTrajectory, ScheduledTimeLimit
@@ -30,12 +30,11 @@ __all__ = [
     "AgentGymError",
     "EnvError",
     "EpisodeOver",
-    "FixedRounds",
+    "FixedTurnLimit",
     "InvalidAction",
     "NoOracle",
     "RecordTrajectory",
     "ScheduledTimeLimit",
-    "StepRounds",
     "StopReason",
     "Task",
     "TaskSet",
@@ -46,6 +45,7 @@ __all__ = [
     "TrajectoryWriter",
     "Transition",
     "Turn",
+    "TurnLimitCurriculum",
     "UsageError",
     "env_ids",
     "make_vec",

@@ -110,7 +110,7 @@ def env_class(id: str) -> type[TextEnv]:
 
     Raises UsageError if it is not a `TextEnv`, and Gymnasium's errors for an unknown id.
     """
-    spec = _spec(id)
+    spec = gym.spec(import_id(id))
     entry_point = _ENTRY_POINTS.get(spec.id, spec.entry_point)
     found = load_object(entry_point) if isinstance(entry_point, str) else entry_point
     if not (isinstance(found, type) and issubclass(found, TextEnv)):
@@ -127,11 +127,12 @@ def __getattr__(name: str) -> Any:
     return partial(_make, name)
 
 
-def _spec(id: str) -> Any:
-    module, colon, name = id.rpartition(":")
-    if colon:
+def import_id(id: str) -> str:
+    """Import the module of a "module:Id", so that it can register the id. Returns the id without the module."""
+    module, _, name = id.rpartition(":")
+    if module:
         importlib.import_module(module)
-    return gym.spec(name)
+    return name
 
 
 def _make(id: str, *, base_url: Any = None, **kwargs: Any) -> TextEnv:

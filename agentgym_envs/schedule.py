@@ -17,73 +17,75 @@ TurnSchedule = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class FixedRounds:
+class FixedTurnLimit:
     """The same limit at every step."""
 
-    rounds: int
+    max_turns: int
 
     def __post_init__(self) -> None:
-        _check_rounds((self.rounds,))
+        _check((self.max_turns,))
 
     def __call__(self, step: int) -> int:
         """The turn limit at the global training step `step`."""
-        return self.rounds
+        return self.max_turns
 
 
 @dataclass(frozen=True, slots=True)
-class StepRounds:
-    """A turn-limit curriculum: steps 0..every-1 use `rounds[0]`, the next `every` steps `rounds[1]`, and so on.
+class TurnLimitCurriculum:
+    """A turn-limit curriculum: steps 0..every-1 use `max_turns[0]`, the next `every` steps `max_turns[1]`, and so on.
 
-    The last limit applies to all later steps. With `rounds=(10, 20, 30), every=100`, step 99 has 10 turns, step 100 has
-    20, and all steps from 200 on have 30.
+    The last limit applies to all later steps. With `max_turns=(10, 20, 30), every=100`, step 99 has 10 turns, step 100
+    has 20, and all steps from 200 on have 30.
     """
 
-    rounds: tuple[int, ...]
+    max_turns: tuple[int, ...]
     every: int
 
     def __post_init__(self) -> None:
-        _check_rounds(self.rounds)
+        _check(self.max_turns)
         if self.every < 1:
             raise UsageError(f"the number of steps between two turn limits must be at least 1, got {self.every}")
 
     def __call__(self, step: int) -> int:
         """The turn limit at the global training step `step`."""
-        return self.rounds[min(max(step, 0) // self.every, len(self.rounds) - 1)]
+        return self.max_turns[min(max(step, 0) // self.every, len(self.max_turns) - 1)]
 
 
-def parse_schedule(rounds: str | int | Sequence[int], every: int | None = None) -> FixedRounds | StepRounds:
-    """Parse `--rounds 10,20,30 --every 100`; one number is a fixed limit.
+def parse_schedule(
+    max_turns: str | int | Sequence[int], every: int | None = None
+) -> FixedTurnLimit | TurnLimitCurriculum:
+    """Parse `--max-turns 10,20,30 --every 100`; one number is a fixed limit.
 
     Raises:
-        UsageError: the rounds are malformed, not positive or decreasing, or `every` is missing for several rounds.
+        UsageError: the limits are malformed, not positive or decreasing, or `every` is missing for several limits.
     """
-    numbers = _numbers(rounds)
+    numbers = _numbers(max_turns)
     if len(numbers) == 1:
-        return FixedRounds(numbers[0])
-    _check_rounds(numbers)
+        return FixedTurnLimit(numbers[0])
+    _check(numbers)
     if every is None:
-        raise UsageError(f"rounds {_show(numbers)} need the number of training steps of a stage: --every 100")
-    return StepRounds(numbers, every)
+        raise UsageError(f"max turns {_show(numbers)} need the number of training steps of a stage: --every 100")
+    return TurnLimitCurriculum(numbers, every)
 
 
 Schedules = TurnSchedule | Mapping[str, TurnSchedule]
 """One schedule, or one for each environment, by its id."""
 
 
-def parse_schedules(rounds: str, every: int | None = None) -> Schedules:
+def parse_schedules(max_turns: str, every: int | None = None) -> Schedules:
     """Parse a schedule, or one schedule per environment: TextCraft=10,20,30;BabyAI=6,13,20.
 
     Raises:
         UsageError: see `parse_schedule`; also for an environment without a name, or with two schedules.
     """
-    if "=" not in rounds:
-        return parse_schedule(rounds, every)
+    if "=" not in max_turns:
+        return parse_schedule(max_turns, every)
     found: dict[str, TurnSchedule] = {}
-    for part in rounds.split(";"):
+    for part in max_turns.split(";"):
         name, equals, numbers = (text.strip() for text in part.partition("="))
         if not name or not equals or name in found:
             raise UsageError(
-                f"rounds name each environment once, as in TextCraft=10,20,30;BabyAI=6,13,20; got {rounds!r}"
+                f"max turns name each environment once, as in TextCraft=10,20,30;BabyAI=6,13,20; got {max_turns!r}"
             )
         found[name] = parse_schedule(numbers, every)
     return found
@@ -107,23 +109,25 @@ def match_schedules(schedules: Schedules, names: Mapping[str, str]) -> Schedules
     return {env_id: one for env_id, one in found.items() if one}
 
 
-def _numbers(rounds: str | int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(rounds, int):
-        return (rounds,)
-    if not isinstance(rounds, str):
-        return tuple(rounds)
+def _numbers(max_turns: str | int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(max_turns, int):
+        return (max_turns,)
+    if not isinstance(max_turns, str):
+        return tuple(max_turns)
     try:
-        return tuple(int(part) for part in rounds.split(","))
+        return tuple(int(part) for part in max_turns.split(","))
     except ValueError:
-        raise UsageError(f"rounds must be whole numbers with commas between, as in 10,20,30; got {rounds!r}") from None
+        raise UsageError(
+            f"max turns must be whole numbers with commas between, as in 10,20,30; got {max_turns!r}"
+        ) from None
 
 
-def _check_rounds(rounds: tuple[int, ...]) -> None:
-    if not rounds or min(rounds) < 1:
-        raise UsageError(f"a turn limit must be at least 1, got rounds {_show(rounds) or 'of length 0'}")
-    if list(rounds) != sorted(rounds):
-        raise UsageError(f"turn limits must not decrease during training, got rounds {_show(rounds)}")
+def _check(max_turns: tuple[int, ...]) -> None:
+    if not max_turns or min(max_turns) < 1:
+        raise UsageError(f"a turn limit must be at least 1, got max turns {_show(max_turns) or 'of length 0'}")
+    if list(max_turns) != sorted(max_turns):
+        raise UsageError(f"turn limits must not decrease during training, got max turns {_show(max_turns)}")
 
 
-def _show(rounds: Sequence[int]) -> str:
-    return ",".join(map(str, rounds))
+def _show(max_turns: Sequence[int]) -> str:
+    return ",".join(map(str, max_turns))

@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="directory for the runs; finished ones are read")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
-    parser.add_argument("--plot", type=Path, help="PNG file for the picture")
+    parser.add_argument("--plot", type=Path, help="PNG file of the plot")
     parser.add_argument("--one", nargs=2, metavar=("ALGORITHM", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.work = options.work or Path(tempfile.mkdtemp(prefix="algorithms-"))
@@ -113,7 +113,7 @@ def run_one(name: str, seed: int, options: argparse.Namespace) -> None:
     """Train, measure, and write the figures down."""
     from agentgym_trl.demo.settings import DemoSettings
 
-    settings = DemoSettings(seed=seed, steps=options.steps, rounds="3,4", every=options.steps // 2)
+    settings = DemoSettings(seed=seed, steps=options.steps, max_turns="3,4", every=options.steps // 2)
     home = options.work / f"seed-{seed}"
     out, console = home / name, Console(stderr=True)
     began, cpu = time.perf_counter(), time.process_time()
@@ -173,8 +173,8 @@ def dpo(home: Path, out: Path, settings: Any, console: Console) -> tuple[Path, l
     engine, codec = load_engine(str(warm))
     rows = enumerate(stages.training_tasks(settings))
     specs = [
-        EpisodeSpec(row["task"], row["seed"], {"round": 0, "index": place, "sample": sample})
-        for place, row in rows
+        EpisodeSpec(row["task"], row["seed"], {"round": 0, "index": index, "sample": sample})
+        for index, row in rows
         for sample in range(settings.group_size)
     ]
     played = explore(
@@ -312,10 +312,10 @@ def curve(axes: Any, name: str, own: list[dict[str, Any]], colour: str) -> None:
 
 def bars(axes: Any, runs: dict[str, list[dict[str, Any]]], names: list[str], colours: dict[str, str]) -> None:
     for row, label in enumerate(LABELS):
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             values = success(runs[name], label)
             error = stdev(values) if len(values) > 1 else 0.0
-            at = place + (row - 0.5) * 0.4
+            at = index + (row - 0.5) * 0.4
             face = colours[name] if row == 0 else "none"
             axes.bar(at, mean(values), 0.36, yerr=error, color=face, edgecolor=colours[name], capsize=3, ecolor="#444")
             axes.plot([at] * len(values), values, ".", color="#222", markersize=4)

@@ -64,7 +64,7 @@ class CoopSettings(DemoSettings):
     tasks_per_step: int = 12
     group_size: int = 16
     micro_batch: int = 64
-    rounds: str = "7"
+    max_turns: str = "7"
     max_turn_tokens: int = 22
     eval_turns: int = 7
     eval_turn_tokens: int = 22
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="directory for the runs; finished ones are read")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
-    parser.add_argument("--plot", type=Path, help="PNG file for the picture")
+    parser.add_argument("--plot", type=Path, help="PNG file of the plot")
     parser.add_argument("--set", type=json.loads, default={}, metavar="JSON", help="other settings, for a look")
     parser.add_argument("--one", type=int, metavar="SEED", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -246,8 +246,8 @@ def measure(model: Path, settings: CoopSettings) -> dict[str, Any]:
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
     for way, temperature in WAYS.items():
         torch.manual_seed(0)
-        tries = range(settings.samples if temperature else 1)
-        specs = [EpisodeSpec(task.id, _EVAL_SEED + number) for number in tries for task in goals(settings)]
+        attempts = range(settings.samples if temperature else 1)
+        specs = [EpisodeSpec(task.id, _EVAL_SEED + number) for number in attempts for task in goals(settings)]
         how: dict[str, Any] = {
             "limits": limits,
             "sampling": Sampling(settings.eval_turn_tokens, temperature),
@@ -287,12 +287,12 @@ def plot(path: Path, runs: Sequence[dict[str, Any]]) -> None:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(1.6, 1), layout="constrained")
     curve(left, runs)
-    for place, way in enumerate(WAYS):
+    for index, way in enumerate(WAYS):
         for side, when, colour in ((-0.2, "before", "#9aa5b1"), (0.2, "after", "#1f6feb")):
             values = success(runs, when, way)
-            label = {"before": "warm start", "after": "after RL"}[when] if place == 0 else None
-            right.bar(place + side, mean(values), 0.38, color=colour, label=label)
-            apart = [place + side + 0.06 * (seed - (len(values) - 1) / 2) for seed in range(len(values))]
+            label = {"before": "warm start", "after": "after RL"}[when] if index == 0 else None
+            right.bar(index + side, mean(values), 0.38, color=colour, label=label)
+            apart = [index + side + 0.06 * (seed - (len(values) - 1) / 2) for seed in range(len(values))]
             right.scatter(apart, values, color="#222", s=14, zorder=3, clip_on=False)
     right.set_xticks(range(len(WAYS)), list(WAYS))
     right.set(ylabel="success of the team, %", ylim=(0, 100), title="Before and after; a dot is a seed")

@@ -40,7 +40,7 @@ MANY = {"TextCraft": 64, "BabyAI": 64, "Search": 64, "SciWorld": 4, "MiniWoB": 4
 """Environments of a process, in one call together."""
 TEXT_WORLDS = ("TextCraft", "BabyAI", "Search")
 LEVELS = (100, 1_000, 10_000)
-PLACES = {"local": "here", "remote": "served"}
+BACKENDS = {"local": "here", "remote": "served"}
 SECONDS = 10.0
 
 
@@ -106,15 +106,15 @@ def wait_for(path: Path, player: subprocess.Popen[bytes]) -> None:
 
 
 def rates(name: str, bench: Bench, folder: Path, repeats: int, seconds: float) -> dict[str, Any]:
-    """Rows of a scenario: by place and number of cores."""
+    """Rows of a scenario: by backend and number of cores."""
     scenario = SCENARIOS[name]
     scripts = bench.scripts(scenario)
     order = {"env": scenario.env, "scripts": scripts, "many": MANY[name], "seconds": seconds, "warm": scenario.warm}
     there, samples = sorted(os.sched_getaffinity(0)), dict[str, list[float]]()
     for _ in range(repeats):
-        for title, place in PLACES.items():
-            own = {**order, "place": place, "flags": scenario.flags}
-            own["options"] = scenario.options if place == "here" else {}
+        for title, backend in BACKENDS.items():
+            own = {**order, "place": backend, "flags": scenario.flags}
+            own["options"] = scenario.options if backend == "here" else {}
             for count in {1, min(2, len(there))}:
                 samples.setdefault(f"{name}, {title}, {count}", []).append(rate(own, there[:count], folder))
     return {row: {"median": statistics.median(found), "samples": found} for row, found in samples.items()}
@@ -129,7 +129,7 @@ def grow(name: str, bench: Bench, levels: Sequence[int]) -> dict[str, Any]:
     memory = {level: sum(one["memory"][str(level)].values()) for level, one in zip(levels, found, strict=True)}
     memory[1] = sum(found[0]["memory"]["1"].values())
     through = line({count: memory[count] for count in sorted(memory)[:-1]})
-    told = through["fixed"] + levels[-1] * through["episode"]
+    predicted = through["fixed"] + levels[-1] * through["episode"]
     cpu = {
         method: {
             level: sum(v for part, v in one[method].items() if part != "wall")
@@ -137,18 +137,18 @@ def grow(name: str, bench: Bench, levels: Sequence[int]) -> dict[str, Any]:
         }
         for method in ("reset", "step")
     }
-    off = 100 * abs(memory[levels[-1]] / told - 1)
-    return {"MiB": memory, "MiB by the model": told, "off, %": off, "CPU s": cpu, "episodes": levels[-1]}
+    off = 100 * abs(memory[levels[-1]] / predicted - 1)
+    return {"MiB": memory, "MiB by the model": predicted, "off, %": off, "CPU s": cpu, "episodes": levels[-1]}
 
 
 def measure(names: Sequence[str], repeats: int, quick: bool, console: Console) -> dict[str, Any]:
     """Every figure."""
     rows, ten = dict[str, Any](), dict[str, Any]()
     levels, seconds = ((5, 10, 20), 0.5) if quick else (LEVELS, SECONDS)
-    with tempfile.TemporaryDirectory() as place:
-        bench = Bench(Path(place), console)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), console)
         for name in names:
-            rows |= rates(name, bench, Path(place), 1 if quick else repeats, seconds)
+            rows |= rates(name, bench, Path(folder), 1 if quick else repeats, seconds)
         for name in [name for name in names if name in TEXT_WORLDS]:
             ten[name] = grow(name, bench, levels)
     return {"machine": machine(), "repeats": repeats, "seconds": seconds, "rows": rows, "ten thousand": ten}

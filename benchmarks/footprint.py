@@ -282,10 +282,10 @@ def show(result: Mapping[str, Any]) -> None:
     for name, row in {**result["extras"], **result["peers"]}.items():
         cells = row.get("error") or "".join(f"{row.get(column, ''):>20}" for column in columns)
         print(f"{name:<24}{cells}  {row.get('did', '')}")
-    for name, most in TARGETS.items():
+    for name, maximum in TARGETS.items():
         value = result["extras"].get(CORE, {}).get(name)
         if value is not None:
-            print(f"core, {name}: {value} (at most {most:g}): {'yes' if value <= most else 'NO'}")
+            print(f"core, {name}: {value} (at maximum {maximum:g}): {'yes' if value <= maximum else 'NO'}")
 
 
 def _merged(out: Path | None, result: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.rollout import EpisodeSpec, Limits, play_many_text
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.trajectory import Message
-from agentgym_envs.vector.pool import EnvPool
+from agentgym_envs.vector.pool import RunnerPool
 from benchmarks.common import machine
 from benchmarks.latencies import MOST_TURNS, TAILS, Recording, read, record
 from benchmarks.virtual_clock import run_virtual
@@ -97,7 +97,7 @@ async def play_ours(recording: Recording, together: int) -> None:
     """The suite's own loop, `together` episodes at a time."""
     rows = [Task(f"wait/{number}", "train", "wait", "", {"number": number}) for number in range(len(recording.env))]
     tasks = TaskTable("wait", 1, rows)
-    pool = EnvPool(partial(WaitingEnv, tasks, recording.env), together)
+    pool = RunnerPool(partial(WaitingEnv, tasks, recording.env), together)
     runners = [pool.acquire("") for _ in range(together)]  # made before the clock runs
     for runner in runners:
         pool.release("", runner)
@@ -167,8 +167,8 @@ def check(repeats: int) -> dict[str, Any]:
             asyncio.run(side(recording, CHECK_SIZE))
             seconds[f"{name}, s"] = time.perf_counter() - began
         runs.append({**seconds, "times, rounds": seconds["rounds, s"] / seconds["ours, s"]})
-    told = {name: predicted[name] for name in runs[0]}
-    return {"tail": TYPICAL_TAIL, "together": CHECK_SIZE, "scale": CHECK_SCALE, "virtual": told, **summary(runs)}
+    virtual = {name: predicted[name] for name in runs[0]}
+    return {"tail": TYPICAL_TAIL, "together": CHECK_SIZE, "scale": CHECK_SCALE, "virtual": virtual, **summary(runs)}
 
 
 def measure(repeats: int, quick: bool) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class TextCraftSettings(DemoSettings):
     warm_steps: int = 60
     steps: int = 8
     tasks_per_step: int = EPISODES // 8
-    rounds: str = "6"
+    max_turns: str = "6"
     every: int = 1000
 
 
@@ -56,7 +56,7 @@ class BabyAISettings(TextCraftSettings):
     max_turn_tokens: int = 16
     max_tokens: int = 1024
     max_prompt_chars: int = 1200
-    rounds: str = "4"
+    max_turns: str = "4"
 
     @property
     def env_id(self) -> str:
@@ -81,7 +81,7 @@ class SearchSettings(TextCraftSettings):
     max_turn_tokens: int = 32
     max_tokens: int = 1024
     max_prompt_chars: int = 400
-    rounds: str = "2"
+    max_turns: str = "2"
 
     @property
     def env_id(self) -> str:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.ray_hosts [--out FILE.json] [--repeats 7]
 
-TextCraft, whose own step costs some 5 microseconds, so that what is measured is the way there and back. The places take
+TextCraft, whose own step costs some 5 microseconds, so that the way there and back is measured. The backends take
 turns in each repeat; a ratio is the median of the ratios of the repeats. All of them are on this machine: between two,
 a network comes on top of HTTP and of Ray alike.
 """
@@ -82,12 +82,12 @@ def row(makers: Mapping[str, Callable[[int], TextVectorEnv]], size: int, repeats
     return summary(rounds)
 
 
-def figures(places: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def figures(backends: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Of one repeat, with its ratios."""
     found = dict[str, float]()
-    for kind in places[RAY]:
-        found |= {f"{name}, {kind} us": told[kind] for name, told in places.items()}
-        found |= {f"{RAY} / {other}, {kind}": places[RAY][kind] / places[other][kind] for other in (LOCAL, HTTP)}
+    for kind in backends[RAY]:
+        found |= {f"{name}, {kind} us": figures[kind] for name, figures in backends.items()}
+        found |= {f"{RAY} / {other}, {kind}": backends[RAY][kind] / backends[other][kind] for other in (LOCAL, HTTP)}
     return found
 
 
@@ -115,7 +115,7 @@ def show(result: dict[str, Any]) -> None:
     for size in rows:
         table.add_column(size, justify="right")
     for figure in next(iter(rows.values())):
-        table.add_row(figure, *(f"{told[figure]:,.2f}" for told in rows.values()))
+        table.add_row(figure, *(f"{row[figure]:,.2f}" for row in rows.values()))
     console = Console(width=100)
     console.print(table)
     for name, seconds in result["start"]["median"].items():

@@ -36,7 +36,7 @@ from benchmarks.common import machine
 from benchmarks.scale_plan import Cost, costs, line, need, plan_table
 
 FIGURES = Path(__file__).parent / "results" / "scale.json"
-LIGHT, LIGHT_PLACES = (1, 100, 1000), ("here", "workers", "served")
+LIGHT, LIGHT_BACKENDS = (1, 100, 1000), ("here", "workers", "served")
 WORKERS = 2
 PARALLEL, EPISODES, ANSWER_SECONDS = 1000, 2000, 1.0
 """Of the check."""
@@ -55,7 +55,7 @@ class Scenario(NamedTuple):
     limit: int
     levels: tuple[int, ...] = LIGHT
     served: tuple[int, ...] = LIGHT
-    places: tuple[str, ...] = LIGHT_PLACES
+    backends: tuple[str, ...] = LIGHT_BACKENDS
     tasks: int = 200
     warm: int = 20
     random: bool = False
@@ -67,20 +67,20 @@ _BROWSER: dict[str, Any] = {
     "limit": 15,
     "levels": (1, 4, 16, 32),
     "served": (1, 4, 16),
-    "places": ("here", "served"),
+    "backends": ("here", "served"),
     "tasks": 12,
     "warm": 2,
 }
 SCENARIOS = {
     "TextCraft": Scenario("AgentGym/TextCraft-v0", limit=30),
     "BabyAI": Scenario("AgentGym/BabyAI-v0", limit=20),
-    "Search": Scenario("AgentGym/Search-v0", limit=10, places=("here", "served")),
+    "Search": Scenario("AgentGym/Search-v0", limit=10, backends=("here", "served")),
     "SciWorld": Scenario(
         "AgentGym/SciWorld-v0",
         limit=20,
         levels=(1, 2, 4, 8, 16, 32),
         served=(1, 8, 16),
-        places=("here", "served"),
+        backends=("here", "served"),
         tasks=16,
         warm=8,
         random=True,
@@ -126,11 +126,11 @@ class Bench:
         found: list[dict[str, Any]] = self.ask("record", scenario.env, **settings)
         return found
 
-    def samples(self, scenario: Scenario, place: str, scripts: Samples, repeats: int) -> Samples:
-        """Every repeat of a scenario in a place."""
-        levels = scenario.served if place == "served" else scenario.levels
-        order = {"place": place, "scripts": scripts, "levels": levels, "warm": scenario.warm}
-        order |= {"options": scenario.options if place == "here" else {}, "flags": scenario.flags, "workers": WORKERS}
+    def samples(self, scenario: Scenario, backend: str, scripts: Samples, repeats: int) -> Samples:
+        """Every repeat of a scenario in a backend."""
+        levels = scenario.served if backend == "served" else scenario.levels
+        order = {"place": backend, "scripts": scripts, "levels": levels, "warm": scenario.warm}
+        order |= {"options": scenario.options if backend == "here" else {}, "flags": scenario.flags, "workers": WORKERS}
         return [self.ask("measure", scenario.env, **order) for _ in range(repeats)]
 
 
@@ -140,24 +140,25 @@ def measure(names: Sequence[str], sizes: Sizes, bench: Bench) -> dict[str, Any]:
     for name in names:
         scenario = sizes.of(SCENARIOS[name])
         scripts[name] = bench.scripts(scenario)
-        for place in scenario.places:
-            samples = bench.samples(scenario, place, scripts[name], sizes.repeats)
-            rows += rows_of(name, scenario, place, scripts[name], samples)
+        for backend in scenario.backends:
+            samples = bench.samples(scenario, backend, scripts[name], sizes.repeats)
+            rows += rows_of(name, scenario, backend, scripts[name], samples)
     memory = round(psutil.virtual_memory().total / 2**30)
     result = {"machine": {**machine(), "memory GiB": memory}, "repeats": sizes.repeats, "rows": rows}
     checked = [name for name in CHECKED if name in names]
     return result | ({"check": check(checked, scripts, sizes, costs(result), bench)} if checked else {})
 
 
-def rows_of(name: str, scenario: Scenario, place: str, scripts: Samples, samples: Samples) -> list[dict[str, Any]]:
-    """The rows of a place: one, or the server and its client."""
+def rows_of(name: str, scenario: Scenario, backend: str, scripts: Samples, samples: Samples) -> list[dict[str, Any]]:
+    """The rows of a backend: one, or the server and its client."""
     turns = {"limit": float(scenario.limit)}
     if not scenario.random:
         turns = {"oracle": statistics.mean(script["turns"] for script in scripts), **turns}
-    if place != "served":
-        return [row_of(name, place, turns, ["here"], samples)]
+    if backend != "served":
+        return [row_of(name, backend, turns, ["here"], samples)]
     server, client = (
-        row_of(name, place, turns, [side], samples) for place, side in (("server", "server"), ("its client", "here"))
+        row_of(name, backend, turns, [side], samples)
+        for backend, side in (("server", "server"), ("its client", "here"))
     )
     for deed in ("reset", "step"):
         waits = server["cost"][deed] + client["cost"][deed]
@@ -166,14 +167,14 @@ def rows_of(name: str, scenario: Scenario, place: str, scripts: Samples, samples
     return [server, client]
 
 
-def row_of(name: str, place: str, turns: dict[str, float], sides: Sequence[str], samples: Samples) -> dict[str, Any]:
+def row_of(name: str, backend: str, turns: dict[str, float], sides: Sequence[str], samples: Samples) -> dict[str, Any]:
     """Figures of one side: medians, ranges, and the cost used for plans."""
     spent, memory = spent_of(sides, samples), memory_of(sides, samples)
     steps = spent["step"]["by kind"]
     busiest = max((kind for kind in steps if kind.split()[1] in _SINGLE), key=lambda kind: steps[kind])
     cost = Cost(
         name,
-        place,
+        backend,
         turns,
         spent["reset"]["median"],
         spent["step"]["median"],
@@ -194,9 +195,9 @@ def spent_of(sides: Sequence[str], samples: Samples) -> dict[str, Any]:
     spent: dict[str, Any] = {}
     for deed in ("reset", "step", "first start", "one more"):
         by_kind = {kind: statistics.median(s[deed].get(kind, 0.0) for s in samples) for kind in kinds(samples, sides)}
-        spent[deed] = {**told(total(s[deed], sides) for s in samples), "by kind": by_kind}
+        spent[deed] = {**spread(total(s[deed], sides) for s in samples), "by kind": by_kind}
     for deed in ("first start", "one more"):
-        spent[deed]["wall"] = told(s[deed]["wall"] for s in samples)
+        spent[deed]["wall"] = spread(s[deed]["wall"] for s in samples)
     return spent
 
 
@@ -221,7 +222,7 @@ def total(parts: Mapping[str, float], sides: Sequence[str]) -> float:
     return sum(value for part, value in parts.items() if part.split()[0] in sides)
 
 
-def told(values: Iterable[float]) -> dict[str, float]:
+def spread(values: Iterable[float]) -> dict[str, float]:
     found = sorted(values)
     return {"median": statistics.median(found), "least": found[0], "most": found[-1]}
 

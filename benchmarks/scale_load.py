@@ -94,7 +94,7 @@ class Spent:
         self._cpu["here program"] = time.process_time()  # looking at the others took some, which is not to count
         self._began = time.perf_counter()
 
-    def told(self) -> Parts:
+    def parts(self) -> Parts:
         """Seconds of CPU by part, and of the clock ("wall")."""
         wall, now = time.perf_counter() - self._began, self._meter.cpu()
         return {"wall": wall, **{part: max(0.0, spent - self._cpu.get(part, 0.0)) for part, spent in now.items()}}
@@ -167,8 +167,8 @@ class Crowd:
         """Take every step of a group but the last; how many there were."""
         actions = [script["actions"][:-1] for script in scripts]
         for turn in range(max(map(len, actions))):
-            places = [place for place, some in enumerate(actions) if turn < len(some)]
-            envs.send([actions[place][turn] for place in places], env_ids=places)
+            running = [index for index, some in enumerate(actions) if turn < len(some)]
+            envs.send([actions[index][turn] for index in running], env_ids=running)
             check(envs.recv()[-1])
         return sum(map(len, actions))
 
@@ -193,7 +193,7 @@ def measure(order: Order) -> dict[str, Any]:
         spent = Spent(meter)
         [(first, scripts)] = crowd.grow(1)
         crowd.reset(first, scripts)
-        figures["first start"] = spent.told()
+        figures["first start"] = spent.parts()
         warm_up(crowd, first, order)
         crowd.play(first, scripts)
         figures["memory"][1] = meter.memory()
@@ -223,7 +223,7 @@ def spend(meter: Meter, sums: Parts, counts: dict[str, int], name: str, act: Cal
     """Have something done, and note what it took and how much of it there was."""
     spent = Spent(meter)
     counts[name] += act()
-    add(sums, spent.told())
+    add(sums, spent.parts())
 
 
 def per(sums: Parts, count: int) -> Parts:
@@ -235,9 +235,9 @@ def one_more(crowd: Crowd, meter: Meter) -> Parts:
     spent = Spent(meter)
     [(envs, scripts)] = crowd.grow(crowd.size + 1)
     crowd.reset(envs, scripts)
-    told = spent.told()
+    cpu = spent.parts()
     crowd.play(envs, scripts)
-    return told
+    return cpu
 
 
 def record(order: Order) -> list[Script]:
@@ -249,8 +249,10 @@ def record(order: Order) -> list[Script]:
         actions = random_actions(made, seed, order["limit"]) if order["random"] else oracle_actions(env)
         if actions:
             solves = not order["random"] and len(actions) <= order["limit"]
-            cut = actions[: order["limit"]]
-            scripts.append({"task": task.id, "seed": seed, "actions": cut, "turns": len(actions), "solves": solves})
+            shortened = actions[: order["limit"]]
+            scripts.append(
+                {"task": task.id, "seed": seed, "actions": shortened, "turns": len(actions), "solves": solves}
+            )
     if not order["random"]:  # what is read from disk or made at the first use is there afterwards
         made.reset(seed=0, options={"task": scripts[0]["task"]})
         made.step(scripts[0]["actions"][0])
@@ -310,14 +312,14 @@ def play(order: Order) -> dict[str, Any]:
         spent = Spent(meter)
         for _ in range(order["parallel"]):
             make().close()
-        made = spent.told()
+        made = spent.parts()
         spent = Spent(meter)
         policy = partial(Slow, scripts, order["seconds"], rng)
         limits = Limits(max_turns=order["limit"])
         asyncio.run(play_many_text(specs, make, policy, limits=limits, concurrency=order["parallel"], on_done=note))
-        told = spent.told()
+        cpu = spent.parts()
     turns = sum(len(trajectory.turns) for trajectory in done)
-    figures = {"make": per(made, order["parallel"]), "cpu": told, "idle": idle, "memory": middle}
+    figures = {"make": per(made, order["parallel"]), "cpu": cpu, "idle": idle, "memory": middle}
     return {**figures, "episodes": len(done), "turns": turns}
 
 

@@ -334,14 +334,14 @@ def soak_figures(episodes: int) -> dict[str, Any]:
 
 def play_at_random(envs: list[gym.Env[str, str]], rng: random.Random) -> list[str]:
     """An episode in each environment: how they ended."""
-    ends = {place: "cut off" for place in range(len(envs))}
+    ends = {index: "cut off" for index in range(len(envs))}
     for env in envs:
         env.reset()
     for _ in range(COMMANDS):
-        for place, env in enumerate(envs):
-            if ends[place] == "cut off":
+        for index, env in enumerate(envs):
+            if ends[index] == "cut off":
                 info = env.step(text_env(env).random_command(rng))[-1]
-                ends[place] = info["stop_reason"] or "cut off"
+                ends[index] = info["stop_reason"] or "cut off"
     return list(ends.values())
 
 

@@ -59,7 +59,7 @@ class Reader:
         found = [hit.passage.id for hit in hits]
         if set(task.data["passages"]) <= set(found):
             return str(task.data["answers"][0])
-        return next((told for id in found if (told := self.read(task, id))), "")
+        return next((value for id in found if (value := self.read(task, id))), "")
 
     def read(self, task: Task, id: str) -> str:
         """The value on a page that the question asks for, if any."""
@@ -71,15 +71,15 @@ class Reader:
         if task.group == "1hop-airport":
             return self.value(self.facts.airports, AIRPORT[attribute], self.airports.get(id))
         if task.group == "1hop-element":
-            place = self.elements.get(id)
+            index = self.elements.get(id)
             name = ELEMENT[attribute]
-            return str((place or 0) + 1) if name == "number" else self.value(self.facts.elements, name, place)
+            return str((index or 0) + 1) if name == "number" else self.value(self.facts.elements, name, index)
         return self.value(self.facts.countries, ATTRIBUTES[attribute], self.countries.get(id))
 
-    def value(self, columns: Any, name: str, place: int | None) -> str:
-        if place is None or not columns[name][place]:
+    def value(self, columns: Any, name: str, index: int | None) -> str:
+        if index is None or not columns[name][index]:
             return ""
-        return accepted(name, columns[name][place])[0]
+        return accepted(name, columns[name][index])[0]
 
 
 def guesses(questions: EmbeddedQuestions, kind: str, split: Split) -> dict[Any, str]:

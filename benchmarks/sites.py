@@ -74,17 +74,17 @@ async def render(app: Any, host: str, path: str, episode: Episode) -> int:
     return status
 
 
-def pages_of(host: str, app: Any, episode: Episode, most: int) -> list[str]:
+def pages_of(host: str, app: Any, episode: Episode, maximum: int) -> list[str]:
     """Pages of a site as a crawler finds them from its first one."""
     from starlette.testclient import TestClient
 
     client = TestClient(app, base_url=f"http://{host}", headers={HEADER: episode.token}, follow_redirects=False)
     found, waiting = dict.fromkeys(["/"]), ["/"]
-    while waiting and len(found) < most:
+    while waiting and len(found) < maximum:
         answer = client.get(waiting.pop(0))
         for link in re.findall(r'<a [^>]*href="(/[^"#]*)"', answer.text):
             path = link.replace("&amp;", "&")
-            if path not in found and len(found) < most:
+            if path not in found and len(found) < maximum:
                 found[path] = None
                 waiting.append(path)
     return [path for path in found if client.get(path).status_code == 200]
@@ -123,19 +123,19 @@ def cpu_ms(app: Any, host: str, path: str, episode: Episode, repeats: int) -> fl
 
 def restore_figures(repeats: int) -> dict[str, Any]:
     """Milliseconds to bring a world back, by turns."""
-    place = world(1)
+    local = world(1)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "world.db"
         with sqlite3.connect(file) as stored:
-            place.database.backup(stored)
-        ways = {"image": lambda: open_image(place.image), "backup": lambda: backed_up(place.database)}
+            local.database.backup(stored)
+        ways = {"image": lambda: open_image(local.image), "backup": lambda: backed_up(local.database)}
         ways["file"] = lambda: copied(file)
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(repeats):
             for name, restore in ways.items():
                 taken[name].append(wall_ms(restore))
     figures: dict[str, Any] = {name: statistics.median(values) for name, values in taken.items()}
-    return {"megabytes": len(place.image) / 1e6, **figures}
+    return {"megabytes": len(local.image) / 1e6, **figures}
 
 
 def backed_up(database: sqlite3.Connection) -> sqlite3.Connection:

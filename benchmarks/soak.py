@@ -146,8 +146,8 @@ def soak(part: Part, idle_seconds: float, console: Console) -> dict[str, Any]:
 @contextlib.contextmanager
 def serving(env_ids: list[str], flags: tuple[str, ...]) -> Iterator[tuple[psutil.Popen, str]]:
     """`agentgym serve` in a process of its own, and its address."""
-    with tempfile.TemporaryDirectory() as place:
-        shown = Path(place, "out.txt")
+    with tempfile.TemporaryDirectory() as folder:
+        shown = Path(folder, "out.txt")
         command = [sys.executable, "-m", "agentgym_envs", "serve", *env_ids, "--port", "0", *flags]
         with shown.open("w") as out:
             server = psutil.Popen(command, stdout=out)

@@ -14,23 +14,23 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from agentgym_envs import FixedRounds, StepRounds
+from agentgym_envs import FixedTurnLimit, TurnLimitCurriculum
 
 OUT = Path(__file__).parents[1] / "docs/tutorials/scalinginter.png"
 STEPS = 300
 MAIN, FIXED, INK = "#1f6feb", "#9aa5b1", "#24292f"
 STAGES = (("exploit", "#dbeafe"), ("extend", "#bfdbfe"), ("explore", "#93c5fd"))
 PAPER = (
-    ("SciWorld and TextCraft", StepRounds((10, 20, 30), 100), "#1f6feb"),
-    ("BabyAI", StepRounds((6, 13, 20), 100), "#d97706"),
-    ("WebArena", StepRounds((8, 12, 15), 80), "#7c3aed"),
-    ("Search", StepRounds((5, 8, 10), 100), "#0f9d76"),
+    ("SciWorld and TextCraft", TurnLimitCurriculum((10, 20, 30), 100), "#1f6feb"),
+    ("BabyAI", TurnLimitCurriculum((6, 13, 20), 100), "#d97706"),
+    ("WebArena", TurnLimitCurriculum((8, 12, 15), 80), "#7c3aed"),
+    ("Search", TurnLimitCurriculum((5, 8, 10), 100), "#0f9d76"),
 )
 """The schedules in the paper's training scripts."""
 
 
 def draw(path: Path) -> None:
-    """Save the picture."""
+    """Save the plot."""
     plt.rcParams.update({"font.size": 11, "text.color": INK, "axes.labelcolor": INK})
     figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 4.7), width_ratios=(1.35, 1), layout="constrained")
     _idea(left)
@@ -42,7 +42,7 @@ def draw(path: Path) -> None:
 
 
 def _idea(axes: Any) -> None:
-    schedule, fixed = StepRounds((10, 20, 30), 100), FixedRounds(30)
+    schedule, fixed = TurnLimitCurriculum((10, 20, 30), 100), FixedTurnLimit(30)
     steps = range(STEPS)
     axes.fill_between(steps, [schedule(step) for step in steps], step="post", color="white", zorder=1)
     for stage, (word, colour) in enumerate(STAGES):

@@ -17,7 +17,7 @@ import gymnasium as gym
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
-from agentgym_envs import StepRounds
+from agentgym_envs import TurnLimitCurriculum
 from agentgym_envs.core import text_env
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.models import load_model, load_tokenizer
@@ -30,7 +30,7 @@ def make_trainer(args: argparse.Namespace) -> GRPOTrainer:
     rollout = make_rollout_func(
         args.env,
         tokenizer,
-        schedule=StepRounds((2, 4, 6), every=max(args.steps // 3, 1)),  # ScalingInter-RL
+        schedule=TurnLimitCurriculum((2, 4, 6), every=max(args.steps // 3, 1)),  # ScalingInter-RL
         max_tokens=args.max_tokens,
         max_turn_tokens=args.max_turn_tokens,
         trajectories=f"{args.out}/trajectories",  # for `agentgym view`

@@ -94,8 +94,8 @@ def test_there_are_27_rows_in_five_scenarios() -> None:
     ],
 )
 def test_groups_have_the_expected_positions(env_id: str, group: str, row: str, stand_in: bool) -> None:
-    place = position_of(env_id, group)
-    assert place and (place.row, place.stand_in) == (row, stand_in)
+    position = position_of(env_id, group)
+    assert position and (position.row, position.stand_in) == (row, stand_in)
 
 
 @pytest.mark.parametrize(("env_id", "group"), [("Mine/TextCraft-v0", "depth-1"), (TEXTCRAFT, "depth-9"), (WEB, "nq")])

@@ -214,7 +214,7 @@ def test_the_result_equals_the_golden_table() -> None:
 @given(st.permutations(range(12)))
 def test_the_order_of_episodes_does_not_matter(order: Sequence[int]) -> None:
     episodes = [e for n in range(4) for e in several(f"t/{n}", n / 3, n % 2, 0.1 * n, turns=1 + n, tokens=n)]
-    assert evaluate(episodes[place] for place in order) == evaluate(episodes)
+    assert evaluate(episodes[index] for index in order) == evaluate(episodes)
 
 
 @pytest.mark.slow

@@ -5,11 +5,11 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs import (
-    FixedRounds,
+    FixedTurnLimit,
     RecordTrajectory,
     ScheduledTimeLimit,
-    StepRounds,
     Trajectory,
+    TurnLimitCurriculum,
     read_trajectories,
 )
 from agentgym_envs.errors import EpisodeOver, UsageError
@@ -47,7 +47,7 @@ def records(path: Path) -> list[Trajectory]:
 
 
 def test_the_limit_truncates_at_exactly_that_turn() -> None:
-    env = ScheduledTimeLimit(CountEnv(), FixedRounds(3))
+    env = ScheduledTimeLimit(CountEnv(), FixedTurnLimit(3))
     _, info = env.reset(seed=0, options=NINE)
     assert info["max_turns"] == 3
     assert [env.step("up")[3] for _ in range(2)] == [False, False]
@@ -57,7 +57,7 @@ def test_the_limit_truncates_at_exactly_that_turn() -> None:
 
 
 def test_a_step_after_a_truncation_is_refused() -> None:
-    env = ScheduledTimeLimit(CountEnv(), FixedRounds(1))
+    env = ScheduledTimeLimit(CountEnv(), FixedTurnLimit(1))
     env.reset(seed=0, options=NINE)
     env.step("up")
     with pytest.raises(EpisodeOver, match="limit of 1 turns; call reset"):
@@ -68,7 +68,7 @@ def test_a_step_after_a_truncation_is_refused() -> None:
 
 def test_the_limit_is_read_at_reset_and_fixed_for_the_episode() -> None:
     clock = Clock()
-    env = ScheduledTimeLimit(CountEnv(), StepRounds((2, 4, 6), every=10), clock)
+    env = ScheduledTimeLimit(CountEnv(), TurnLimitCurriculum((2, 4, 6), every=10), clock)
     for at_reset, later, limit in [(0, 10, 2), (9, 25, 2), (10, 0, 4), (19, 20, 4), (20, 0, 6), (500, 0, 6)]:
         clock.step = at_reset
         env.reset(seed=0, options=NINE)
@@ -86,7 +86,7 @@ def test_the_limit_is_read_at_reset_and_fixed_for_the_episode() -> None:
     ],
 )
 def test_an_end_on_the_last_turn_keeps_its_own_reason(task: str, actions: list[str], reason: str) -> None:
-    env = ScheduledTimeLimit(CountEnv(), FixedRounds(2))
+    env = ScheduledTimeLimit(CountEnv(), FixedTurnLimit(2))
     env.reset(seed=0, options={"task": task})
     for action in actions:
         _, _, terminated, truncated, info = env.step(action)
@@ -96,7 +96,7 @@ def test_an_end_on_the_last_turn_keeps_its_own_reason(task: str, actions: list[s
 
 
 def test_an_env_error_at_reset_is_not_a_turn_limit() -> None:
-    env = ScheduledTimeLimit(CountEnv(), FixedRounds(2))
+    env = ScheduledTimeLimit(CountEnv(), FixedTurnLimit(2))
     _, info = env.reset(seed=0, options={"task": "count/0"})
     assert info["stop_reason"] == "env_error"
 
@@ -110,7 +110,7 @@ def test_an_error_of_the_schedule_is_raised_at_once() -> None:
 
 
 def test_the_spec_remakes_the_wrapped_environment(tmp_path: Path) -> None:
-    schedule = StepRounds((2, 4), every=10)
+    schedule = TurnLimitCurriculum((2, 4), every=10)
     inner = gym.make("Toy/Count-v0", grammar="tag")
     env = RecordTrajectory(ScheduledTimeLimit(inner, schedule, lambda: 12), tmp_path / "t.jsonl")
     assert env.spec is not None
@@ -126,7 +126,7 @@ def test_the_spec_remakes_the_wrapped_environment(tmp_path: Path) -> None:
 
 def test_the_spec_keeps_the_same_clock_object() -> None:
     clock = Clock()
-    env = ScheduledTimeLimit(gym.make("Toy/Count-v0"), StepRounds((2, 4), every=10), clock.read)
+    env = ScheduledTimeLimit(gym.make("Toy/Count-v0"), TurnLimitCurriculum((2, 4), every=10), clock.read)
     assert env.spec is not None
     again = gym.make(env.spec)
     clock.step = 10
@@ -167,7 +167,7 @@ def test_an_unfinished_episode_is_recorded_as_closed(tmp_path: Path) -> None:
 
 def test_a_truncation_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    env = RecordTrajectory(ScheduledTimeLimit(CountEnv(), FixedRounds(2)), path)
+    env = RecordTrajectory(ScheduledTimeLimit(CountEnv(), FixedTurnLimit(2)), path)
     env.reset(seed=0, options=NINE)
     turns_until_truncation(env)
     (one,) = records(path)

@@ -1,4 +1,4 @@
-"""Pictures of the whole world: as text for terminals and logs, and as an SVG document for web pages.
+"""Images of the whole world: as text for terminals and logs, and as an SVG document for web pages.
 
 Both show more than the agent can see, and mark what is in its field of view.
 """
@@ -91,7 +91,7 @@ def _sign(world: GridWorld, cell: Cell, lit: bool) -> str:
 
 
 def _legend(world: GridWorld) -> str:
-    """Explain the signs of this picture, in the order of the tables."""
+    """Explain the signs of this image, in the order of the tables."""
     things = [thing for _, _, thing in world.things()]
     types, colors = {_type(thing) for thing in things}, {thing.color for thing in things}
     signs = [f"{sign} {name}" for name, sign in _SIGNS.items() if name in types]

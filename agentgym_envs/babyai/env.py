@@ -135,7 +135,7 @@ class BabyAIEnv(TextEnv):
     - `numbering`: with "nearest", objects of the same name are numbered again at every turn, from the nearest on. With
       "stable", an object keeps its number, and objects of the same colour and type are numbered as they are first seen.
     - `instructions`: replaces the text meant for the system prompt; "" removes it.
-    - `render_mode`: "ansi" (a text map), "svg" (an SVG document), "rgb_array" (minigrid's picture, of shape (height,
+    - `render_mode`: "ansi" (a text map), "svg" (an SVG document), "rgb_array" (minigrid's image, of shape (height,
       width, 3) and type uint8) or None.
 
     ## Differences from AgentGym
@@ -228,10 +228,10 @@ class BabyAIEnv(TextEnv):
     def render(self) -> Any:
         """Draw the whole world: text ("ansi"), SVG ("svg"), or an array (height, width, 3) of uint8 ("rgb_array").
 
-        Returns an empty picture before the first reset, and None without a render mode.
+        Returns an empty image before the first reset, and None without a render mode.
         """
         if self.render_mode == "rgb_array":
-            return np.zeros((1, 1, 3), np.uint8) if self._world is None else self._world.picture()
+            return np.zeros((1, 1, 3), np.uint8) if self._world is None else self._world.image()
         if self.render_mode == "svg":
             return _NO_SVG if self._world is None else draw_svg(self._world, self.text_view)
         return super().render()

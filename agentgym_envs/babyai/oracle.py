@@ -141,8 +141,8 @@ class _Player:
     def _shortcut(self, path: GridPath, done: int, last: bool) -> tuple[str, int] | None:
         """Return the macro that covers most of the path without extra steps, and the steps done after it."""
         ends = range(done, len(path.steps))
-        most = next((end for end in ends if path.steps[end].action is GridAction.DROP), len(path.steps))
-        for end in range(most, done + 1, -1):
+        longest = next((end for end in ends if path.steps[end].action is GridAction.DROP), len(path.steps))
+        for end in range(longest, done + 1, -1):
             goal = self._goal(path, end, last)
             if goal is None:
                 continue

@@ -74,12 +74,12 @@ class PathSearch:
         self.steps, self.grounds, self.drops = steps, grounds, dict(drops or {})
         self.poses = 4 * len(grounds[0].enter)
 
-    def find(self, start: int, faces: Mapping[int, int], most: int = FAR) -> GridPath | None:
+    def find(self, start: int, faces: Mapping[int, int], max_cost: int = FAR) -> GridPath | None:
         """Return the cheapest path from a pose to face one of the cells, including its extra cost in `faces`.
 
-        Returns None if every path costs `most` or more.
+        Returns None if every path costs `max_cost` or more.
         """
-        while (found := self._run(start, faces, most)) is not None:
+        while (found := self._run(start, faces, max_cost)) is not None:
             cost, states = found
             path, dropped_at = self._retrace(states, cost)
             if dropped_at not in path.cells:
@@ -87,11 +87,11 @@ class PathSearch:
             del self.drops[dropped_at]  # the object would block the path
         return None
 
-    def _run(self, start: int, faces: Mapping[int, int], most: int) -> tuple[int, list[int]] | None:
+    def _run(self, start: int, faces: Mapping[int, int], max_cost: int) -> tuple[int, list[int]] | None:
         """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost."""
         steps, poses, grounds, drops = self.steps, self.poses, self.grounds, self.drops
         goal, last = poses * len(grounds), poses * (len(grounds) - 1)
-        best, came, cost = [most] * (goal + 1), [-1] * (goal + 1), 0
+        best, came, cost = [max_cost] * (goal + 1), [-1] * (goal + 1), 0
         best[start] = 0
         waiting = {0: [start]}
         while waiting:

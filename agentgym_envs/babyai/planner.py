@@ -137,21 +137,23 @@ class ClausePlanner:
         return self._clear(blocked[0], constraints) if blocked else self._fetch([thing], constraints)
 
     def _delivery(
-        self, thing: Thing, faces: Mapping[int, int], constraints: Constraints, most: int
+        self, thing: Thing, faces: Mapping[int, int], constraints: Constraints, max_cost: int
     ) -> tuple[int, Thing, GridPath] | None:
         """Return the cost to fetch an object and carry it to face one of the cells, and the path of the second part.
 
-        Returns None if it is impossible, or costs `most` or more.
+        Returns None if it is impossible, or costs `max_cost` or more.
         """
         spent, origin, start = 0, -1, self.start
         if thing is not self.carried:
             origin = self.cell_of.get(thing.serial, self.box_of.get(thing.serial, -1))
-            approach = self._walk({origin: 0}, constraints, most)
+            approach = self._walk({origin: 0}, constraints, max_cost)
             if approach is None:
                 return None
             spent, start = approach.cost, approach.end
         faces = {cell: 0 if cell == origin else cost for cell, cost in faces.items()}
-        onward = PathSearch(self.strides, [self._ground(thing, constraints, origin)]).find(start, faces, most - spent)
+        onward = PathSearch(self.strides, [self._ground(thing, constraints, origin)]).find(
+            start, faces, max_cost - spent
+        )
         return None if onward is None else (spent + onward.cost, thing, onward)
 
     def _unlock(self, door: Thing, constraints: Constraints) -> GridPath:
@@ -191,9 +193,9 @@ class ClausePlanner:
             raise PlanningFailed(f"the {thing.color} {thing.type} blocks the path that would clear it")
         return constraints._replace(clearing=(*constraints.clearing, thing.serial))
 
-    def _walk(self, faces: Mapping[int, int], constraints: Constraints, most: int = FAR) -> GridPath | None:
-        """Return the path to face one of some cells with the carried object, if it costs less than `most`."""
-        return PathSearch(self.strides, [self._ground(self.carried, constraints)]).find(self.start, faces, most)
+    def _walk(self, faces: Mapping[int, int], constraints: Constraints, max_cost: int = FAR) -> GridPath | None:
+        """Return the path to face one of some cells with the carried object, if it costs less than `max_cost`."""
+        return PathSearch(self.strides, [self._ground(self.carried, constraints)]).find(self.start, faces, max_cost)
 
     def _need(self, path: GridPath | None) -> GridPath:
         if path is None:

@@ -63,10 +63,10 @@ class BabyTasks(TaskSet):
     ) -> list[Task]:
         """Return `count` tasks with distinct seeds. Every level is used before one is used again."""
         levels, seeds = self._select(split, groups)
-        most = len(seeds) // 4  # at least a third of the seeds are solvable in every level
-        if count is None or not 0 <= count <= most:
+        limit = len(seeds) // 4  # at least a third of the seeds are solvable in every level
+        if count is None or not 0 <= count <= limit:
             count_text = "all" if count is None else count
-            raise UsageError(f"{count_text} tasks were asked for; {self.name!r} returns at most {most} at once")
+            raise UsageError(f"{count_text} tasks were asked for; {self.name!r} returns at most {limit} at once")
         rng = random.Random(seed)
         fresh, tasks = _distinct(rng, seeds), list[Task]()
         while len(tasks) < count:

@@ -136,10 +136,10 @@ class GridWorld:
             if thing is not None and thing.type != "wall":
                 yield number % width, number // width, thing
 
-    def picture(self, tile: int = 32) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return minigrid's picture, (height * tile, width * tile, 3), with the agent's field of view highlighted."""
-        picture: np.ndarray[Any, np.dtype[np.uint8]] = self.level.get_frame(highlight=True, tile_size=tile)
-        return picture
+    def image(self, tile: int = 32) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return minigrid's image, (height * tile, width * tile, 3), with the agent's field of view highlighted."""
+        image: np.ndarray[Any, np.dtype[np.uint8]] = self.level.get_frame(highlight=True, tile_size=tile)
+        return image
 
     def describe_things(self) -> str:
         """Describe all objects, equally for equal states: the part of `state_key` without the agent."""
@@ -205,14 +205,14 @@ def _generate_quietly(level: Any, width: int, height: int) -> None:
     level.surface = level.mission = level.instrs.surface(level)
 
 
-def _bounded(place: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `place` so that it raises RecursionError after more calls than any mission needs."""
+def _bounded(generate: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap `generate` so that it raises RecursionError after more calls than any mission needs."""
     calls = counting()
 
     def place_or_give_up(*arguments: Any, **options: Any) -> Any:
         if next(calls) > _MOST_PLACEMENTS:
             raise RecursionError("there is no room for everything")
-        return place(*arguments, **options)
+        return generate(*arguments, **options)
 
     return place_or_give_up
 

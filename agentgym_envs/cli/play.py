@@ -190,9 +190,9 @@ class Game:
     def _map(self) -> None:
         from rich.text import Text
 
-        picture = self._env.render()
-        if isinstance(picture, str):
-            self._console.print(Text(picture), soft_wrap=True)
+        image = self._env.render()
+        if isinstance(image, str):
+            self._console.print(Text(image), soft_wrap=True)
         else:
             self._say("this environment has no text map")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -20,31 +20,52 @@ from agentgym_envs.errors import missing_extra
 COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
 PANEL = "Plug-ins"
 """The panel of the help for commands of other packages."""
-_KNOWN = {
-    "train": "Train a model with TRL: [bold]train grpo[/] (multi-turn RL), [bold]train sft[/], and six more.",
-    "tiny-model": "Make a small untrained model and tokenizer, to try things out without a download.",
-    "verl": "Train with verl on Ray, from one GPU to many nodes: [bold]verl data[/], [bold]verl train grpo[/].",
+
+
+class _Adapter(NamedTuple):
+    """A command or engine of our adapters: the package that it needs, the extra that installs it, and its help."""
+
+    group: str
+    package: str
+    extra: str
+    help: str = ""
+
+
+_ADAPTERS = {
+    "train": _Adapter(
+        COMMANDS,
+        "trl",
+        "trl",
+        "Train a model with TRL: [bold]train grpo[/] (multi-turn RL), [bold]train sft[/], and six more.",
+    ),
+    "tiny-model": _Adapter(
+        COMMANDS,
+        "transformers",
+        "trl",
+        "Make a small untrained model and tokenizer, to try things out without a download.",
+    ),
+    "verl": _Adapter(
+        COMMANDS,
+        "verl",
+        "verl",
+        "Train with verl on Ray, from one GPU to many nodes: [bold]verl data[/], [bold]verl train grpo[/].",
+    ),
+    "hf": _Adapter(ENGINES, "transformers", "trl"),
 }
-"""Commands of our adapters, shown in the help even if their extra is not installed."""
-_PACKAGES = {
-    "train": ("trl", "trl"),
-    "tiny-model": ("transformers", "trl"),
-    "hf": ("transformers", "trl"),
-    "verl": ("verl", "verl"),
-}
+"""Known even if their extra is not installed; the help shows the commands."""
 
 
 def panel_of(name: str) -> str:
     """The panel of the help for a plug-in's command."""
-    return "Train" if name in _KNOWN else PANEL
+    return "Train" if name in _adapter_commands() else PANEL
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add a command for each plug-in. Its arguments are passed on unchanged."""
-    for name in sorted({*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}):
+    for name in sorted(_command_names()):
         app.command(
             name,
-            help=_KNOWN.get(name, "A command of another package."),
+            help=_adapter_commands().get(name, "A command of another package."),
             add_help_option=False,
             rich_help_panel=panel_of(name),
             context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
@@ -53,7 +74,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def protect_arguments(arguments: Sequence[str]) -> list[str]:
     """Insert `--` after the name of a plug-in's command, so that its options are not parsed here."""
-    names = {*_KNOWN, *(point.name for point in entry_points(group=COMMANDS))}
+    names = _command_names()
     index = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
     if index is None or arguments[index] not in names:
         return list(arguments)
@@ -62,23 +83,32 @@ def protect_arguments(arguments: Sequence[str]) -> list[str]:
 
 def load(group: str, name: str) -> Callable[..., Any]:
     """Load the object of an entry point. Raises MissingExtra if it, or a package that it needs, is not installed."""
-    package, extra = _PACKAGES.get(name, (name, "all"))
+    known = _ADAPTERS.get(name)
     feature = f"agentgym {name}" if group == COMMANDS else f"--policy {name}:MODEL"
     found: list[EntryPoint] = list(entry_points(group=group, name=name))
     if not found:
-        raise missing_extra(feature, package, extra)
+        raise missing_extra(feature, *((known.package, known.extra) if known else (name, "all")))
     try:
         loaded: Callable[..., Any] = found[0].load()
     except ModuleNotFoundError as error:
-        if name not in _PACKAGES or error.name is None:
+        if known is None or error.name is None:
             raise
-        raise missing_extra(feature, error.name.partition(".")[0], extra) from None
+        raise missing_extra(feature, error.name.partition(".")[0], known.extra) from None
     return loaded
 
 
 def has_engine(name: str) -> bool:
     """True if a model engine of that name is installed, or one of our extras provides it."""
     return name == "hf" or bool(entry_points(group=ENGINES, name=name))
+
+
+def _adapter_commands() -> dict[str, str]:
+    """The commands of our adapters with their help."""
+    return {name: adapter.help for name, adapter in _ADAPTERS.items() if adapter.group == COMMANDS}
+
+
+def _command_names() -> set[str]:
+    return {*_adapter_commands(), *(point.name for point in entry_points(group=COMMANDS))}
 
 
 def _runner(name: str) -> Callable[[typer.Context], int | None]:

@@ -127,12 +127,12 @@ def paired_interval(gains: Sequence[float], *, bounded: bool) -> tuple[float, fl
 
     Source: Bonett and Price, J. Educational and Behavioral Statistics 37 (2012) 479-488.
     """
-    most = max(map(abs, gains)) or float(bounded)
+    maximum = max(map(abs, gains)) or float(bounded)
     count, total = len(gains) + 2, math.fsum(gains)
     mean = total / count
-    variance = max((math.fsum(gain**2 for gain in gains) + 2 * most**2) / count - mean**2, 0.0)
+    variance = max((math.fsum(gain**2 for gain in gains) + 2 * maximum**2) / count - mean**2, 0.0)
     half = Z95 * math.sqrt(variance / count)
-    end = 1.0 if bounded and most <= 1 else math.inf
+    end = 1.0 if bounded and maximum <= 1 else math.inf
     return max(mean - half, -end), min(mean + half, end)
 
 

@@ -84,8 +84,8 @@ def check_seconds(name: str, value: Any, *, or_zero: bool = False) -> None:
     """Raise UsageError unless `value` is a number of seconds that a thread can wait."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= threading.TIMEOUT_MAX or not (value or or_zero):
-        least = "of at least 0" if or_zero else "above 0"
-        raise UsageError(f"{name} must be a number of seconds {least}, got {value!r}")
+        minimum = "of at least 0" if or_zero else "above 0"
+        raise UsageError(f"{name} must be a number of seconds {minimum}, got {value!r}")
 
 
 class RemoteSession(NamedTuple):

@@ -72,7 +72,7 @@ class CommandReply(TypedDict):
     rng: list[Any]
 
 
-class PictureReply(TypedDict):
+class ImageReply(TypedDict):
     """An RGB image, row by row: `shape` is [height, width, 3]; `zlib` has the bytes, compressed and in base64."""
 
     shape: list[int]

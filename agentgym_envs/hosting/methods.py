@@ -20,9 +20,10 @@ import gymnasium as gym
 
 from agentgym_envs.core import Snapshot, text_env
 from agentgym_envs.errors import AgentGymError, EnvError, EpisodeOver, NoOracle, OutOfOrder, UnknownTask, UsageError
+from agentgym_envs.hosting.images import image_to_json
 from agentgym_envs.hosting.json_forms import (
     CommandReply,
-    PictureReply,
+    ImageReply,
     ResetReply,
     RestoreReply,
     SnapshotReply,
@@ -34,7 +35,6 @@ from agentgym_envs.hosting.json_forms import (
     step_to_json,
     task_to_json,
 )
-from agentgym_envs.hosting.pictures import picture_to_json
 
 Env = gym.Env[str, str]
 Effect = Literal["none", "starts", "steps"]
@@ -44,11 +44,11 @@ MAX_SAMPLE = 10_000
 
 
 class Argument(NamedTuple):
-    """The meaning and bounds of an argument: `least` and `most` of a number, or of the length of a text."""
+    """The meaning and bounds of an argument: `minimum` and `maximum` of a number, or of the length of a text."""
 
     meaning: str
-    least: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
 
 
 class Parameter(NamedTuple):
@@ -120,17 +120,17 @@ def _parameter(parameter: FunctionParameter, hint: Any) -> Parameter:
     raise TypeError(f"the parameter {parameter.name!r} of a remote method needs Annotated[..., Argument(...)]")
 
 
-Seed = Annotated[int, Argument("The seed of every random choice; it also determines which task is drawn.", least=0)]
+Seed = Annotated[int, Argument("The seed of every random choice; it also determines which task is drawn.", minimum=0)]
 ResetOptions = Annotated[
     dict[str, Any], Argument("The task: `task`, or `split` and `group`, from which the seed draws one.")
 ]
 Action = Annotated[str, Argument("The text that the policy wrote.")]
-SnapshotTask = Annotated[str, Argument("The task of the snapshot.", least=1, most=256)]
+SnapshotTask = Annotated[str, Argument("The task of the snapshot.", minimum=1, maximum=256)]
 Actions = Annotated[list[str], Argument("The actions of the episode, in order.")]
 RngState = Annotated[list[Any], Argument("The state of Python's random.Random: [version, numbers, gauss].")]
 TaskId = Annotated[str, Argument("The id of a task.")]
-Key = Annotated[int, Argument("A number; equal numbers draw equal tasks.", least=0)]
-Count = Annotated[int, Argument("The number of tasks; null means all.", least=0, most=MAX_SAMPLE)]
+Key = Annotated[int, Argument("A number; equal numbers draw equal tasks.", minimum=0)]
+Count = Annotated[int, Argument("The number of tasks; null means all.", minimum=0, maximum=MAX_SAMPLE)]
 SplitName = Annotated[str, Argument("train, validation or test; null means all.")]
 GroupNames = Annotated[list[str], Argument("Names of task groups; null means all.")]
 
@@ -170,9 +170,9 @@ def _random_command(env: Env, rng: RngState) -> CommandReply:
     return {"command": text_env(env).random_command(generator), "rng": rng_to_json(generator)}
 
 
-def _render(env: Env) -> str | PictureReply | None:
-    picture: str | PictureReply | None = picture_to_json(env.render())
-    return picture
+def _render(env: Env) -> str | ImageReply | None:
+    image: str | ImageReply | None = image_to_json(env.render())
+    return image
 
 
 def _task(env: Env, id: TaskId) -> TaskReply:
@@ -218,7 +218,7 @@ METHODS: dict[str, Method] = {
     ),
     "oracle": Method(_oracle, "The commands that solve the current state", (NoOracle,)),
     "random_command": Method(_random_command, "A random command", (UsageError,), example=None),  # 625 numbers
-    "render": Method(_render, "The state in the session's render mode, as text or a picture"),
+    "render": Method(_render, "The state in the session's render mode, as text or an image"),
     "task": Method(_task, "A task by its id", (UnknownTask,), example={"id": _TASK}),
     "draw": Method(
         _draw, "The task that a number draws", (UsageError, UnknownTask), example={"key": 7, "split": "train"}

@@ -17,9 +17,9 @@ from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, placeh
 from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.hosting.connection import Connection, EnvProvider, PendingCall, RemoteSession, Request
+from agentgym_envs.hosting.images import image_from_json
 from agentgym_envs.hosting.json_forms import rng_to_json, set_rng
-from agentgym_envs.hosting.pictures import picture_from_json
-from agentgym_envs.hosting.remote_tasks import RemoteTasks
+from agentgym_envs.hosting.remote_tasks import RemoteTaskSet
 from agentgym_envs.hosting.session_manager import SessionManager, call_abandoned
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
@@ -54,7 +54,7 @@ class RemoteEnv(TextEnv):
         description = self._sessions.open().description
         self.rules, self.grammars = description["rules"], _grammars_of(env_id)
         self.metadata = TextEnv.metadata | {"render_modes": description["render_modes"]}
-        self.tasks = RemoteTasks(self._sessions.call_or_reopen, description["tasks"])
+        self.tasks = RemoteTaskSet(self._sessions.call_or_reopen, description["tasks"])
         super().__init__(
             grammar=options.get("grammar", "bare"),
             split=description["split"],
@@ -149,7 +149,7 @@ class RemoteEnv(TextEnv):
         """The state in the render mode; see `TextEnv.render`."""
         if self.render_mode is None:
             return None
-        return picture_from_json(self._sessions.call_or_reopen("render", {}))
+        return image_from_json(self._sessions.call_or_reopen("render", {}))
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -163,7 +163,7 @@ class RemoteEnv(TextEnv):
         if self._closed:
             return
         description = self._sessions.open().description
-        self.tasks = RemoteTasks(self._sessions.call_or_reopen, description["tasks"])
+        self.tasks = RemoteTaskSet(self._sessions.call_or_reopen, description["tasks"])
         if snapshot is not None:
             self._replay(snapshot)
 
@@ -180,7 +180,7 @@ class RemoteEnv(TextEnv):
 
     def _reset_result(self, arguments: Mapping[str, Any], reply: Mapping[str, Any]) -> ResetResult:
         task = Task(**reply["task"])
-        if isinstance(self.tasks, RemoteTasks):
+        if isinstance(self.tasks, RemoteTaskSet):
             self.tasks.remember(task)
         self._start(task, arguments["seed"])
         self._update(reply["observation"], reply["info"])

@@ -1,4 +1,4 @@
-"""`RemoteTasks`: the task set of a remote environment."""
+"""`RemoteTaskSet`: the task set of a remote environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentgym_envs.task import Split, Task, TaskSet
 _CACHED_TASKS = 10_000
 
 
-class RemoteTasks(TaskSet):
+class RemoteTaskSet(TaskSet):
     """The task set of a remote environment, with a cache of known tasks."""
 
     def __init__(self, call: Callable[[str, Mapping[str, Any]], Any], description: Mapping[str, Any]) -> None:

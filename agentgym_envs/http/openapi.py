@@ -13,7 +13,7 @@ import msgspec
 
 from agentgym_envs import errors
 from agentgym_envs.errors import AgentGymError
-from agentgym_envs.hosting.json_forms import EnvDescription, PictureReply, StatusReply, error_to_json
+from agentgym_envs.hosting.json_forms import EnvDescription, ImageReply, StatusReply, error_to_json
 from agentgym_envs.hosting.methods import METHODS
 from agentgym_envs.hosting.session_host import SessionHost
 from agentgym_envs.http import protocol
@@ -113,7 +113,7 @@ FIELDS = {
 }
 """The meaning of the fields of request bodies."""
 _SCHEMA_DETAILS = {
-    PictureReply.__name__: {"shape": {"minItems": 3, "maxItems": 3}, "zlib": {"contentEncoding": "base64"}}
+    ImageReply.__name__: {"shape": {"minItems": 3, "maxItems": 3}, "zlib": {"contentEncoding": "base64"}}
 }
 """Details of reply fields that a Python type does not express."""
 _ALWAYS: tuple[type[AgentGymError], ...] = (errors.Unauthorized,)

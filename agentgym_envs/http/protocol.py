@@ -82,10 +82,10 @@ def _argument_fields() -> list[tuple[str, Any, None]]:
 
 
 def _bounds(parameter: Parameter) -> msgspec.Meta:
-    _, least, most = parameter.argument
+    _, minimum, maximum = parameter.argument
     if parameter.type is int:
-        return msgspec.Meta(ge=least, le=most)
-    return msgspec.Meta(min_length=least, max_length=most)
+        return msgspec.Meta(ge=minimum, le=maximum)
+    return msgspec.Meta(min_length=minimum, max_length=maximum)
 
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import inspect
 import logging
 import secrets
@@ -78,15 +77,15 @@ class HttpSession:
         if seq is not None:
             self.seq, self.last, self.outcome = seq, _fingerprint(method, arguments), outcome
 
-    def count_action(self, method: str, arguments: Mapping[str, Any], most: int) -> None:
+    def count_action(self, method: str, arguments: Mapping[str, Any], limit: int) -> None:
         """Count the memory of an episode's actions, which are kept until the next episode. Raises TooLarge."""
         effect = METHODS[method].effect
         if effect == "starts":
             self.action_bytes = 0
         elif effect == "steps":
             self.action_bytes += _ACTION_BYTES + min(len(arguments["action"]), MAX_ACTION_CHARS)
-            if self.action_bytes > most:
-                raise TooLarge(f"the actions of an episode may hold {most} bytes in all; reset the session")
+            if self.action_bytes > limit:
+                raise TooLarge(f"the actions of an episode may hold {limit} bytes in all; reset the session")
 
 
 class Sessions:
@@ -368,11 +367,8 @@ class Sessions:
 
 
 def _class_of(name: str) -> type[TextEnv]:
-    module, _, env_id = name.rpartition(":")
     try:
-        if module:
-            importlib.import_module(module)
-        return env_class(env_id)
+        return env_class(name)
     except (ImportError, gym.error.Error) as error:
         raise UsageError(f"cannot serve {name!r}: {error}") from None
 

@@ -66,10 +66,10 @@ def write_action(texts: Mapping[str, str | None]) -> str:
     """
     plain = {agent: None if text is None else text.encode("utf-8", "replace").decode() for agent, text in texts.items()}
     action = write_command(plain)
-    most = max((len(text or "") for text in plain.values()), default=0)
+    limit = max((len(text or "") for text in plain.values()), default=0)
     while len(action) > MAX_ACTION_CHARS:
-        most = most * 3 // 4
-        action = write_command({agent: text if text is None else text[:most] for agent, text in plain.items()})
+        limit = limit * 3 // 4
+        action = write_command({agent: text if text is None else text[:limit] for agent, text in plain.items()})
     return action
 
 

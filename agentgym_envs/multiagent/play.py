@@ -20,7 +20,7 @@ from agentgym_envs.rollout.engines import BatchEngine, Engine
 from agentgym_envs.rollout.play import TokenPlayer, finish_all, run_episode, run_many
 from agentgym_envs.rollout.policies import Answer, PolicyFactory, PolicyWithInfo
 from agentgym_envs.trajectory import Message, Trajectory, prompt_messages
-from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
 
 _T = TypeVar("_T")
@@ -53,13 +53,13 @@ async def play_team(
     agent has no engine.
     """
     workers = _TeamWorkers(engines)
-    with closing(EnvRunner.over(env)) as runner, workers.of_one():
+    with closing(EnvRunner.wrapping(env)) as runner, workers.of_one():
         return await _play(runner, engines, codec, spec, limits, sampling, workers)
 
 
 async def play_many_teams(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | EnvPool,
+    envs: MakeEnvs | RunnerPool,
     engines: Engines,
     codec: ChatCodec,
     *,
@@ -79,7 +79,7 @@ async def play_many_teams(
 
 async def play_many_teams_text(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | EnvPool,
+    envs: MakeEnvs | RunnerPool,
     policies: PolicyFactory | Mapping[str, PolicyFactory],
     *,
     limits: Limits,

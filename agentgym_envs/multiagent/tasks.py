@@ -16,8 +16,8 @@ from agentgym_envs.textcraft.recipes import RecipeBook
 from agentgym_envs.textcraft.tasks import (
     WORLDS_PER_SPLIT,
     CraftTasks,
-    FictionalTasks,
     GoalTasks,
+    RenamedItemTasks,
     goal_tasks,
     make_tasks,
 )
@@ -60,7 +60,7 @@ class TeamGoals(GoalTasks):
             raise UnknownTask(f"{error}{_hint(task_id, self.name, self.agents)}") from None
 
 
-class TeamWorlds(FictionalTasks):
+class TeamRenamedItemTasks(RenamedItemTasks):
     """The same goals in worlds with other names and other cards.
 
     Ids are `textcraft-coop-<worlds>/<agents>/<world>/<goal>`; the world decides the split.
@@ -89,7 +89,7 @@ class TeamWorlds(FictionalTasks):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the digest of `FictionalTasks` and of the cards of some tasks in one world per split."""
+        """SHA-256 of the digest of `RenamedItemTasks` and of the cards of some tasks in one world per split."""
         goals = range(0, len(self.base), _SAMPLE)
         tasks = [self._task(split * WORLDS_PER_SPLIT, goal) for split in range(len(SPLITS)) for goal in goals]
         return canonical_hash([super().digest, [allocation_of(self.recipe_book, task) for task in tasks]])
@@ -115,7 +115,7 @@ def team_tasks(book: RecipeBook, worlds: Worlds, agents: int) -> CraftTasks:
         return TeamGoals(book, agents)
     goals = team_tasks(book, "real", agents)
     assert isinstance(goals, TeamGoals)
-    return TeamWorlds(goals, worlds)
+    return TeamRenamedItemTasks(goals, worlds)
 
 
 def allocation_of(book: RecipeBook, task: Task) -> Allocation:

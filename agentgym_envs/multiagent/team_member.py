@@ -310,10 +310,10 @@ def _known_of(member: TeamMember) -> Iterable[int]:
     return member.known or ()
 
 
-def check_agents(num_agents: object, most: int) -> int:
+def check_agents(num_agents: object, maximum: int) -> int:
     """Check the number of agents. Raises UsageError."""
-    if type(num_agents) is not int or not 1 <= num_agents <= most:
-        raise UsageError(f"num_agents must be a whole number from 1 to {most}, got {num_agents!r:.80}")
+    if type(num_agents) is not int or not 1 <= num_agents <= maximum:
+        raise UsageError(f"num_agents must be a whole number from 1 to {maximum}, got {num_agents!r:.80}")
     return num_agents
 
 

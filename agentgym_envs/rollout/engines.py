@@ -225,14 +225,14 @@ async def post_json(client: httpx.AsyncClient, path: str, body: dict[str, Any], 
         try:
             response = await client.post(path, json=body)
         except httpx.TransportError as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"did not answer: {type(error).__name__}: {error}"
             continue
         if response.status_code == 200:
             return _read_json(client, path, response)
-        problem = f"HTTP {response.status_code}: {response.text[:300]}"
+        problem = f"answered HTTP {response.status_code}: {response.text[:300]}"
         if response.status_code != 429 and response.status_code < 500:
             break
-    raise EngineError(f"{client.base_url}{path} did not answer: {problem}")
+    raise EngineError(f"{client.base_url}{path} {problem}")
 
 
 def _read_json(client: httpx.AsyncClient, path: str, response: httpx.Response) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Genera
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
-from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
 from agentgym_envs.wrappers import make_trajectory
 
@@ -87,7 +87,7 @@ async def play(
     A failure of the environment ends the episode as `env_error`; errors of the
     engine and of the caller are raised. `env` is not closed.
     """
-    with closing(EnvRunner.over(env)) as runner:
+    with closing(EnvRunner.wrapping(env)) as runner:
         return await play_on(runner, engine, codec, spec, limits=limits, sampling=sampling)
 
 
@@ -100,7 +100,7 @@ async def play_on(
     limits: Limits,
     sampling: Sampling | None = None,
 ) -> TokenTrajectory:
-    """Like `play`, on a runner: for callers that have their own `EnvPool`."""
+    """Like `play`, on a runner: for callers that have their own `RunnerPool`."""
     limits = spec.within(limits)
     instructions = text_env(runner.last_env).instructions
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
@@ -110,13 +110,13 @@ async def play_on(
 
 async def play_text(env: Env, policy: Policy | PolicyWithInfo, spec: EpisodeSpec, *, limits: Limits) -> Trajectory:
     """Play one episode with a text policy. `env` is not closed."""
-    with closing(EnvRunner.over(env)) as runner:
+    with closing(EnvRunner.wrapping(env)) as runner:
         return await _play_text(runner, policy, spec, limits)
 
 
 async def play_many(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | EnvPool,
+    envs: MakeEnvs | RunnerPool,
     engine: Engine,
     codec: ChatCodec,
     *,
@@ -128,8 +128,8 @@ async def play_many(
     """Play many episodes with a token engine, `concurrency` at a time. Results are in the order of `specs`.
 
     Environments are reused; a failed one is replaced. At most `concurrency` exist, or twice that number with several
-    kinds, since idle environments are kept for a while. All are closed at the end, unless `envs` is an `EnvPool`, which
-    its owner closes.
+    kinds, since idle environments are kept for a while. All are closed at the end, unless `envs` is a `RunnerPool`,
+    which its owner closes.
     """
 
     async def one(runner: EnvRunner, spec: EpisodeSpec) -> TokenTrajectory:
@@ -141,7 +141,7 @@ async def play_many(
 
 async def play_many_text(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | EnvPool,
+    envs: MakeEnvs | RunnerPool,
     make_policy: PolicyFactory,
     *,
     limits: Limits,
@@ -324,7 +324,7 @@ async def _call(runner: EnvRunner, request: Request, limits: Limits) -> Any:
 
 async def run_many(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | EnvPool,
+    envs: MakeEnvs | RunnerPool,
     one: Callable[[EnvRunner, EpisodeSpec], Awaitable[_T]],
     concurrency: int,
     on_done: Callable[[_T], None] | None,
@@ -333,7 +333,7 @@ async def run_many(
     """Play every spec with `one`, `concurrency` at a time; see `play_many`. `batch` counts the running workers."""
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {concurrency}")
-    pool = envs if isinstance(envs, EnvPool) else EnvPool(envs, concurrency)
+    pool = envs if isinstance(envs, RunnerPool) else RunnerPool(envs, concurrency)
     queue = iter(enumerate(specs))
     results: dict[int, _T] = {}
 

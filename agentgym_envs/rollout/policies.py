@@ -99,7 +99,7 @@ class ModelReply:
         return Answer(self.text, {"finish": self.finish, "tokens": self.answer_tokens})
 
 
-class ChatServer:
+class ChatClient:
     """An OpenAI-compatible `/v1/chat/completions` server. It keeps no state, so episodes may share it."""
 
     def __init__(
@@ -138,14 +138,14 @@ class ChatServer:
 
 
 class ChatPolicy:
-    """A policy that asks a model behind a `ChatServer`. It keeps no state, so episodes may share it.
+    """A policy that asks a model behind a `ChatClient`. It keeps no state, so episodes may share it.
 
     The info of an answer has `finish` and `tokens` (None if the server does not count them).
     """
 
     def __init__(self, model: str, base_url: str, *, max_tokens: int = 512, **options: Any) -> None:
-        """`max_tokens` bounds an answer; `options` go to `ChatServer`."""
-        self._server, self._max_tokens = ChatServer(model, base_url, **options), max_tokens
+        """`max_tokens` bounds an answer; `options` go to `ChatClient`."""
+        self._server, self._max_tokens = ChatClient(model, base_url, **options), max_tokens
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
         """Return the model's next message. Raises EngineError if the server fails."""

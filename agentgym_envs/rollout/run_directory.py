@@ -10,13 +10,15 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 
 _FILE = "run.json"
+_SCHEMA = 2
+"""Raised when a setting gets another name, since a run with the old names cannot be resumed."""
 
 
 def check_run_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bool, option: str = "--out") -> None:
     """Check that a run with these settings may use `path`, which the user gave as `option`. Writes nothing.
 
     Raises:
-        UsageError: the directory holds another run, or this one and `resume` is False.
+        UsageError: the directory holds another run, or this one and `resume` is False; another version began the run.
     """
     directory = Path(path)
     if directory.exists() and not directory.is_dir():
@@ -35,7 +37,7 @@ def claim_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bo
     directory = Path(path)
     directory.mkdir(parents=True, exist_ok=True)
     if not (directory / _FILE).exists():
-        (directory / _FILE).write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
+        (directory / _FILE).write_text(json.dumps({"schema": _SCHEMA, **settings}, indent=1) + "\n", encoding="utf-8")
 
 
 def _check_same_run(directory: Path, settings: Mapping[str, Any], resume: bool, option: str) -> None:
@@ -47,6 +49,11 @@ def _check_same_run(directory: Path, settings: Mapping[str, Any], resume: bool, 
         raise UsageError(f"{directory} is not empty and holds no run of ours; choose another {option}")
     if not resume:
         raise UsageError(f"{directory} already holds a run; continue it with --resume, or choose another {option}")
+    if found.pop("schema", 1) != _SCHEMA:
+        raise UsageError(
+            f"{directory} cannot be resumed: another version of agentgym-envs began this run, and its settings have "
+            f"other names; resume it with that version, or choose another {option} for a new run"
+        )
     wanted = json.loads(json.dumps(dict(settings)))
     for key in sorted(wanted.keys() | found.keys()):
         if wanted.get(key) != found.get(key):

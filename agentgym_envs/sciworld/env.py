@@ -305,9 +305,9 @@ class SciWorldEnv(TextEnv):
             self._lease = None
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r:.80}")
+def _whole(name: str, value: Any, minimum: int) -> int:
+    if type(value) is not int or value < minimum:
+        raise UsageError(f"{name} must be a whole number of at least {minimum}, got {value!r:.80}")
     return value
 
 

@@ -86,12 +86,12 @@ class _Pool:
         self._idle_since: dict[Jvm, float] = {}
         self._reaper: threading.Thread | None = None
 
-    def enter(self, options: JvmOptions, most: int | None) -> Lease:
+    def enter(self, options: JvmOptions, maximum: int | None) -> Lease:
         with self._lock:
             self._tidy()
             jvms = self._jvms.setdefault(options, [])
             least = min(jvms, key=lambda jvm: jvm.environments, default=None)
-            if least is None or least.environments >= _capacity(len(jvms), most):
+            if least is None or least.environments >= _capacity(len(jvms), maximum):
                 least = Jvm(*options)
                 jvms.append(least)
                 self._start_reaper()
@@ -162,21 +162,21 @@ class _Pool:
         self._reset()
 
 
-def _capacity(jvms: int, most: int | None) -> float:
+def _capacity(jvms: int, maximum: int | None) -> float:
     """The number of environments in each JVM at which another JVM is started."""
-    if jvms < (most or os.cpu_count() or 1):
+    if jvms < (maximum or os.cpu_count() or 1):
         return ENVIRONMENTS_PER_JVM
-    return FULL_JVM if most is None else math.inf
+    return FULL_JVM if maximum is None else math.inf
 
 
-def lease(options: JvmOptions, most: int | None) -> Lease:
-    """Lease a JVM for an environment. A new one is started if all are full and there are fewer than `most`.
+def lease(options: JvmOptions, maximum: int | None) -> Lease:
+    """Lease a JVM for an environment. A new one is started if all are full and there are fewer than `maximum`.
 
-    With `most=None` there is one per core, and more if each of them has `FULL_JVM` environments.
+    With `maximum=None` there is one per core, and more if each of them has `FULL_JVM` environments.
 
     Raises MissingExtra and EnvError.
     """
-    return _pool.enter(options, most)
+    return _pool.enter(options, maximum)
 
 
 def shut_down() -> None:

@@ -347,9 +347,9 @@ def _check_compat(compat: str | None, **others: Any) -> str | None:
     return compat
 
 
-def _whole(name: str, value: object, least: int, most: int) -> int:
-    if type(value) is not int or not least <= value <= most:
-        raise UsageError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+def _whole(name: str, value: object, minimum: int, maximum: int) -> int:
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise UsageError(f"{name} must be a whole number from {minimum} to {maximum}, got {value!r}")
     return value
 
 

@@ -29,7 +29,7 @@ from agentgym_envs.textcraft.recipes import RecipeBook
 FROZEN = Path(__file__).with_name("data") / "tasks.jsonl"
 WORLDS_PER_SPLIT = 1_000_000
 """Worlds 0 to 999,999 are for training, the next million for validation, the third for test."""
-FICTIONAL_VERSION = 1
+RENAMED_VERSION = 1
 
 
 class GoalTasks(TaskTable):
@@ -60,7 +60,7 @@ class GoalTasks(TaskTable):
         return self.tasks[number]
 
 
-class FictionalTasks(TaskSet):
+class RenamedItemTasks(TaskSet):
     """The goals of a recipe book in fictional or invented worlds, where items have other names.
 
     Ids are `textcraft-<worlds>/<world>/<goal>`, where `goal` is the index in the book's order. The world decides the
@@ -70,11 +70,11 @@ class FictionalTasks(TaskSet):
     def __init__(self, base: GoalTasks, worlds: Worlds) -> None:
         """`base` holds the tasks with real names; `worlds` is "fictional" or "invented"."""
         self.base, self.recipe_book, self.worlds = base, base.recipe_book, worlds
-        self.name, self.version = f"{base.name}-{worlds}", FICTIONAL_VERSION
+        self.name, self.version = f"{base.name}-{worlds}", RENAMED_VERSION
         self._goals_by_groups: dict[tuple[str, ...] | None, list[int]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return fictional_tasks, (self.recipe_book, self.worlds)
+        return renamed_item_tasks, (self.recipe_book, self.worlds)
 
     def get(self, task_id: str) -> Task:
         """Return the task of that id.
@@ -153,7 +153,7 @@ class FictionalTasks(TaskSet):
         return self._goals_by_groups[key]
 
 
-CraftTasks = GoalTasks | FictionalTasks
+CraftTasks = GoalTasks | RenamedItemTasks
 
 
 def derive_tasks(recipe_book: RecipeBook) -> list[Task]:
@@ -167,7 +167,7 @@ def derive_tasks(recipe_book: RecipeBook) -> list[Task]:
 
 def make_tasks(recipe_book: RecipeBook, worlds: Worlds) -> CraftTasks:
     """Return the tasks of a recipe book in the given worlds; cached."""
-    return goal_tasks(recipe_book) if worlds == "real" else fictional_tasks(recipe_book, worlds)
+    return goal_tasks(recipe_book) if worlds == "real" else renamed_item_tasks(recipe_book, worlds)
 
 
 @lru_cache(maxsize=8)
@@ -177,9 +177,9 @@ def goal_tasks(recipe_book: RecipeBook) -> GoalTasks:
 
 
 @lru_cache(maxsize=8)
-def fictional_tasks(recipe_book: RecipeBook, worlds: Worlds) -> FictionalTasks:
+def renamed_item_tasks(recipe_book: RecipeBook, worlds: Worlds) -> RenamedItemTasks:
     """Return the tasks in fictional or invented worlds; cached."""
-    return FictionalTasks(goal_tasks(recipe_book), worlds)
+    return RenamedItemTasks(goal_tasks(recipe_book), worlds)
 
 
 def _derive_task(recipe_book: RecipeBook, task_id: str, goal: int, split: Split) -> Task:

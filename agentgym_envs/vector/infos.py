@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 _ABSENT = object()  # no JSON value has the type `object`, so the types of the values show where a key is missing
 
 
-def columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def batch_infos(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Convert infos to the dict of arrays of Gymnasium's vector environments, one key at a time.
 
     `infos[k]` is the info of environment k, {} if it has none. A key `x` becomes an array `x` of shape (len(infos),)
@@ -35,7 +35,7 @@ def columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             mask[:] = np.fromiter([value is not _ABSENT for value in values], np.bool_, len(values))
             nothing = None if dtype is object and kind is not dict else kind()
             values = [nothing if value is _ABSENT else value for value in values]
-        out[key] = columns(values) if kind is dict else _column(values, dtype)
+        out[key] = batch_infos(values) if kind is dict else _column(values, dtype)
         out[f"_{key}"] = mask
     return out
 

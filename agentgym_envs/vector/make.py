@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from agentgym_envs.hosting.connection import EnvProvider, check_seconds
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.hosting.remote_env import RemoteEnv
 from agentgym_envs.hosting.worker import WorkerPool
-from agentgym_envs.registration import env_class
+from agentgym_envs.registration import env_class, import_id
 from agentgym_envs.vector.runner import EnvRunner, MakeEnv, Mode
 from agentgym_envs.vector.vector_env import Infos, TextVectorEnv, check_choices
 
@@ -131,10 +130,7 @@ def _backend_for(kind: type[TextEnv], kwargs: dict[str, Any]) -> Backend:
 
 def _spec_of(id: str, kwargs: dict[str, Any]) -> EnvSpec:
     """The spec that `gym.make_vec` sets on a vector environment. An id "module:Id" imports the module first."""
-    module, _, name = id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    spec = copy.deepcopy(gym.spec(name))
+    spec = copy.deepcopy(gym.spec(import_id(id)))
     spec.kwargs.update(kwargs)
     return spec
 

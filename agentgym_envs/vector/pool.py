@@ -1,4 +1,4 @@
-"""`EnvPool`: runners that are kept and reused from episode to episode."""
+"""`RunnerPool`: runners that are kept and reused from episode to episode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MakeEnvs = MakeEnv | Mapping[str, MakeEnv]
 _PARALLEL_OPENINGS = 16
 
 
-class EnvPool:
+class RunnerPool:
     """A pool of runners for one or more kinds of environments. Idle runners are kept while other kinds are in use."""
 
     def __init__(self, makers: MakeEnvs, size: int) -> None:

@@ -67,7 +67,7 @@ class EnvRunner:
         """The last failure of the environment."""
 
     @classmethod
-    def over(cls, env: Env) -> EnvRunner:
+    def wrapping(cls, env: Env) -> EnvRunner:
         """A runner over an environment of the caller, which the runner neither closes nor replaces."""
         runner = cls(lambda: env)
         runner._thread.owned = False

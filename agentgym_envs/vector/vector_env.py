@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from agentgym_envs.errors import EpisodeOver, UsageError
 from agentgym_envs.hosting.connection import Request
-from agentgym_envs.vector.infos import columns
+from agentgym_envs.vector.infos import batch_infos
 from agentgym_envs.vector.runner import EnvRunner, Result, RoutedCall, close_all, submit
 from agentgym_envs.vector.slots import Slot
 
@@ -112,7 +112,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         observations = tuple(slot.observation for slot in self._slots)
         if self._infos == "list":
             return observations, list(infos.values())
-        return observations, columns([infos.get(index, {}) for index in self._all_indices])
+        return observations, batch_infos([infos.get(index, {}) for index in self._all_indices])
 
     def async_reset(
         self,
@@ -336,7 +336,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
             np.fromiter(rewards, np.float64, len(results)),
             np.fromiter(terminations, np.bool_, len(results)),
             np.fromiter(truncations, np.bool_, len(results)),
-            columns(infos) if self._infos == "arrays" else list(infos),
+            batch_infos(infos) if self._infos == "arrays" else list(infos),
         )
 
 

@@ -133,10 +133,10 @@ def _number(single: Mapping[str, str], name: str, default: float) -> float:
     return value
 
 
-def _count(single: Mapping[str, str], name: str, default: int, most: int | None) -> int:
+def _count(single: Mapping[str, str], name: str, default: int, maximum: int | None) -> int:
     text = single.get(name, str(default))
-    if not (text.isascii() and text.isdigit()) or len(text) > 15 or (most is not None and int(text) > most):
-        raise UsageError(f"{name} must be a whole number from 0{f' to {most}' if most else ''}, not {text!r}")
+    if not (text.isascii() and text.isdigit()) or len(text) > 15 or (maximum is not None and int(text) > maximum):
+        raise UsageError(f"{name} must be a whole number from 0{f' to {maximum}' if maximum else ''}, not {text!r}")
     return int(text)
 
 
@@ -210,11 +210,11 @@ def _is_known(value: Any) -> bool:
     return value is not None and value == value  # NaN cannot be sorted
 
 
-def _cache(cache: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
+def _cache(cache: OrderedDict[Any, Any], key: Any, value: Any, maximum: int) -> None:
     """Add an item to a cache with a maximum size."""
     cache[key] = value
     cache.move_to_end(key)
-    while len(cache) > most:
+    while len(cache) > maximum:
         cache.popitem(last=False)
 
 

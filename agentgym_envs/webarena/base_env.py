@@ -273,7 +273,7 @@ class WebEnv(TextEnv):
             "tab": session.tabs.index(session.tab),
             "tabs": len(session.tabs),
             "elements": session.view.count,
-            "cut": session.view.truncated,
+            "page_truncated": session.view.truncated,
             "settled": session.settled,
         }
 

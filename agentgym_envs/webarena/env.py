@@ -73,7 +73,7 @@ class WebArenaEnv(WebEnv):
 
     ## Observation
     WebArena's format: the tabs, the page as a tree of elements, the address, the objective and the previous action.
-    `info` also holds `objective`, `url`, `tab`, `tabs`, `elements`, `cut` (whether the tree was truncated), `settled`
+    `info` also holds `objective`, `url`, `tab`, `tabs`, `elements`, `page_truncated`, `settled`
     and, at the end, `reason`: what was missing.
 
     ## Rewards

@@ -8,7 +8,7 @@ import gymnasium as gym
 from gymnasium.spaces import Text
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, seconds, timed, told
+from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, print_figures, seconds, timed
 
 LETTERS = "".join(map(chr, range(32, 127)))
 
@@ -48,7 +48,7 @@ def main() -> None:
         envs = make([TaskEnv] * TOGETHER)
         figures[name] = timed(lambda envs=envs: together(envs), seconds())  # type: ignore[misc]
         envs.close()
-    told("gymnasium", figures)
+    print_figures("gymnasium", figures)
 
 
 def _async(makers: Any) -> VectorEnv:

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, cpu, seconds, told
+from benchmarks.peer_sides.task import EPISODE, TOGETHER, Task, cpu, print_figures, seconds
 
 
 def serve(port: int) -> None:
@@ -92,7 +92,7 @@ def main() -> None:
     try:
         wait_for(port)
         url = f"ws://127.0.0.1:{port}"
-        told("openenv", {"one": asyncio.run(measure(url, 1)), "together": asyncio.run(measure(url, TOGETHER))})
+        print_figures("openenv", {"one": asyncio.run(measure(url, 1)), "together": asyncio.run(measure(url, TOGETHER))})
     finally:
         server.terminate()
         server.wait()

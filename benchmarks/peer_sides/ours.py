@@ -12,7 +12,7 @@ from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.vector import TextVectorEnv
 from benchmarks.peer_sides import task as trivial
-from benchmarks.peer_sides.task import EPISODE, TOGETHER, seconds, timed, told
+from benchmarks.peer_sides.task import EPISODE, TOGETHER, print_figures, seconds, timed
 from benchmarks.soak import serving
 
 ENV_ID = "Benchmark/Task-v0"
@@ -69,7 +69,7 @@ def main() -> None:
         envs = agentgym_envs.make_vec(ENV_ID, TOGETHER, base_url=url)
         figures["served, make_vec"] = timed(lambda: together(envs), seconds())
         envs.close()
-    told("agentgym-envs", figures)
+    print_figures("agentgym-envs", figures)
 
 
 if __name__ == "__main__":

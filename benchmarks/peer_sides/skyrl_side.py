@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from benchmarks.peer_sides.task import EPISODE, Task, seconds, timed, told
+from benchmarks.peer_sides.task import EPISODE, Task, print_figures, seconds, timed
 
 BEGIN = [{"role": "user", "content": "Go on."}]
 
@@ -40,7 +40,7 @@ def main() -> None:
             env.step("on")
         return EPISODE
 
-    told("skyrl-gym", {"one": timed(episode, seconds())})
+    print_figures("skyrl-gym", {"one": timed(episode, seconds())})
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def timed(episodes: Callable[[], int], seconds: float) -> dict[str, float]:
     return {"cpu": 1e6 * (cpu() - spent) / steps, "wall": 1e6 * wall / steps}
 
 
-def told(distribution: str, figures: dict[str, Any]) -> None:
+def print_figures(distribution: str, figures: dict[str, Any]) -> None:
     """Print what a side found."""
     json.dump({"version": importlib.metadata.version(distribution), "figures": figures}, sys.stdout)
 

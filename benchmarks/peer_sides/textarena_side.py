@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from benchmarks.peer_sides.task import EPISODE, Task, seconds, timed, told
+from benchmarks.peer_sides.task import EPISODE, Task, print_figures, seconds, timed
 
 
 def make_env() -> Any:
@@ -43,7 +43,7 @@ def main() -> None:
         env.close()
         return EPISODE
 
-    told("textarena", {"one": timed(episode, seconds())})
+    print_figures("textarena", {"one": timed(episode, seconds())})
 
 
 if __name__ == "__main__":

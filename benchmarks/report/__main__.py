@@ -4,7 +4,7 @@
     python -m benchmarks.report                              # run what is missing, into benchmark-results/
     python -m benchmarks.report --only textcraft vector      # some
     python -m benchmarks.report --out benchmarks/results --only web --again   # measure again and update the page
-    python -m benchmarks.report --out benchmarks/results --render             # only write the page and its pictures
+    python -m benchmarks.report --out benchmarks/results --render             # only write the page and its plots
 
 Each section is a script that also runs by itself. They run one at a time, with one thread for every numeric library.
 Baseline libraries are used from this Python if it has the pinned version; otherwise they are installed into a virtual
@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
         Console(width=130).print(listing(run_options))
         return 0
     failed = 0 if options.render else run_all(options.only, run_options, console)
-    console.print(f"{write(run_options.out)} and its pictures are written")
+    console.print(f"{write(run_options.out)} and its plots are written")
     return failed
 
 

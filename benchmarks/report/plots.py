@@ -1,4 +1,4 @@
-"""The pictures of the report, in one style, from the figures alone."""
+"""The plots of the report, in one style, from the figures alone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Draw = Callable[[Path, "Report"], None]
 
 
 class Plot(NamedTuple):
-    """A picture and what is written where it cannot be seen."""
+    """A plot and what is written where it cannot be seen."""
 
     title: str
     draw: Draw
@@ -70,8 +70,8 @@ def headline(path: Path, report: Report) -> None:
 
     def paint(axes: Any) -> None:
         colours = dict(zip(dict.fromkeys(name for name, _ in pairs), COLOURS * 3, strict=False))
-        for place, (name, figure) in enumerate(reversed(pairs)):
-            _ratio(axes, place, figure, colours[name])
+        for index, (name, figure) in enumerate(reversed(pairs)):
+            _ratio(axes, index, figure, colours[name])
         labels = [f"{SECTIONS[name].title}: {figure.row.name} | {figure.row.by}" for name, figure in reversed(pairs)]
         axes.set_yticks(range(len(pairs)), labels, fontsize=8)
         axes.axvline(1, color="#111", linewidth=1)
@@ -87,23 +87,23 @@ def headline(path: Path, report: Report) -> None:
 
 def _is_short(section: Section, figure: Figure) -> bool:
     return bool(figure.speedup) and figure.row in [
-        section.rows[place] for place in (*section.headline, *section.readme)
+        section.rows[index] for index in (*section.headline, *section.readme)
     ]
 
 
-def _ratio(axes: Any, place: int, figure: Figure, colour: str) -> None:
+def _ratio(axes: Any, index: int, figure: Figure, colour: str) -> None:
     assert figure.speedup is not None
-    axes.barh(place, figure.speedup - 1, left=1, height=0.62, color=colour, alpha=0.85 if figure.speedup >= 1 else 0.4)
+    axes.barh(index, figure.speedup - 1, left=1, height=0.62, color=colour, alpha=0.85 if figure.speedup >= 1 else 0.4)
     if len(figure.speedup_samples) > 1:
         low, high = min(figure.speedup_samples), max(figure.speedup_samples)
-        axes.plot([low, high], [place, place], color="#111", linewidth=1.2, solid_capstyle="butt")
+        axes.plot([low, high], [index, index], color="#111", linewidth=1.2, solid_capstyle="butt")
     if figure.row.of_ratio and figure.row.target:
-        axes.plot(figure.row.target, place, "^", color="#111", markersize=5)
+        axes.plot(figure.row.target, index, "^", color="#111", markersize=5)
     at, side = (figure.speedup, "left") if figure.speedup >= 1 else (1, "left")
     shown = max([at, *figure.speedup_samples])
     axes.annotate(
         f"{number(figure.speedup)}×",
-        (shown, place),
+        (shown, index),
         xytext=(5, 0),
         textcoords="offset points",
         va="center",
@@ -183,14 +183,14 @@ def _streams(axes: Any, result: Mapping[str, Any], tails: Sequence[str]) -> None
     size = result["typical"]["together"]
     batch = {row["tail"]: row for row in result["tails"] if row["together"] == size}
     stream = {row["tail"]: row for row in result["stream"]}
-    titles = (f"a batch of {size}", f"a stream of {result['stream'][0]['waves'] * size} through {size} places")
+    titles = (f"a batch of {size}", f"a stream of {result['stream'][0]['waves'] * size} through {size} slots")
     sides = ((-0.2, batch, THEIRS), (0.2, stream, OURS))
     for (shift, rows, colour), title in zip(sides, titles, strict=True):
-        places = [place + shift for place in range(len(tails))]
-        bars = axes.bar(places, [rows[t]["median"]["times, rounds"] for t in tails], 0.38, color=colour, label=title)
+        positions = [index + shift for index in range(len(tails))]
+        bars = axes.bar(positions, [rows[t]["median"]["times, rounds"] for t in tails], 0.38, color=colour, label=title)
         axes.bar_label(bars, fmt="%.1f", fontsize=8, padding=1)
     axes.set_xticks(range(len(tails)), tails, rotation=30, ha="right")
-    axes.set_title("A batch, and a stream in which a place is filled at once")
+    axes.set_title("A batch, and a stream in which a slot is filled at once")
     axes.grid(axis="x", visible=False)
     axes.legend(fontsize=8, loc="upper left")
     axes.margins(y=0.2)
@@ -268,7 +268,7 @@ def cores(path: Path, report: Report) -> None:
     def paint(axes: Any) -> None:
         for shift, count, colour in ((-0.2, 1, THEIRS), (0.2, 2, OURS)):
             there = [
-                (place, rows[f"{name}, {count}"]) for place, name in enumerate(names) if f"{name}, {count}" in rows
+                (index, rows[f"{name}, {count}"]) for index, name in enumerate(names) if f"{name}, {count}" in rows
             ]
             bars = axes[0].bar([p + shift for p, _ in there], [r["median"] for _, r in there], 0.38, color=colour)
             axes[0].bar_label(bars, [number(row["median"]) for _, row in there], fontsize=7, padding=1)

@@ -29,7 +29,7 @@ from benchmarks.report.tables import (
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
-PICTURES = "benchmarks"
+PLOT_FOLDER = "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
 """The folder of the published figures."""
 _BLOCK = re.compile(r"(<!-- report:([a-z-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -62,12 +62,12 @@ def block(name: str, report: Report) -> str:
 
 
 def section_block(section: Section, report: Report) -> str:
-    """A section: question, table, picture, and how it was measured."""
+    """A section: question, table, image, and how it was measured."""
     result, found = report.results[section.name], report.figures(section.name)
     parts = [f"**{section.question}**"]
     parts.append(text.section_table(found) if found else text.NOT_RUN)
     if section.name in PLOTS and result is not None:
-        parts.append(f"![{PLOTS[section.name].title}]({PICTURES}/{section.name}.png)")
+        parts.append(f"![{PLOTS[section.name].title}]({PLOT_FOLDER}/{section.name}.png)")
     parts.append(text.how(section, result, report.records.get(section.name, {})))
     return "\n\n".join(parts)
 
@@ -149,8 +149,8 @@ TABLES: Mapping[str, Callable[[Report], str]] = {
 }
 
 
-def write(folder: Path, pictures: bool = True) -> Path:
-    """Write the page and its pictures from a folder of figures, and return the path of the page.
+def write(folder: Path, plots: bool = True) -> Path:
+    """Write the page and its plots from a folder of figures, and return the path of the page.
 
     The published figures make docs/benchmarks.md and the README's table; those of any other folder, a page there.
     """
@@ -160,9 +160,9 @@ def write(folder: Path, pictures: bool = True) -> Path:
     page.write_text(render(source.read_text(encoding="utf-8"), report), encoding="utf-8")
     if published:
         README.write_text(render(README.read_text(encoding="utf-8"), report), encoding="utf-8")
-    if pictures:
-        (page.parent / PICTURES).mkdir(exist_ok=True)
+    if plots:
+        (page.parent / PLOT_FOLDER).mkdir(exist_ok=True)
         for name, plot in PLOTS.items():
             if name == "headline" or report.results[name] is not None:
-                plot.draw(page.parent / PICTURES / f"{name}.png", report)
+                plot.draw(page.parent / PLOT_FOLDER / f"{name}.png", report)
     return page

@@ -206,16 +206,16 @@ SOAK = (
 )
 
 
-def _ray(size: int, place: str, by: str) -> Row:
-    at, peer = (("steps", str(size), "median", f"{name}, wall us") for name in ("Ray host", place))
+def _ray(size: int, backend: str, by: str) -> Row:
+    at, peer = (("steps", str(size), "median", f"{name}, wall us") for name in ("Ray host", backend))
     return Row(f"a step on a Ray host, {size} together, wall", "µs", at, "less", peer, by)
 
 
 RAY = (
     *(
-        _ray(size, place, by)
+        _ray(size, backend, by)
         for size in (1, 16, 256)
-        for place, by in (("worker process", "a local worker process"), ("HTTP", "HTTP"))
+        for backend, by in (("worker process", "a local worker process"), ("HTTP", "HTTP"))
     ),
     Row("a host and its first session, wall", "s", ("start", *med("a host and its first session, s"))),
 )
@@ -278,8 +278,8 @@ PEERS = (
 
 
 def _wait(title: str, name: str, side: str = "rounds") -> Row:
-    place, by = (name, "median"), "AgentGym-RL's rounds" + ("" if side == "rounds" else ", as shipped")
-    return Row(title, "s", (*place, "ours, s"), "less", (*place, f"{side}, s"), by)
+    path, by = (name, "median"), "AgentGym-RL's rounds" + ("" if side == "rounds" else ", as shipped")
+    return Row(title, "s", (*path, "ours, s"), "less", (*path, f"{side}, s"), by)
 
 
 LOCKSTEP = (
@@ -304,15 +304,15 @@ OVERHEAD = tuple(
 CORES = (
     *(
         Row(
-            f"{name}, {place}, episodes per second on two cores",
+            f"{name}, {backend}, episodes per second on two cores",
             "/s",
-            ("rows", f"{name}, {place}, 2", "median"),
+            ("rows", f"{name}, {backend}, 2", "median"),
             "more",
-            ("rows", f"{name}, {place}, 1", "median"),
+            ("rows", f"{name}, {backend}, 1", "median"),
             "one core",
         )
         for name in _SCENARIOS
-        for place in ("local", "remote")
+        for backend in ("local", "remote")
     ),
     *(
         Row(

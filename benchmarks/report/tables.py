@@ -22,7 +22,7 @@ PARTS = ("generate", "train", "environment", "other")
 
 
 def scale_table(result: Any) -> str:
-    """Every scenario in every place."""
+    """Every scenario in every backend."""
     names = ("episodes/s a core", "CPU s of 1,000 episodes", "GiB of 1,000 at a time", "cores of 1,000 at a time")
     more = ("GiB of 10,000 at a time", "cores of 10,000 at a time")
     lines = []
@@ -40,10 +40,10 @@ def cores_table(result: Any) -> str:
     """Episodes a second on one core and on two."""
     rows, lines = result["rows"], []
     for name in [name for name in rows if name.endswith(", 1")]:
-        scenario, place, _ = name.split(", ")
-        one, two = rows[name], rows.get(f"{scenario}, {place}, 2")
+        scenario, backend, _ = name.split(", ")
+        one, two = rows[name], rows.get(f"{scenario}, {backend}, 2")
         cells = [_spread(one), _spread(two) if two else "", _pairs(two, one) if two else ""]
-        lines.append((scenario, place, *cells))
+        lines.append((scenario, backend, *cells))
     return table(("", "where", "one core, episodes/s", "two cores", "times"), lines)
 
 
@@ -95,7 +95,7 @@ def lockstep_table(result: Any) -> str:
         cells = [_speedup(own[size]) for size in sizes]
         lines.append((tail, *cells, _speedup(streams[tail]) if tail in streams else ""))
     waves = result["stream"][0]
-    last = f"{waves['waves'] * waves['together']:,} through {waves['together']} places"
+    last = f"{waves['waves'] * waves['together']:,} through {waves['together']} slots"
     return table(("answers take", *(f"{size} episodes" for size in sizes), last), lines)
 
 

@@ -71,9 +71,9 @@ def cells(figure: Figure) -> tuple[str, ...]:
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A Markdown table without its empty columns."""
-    kept = [place for place in range(len(heads)) if place == 0 or any(line[place] for line in lines)]
-    rows = [[heads[place] for place in kept], ["---"] * len(kept)]
-    rows += [[line[place] for place in kept] for line in lines]
+    kept = [index for index in range(len(heads)) if index == 0 or any(line[index] for line in lines)]
+    rows = [[heads[index] for index in kept], ["---"] * len(kept)]
+    rows += [[line[index] for index in kept] for line in lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 

@@ -45,7 +45,7 @@ def piece(options: argparse.Namespace) -> int:
 
 
 def render(options: argparse.Namespace) -> int:
-    """Write figures, picture and tables from the finished runs; without --work, only the page from the figures.
+    """Write figures, plot and tables from the finished runs; without --work, only the page from the figures.
 
     Scenarios without runs in --work keep their figures.
     """
@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("seed", type=int)
     one.add_argument("--deadline", type=float)
     one.set_defaults(command=piece)
-    tables = commands.add_parser("render", help="figures, picture and tables of docs/study.md")
+    tables = commands.add_parser("render", help="figures, plot and tables of docs/study.md")
     tables.add_argument("--work", type=Path, help="the runs; without it only the page is written")
     tables.add_argument("--results", type=Path, default=RESULTS, help="the directory of study.json")
     tables.add_argument("--docs", type=Path, default=DOCS, help="the directory of study.md")

@@ -59,6 +59,7 @@ def collect(work: Path, scenarios: Sequence[StudySettings]) -> dict[str, Scenari
         done = [home for home in homes if all((home / name / "figures.json").exists() for name in HORIZONS)]
         if done:
             kept = read_json(work / settings.scenario / "run.json")
+            del kept["schema"]
             runs = {name: [read_json(home / name / "figures.json") for home in done] for name in HORIZONS}
             starts = [read_json(home / "start.json") for home in done]
             found[settings.scenario] = {"settings": kept, "starts": starts, "runs": runs}

@@ -116,11 +116,11 @@ def _sft(plan: GpuPlan, settings: GpuSettings, out: Path) -> list[str]:
 
 
 def _online(plan: GpuPlan, settings: GpuSettings, start: Path, out: Path, algorithm: str, horizon: str) -> list[str]:
-    rounds = settings.rounds[horizon]
+    max_turns = settings.max_turns[horizon]
     episodes = plan.tasks * plan.group_size
     words = _options(
-        rounds=rounds,
-        **({"every": max(plan.steps // 3, 1)} if "," in rounds else {}),
+        max_turns=max_turns,
+        **({"every": max(plan.steps // 3, 1)} if "," in max_turns else {}),
         max_steps=plan.steps,
         num_generations=plan.group_size,
         per_device_train_batch_size=plan.micro_batch,
@@ -146,7 +146,7 @@ def _train(plan: GpuPlan, settings: GpuSettings, algorithm: str, model: str, out
 
 
 def _eval(plan: GpuPlan, settings: GpuSettings, model: Path, out: Path) -> list[str]:
-    limits = (("--max-turns", settings.rounds["long"]), ("--max-turn-tokens", settings.max_turn_tokens))
+    limits = (("--max-turns", settings.max_turns["long"]), ("--max-turn-tokens", settings.max_turn_tokens))
     kwargs = [f"{name}={json.dumps(value)}" for name, value in settings.env_kwargs.items()]
     return [
         *("eval", settings.env_id, "--policy", f"hf:{model}", "--groups", ",".join(settings.groups)),

@@ -25,7 +25,7 @@ def fill(page: str, figures: Mapping[str, Any] | None, gpu: Mapping[str, Any] | 
     scenarios: Mapping[str, Scenario] = (figures or {}).get("scenarios", {})
     parts: dict[str, Callable[[], str]] = {name: partial(_scenario, one) for name, one in scenarios.items()}
     if scenarios:
-        parts["picture"] = lambda: "![Success, turns and final success by horizon](study.png)"
+        parts["plot"] = lambda: "![Success, turns and final success by horizon](study.png)"
     if gpu and gpu["runs"]:
         parts["gpu"] = partial(gpu_table, gpu)
 

@@ -1,4 +1,4 @@
-"""The picture of the study: for each scenario the learning curve, the turns used, and what it came to."""
+"""The plot of the study: for each scenario the learning curve, the turns used, and what it came to."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def _turns(axes: Any, scenario: Scenario) -> None:
 def _bars(axes: Any, scenario: Scenario) -> None:
     """Success at the end within the long and the short limit; dots are seeds."""
     for row, limit in enumerate(("long", "short")):
-        for place, name in enumerate(HORIZONS):
+        for index, name in enumerate(HORIZONS):
             own = over_seeds(scenario, name, last(scenario, limit))
             colour = COLOURS[name] if row == 0 else "none"
             error = [[own.mean - own.low], [own.high - own.mean]] if not math.isnan(own.low) else None
-            at = place + (row - 0.5) * 0.4
+            at = index + (row - 0.5) * 0.4
             axes.bar(at, own.mean, 0.36, yerr=error, color=colour, edgecolor=COLOURS[name], capsize=3, ecolor=_INK)
             values = [last(scenario, limit)(run) for run in scenario["runs"][name]]
             axes.plot([at] * len(values), values, ".", color=_INK, markersize=4)
@@ -87,7 +87,7 @@ def _bars(axes: Any, scenario: Scenario) -> None:
 
 def band(axes: Any, points: Sequence[tuple[float, Estimate]], colour: str, label: str) -> None:
     """A line of means, with the interval around it where there is one."""
-    tokens = [place / 1000 for place, _ in points]
+    tokens = [index / 1000 for index, _ in points]
     axes.plot(
         tokens, [one.mean for _, one in points], color=colour, linewidth=2.2, marker="o", markersize=4, label=label
     )

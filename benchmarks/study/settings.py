@@ -21,8 +21,8 @@ class Kind(NamedTuple):
 
     name: str
     group: str
-    least: int = 1
-    most: int = 99
+    minimum: int = 1
+    maximum: int = 99
     draws: int = 3
 
 
@@ -125,7 +125,7 @@ class GpuSettings:
     scenario: str
     env_id: str
     groups: tuple[str, ...]
-    rounds: Mapping[str, str]
+    max_turns: Mapping[str, str]
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     every: int = 20
     demonstrations: int = 400

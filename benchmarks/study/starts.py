@@ -77,7 +77,7 @@ def draw(settings: StudySettings, count: int, split: str, seed: int) -> list[lis
 
 
 def _is_of(kind: Kind, episode: Any, chars: int) -> bool:
-    return kind.least <= len(episode.turns) <= kind.most and len(episode.turns[0].observation) <= chars
+    return kind.minimum <= len(episode.turns) <= kind.maximum and len(episode.turns[0].observation) <= chars
 
 
 def _tasks(settings: StudySettings, home: Path, part: Path) -> None:

@@ -110,7 +110,7 @@ def _config(settings: StudySettings, out: Path) -> AgentConfig:
         per_device_train_batch_size=settings.micro_batch,
         gradient_accumulation_steps=episodes // settings.micro_batch,
         num_generations=settings.group_size,
-        rounds=str(settings.long),  # replaced by the token stages
+        max_turns=str(settings.long),  # replaced by the token stages
         learning_rate=settings.learning_rate,
         lr_scheduler_type="constant",  # the budget sets it
         adam_beta2=0.99,

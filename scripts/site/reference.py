@@ -41,7 +41,9 @@ class Module(NamedTuple):
 @cache
 def sections() -> dict[str, list[Module]]:
     """The modules of each section, a package before what is in it."""
-    return {title: [module for place in places for module in _modules(place)] for title, places in PACKAGES.items()}
+    return {
+        title: [module for package in packages for module in _modules(package)] for title, packages in PACKAGES.items()
+    }
 
 
 def module_page(module: Module) -> str:
@@ -61,13 +63,13 @@ def index_page(modules: dict[str, list[Module]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _modules(place: str) -> Iterator[Module]:
-    folder = ROOT / place
+def _modules(package: str) -> Iterator[Module]:
+    folder = ROOT / package
     nested = {path for paths in PACKAGES.values() for path in paths}
     for file in sorted(folder.rglob("*.py"), key=_package_first):
         inner = file.relative_to(folder).parts[:-1]
         elsewhere = any(str(parent.relative_to(ROOT)) in nested for parent in _parents(file, folder))
-        top = place != "agentgym_envs" or not inner  # what is in no section of its own has no page
+        top = package != "agentgym_envs" or not inner  # what is in no section of its own has no page
         if top and not elsewhere and not _LEFT_OUT & set(inner) and file.stem != "__main__":
             yield _module(file)
 

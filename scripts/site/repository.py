@@ -50,21 +50,21 @@ def relink(markdown: str, origin: str, uri: str, modules: dict[str, str]) -> str
 
     pieces = _FENCE.split(markdown)  # prose, code, its fence, prose, ...
     return "".join(
-        _LINK.sub(replace, piece) if place % 3 == 0 else piece
-        for place, piece in enumerate(pieces)
-        if place % 3 != 2  # noqa: RUF100
+        _LINK.sub(replace, piece) if index % 3 == 0 else piece
+        for index, piece in enumerate(pieces)
+        if index % 3 != 2  # noqa: RUF100
     )
 
 
 def source_page(path: str) -> str:
     """A page that shows a file as it is, or what a folder holds."""
-    place = ROOT / path
-    if place.is_dir():
-        return f"# `{path}`\n\n" + "\n".join(f"- `{file.name}`" for file in sorted(place.iterdir()))
-    text = place.read_text()
-    if place.suffix == ".md":
+    source = ROOT / path
+    if source.is_dir():
+        return f"# `{path}`\n\n" + "\n".join(f"- `{file.name}`" for file in sorted(source.iterdir()))
+    text = source.read_text()
+    if source.suffix == ".md":
         return text
-    return f"# `{path}`\n\n`````{_LANGUAGES.get(place.suffix, '')}\n{text.rstrip()}\n`````\n"
+    return f"# `{path}`\n\n`````{_LANGUAGES.get(source.suffix, '')}\n{text.rstrip()}\n`````\n"
 
 
 def _prose(markdown: str) -> list[str]:

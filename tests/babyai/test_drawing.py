@@ -209,7 +209,7 @@ def test_all_levels_can_be_drawn_and_drawing_changes_nothing() -> None:
 def test_a_picture_does_not_change_the_world() -> None:
     world = make_world("GoToLocal", 0)
     before = layout(world.level), key(world), text_of(world)
-    world.picture(8)
+    world.image(8)
     assert (layout(world.level), key(world), text_of(world)) == before
 
 

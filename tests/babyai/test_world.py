@@ -333,7 +333,7 @@ def test_a_world_exposes_its_properties() -> None:
         dx, dy = AHEAD[direction]
         assert world.direction == direction
         assert world.in_front() is world.at(world.position[0] + dx, world.position[1] + dy)
-    assert world.picture(8).shape == (32, 32, 3)
+    assert world.image(8).shape == (32, 32, 3)
 
 
 @pytest.mark.slow

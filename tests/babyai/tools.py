@@ -39,9 +39,9 @@ def code(thing: Any) -> tuple[int, ...]:
 
 def layout(env: Any) -> tuple[Any, ...]:
     """Return all observable state of a minigrid environment."""
-    place = tuple(int(part) for part in env.agent_pos)
+    position = tuple(int(part) for part in env.agent_pos)
     cells = tuple(code(cell) for cell in env.grid.grid)
-    return env.mission, env.max_steps, env.step_count, place, int(env.agent_dir), code(env.carrying), cells
+    return env.mission, env.max_steps, env.step_count, position, int(env.agent_dir), code(env.carrying), cells
 
 
 def behaviour(world: GridWorld) -> tuple[Any, ...]:
@@ -77,9 +77,9 @@ def random_actions(rng: random.Random, count: int) -> list[GridAction]:
 
 def stroll(world: GridWorld, rng: random.Random, count: int) -> Iterator[GridWorld]:
     """Yield a world in random play; sometimes the agent is moved elsewhere, to cover more of it."""
-    free = [place for place, cell in enumerate(world.cells) if cell is None]
+    free = [position for position, cell in enumerate(world.cells) if cell is None]
     for number, action in enumerate(random_actions(rng, count)):
-        if number % 8 == 7 and (places := [place for place in free if world.cells[place] is None]):
+        if number % 8 == 7 and (places := [position for position in free if world.cells[position] is None]):
             y, x = divmod(rng.choice(places), world.size[0])
             world.level.agent_pos = x, y
         world.step(action)

@@ -120,7 +120,7 @@ def test_a_row_shows_its_baseline_and_if_the_target_is_met() -> None:
 def test_sections_name_scripts_rows_and_pins(section: Section) -> None:
     assert importlib.util.find_spec(section.script) is not None
     assert section.question.endswith("?")
-    assert all(0 <= place < len(section.rows) for place in section.headline)
+    assert all(0 <= index < len(section.rows) for index in section.headline)
     assert all(row.by for row in section.rows if row.peer)
     described = Path(importlib.util.find_spec(section.script).origin or "").read_text(encoding="utf-8")  # type: ignore[union-attr]
     flags = [word for word in (*section.words, *section.quick, section.out, section.plot) if word.startswith("--")]
@@ -132,15 +132,15 @@ def test_a_step_on_a_ray_host_is_compared_with_a_worker_process_and_http() -> No
     places = {"Ray host": 6.0, "worker process": 3.0, "HTTP": 12.0}
     samples = {f"{name}, wall us": [us, us, 2 * us] for name, us in places.items()}
     steps = {"median": {name: values[0] for name, values in samples.items()}, "samples": samples}
-    reported = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
-    assert [(found.row.by, found.speedup) for found in reported] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
-    assert all(len(found.speedup_samples) == 3 and found.row.name.endswith("wall") for found in reported)
+    recorded = [found for row in RAY if (found := figure({"steps": {"1": steps, "16": steps, "256": steps}}, row))]
+    assert [(found.row.by, found.speedup) for found in recorded] == [("a local worker process", 0.5), ("HTTP", 2.0)] * 3
+    assert all(len(found.speedup_samples) == 3 and found.row.name.endswith("wall") for found in recorded)
 
 
 @pytest.mark.parametrize("name", [name for name, one in SECTIONS.items() if (RESULTS / one.file).exists()])
 def test_sections_with_figures_have_every_required_row(name: str) -> None:
     report = Report(RESULTS)
-    rows = {reported.row for reported in report.figures(name)}
+    rows = {recorded.row for recorded in report.figures(name)}
     assert [row.name for row in SECTIONS[name].rows if row not in rows and row.by not in OPTIONAL] == []
 
 
@@ -291,8 +291,8 @@ def test_a_section_with_a_missing_extra_gets_an_environment(tmp_path: Path, monk
 
 def test_versions_come_from_the_python_of_the_section(tmp_path: Path) -> None:
     section = small(peers=("numpy",), bare=("no-such-package==1",))
-    reported = runner.versions(section, sys.executable, tmp_path / "none")
-    assert reported == installed(["numpy", "gymnasium"])
+    recorded = runner.versions(section, sys.executable, tmp_path / "none")
+    assert recorded == installed(["numpy", "gymnasium"])
     result = tmp_path / "peers.json"
     result.write_text(json.dumps({"sides": {"textarena": {"version": "0.7.4"}}}), encoding="utf-8")
     assert runner.versions(SECTIONS["peers"], sys.executable, result)["textarena"] == "0.7.4"
@@ -301,25 +301,25 @@ def test_versions_come_from_the_python_of_the_section(tmp_path: Path) -> None:
 SIDE = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-open({place!r}, "w").write(str(child.pid))
+open({path!r}, "w").write(str(child.pid))
 time.sleep(600)
 """
 
 
 @pytest.mark.slow
 def test_a_side_that_times_out_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "pid"
-    (tmp_path / "small_side.py").write_text(SIDE.format(place=str(place)), encoding="utf-8")
+    pid_file = tmp_path / "pid"
+    (tmp_path / "small_side.py").write_text(SIDE.format(path=str(pid_file)), encoding="utf-8")
     monkeypatch.setattr(peers, "thread_limits", lambda: {**thread_limits(), "PYTHONPATH": str(tmp_path)})
 
     def communicate(side: subprocess.Popen, timeout: float) -> None:
-        until(lambda: place.exists() and place.read_text(encoding="utf-8"))  # and then its time is up
+        until(lambda: pid_file.exists() and pid_file.read_text(encoding="utf-8"))  # and then its time is up
         raise subprocess.TimeoutExpired(side.args, timeout)
 
     monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
     with pytest.raises(subprocess.TimeoutExpired):
         peers.play(sys.executable, "small_side", 1.0)
-    until(lambda: not lives(int(place.read_text(encoding="utf-8"))))
+    until(lambda: not lives(int(pid_file.read_text(encoding="utf-8"))))
 
 
 def lives(pid: int) -> bool:
@@ -376,10 +376,10 @@ def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFix
 def test_an_environment_is_created_once(tmp_path: Path) -> None:
     venv = Venv(tmp_path / "venv")
     python = venv.ensure([])
-    reported = subprocess.run(
+    recorded = subprocess.run(
         [python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True
     )
-    assert reported.stdout.strip() == str(tmp_path / "venv")
+    assert recorded.stdout.strip() == str(tmp_path / "venv")
     changed = python.stat().st_mtime_ns
     assert venv.ensure([]).stat().st_mtime_ns == changed
     assert str(python) != sys.executable

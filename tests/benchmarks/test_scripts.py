@@ -43,10 +43,10 @@ def test_the_table_of_a_step_has_every_part() -> None:
 def test_the_trivial_task_counts_its_turns() -> None:
     task = Task()
     assert task.begin().startswith("Turn 0.")
-    replies = [task.act("on") for _ in range(EPISODE)]
-    assert [over for _, over in replies] == [False] * (EPISODE - 1) + [True]
-    assert replies[-1][0].startswith(f"Turn {EPISODE}.")
-    assert {len(text) for text, _ in replies} <= {588, 589}
+    turns = [task.act("on") for _ in range(EPISODE)]
+    assert [over for _, over in turns] == [False] * (EPISODE - 1) + [True]
+    assert turns[-1][0].startswith(f"Turn {EPISODE}.")
+    assert {len(text) for text, _ in turns} <= {588, 589}
 
 
 def test_time_is_reported_per_step() -> None:

@@ -28,7 +28,7 @@ def test_verl_composes_the_configuration(tmp_path: Path) -> None:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "rounds: 10,20,30" in done.stdout and "adv_estimator: grpo" in done.stdout and "some/model" in done.stdout
+    assert "max_turns: 10,20,30" in done.stdout and "adv_estimator: grpo" in done.stdout and "some/model" in done.stdout
     assert (tmp_path / "run/data/train.parquet").is_file()
 
 

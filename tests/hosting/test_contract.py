@@ -13,7 +13,7 @@ from agentgym_envs import env_ids
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting import RemoteEnv, WorkerPool
-from agentgym_envs.hosting.remote_tasks import RemoteTasks
+from agentgym_envs.hosting.remote_tasks import RemoteTaskSet
 from agentgym_envs.task import TaskTable
 from tests import contract
 from tests.waiting import until
@@ -56,7 +56,7 @@ def test_a_remote_task_table_can_be_counted_and_listed(pool: WorkerPool) -> None
     here = text_env(gym.make("AgentGym/TextCraft-v0")).tasks
     assert isinstance(here, TaskTable)
     remote = make_remote(pool, "AgentGym/TextCraft-v0")
-    assert isinstance(remote.tasks, RemoteTasks)
+    assert isinstance(remote.tasks, RemoteTaskSet)
     assert len(remote.tasks) == len(here) == 544
     assert list(remote.tasks) == list(here)
     counts = remote.tasks.counts()
@@ -68,7 +68,7 @@ def test_a_remote_task_table_can_be_counted_and_listed(pool: WorkerPool) -> None
 
 def test_an_endless_remote_task_set_cannot_be_counted_or_listed(pool: WorkerPool) -> None:
     remote = make_remote(pool, "AgentGym/TextCraft-v0", worlds="invented")
-    assert isinstance(remote.tasks, RemoteTasks)
+    assert isinstance(remote.tasks, RemoteTaskSet)
     assert remote.tasks and remote.tasks.counts() is None
     with pytest.raises(TypeError, match=r"number of tasks .* unknown"):
         len(remote.tasks)
@@ -79,7 +79,7 @@ def test_an_endless_remote_task_set_cannot_be_counted_or_listed(pool: WorkerPool
 
 def test_a_description_without_counts_is_read_as_endless() -> None:
     described = {"name": "old", "version": 1, "digest": "0" * 64, "groups": ["small"]}
-    tasks = RemoteTasks(lambda method, arguments: pytest.fail("nothing is asked"), described)
+    tasks = RemoteTaskSet(lambda method, arguments: pytest.fail("nothing is asked"), described)
     assert tasks.counts() is None
     assert tasks.groups == ("small",)
 

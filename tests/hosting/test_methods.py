@@ -18,7 +18,7 @@ from agentgym_envs.hosting.methods import METHODS, Argument, Env, Method
 from agentgym_envs.http.protocol import BatchCall, CallBody
 
 FUNCTION = """
-def _shout(env: Env, words: Annotated[str, Argument("The words to shout.", most=20)], times: Count = 1) -> list[str]:
+def _shout(env: Env, words: Annotated[str, Argument("The words to shout.", maximum=20)], times: Count = 1) -> list[str]:
     return [words.upper()] * times
 """
 ROW = """

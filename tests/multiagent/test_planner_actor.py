@@ -11,7 +11,7 @@ from pettingzoo.test import seed_test
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
 from agentgym_envs.grammar import GRAMMARS
 from agentgym_envs.multiagent.planner_actor import MAX_PLAN_CHARS, PlannerActorAECEnv, planner_actor
-from agentgym_envs.schedule import FixedRounds
+from agentgym_envs.schedule import FixedTurnLimit
 from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.wrappers import ScheduledTimeLimit
 from tests.multiagent.aec import check_aec, in_order
@@ -98,7 +98,7 @@ def test_the_loop_of_pettingzoo_plays_an_episode(grammar: str) -> None:
 
 
 def test_a_given_environment_keeps_its_time_limit() -> None:
-    single = ScheduledTimeLimit(gym.make("AgentGym/TextCraft-v0"), FixedRounds(3))
+    single = ScheduledTimeLimit(gym.make("AgentGym/TextCraft-v0"), FixedTurnLimit(3))
     env = planner_actor(single)
     rng = random.Random(0)
     turns = check_aec(env, lambda agent, seen: "inventory" if agent == "actor" else f"hm {rng.random()}", 0)

@@ -20,7 +20,7 @@ from agentgym_envs.multiagent.coop import CoopTextCraftEnv
 from agentgym_envs.multiagent.tasks import (
     FROZEN,
     TeamGoals,
-    TeamWorlds,
+    TeamRenamedItemTasks,
     allocation_of,
     derive_tasks,
     hash_allocation,
@@ -211,7 +211,7 @@ def test_cards_are_in_the_digests(book: RecipeBook, monkeypatch: pytest.MonkeyPa
         )
 
     monkeypatch.setattr("agentgym_envs.multiagent.tasks.make_allocation", allocations)
-    tasks = TeamWorlds(TeamGoals(book, 3), "invented")
+    tasks = TeamRenamedItemTasks(TeamGoals(book, 3), "invented")
     assert tasks.digest != WORLD_DIGEST
 
 

@@ -37,7 +37,7 @@ from agentgym_envs.rollout import (
     play_text,
 )
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.vector import EnvPool, EnvRunner
+from agentgym_envs.vector import EnvRunner, RunnerPool
 from tests.rollout.families import FAMILIES
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
@@ -219,7 +219,7 @@ def test_the_callers_environment_is_neither_closed_nor_replaced(action: str) -> 
 
 def test_a_runner_over_a_given_environment_never_closes_or_replaces_it() -> None:
     async def use() -> list[Any]:
-        runner = EnvRunner.over(env)
+        runner = EnvRunner.wrapping(env)
         asks = (
             Request("reset", options={"task": "count/2"}),
             Request("step", "hang"),
@@ -250,7 +250,7 @@ def test_a_callers_pool_is_reusable_and_stays_open(monkeypatch: pytest.MonkeyPat
         made.append(ThreadEnv())
         return made[-1]
 
-    envs = EnvPool(make, WORKERS)
+    envs = RunnerPool(make, WORKERS)
     for _ in range(3):  # each in its own event loop
         assert all(t.success for t in text([EpisodeSpec("count/2", seed) for seed in range(2 * WORKERS)], envs))
     assert len(made) <= WORKERS

@@ -291,14 +291,14 @@ def test_transient_failures_are_retried(failure: Handler, pauses: list[float]) -
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("busy", "HTTP 503: overloaded"),
-        ("too many", "HTTP 429: slow down"),
-        ("no connection", "ConnectError: refused"),
-        ("no answer", "ReadTimeout: slow"),
+        ("busy", "answered HTTP 503: overloaded"),
+        ("too many", "answered HTTP 429: slow down"),
+        ("no connection", "did not answer: ConnectError: refused"),
+        ("no answer", "did not answer: ReadTimeout: slow"),
     ],
 )
 def test_permanent_failures_are_raised(kind: str, words: str, pauses: list[float]) -> None:
-    with pytest.raises(EngineError, match=f"{BASE}/completions did not answer: {words}"):
+    with pytest.raises(EngineError, match=f"{BASE}/completions {words}"):
         ask(FAILURES[kind])
     assert pauses == [1.0, 2.0]
 

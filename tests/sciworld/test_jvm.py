@@ -375,9 +375,9 @@ except KeyboardInterrupt:
 """
     with program(code) as process:
         assert process.stdout is not None and process.stderr is not None
-        line = process.stdout.readline()
-        assert line, process.stderr.read()
-        assert not running(int(line))
+        pid_line = process.stdout.readline()
+        assert pid_line, process.stderr.read()
+        assert not running(int(pid_line))
 
 
 def test_a_forked_child_has_its_own_jvm() -> None:

@@ -163,12 +163,12 @@ def test_planning_does_not_change_running_worlds(env: SciWorldEnv) -> None:
 
     def transcript(other: SciWorldEnv | None) -> list[Any]:
         observation, info = env.reset(seed=0, options={"task": full_id(PAINT)})
-        results: list[Any] = [(observation, info)]
+        recorded: list[Any] = [(observation, info)]
         for number, command in enumerate(commands):
             if other is not None and number % 4 == 1:
                 list(env.oracle()), list(other.oracle())
-            results.append(env.step(command))
-        return results
+            recorded.append(env.step(command))
+        return recorded
 
     alone = transcript(None)
     with closing(make(simplifications="easy")) as other:

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs import FixedRounds, ScheduledTimeLimit
+from agentgym_envs import FixedTurnLimit, ScheduledTimeLimit
 from agentgym_envs.core import text_env
 from agentgym_envs.vector import TextVectorEnv, make_vec
 from tests.toy_envs import HERE
@@ -25,7 +25,7 @@ Both = tuple[SyncVectorEnv, TextVectorEnv]
 
 
 def short(env: gym.Env[str, str]) -> gym.Env[str, str]:
-    return ScheduledTimeLimit(env, FixedRounds(4))
+    return ScheduledTimeLimit(env, FixedTurnLimit(4))
 
 
 @contextmanager

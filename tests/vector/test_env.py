@@ -10,7 +10,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics, TransformReward
 
-from agentgym_envs import FixedRounds, RecordTrajectory, ScheduledTimeLimit, read_trajectories
+from agentgym_envs import FixedTurnLimit, RecordTrajectory, ScheduledTimeLimit, read_trajectories
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from agentgym_envs.spaces import Utf8Text
@@ -80,7 +80,7 @@ def test_wrappers_of_single_environments_apply_to_each(make: Make, tmp_path: Any
     def recorded(env: gym.Env[str, str]) -> gym.Env[str, str]:
         return RecordTrajectory(env, tmp_path / f"{next(numbers)}.jsonl")
 
-    wrappers = [lambda env: ScheduledTimeLimit(env, FixedRounds(2)), recorded]
+    wrappers = [lambda env: ScheduledTimeLimit(env, FixedTurnLimit(2)), recorded]
     envs = make(backend=backend, wrappers=wrappers, grammar="tag")
     envs.reset(seed=0, options={"task": "count/9"})
     for _ in range(2):

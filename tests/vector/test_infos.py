@@ -9,7 +9,7 @@ from gymnasium.vector import VectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.vector.infos import columns
+from agentgym_envs.vector.infos import batch_infos
 
 KEYS = ("a", "b", "c")
 # Here the values of a key have one type, and the two agree; they differ for `kinds` below.
@@ -46,12 +46,12 @@ def test_columns_equal_gymnasiums_infos(rows: list[tuple[bool, dict[str, Any]]])
     for index, (there, info) in enumerate(rows):
         if there:
             expected = merger._add_info(expected, info, index)
-    assert plain(columns([info if there else {} for there, info in rows])) == plain(expected)
+    assert plain(batch_infos([info if there else {} for there, info in rows])) == plain(expected)
 
 
 @given(st.lists(INFOS, min_size=1, max_size=5))
 def test_every_value_is_in_its_column(infos: list[dict[str, Any]]) -> None:
-    merged = columns(infos)
+    merged = batch_infos(infos)
     assert [_row(merged, index) for index in range(len(infos))] == infos
 
 
@@ -81,13 +81,13 @@ def _row(merged: dict[str, Any], index: int) -> dict[str, Any]:
     ],
 )
 def test_an_array_has_a_number_type_only_if_no_value_changes(values: list[Any], dtype: Any) -> None:
-    merged = columns([{"key": value} for value in values])
+    merged = batch_infos([{"key": value} for value in values])
     assert merged["key"].dtype == dtype
     assert merged["key"].tolist() == values
     assert merged["_key"].tolist() == [True, True]
 
 
 def test_masks_do_not_share_memory() -> None:
-    merged = columns([{"a": 1, "b": 2}] * 3)
+    merged = batch_infos([{"a": 1, "b": 2}] * 3)
     merged["_a"][0] = merged["a"][1] = 0
     assert (merged["_b"].all(), merged["b"].tolist(), merged["_a"].tolist()) == (True, [2] * 3, [False, True, True])

@@ -78,13 +78,13 @@ def test_only_png_screenshots_are_shown() -> None:
         {"screenshot": "data:image/svg+xml,x"},
     ]
     panel = web([tree] * 4, ["wait"] * 3, infos)
-    assert [state["picture"] for state in panel["states"]] == [None, PIXEL, None, None]
+    assert [state["image"] for state in panel["states"]] == [None, PIXEL, None, None]
 
 
 def test_screenshots_beyond_the_limit_are_left_out() -> None:
-    picture = "data:image/png;base64," + "A" * 400_000
-    panel = web([web_page("[1] RootWebArea 'a'")] * 5, ["wait"] * 4, [{"screenshot": picture}] * 4)
-    assert sum(state["picture"] is not None for state in panel["states"]) == 2
+    image = "data:image/png;base64," + "A" * 400_000
+    panel = web([web_page("[1] RootWebArea 'a'")] * 5, ["wait"] * 4, [{"screenshot": image}] * 4)
+    assert sum(state["image"] is not None for state in panel["states"]) == 2
     assert panel["note"] == "2 screenshots are left out: together, they are too large."
 
 

@@ -244,8 +244,8 @@ def test_actor_panel_equals_that_of_its_environment() -> None:
 def test_actor_environment_is_replayed_from_any_end(turns: int) -> None:
     trajectory = played("AgentGym/PlannerActor-v0", env_id="AgentGym/BabyAI-v0", seed=3)
     last = trajectory.turns[turns].observation
-    shortened = replace(trajectory, turns=trajectory.turns[:turns], final_observation=last, stop_reason="turn_limit")
-    panel = panels_of(shortened)
+    truncated = replace(trajectory, turns=trajectory.turns[:turns], final_observation=last, stop_reason="turn_limit")
+    panel = panels_of(truncated)
     assert (panel["kind"], panel["note"]) == ("babyai", None) and len(panel["states"]) == turns + 1
 
 

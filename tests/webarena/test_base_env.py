@@ -144,7 +144,7 @@ def test_the_observation_shows_the_page_and_the_objective(env: CounterEnv) -> No
     assert first == "OBSERVATION:" and tree[0] == "Tab 0 (current): Counter" and tree[2].startswith("[1] RootWebArea")
     assert url == "URL: http://count.test/" and previous == "PREVIOUS ACTION: None"
     assert objective == f"OBJECTIVE: {info['objective']}" and "Bring it to 2" in objective
-    assert (info["url"], info["tab"], info["tabs"], info["settled"], info["cut"]) == (
+    assert (info["url"], info["tab"], info["tabs"], info["settled"], info["page_truncated"]) == (
         "http://count.test/",
         0,
         1,

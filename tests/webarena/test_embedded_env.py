@@ -61,7 +61,7 @@ def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
     observation, info = env.reset(options={"task": task.id})
     assert f"URL: {task.data['start']}" in observation
     assert f"OBJECTIVE: {task.goal}" in observation
-    assert info["url"].startswith(f"{ORIGINS[site]}/") and not info["cut"]
+    assert info["url"].startswith(f"{ORIGINS[site]}/") and not info["page_truncated"]
     assert env.session.state["episode"].failures == []
 
 

@@ -51,7 +51,7 @@ class AdvantageBatch:
         return self.turn_numbers > 0
 
     @property
-    def learned(self) -> Tensor:
+    def trained_mask(self) -> Tensor:
         """(B, T) True on the answer tokens of usable episodes, truncated answers included."""
         return self.mask & self.usable[:, None]
 
@@ -61,14 +61,14 @@ class AdvantageConfig:
     """Options of the estimators.
 
     scale: the divisor of grpo's deviations: the standard deviation of the group, of the batch, or none.
-    gamma, lam: discount and GAE's decay, in [0, 1], applied once per turn or per token, as `discount_per` says.
+    gamma, gae_lambda: discount and GAE's decay, in [0, 1], applied once per turn or per token, as `discount_per` says.
     turn_level: compare the return-to-go of each turn, not the episode's return (grouped estimators only).
     step_weight: weight of the advantage among turns that began in the same state (GiGPO).
     """
 
     scale: Literal["group", "batch", "none"] = "group"
     gamma: float = 1.0
-    lam: float = 0.95
+    gae_lambda: float = 0.95
     discount_per: Literal["turn", "token"] = "turn"
     turn_level: bool = False
     step_weight: float = 0.0
@@ -130,7 +130,7 @@ def critic_advantages(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """GAE before whitening, (B, T)."""
     assert batch.values is not None and batch.next_values is not None, "gae needs the values of a critic"
     steps = discounts(batch, config.gamma, config.discount_per)
-    decays = discounts(batch, config.lam, config.discount_per)
+    decays = discounts(batch, config.gae_lambda, config.discount_per)
     return generalized_advantages(batch.rewards, batch.values, batch.mask, batch.next_values, steps, decays)
 
 
@@ -206,7 +206,7 @@ def whiten(numbers: Tensor, mask: Tensor) -> Tensor:
 def whiten_roles(numbers: Tensor, batch: AdvantageBatch) -> Tensor:
     """(B, T) whitened over the trained tokens, separately for each role, as roles may earn different returns."""
     role = torch.arange(len(numbers), device=numbers.device) // batch.group_size % batch.roles
-    per_role = [whiten(numbers, batch.learned & (role == index)[:, None]) for index in range(batch.roles)]
+    per_role = [whiten(numbers, batch.trained_mask & (role == index)[:, None]) for index in range(batch.roles)]
     return torch.stack(per_role).sum(0)
 
 
@@ -231,7 +231,7 @@ def _relative(batch: AdvantageBatch, config: AdvantageConfig, compare: Compare) 
     if config.step_weight:
         states = _turn_states(batch)
         advantages = advantages + config.step_weight * _compare_turns(to_go, group, states, played, compare)
-    return torch.where(batch.learned, advantages.gather(1, _turn_indices(batch)), 0.0)
+    return torch.where(batch.trained_mask, advantages.gather(1, _turn_indices(batch)), 0.0)
 
 
 def _compare_turns(to_go: Tensor, group: Tensor, label: Tensor, played: Tensor, compare: Compare) -> Tensor:

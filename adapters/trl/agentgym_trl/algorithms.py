@@ -22,7 +22,7 @@ class Algorithm:
     """One `agentgym train` command.
 
     summary: one line of help.
-    objective: the advantage, or what is imitated or preferred: a cell of the table in the documentation.
+    advantage: the formula of the advantage, or what is imitated or preferred: a cell of the table in the documentation.
     papers: arXiv numbers.
     estimator: "module:function" of the advantage estimator; empty for algorithms that are not online.
     grouped: the estimator compares the episodes of a group, so a group needs at least two.
@@ -31,7 +31,7 @@ class Algorithm:
     """
 
     summary: str
-    objective: str
+    advantage: str
     papers: tuple[str, ...] = ()
     estimator: str = ""
     grouped: bool = False
@@ -52,52 +52,52 @@ class Algorithm:
 ALGORITHMS: dict[str, Algorithm] = {
     "grpo": Algorithm(
         summary="group-relative policy optimisation",
-        objective="deviation from the group's mean, over its standard deviation",
+        advantage="deviation from the group's mean, over its standard deviation",
         papers=("2402.03300",),
         estimator="agentgym_trl.advantages:grpo",
         grouped=True,
     ),
     "rloo": Algorithm(
         summary="REINFORCE with a leave-one-out baseline",
-        objective="deviation from the mean of the group's other episodes",
+        advantage="deviation from the mean of the group's other episodes",
         papers=("2402.14740",),
         estimator="agentgym_trl.advantages:rloo",
         grouped=True,
     ),
     "reinforce++": Algorithm(
         summary="REINFORCE, whitened over the batch",
-        objective="return from each token on, whitened over the batch",
+        advantage="return from each token on, whitened over the batch",
         papers=("2501.03262",),
         estimator="agentgym_trl.advantages:reinforce_plus_plus",
     ),
     "reinforce++-baseline": Algorithm(
         summary="REINFORCE++ with the group's mean as the baseline",
-        objective="deviation from the group's mean, whitened over the batch",
+        advantage="deviation from the group's mean, whitened over the batch",
         papers=("2501.03262",),
         estimator="agentgym_trl.advantages:reinforce_plus_plus_baseline",
         grouped=True,
     ),
     "ppo": Algorithm(
         summary="proximal policy optimisation with a critic (GAE)",
-        objective="GAE over answer tokens, whitened over the batch",
+        advantage="GAE over answer tokens, whitened over the batch",
         papers=("1506.02438", "1707.06347"),
         estimator="agentgym_trl.advantages:gae",
         critic=True,
     ),
     "sft": Algorithm(
         summary="supervised training on demonstrations",
-        objective="none: imitates demonstrations",
+        advantage="none: imitates demonstrations",
         command="agentgym_trl.cli.sft:train_sft",
     ),
     "dpo": Algorithm(
         summary="preferences between trajectories of the same task",
-        objective="none: prefers the better of two trajectories of a task",
+        advantage="none: prefers the better of two trajectories of a task",
         papers=("2305.18290",),
         command="agentgym_trl.cli.dpo:train_dpo",
     ),
     "agentevol": Algorithm(
         summary="explore, keep the successes, train the base model on them, repeat",
-        objective="none: imitates its own successes, from the base model, round after round",
+        advantage="none: imitates its own successes, from the base model, round after round",
         papers=("2406.04151",),
         command="agentgym_trl.cli.agentevol:train_agentevol",
     ),
@@ -118,4 +118,4 @@ def algorithm_table() -> str:
 def _table_row(name: str, algorithm: Algorithm) -> str:
     papers = ", ".join(f"[{number}](https://arxiv.org/abs/{number})" for number in algorithm.papers)
     grouped, critic = ("yes" if needed else "" for needed in (algorithm.grouped, algorithm.critic))
-    return "| " + " | ".join([f"`{name}`", algorithm.objective, grouped, critic, papers]) + " |\n"
+    return "| " + " | ".join([f"`{name}`", algorithm.advantage, grouped, critic, papers]) + " |\n"

@@ -58,12 +58,12 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         8, "Episodes per group (same task and seed). With teams: trained trajectories per group, one per agent."
     )
     algorithm: str = _option("grpo", f"The algorithm: {', '.join(online_algorithms())}.")
-    rounds: str = _option(
+    max_turns: str = _option(
         "30",
         "Max turns of an episode: a number, or a turn-limit curriculum as in 10,20,30 (ScalingInter-RL); with several "
         "environments, one for each as in TextCraft=10,20,30;BabyAI=6,13,20.",
     )
-    every: int | None = _option(None, "Training steps that each number of --rounds lasts.")
+    every: int | None = _option(None, "Training steps that each number of --max-turns lasts.")
     max_completion_length: int | None = _option(
         8192, "Token budget of a trajectory after its prompt, observations included."
     )
@@ -119,7 +119,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             raise UsageError(
                 "rewards are summed before advantages are computed; leave out --multi_objective_aggregation"
             )
-        parse_schedules(self.rounds, self.every)
+        parse_schedules(self.max_turns, self.every)
         for name, minimum in _MINIMUM.items():
             if (value := getattr(self, name)) is not None and value < minimum:
                 raise UsageError(f"{flag(name)} must be at least {minimum}, got {value}")
@@ -135,7 +135,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         return AdvantageConfig(
             scale=self.scale_rewards,
             gamma=self.gamma,
-            lam=self.gae_lambda,
+            gae_lambda=self.gae_lambda,
             discount_per=self.discount_per,  # type: ignore[arg-type]  # checked
             turn_level=self.turn_level_advantage,
             step_weight=self.step_advantage_weight,

@@ -41,17 +41,17 @@ def oracle_demonstrations(
 
 
 def environment_corpus(
-    make_env: Callable[[], gym.Env[str, str]], most: int = 1000, *, groups: Sequence[str] | None = None
+    make_env: Callable[[], gym.Env[str, str]], max_tasks: int = 1000, *, groups: Sequence[str] | None = None
 ) -> list[str]:
     """Texts of the environment, its oracle and a random policy: the vocabulary of a tokenizer.
 
-    Plays at most `most` tasks of `groups` (None: all). A team's episode is split into its agents' trajectories.
+    Plays at most `max_tasks` tasks of `groups` (None: all). A team's episode is split into its agents' trajectories.
     """
     tasks = text_env(make_env()).tasks
     try:
-        chosen = tasks.sample(groups=groups)[:most]
+        chosen = tasks.sample(groups=groups)[:max_tasks]
     except UsageError:  # an endless set
-        chosen = tasks.sample(most, groups=groups)
+        chosen = tasks.sample(max_tasks, groups=groups)
     specs = [EpisodeSpec(task.id, 0) for task in chosen]
     solved = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
     random = run_sync(play_many_text(specs[:200], make_env, RandomPolicy, limits=Limits(max_turns=10)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym_envs.multiagent.play import Engines, play_many_teams
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, play_many, run_sync
-from agentgym_envs.vector import EnvPool
+from agentgym_envs.vector import RunnerPool
 from agentgym_trl.agent_trajectories import Episode
 from agentgym_trl.distributed import anywhere
 from agentgym_trl.engines import TrainerEngine
@@ -25,7 +25,7 @@ class PlayStats:
 
     seconds: float = 0.0
     tokens: int = 0
-    replayed: int = 0
+    retried: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class EpisodePlayer:
     """Plays episodes of one agent or of a team; a frozen partner may play the untrained agents of a team."""
 
     team: TeamRoles
-    runners: EnvPool
+    runners: RunnerPool
     codec: ChatCodec
     limits: Limits
     options: RolloutOptions
@@ -45,13 +45,13 @@ class EpisodePlayer:
         Every process must call it. All make the same number of passes, as generation may be a collective call.
         """
         episodes = run_sync(self._play(specs, trainer, stats, on_done))
-        for _ in range(self.options.retries):
+        for _ in range(self.options.env_retries):
             failed = [index for index, episode in enumerate(episodes) if not episode.trajectory.usable]
             if not anywhere(bool(failed)):
                 break
-            replayed = run_sync(self._play([specs[index] for index in failed], trainer, stats, on_done))
-            stats.replayed += len(failed)
-            for index, episode in zip(failed, replayed, strict=True):
+            retried = run_sync(self._play([specs[index] for index in failed], trainer, stats, on_done))
+            stats.retried += len(failed)
+            for index, episode in zip(failed, retried, strict=True):
                 episodes[index] = episode
         return episodes
 
@@ -59,7 +59,11 @@ class EpisodePlayer:
         self, specs: Sequence[EpisodeSpec], trainer: Any, stats: PlayStats, on_done: OnDone
     ) -> list[Episode]:
         engine = _make_engine(trainer)
-        options: dict[str, Any] = {"limits": self.limits, "concurrency": self.options.concurrency, "on_done": on_done}
+        options: dict[str, Any] = {
+            "limits": self.limits,
+            "concurrency": self.options.env_concurrency,
+            "on_done": on_done,
+        }
         try:
             if self.partner is None:
                 episodes = await self._play_with(engine, specs, options)

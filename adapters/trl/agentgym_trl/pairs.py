@@ -179,16 +179,16 @@ def _candidates(group: Sequence[Trajectory], min_margin: float) -> Iterable[Pair
             yield pair
 
 
-def _draw(candidates: list[Pair], most: int, rng: random.Random) -> list[Pair]:
+def _draw(candidates: list[Pair], maximum: int, rng: random.Random) -> list[Pair]:
     rng.shuffle(candidates)
-    return sorted(candidates, key=lambda pair: _ORDER.index(pair.preference))[:most]
+    return sorted(candidates, key=lambda pair: _ORDER.index(pair.preference))[:maximum]
 
 
-def _some(keys: list[str], most: int | None, seed: int) -> list[str]:
-    """Draw up to `most` keys, in their original order."""
-    if most is None or most >= len(keys):
+def _some(keys: list[str], maximum: int | None, seed: int) -> list[str]:
+    """Draw up to `maximum` keys, in their original order."""
+    if maximum is None or maximum >= len(keys):
         return keys
-    kept = set(random.Random(seed).sample(keys, most))
+    kept = set(random.Random(seed).sample(keys, maximum))
     return [key for key in keys if key in kept]
 
 
@@ -209,8 +209,8 @@ def _start(trajectory: Trajectory) -> str:
     )
 
 
-def _check(most: int, margin: float, preferences: Sequence[str], tasks: int | None) -> list[Preference]:
-    for name, count in (("max_pairs_per_task", most), ("tasks", tasks)):
+def _check(maximum: int, margin: float, preferences: Sequence[str], tasks: int | None) -> list[Preference]:
+    for name, count in (("max_pairs_per_task", maximum), ("tasks", tasks)):
         if count is not None and count < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {count}")
     if not (math.isfinite(margin) and 0.0 <= margin <= 1.0):

@@ -116,7 +116,12 @@ def load_state(trainer: Any, checkpoint: Path) -> None:
         )
     state = torch.load(path, map_location=trainer.accelerator.device, weights_only=True)
     for name in _SAME:
-        before, now = state["settings"].get(name), getattr(trainer.args, name)
+        if name not in state["settings"]:
+            raise UsageError(
+                f"{checkpoint} cannot be resumed: another version of agentgym-envs made it and recorded no {name}; "
+                "resume with that version, or start a new run from its model"
+            )
+        before, now = state["settings"][name], getattr(trainer.args, name)
         if now != before:
             raise UsageError(
                 f"{checkpoint} was made with {name} {before}, not {now}; resume with that, or start a new run from "

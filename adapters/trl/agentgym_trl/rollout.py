@@ -2,7 +2,8 @@
 
 Both work with an unmodified `trl.GRPOTrainer`:
 
-    rollout = make_rollout_func("AgentGym/TextCraft-v0", tokenizer, schedule=StepRounds((10, 20, 30), every=100))
+    curriculum = TurnLimitCurriculum((10, 20, 30), every=100)
+    rollout = make_rollout_func("AgentGym/TextCraft-v0", tokenizer, schedule=curriculum)
     trainer = GRPOTrainer(model, reward_funcs=rollout.reward, rollout_func=rollout, train_dataset=dataset, args=args)
 """
 
@@ -23,8 +24,8 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory
 from agentgym_envs.rollout.step_files import StepFiles
-from agentgym_envs.schedule import FixedRounds, Schedules, match_schedules
-from agentgym_envs.vector import EnvPool, MakeEnvs
+from agentgym_envs.schedule import FixedTurnLimit, Schedules, match_schedules
+from agentgym_envs.vector import MakeEnvs, RunnerPool
 from agentgym_trl.agent_trajectories import Episode, agent_trajectories
 from agentgym_trl.distributed import gathered
 from agentgym_trl.episode_player import EpisodePlayer, OnDone
@@ -50,12 +51,12 @@ class Rollout:
         self.codec, self.schedule = codec, schedule
         self.make_env, self.limits, self.options = make_env, limits, options
         # Kept for all steps: making an environment may start a simulator, or open a session on a server.
-        self.runners = EnvPool(make_env, options.concurrency)
+        self.runners = RunnerPool(make_env, options.env_concurrency)
         weakref.finalize(self, self.runners.close)
         names = [""] if callable(make_env) else list(make_env)
         self.team = find_team_roles(self.runners, names, options.train_agents)
         if options.partner is not None and self.team.trained == self.team.agents:
-            raise UsageError("--partner plays the agents that --train-agents leaves out, and it leaves out none")
+            raise UsageError(_needless_partner(self.team.agents))
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
         self._player = EpisodePlayer(self.team, self.runners, codec, limits, options, self.partner)
         self._files: StepFiles | None = None
@@ -126,6 +127,15 @@ class Rollout:
             self._files.close()
 
 
+def _needless_partner(agents: Sequence[str]) -> str:
+    if not agents:
+        return "--partner plays the untrained agents of a team, but this environment has a single agent: leave it out"
+    return (
+        f"--partner plays the untrained agents of a team, but all of {', '.join(agents)} are trained: name the ones to "
+        "train with --train-agents, or leave out --partner"
+    )
+
+
 def make_rollout_func(
     env: EnvSource,
     tokenizer: Any,
@@ -172,7 +182,7 @@ def make_rollout_func(
 
 def _schedules(schedule: Schedules | int, names: list[str]) -> Schedules:
     """The schedule of the run, or one for every environment."""
-    return FixedRounds(schedule) if isinstance(schedule, int) else match_schedules(schedule, short_names(names))
+    return FixedTurnLimit(schedule) if isinstance(schedule, int) else match_schedules(schedule, short_names(names))
 
 
 def _write(files: StepFiles, step: int, training: bool, episode: Episode) -> None:

@@ -12,9 +12,10 @@ class RolloutOptions:
     """Options of a rollout.
 
     eval_max_turns: the max turns in evaluation; by default that of the training step.
-    concurrency: number of episodes that run at the same time.
-    retries: number of retries of an episode that ended in `env_error`.
-    resamples: number of times that zero-variance groups are replaced by other tasks (DAPO's dynamic sampling).
+    env_concurrency: number of episodes that run at the same time.
+    env_retries: number of retries of an episode that ended in `env_error`.
+    dynamic_sampling_retries: number of times that zero-variance groups are replaced by other tasks (DAPO's dynamic
+        sampling).
     mask_truncated_answers: leave truncated answers out of the loss.
     trajectories: a directory for `step-N.jsonl` files.
     record_tokens: also write `step-N.tokens.jsonl` files, with every token, its mask (1 for a sampled token, also where
@@ -25,9 +26,9 @@ class RolloutOptions:
     """
 
     eval_max_turns: int | None = None
-    concurrency: int = 1024
-    retries: int = 2
-    resamples: int = 0
+    env_concurrency: int = 1024
+    env_retries: int = 2
+    dynamic_sampling_retries: int = 0
     mask_truncated_answers: bool = False
     trajectories: Path | None = None
     record_tokens: bool = False

@@ -40,13 +40,13 @@ class StepRollout:
 
     def metrics(self, seconds: float) -> dict[str, float]:
         """The metrics over all processes: sums of tokens, times of the slowest. `seconds` is the rollout's time."""
-        stats, resamples = self._stats, self._player.options.resamples
-        local = (stats.tokens, stats.replayed, stats.seconds, max(seconds - stats.seconds, 0.0))
-        tokens, replayed, generate, env = zip(*gathered([local]), strict=True)
+        stats, retries = self._stats, self._player.options.dynamic_sampling_retries
+        local = (stats.tokens, stats.retried, stats.seconds, max(seconds - stats.seconds, 0.0))
+        tokens, retried, generate, env = zip(*gathered([local]), strict=True)
         return {
             **({"rollout/zero_variance_groups": self._zero_variance} if self._training else {}),
-            **({"rollout/resampled_groups": float(self._resampled)} if resamples else {}),
-            "rollout/replayed": float(sum(replayed)),
+            **({"rollout/resampled_groups": float(self._resampled)} if retries else {}),
+            "rollout/retried": float(sum(retried)),
             "rollout/tokens": float(sum(tokens)),
             "rollout/tokens_per_second": sum(tokens) / max(*generate, 1e-9),
             "time/generate": max(generate),
@@ -58,14 +58,14 @@ class StepRollout:
 
     def _resample(self, specs: list[EpisodeSpec], episodes: list[Episode]) -> None:
         """Replace tasks whose groups have zero variance in every role by other tasks, in place."""
-        team, size, resamples = self._player.team, self.group_size, self._player.options.resamples
+        team, size, retries = self._player.team, self.group_size, self._player.options.dynamic_sampling_retries
         rank = int(self._trainer.accelerator.process_index)
-        started = set(gathered([episode_start(spec) for spec in specs])) if resamples else set()
-        for attempt in range(resamples + 1):
+        started = set(gathered([episode_start(spec) for spec in specs])) if retries else set()
+        for attempt in range(retries + 1):
             equal, count = zero_variance_groups(team.rows(episodes, size), size)
             self._zero_variance = len(equal) / count if attempt == 0 else self._zero_variance
             groups = whole_groups(equal, team.roles)
-            if not groups or attempt == resamples:
+            if not groups or attempt == retries:
                 return
             # `_step` counts micro-batches: a step may have several rollouts.
             step = int(self._trainer.state.global_step)

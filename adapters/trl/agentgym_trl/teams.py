@@ -19,7 +19,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.agent_trajectories import team_prompts
 from agentgym_envs.multiagent.joint import JointEnv, is_team
 from agentgym_envs.rollout import TokenTrajectory
-from agentgym_envs.vector import EnvPool
+from agentgym_envs.vector import RunnerPool
 from agentgym_trl.agent_trajectories import Episode, agent_trajectories
 
 _T = TypeVar("_T")
@@ -89,7 +89,7 @@ class TeamRoles:
         return [agent_trajectories(episode)[agent] for group in groups for agent in agents for episode in group]
 
 
-def find_team_roles(runners: EnvPool, envs: Iterable[str], train_agents: Sequence[str] | None = None) -> TeamRoles:
+def find_team_roles(runners: RunnerPool, envs: Iterable[str], train_agents: Sequence[str] | None = None) -> TeamRoles:
     """The team of these environments; by default all of its members are trained.
 
     Raises UsageError if the environments have different teams, or `train_agents` are not members of it.
@@ -115,7 +115,7 @@ def agents_of(env: TextEnv) -> tuple[str, ...]:
     return tuple(team_prompts(env.instructions)) if team else ()
 
 
-def _agents(runners: EnvPool, name: str) -> tuple[str, ...]:
+def _agents(runners: RunnerPool, name: str) -> tuple[str, ...]:
     runner = runners.acquire(name)
     try:
         return agents_of(text_env(runner.last_env))

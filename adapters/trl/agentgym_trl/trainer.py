@@ -121,9 +121,9 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         advantages = everywhere[local]
         output["advantages"] = advantages[:, :width] if advantages.dim() == 2 else advantages
         if self.learner and batch.values is not None:
-            targets, learned = value_targets(batch, config), batch.learned
-            self._log("critic/explained_variance", explained_variance(batch.values, targets, learned))
-            for name, value in (("value_targets", targets), ("old_values", batch.values), ("value_mask", learned)):
+            targets, trained_mask = value_targets(batch, config), batch.trained_mask
+            self._log("critic/explained_variance", explained_variance(batch.values, targets, trained_mask))
+            for name, value in (("value_targets", targets), ("old_values", batch.values), ("value_mask", trained_mask)):
                 output[name] = value[local, :width]
 
     def _show_advantages(self, advantages: torch.Tensor, batch: AdvantageBatch) -> None:
@@ -255,16 +255,16 @@ def _check_reference(model: Any, args: AgentConfig, peft: bool) -> None:
 
 def _rollout_options(args: AgentConfig) -> dict[str, Any]:
     return {
-        "schedule": parse_schedules(args.rounds, args.every),
+        "schedule": parse_schedules(args.max_turns, args.every),
         "max_tokens": args.max_completion_length or 8192,
         "max_turn_tokens": args.max_turn_tokens,
         "eval_max_turns": args.eval_max_turns,
         "mask_truncated_answers": args.mask_truncated_answers,
         "chat_template": read_template(args.chat_template),
         "chat_template_kwargs": args.chat_template_kwargs,
-        "concurrency": args.env_concurrency,
-        "retries": args.env_retries,
-        "resamples": args.dynamic_sampling_retries,
+        "env_concurrency": args.env_concurrency,
+        "env_retries": args.env_retries,
+        "dynamic_sampling_retries": args.dynamic_sampling_retries,
         "trajectories": Path(args.output_dir) / "trajectories",
         "record_tokens": args.record_tokens,
         "train_agents": args.train_agents,

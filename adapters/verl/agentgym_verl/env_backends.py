@@ -41,7 +41,7 @@ class EnvBackends:
         self._pool: WorkerPool | Any = None
         self._lock = threading.Lock()  # environments are made in threads
         self.makers: dict[str, MakeEnv] = {}
-        """A function that makes each added kind, for an `EnvPool`."""
+        """A function that makes each added kind, for a `RunnerPool`."""
 
     def add(self, kind: str, env_id: str, kwargs: Mapping[str, Any]) -> None:
         """Add a kind of environment to `makers`."""

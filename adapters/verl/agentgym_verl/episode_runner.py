@@ -17,11 +17,11 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, TokenTrajectory
 from agentgym_envs.rollout.play import play_on
 from agentgym_envs.rollout.step_files import StepFiles
-from agentgym_envs.vector import EnvPool
+from agentgym_envs.vector import RunnerPool
 from agentgym_verl.engine import VerlEngine
 from agentgym_verl.env_backends import EnvBackends
 from agentgym_verl.rows import TaskRow, read_row
-from agentgym_verl.settings import max_turns, read_settings
+from agentgym_verl.settings import read_settings, turn_limit
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ class EpisodeRunner:
         )
         self._group_size = {False: int(rollout.n), True: int(rollout.val_kwargs.n)}
         self._backends = EnvBackends(settings)
-        self._pool = EnvPool(self._backends.makers, settings.concurrency)
-        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._pool = RunnerPool(self._backends.makers, settings.env_concurrency)
+        self._slots = asyncio.Semaphore(settings.env_concurrency)
         self._files = self._make_files()
         self._failures: Counter[str] = Counter()
         self.close = weakref.finalize(self, _close, self._pool, self._backends, self._files)
@@ -62,7 +62,7 @@ class EpisodeRunner:
         Raises EnvError if this was the last episode of a group without a usable one: verl marks the group as failed.
         """
         row, step = read_row(columns), _step(columns)
-        limit = max_turns(self.settings, row.env_id, step, row.evaluation)
+        limit = turn_limit(self.settings, row.env_id, step, row.evaluation)
         done = step if row.evaluation else max(step - 1, 0)  # records have the number of finished steps
         meta = {"step": done, "training": not row.evaluation, "env": row.env_id}
         spec = EpisodeSpec(row.task, row.seed, meta, row.kind, limit)
@@ -131,7 +131,7 @@ def _step(columns: Mapping[str, Any]) -> int:
     return int(columns["global_steps"])
 
 
-def _close(runners: EnvPool, backends: EnvBackends, files: StepFiles | None) -> None:
+def _close(runners: RunnerPool, backends: EnvBackends, files: StepFiles | None) -> None:
     runners.close()
     backends.close()
     if files is not None:

@@ -18,14 +18,14 @@ BACKENDS = ("auto", "local", "process", "ray")
 class EpisodeSettings:
     """Settings of the episodes of every agent-loop worker.
 
-    rounds: max turns: a number, a turn-limit curriculum as in "10,20,30" (ScalingInter-RL), or one of these per
+    max_turns: max turns: a number, a turn-limit curriculum as in "10,20,30" (ScalingInter-RL), or one of these per
         environment as in "TextCraft=10,20,30;BabyAI=6,13,20".
-    every: number of training steps that each number of `rounds` lasts.
+    every: number of training steps that each number of `max_turns` lasts.
     eval_max_turns: max turns in validation; by default that of the step.
     max_turn_tokens: token budget of one answer. The budget of the episode is verl's `data.max_response_length`.
     reward: "per_turn" puts each turn's reward on the last token of its answer, "final" the sum of all rewards on the
         last token of the episode. The rewards of an episode add up to its score either way.
-    concurrency: number of episodes that one agent-loop worker plays at the same time.
+    env_concurrency: number of episodes that one agent-loop worker plays at the same time.
     env_seconds: timeout of one call of an environment, after which its episode ends as `env_error`.
     env_retries: number of retries of an episode that ended in `env_error`, before it is left out.
     backend: the processes that run the environments, one of `BACKENDS`.
@@ -38,12 +38,12 @@ class EpisodeSettings:
     record_tokens: also write every token.
     """
 
-    rounds: str = "30"
+    max_turns: str = "30"
     every: int | None = None
     eval_max_turns: int | None = None
     max_turn_tokens: int = 512
     reward: str = "per_turn"
-    concurrency: int = 1024
+    env_concurrency: int = 1024
     env_seconds: float | None = 300.0
     env_retries: int = 2
     backend: str = "auto"
@@ -56,7 +56,7 @@ class EpisodeSettings:
 
     def __post_init__(self) -> None:
         """Raise UsageError for invalid values."""
-        parse_schedules(self.rounds, self.every)
+        parse_schedules(self.max_turns, self.every)
         for name, minimum in _MINIMUM.items():
             value = getattr(self, name)
             if value is not None and value < minimum:
@@ -68,13 +68,13 @@ class EpisodeSettings:
     @property
     def schedules(self) -> Schedules:
         """The schedule of the run, or a mapping from environments to schedules."""
-        return parse_schedules(self.rounds, self.every)
+        return parse_schedules(self.max_turns, self.every)
 
 
 _MINIMUM: dict[str, float] = {
     "eval_max_turns": 1,
     "max_turn_tokens": 1,
-    "concurrency": 1,
+    "env_concurrency": 1,
     "env_seconds": 0.001,
     "env_retries": 0,
     "workers": 1,
@@ -93,7 +93,7 @@ def read_settings(block: Mapping[str, Any] | None) -> EpisodeSettings:
     return EpisodeSettings(**{name: _read(name, str(types[name]), value) for name, value in given.items()})
 
 
-def max_turns(settings: EpisodeSettings, env_id: str, step: int, evaluation: bool) -> int:
+def turn_limit(settings: EpisodeSettings, env_id: str, step: int, evaluation: bool) -> int:
     """The max turns of an episode that starts in a global step of verl, which counts training steps from 1.
 
     The validation before training has step 0. Raises UsageError if the environment has no schedule.

@@ -132,8 +132,8 @@ def _by_k(overall: Metrics) -> Figure:
     return Figure("Probability that one of k episodes of a task succeeds (pass@k), and that all do (pass^k).", plot)
 
 
-def _points(by_k: Mapping[int, Estimate], most: int) -> list[plots.Point]:
-    return [plots.Point(k, found.mean, found.low, found.high) for k, found in sorted(by_k.items()) if k <= most]
+def _points(by_k: Mapping[int, Estimate], limit: int) -> list[plots.Point]:
+    return [plots.Point(k, found.mean, found.low, found.high) for k, found in sorted(by_k.items()) if k <= limit]
 
 
 def _stops(report: EvalReport) -> Figure:

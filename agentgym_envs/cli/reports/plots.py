@@ -80,10 +80,10 @@ def histogram(name: str, title: str, x_label: str, bins: Sequence[Bin]) -> Marku
 def counts(name: str, title: str, rows: Sequence[tuple[str, int]]) -> Markup:
     """Draw a bar per count, with its percentage of the total."""
     left, right, total = _label_room([label for label, _ in rows]), WIDTH - 104, sum(count for _, count in rows) or 1
-    most = max((count for _, count in rows), default=0) or 1
+    maximum = max((count for _, count in rows), default=0) or 1
     parts = []
     for index, (label, count) in enumerate(rows):
-        middle, long = _ROW * index + _ROW / 2, (right - left) * count / most
+        middle, long = _ROW * index + _ROW / 2, (right - left) * count / maximum
         text = f"{count:,} ({100 * count / total:.1f}%)"
         parts += [
             _label(label, left, middle),

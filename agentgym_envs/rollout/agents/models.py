@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling
 from agentgym_envs.rollout.play import Limits, sample_answer
-from agentgym_envs.rollout.policies import ChatServer, ModelReply
+from agentgym_envs.rollout.policies import ChatClient, ModelReply
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory
 
@@ -112,8 +112,8 @@ class ChatModel:
     batch = None
 
     def __init__(self, model: str, base_url: str, **options: Any) -> None:
-        """`base_url` ends with `/v1`; `options` go to `ChatServer`."""
-        self._server = ChatServer(model, base_url, **options)
+        """`base_url` ends with `/v1`; `options` go to `ChatClient`."""
+        self._server = ChatClient(model, base_url, **options)
 
     def open(self, limits: Limits) -> Dialogue:
         """Open a dialogue for one attempt."""
@@ -185,7 +185,7 @@ class _TokenDialogue(Dialogue):
 
 
 class _ChatDialogue(Dialogue):
-    def __init__(self, server: ChatServer, limits: Limits) -> None:
+    def __init__(self, server: ChatClient, limits: Limits) -> None:
         super().__init__(limits)
         self._server = server
         self._rate = _TOKENS_PER_CHARACTER

@@ -24,7 +24,7 @@ from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_man
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.vector.pool import EnvPool, MakeEnvs
+from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
 
 _ENDS = {
@@ -63,13 +63,13 @@ async def play_agent(env: Env, agent: Agent, model: Model, spec: EpisodeSpec, *,
     A failure of the environment ends the episode as `env_error`, and no attempt follows. Errors of the model and of the
     caller are raised.
     """
-    with closing(EnvRunner.over(env)) as runner:
+    with closing(EnvRunner.wrapping(env)) as runner:
         return await _play(runner, agent, model, spec, limits)
 
 
 async def play_many_agents(
     specs: Sequence[EpisodeSpec],
-    envs: MakeEnvs | EnvPool,
+    envs: MakeEnvs | RunnerPool,
     agent: Agent,
     model: Model,
     *,

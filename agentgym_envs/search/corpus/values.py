@@ -78,9 +78,9 @@ def _roundings(attribute: str, value: float) -> list[float]:
     decimals = len(str(value).partition(".")[2]) if isinstance(value, float) else 0
     if attribute not in (*_LENGTHS, "weight"):
         return []
-    least = max(0, 3 - len(str(int(value)))) if attribute == "weight" else 0
+    minimum = max(0, 3 - len(str(int(value)))) if attribute == "weight" else 0
     exact = Decimal(str(value))  # halves round up, as people do
-    rounded = (exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) for digits in range(least, decimals))
+    rounded = (exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) for digits in range(minimum, decimals))
     return [float(number) if number.as_tuple().exponent else int(number) for number in rounded]
 
 

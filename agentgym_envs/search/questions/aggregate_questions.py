@@ -294,7 +294,7 @@ def _rows(subjects: Ints, attribute: Ints, split: Ints) -> QuestionRows:
     return QuestionRows(subjects[keep], attribute[keep], split[keep])
 
 
-def _gaps(graph: Graph, locations: Locations, count: int, salt: int, least: int) -> QuestionRows:
+def _gaps(graph: Graph, locations: Locations, count: int, salt: int, minimum: int) -> QuestionRows:
     rows = _draw_countries(locations.count, count, salt, 2)
     chosen = np.stack(
         [locations.pick(rows[:, n], hashed(np.arange(len(rows)), salt * 100 + 50 + n)) for n in range(2)], 1
@@ -302,7 +302,7 @@ def _gaps(graph: Graph, locations: Locations, count: int, salt: int, least: int)
     values = locations.quantity[chosen]
     chosen = np.where((values[:, 0] > values[:, 1])[:, None], chosen, chosen[:, ::-1])
     low, high = np.min(values, 1), np.max(values, 1)
-    clear = (low > 0) & (high >= CLEAR * low) & (high - low >= least)
+    clear = (low > 0) & (high >= CLEAR * low) & (high - low >= minimum)
     return _rows(chosen, np.zeros(len(rows), int), np.where(clear, _split_of_all(graph, rows), NONE))
 
 

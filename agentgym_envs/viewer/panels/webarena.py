@@ -19,10 +19,10 @@ from agentgym_envs.viewer.panels.replay import observations
 
 _TAB = re.compile(r"Tab (\d+)( \(current\))?: (.*)")
 _ID = re.compile(r"^(\t*)\[(\d+)\] ")
-_PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=]+")
+_IMAGE = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=]+")
 _MAX_LINES, _MAX_TOTAL_LINES, _MAX_GONE, _MAX_LINE_CHARS = 1_500, 80_000, 60, 2_000
 _MAX_TABS = 50
-_MAX_CHARS, _MAX_PICTURE_CHARS = 500_000, 1_000_000
+_MAX_CHARS, _MAX_IMAGE_CHARS = 500_000, 1_000_000
 
 State = dict[str, Any]
 Pairs = Sequence[Sequence[int | None]]
@@ -44,7 +44,7 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
     id of the element or None), `fresh` (the indices in `lines` of new lines), `gone` (the first ones of the removed
     lines, as indices into `shared.lines`) and `lost` (their total number), `target` (the index in `lines` of the next
     action's target, or None), `command`, `note` (of the environment), `omitted` (the number of lines left out),
-    `picture`, and `page` (False if the observation is not a page, and the last page is shown).
+    `image`, and `page` (False if the observation is not a page, and the last page is shown).
     """
     pages = _PageStates(min(_MAX_LINES, 1 + _MAX_TOTAL_LINES // (len(trajectory.turns) + 1)))
     states = list[State]()
@@ -53,8 +53,8 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
     for number, (text, command) in enumerate(zip(observations(trajectory), commands, strict=True)):
         before = states[-1] if states else None
         state = pages.read(text, before)
-        picture = _picture(trajectory.turns[number - 1].info) if number else None
-        states.append({**state, "picture": picture, "command": command, "target": _target(command, state["lines"])})
+        image = _image(trajectory.turns[number - 1].info) if number else None
+        states.append({**state, "image": image, "command": command, "target": _target(command, state["lines"])})
     states[0]["shared"] = {"lines": pages.lines}
     seen = any(state["page"] for state in states)
     return states, _bounded(states) if seen else "The record contains no page in a known format."
@@ -153,18 +153,18 @@ def _target(command: str | None, lines: Pairs) -> int | None:
     return next((index for index, pair in enumerate(lines) if number is not None and pair[1] == number), None)
 
 
-def _picture(info: Mapping[str, Any]) -> str | None:
-    picture = info.get("screenshot")
-    return picture if isinstance(picture, str) and _PICTURE.fullmatch(picture) else None
+def _image(info: Mapping[str, Any]) -> str | None:
+    image = info.get("screenshot")
+    return image if isinstance(image, str) and _IMAGE.fullmatch(image) else None
 
 
 def _bounded(states: Sequence[State]) -> str | None:
-    """Remove pictures beyond the maximum total size; return a note if any were removed."""
-    room, removed = _MAX_PICTURE_CHARS, 0
+    """Remove images beyond the maximum total size; return a note if any were removed."""
+    room, removed = _MAX_IMAGE_CHARS, 0
     for state in states:
-        size = len(state["picture"] or "")
+        size = len(state["image"] or "")
         if size > room:
-            state["picture"], removed = None, removed + 1
+            state["image"], removed = None, removed + 1
         else:
             room -= size
     return f"{removed} screenshots are left out: together, they are too large." if removed else None

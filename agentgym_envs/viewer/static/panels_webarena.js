@@ -97,8 +97,8 @@
     draw(states, index) {
       const shared = states[0].shared;
       const state = states[index];
-      const picture = state.picture
-        ? el("img", { class: "wa-picture", src: state.picture, alt: "The window at this turn" })
+      const image = state.image
+        ? el("img", { class: "wa-image", src: state.image, alt: "The window at this turn" })
         : null;
       return el(
         "div",
@@ -107,7 +107,7 @@
         bar(state),
         notes(state),
         facts(state, index),
-        picture,
+        image,
         state.lines.length ? page(shared, state) : null,
         gone(shared, state),
       );

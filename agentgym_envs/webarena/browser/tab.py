@@ -146,14 +146,14 @@ class Tab:
         except TimeoutError:
             await self.run("() => agentgym.cancelLeaving()")
 
-    async def _wait_for_frames(self, most: float) -> bool:
-        """Wait for each frame in the page, for up to `most` seconds; False if no frame is loading."""
+    async def _wait_for_frames(self, max_seconds: float) -> bool:
+        """Wait for each frame in the page, for up to `max_seconds` seconds; False if no frame is loading."""
         clock = asyncio.get_running_loop().time
         waited = False
-        while starts := [start for start in self._loading_frames() if clock() - start < most]:
+        while starts := [start for start in self._loading_frames() if clock() - start < max_seconds]:
             waited = True
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(starts) + most):
+                async with asyncio.timeout_at(min(starts) + max_seconds):
                     await self._wait_for_loading()
         return waited
 

@@ -80,10 +80,10 @@ def unquoted(text: str) -> str:
     return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], text[1:-1])
 
 
-def squeezed(text: str, most: int) -> str:
-    """Write a text on one line, without unreadable characters, truncated with an ellipsis after `most` characters."""
-    clean = " ".join(spaced(" ".join(text[: 4 * most].split())).split())
-    return clean if len(clean) <= most else clean[:most].strip() + "…"
+def squeezed(text: str, maximum: int) -> str:
+    """Write a text on one line, without unreadable characters; an ellipsis ends what is longer than `maximum`."""
+    clean = " ".join(spaced(" ".join(text[: 4 * maximum].split())).split())
+    return clean if len(clean) <= maximum else clean[:maximum].strip() + "…"
 
 
 def spaced(line: str) -> str:

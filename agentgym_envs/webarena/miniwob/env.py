@@ -79,8 +79,8 @@ class MiniWoBEnv(WebEnv):
     WebArena's form: the tabs, the page as a tree of elements, the URL, the objective and the previous action. Roles,
     names and states describe images, colours and click targets as for a screen reader (a star, a pressed button, X and
     O). The observation leaves out MiniWoB's own displays (rewards, clicks, the time). `info` also holds `objective`,
-    `raw_reward` (None, or MiniWoB's own from -1 to 1), `url`, `tab`, `tabs`, `elements`, `cut` and `settled`, and
-    `reason` at the end.
+    `raw_reward` (None, or MiniWoB's own from -1 to 1), `url`, `tab`, `tabs`, `elements`, `page_truncated` and
+    `settled`, and `reason` at the end.
 
     ## Rewards
     MiniWoB's raw reward if it is above 0, else 0, when the page ends the task. Most pages give 1 or -1. The four

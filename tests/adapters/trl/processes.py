@@ -142,7 +142,7 @@ def together(out: Path, model: Path) -> None:
         max_steps=1,
         num_generations=4,
         per_device_train_batch_size=2,
-        rounds="6",
+        max_turns="6",
         dynamic_sampling_retries=1,
     )
     trainer.train()
@@ -180,7 +180,7 @@ def _sharded_trainer(out: Path, model: Path, steps: int) -> Any:
         max_steps=steps,
         num_generations=4,
         per_device_train_batch_size=2,
-        rounds="4",
+        max_turns="4",
         save_strategy="steps",
         save_steps=2,
     )

@@ -153,7 +153,9 @@ def generalised(episodes: Sequence[Episode], options: AdvantageConfig) -> Table:
             terms = []
             for j in range(i, len(indices)):
                 before = indices[i:j]
-                weight = passed(episode, before, options.gamma, options) * passed(episode, before, options.lam, options)
+                weight = passed(episode, before, options.gamma, options) * passed(
+                    episode, before, options.gae_lambda, options
+                )
                 terms.append(weight * errors[j])
             row[t] = math.fsum(terms)
     return table

@@ -108,7 +108,7 @@ def settings(out: Path, **more: Any) -> dict[str, Any]:
 
 
 def config(out: Path, **more: Any) -> AgentConfig:
-    return AgentConfig(**settings(out, **{"rounds": "2", "max_turn_tokens": 10, **more}))
+    return AgentConfig(**settings(out, **{"max_turns": "2", "max_turn_tokens": 10, **more}))
 
 
 def dataset(count: int = 16) -> Any:

@@ -30,7 +30,7 @@ credits_ = st.builds(
     AdvantageConfig,
     scale=st.sampled_from(["group", "batch", "none"]),
     gamma=st.sampled_from([1.0, 0.9, 0.5, 0.0]),
-    lam=st.sampled_from([1.0, 0.95, 0.3, 0.0]),
+    gae_lambda=st.sampled_from([1.0, 0.95, 0.3, 0.0]),
     discount_per=st.sampled_from(["turn", "token"]),
     turn_level=st.booleans(),
     step_weight=st.sampled_from([0.0, 1.0, 0.3]),
@@ -88,8 +88,8 @@ def by_token(name: str, batch: AdvantageBatch, options: AdvantageConfig) -> torc
     found = ALGORITHMS[name].estimate(batch, options)
     if found.dim() == 1:
         assert (found[~batch.usable] == 0).all()
-        return torch.where(batch.learned, found[:, None], 0.0)
-    assert found.shape == batch.rewards.shape and (found[~batch.learned] == 0).all()
+        return torch.where(batch.trained_mask, found[:, None], 0.0)
+    assert found.shape == batch.rewards.shape and (found[~batch.trained_mask] == 0).all()
     return found
 
 
@@ -135,10 +135,10 @@ def test_observations_padding_and_unusable_episodes_have_no_effect(
     assert batch.values is not None and batch.next_values is not None and batch.states is not None
     failed = replace(
         batch,
-        rewards=torch.where(batch.learned, batch.rewards, junk),
-        values=torch.where(batch.learned, batch.values, junk),
+        rewards=torch.where(batch.trained_mask, batch.rewards, junk),
+        values=torch.where(batch.trained_mask, batch.values, junk),
         next_values=torch.where(batch.usable, batch.next_values, junk),
-        states=torch.where(batch.learned, batch.states, 7),
+        states=torch.where(batch.trained_mask, batch.states, 7),
     )
     torch.testing.assert_close(by_token(name, failed, options), by_token(name, batch, options), atol=0, rtol=0)
 
@@ -233,7 +233,7 @@ def two_turns(reward_at: int = 6) -> list[Episode]:
 
 def test_every_estimator_uses_a_reward_on_the_last_answer_token() -> None:
     """AgentGym-RL puts it on the next observation, where its PPO and REINFORCE++ multiply it by 0."""
-    batch, options = as_batch(two_turns(), 2), AdvantageConfig(lam=1.0)
+    batch, options = as_batch(two_turns(), 2), AdvantageConfig(gae_lambda=1.0)
     assert token_returns(batch, options).max() == 1.0
     assert value_targets(batch, options).max() == 1.0
     grpo, rloo = (ALGORITHMS[name].estimate(batch, options) for name in ("grpo", "rloo"))
@@ -245,20 +245,20 @@ def test_every_estimator_uses_a_reward_on_the_last_answer_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "gamma, lam, advantages, returns",
+    "gamma, gae_lambda, advantages, returns",
     [
         (1.0, 1.0, [1.0, 1.1, 1.2, 0, 0, 0.8, 0.9, 0, 0], [1.5, 1.5, 1.5, 0, 0, 1, 1, 0, 0]),
         (0.9, 0.8, [0.164, 0.422, 0.767, 0, 0, 0.538, 0.9, 0, 0], [1.061, 1.179, 1.31, 0, 0, 0.9, 1, 0, 0]),
     ],
 )
 def test_gae_equals_hand_computed_values(
-    gamma: float, lam: float, advantages: list[float], returns: list[float]
+    gamma: float, gae_lambda: float, advantages: list[float], returns: list[float]
 ) -> None:
     """Two turns with an observation between and padding after them, both with junk values."""
     mask = [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2
     values = [0.5, 0.4, 0.3, 7, 9, 0.2, 0.1, 5, 3]
     batch = as_batch([Episode(0, [0, 0, 0.5, 0, 0, 0, 1.0, 0, 0], mask, True, values, 0.0, [0] * 9)], 1)
-    options = AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
+    options = AdvantageConfig(gamma=gamma, gae_lambda=gae_lambda, discount_per="token")
     assert_table(raw_gae(batch, options), [advantages], atol=5e-4, rtol=0)
     assert_table(token_returns(batch, options), [returns], atol=5e-4, rtol=0)
 
@@ -269,7 +269,7 @@ def test_a_truncated_episode_adds_the_critics_value_of_its_last_state() -> None:
     truncated = Episode(0, [0.0] * 5, mask, True, [0.0] * 5, 0.8, [0] * 5)
     batch = as_batch([truncated, replace(truncated, next_value=0.0)], 1)
     for per in ("turn", "token"):
-        options = AdvantageConfig(gamma=0.5, lam=1.0, discount_per=per)
+        options = AdvantageConfig(gamma=0.5, gae_lambda=1.0, discount_per=per)
         assert_table(value_targets(batch, options), [[0.1, 0, 0.2, 0, 0.4], [0.0] * 5])
 
 
@@ -325,7 +325,7 @@ def test_a_table_row_and_a_function_register_an_algorithm(
 ) -> None:
     """Its advantages replace TRL's; it gets the whole batch and the options."""
     INPUTS.clear()
-    row = Algorithm(summary="a test", objective="the index", estimator=f"{__name__}:row_index")
+    row = Algorithm(summary="a test", advantage="the index", estimator=f"{__name__}:row_index")
     monkeypatch.setitem(ALGORITHMS, "row-index", row)
     trainer = make_trainer(tmp_path, tokenizer, algorithm="row-index", gamma=0.9)
     assert first_batch(trainer)["advantages"].tolist() == list(range(8))
@@ -343,7 +343,7 @@ def test_a_table_row_and_a_function_register_an_algorithm(
         ({"algorithm": "ppo", "turn_level_advantage": True}, "for algorithms that compare within groups"),
         ({"algorithm": "reinforce++", "step_advantage_weight": 1.0}, "that compare within groups"),
         ({"multi_objective_aggregation": "normalize_then_sum"}, "--multi_objective_aggregation"),
-        ({"rounds": "3,2", "every": 5}, "must not decrease"),
+        ({"max_turns": "3,2", "every": 5}, "must not decrease"),
         ({"gamma": 1.1}, r"--gamma must lie in \[0, 1\], got 1.1"),
         ({"gae_lambda": -0.1}, r"--gae-lambda must lie in \[0, 1\]"),
         ({"discount_per": "episode"}, "there is no discount_per 'episode'; choose from turn, token"),

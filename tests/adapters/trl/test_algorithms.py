@@ -30,7 +30,7 @@ def new_estimator(batch: Any, config: Any) -> Any:
 def test_a_row_with_a_command_adds_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    row = Algorithm(summary="a new one", objective="none", papers=("1234.56789",), command=f"{__name__}:run_new")
+    row = Algorithm(summary="a new one", advantage="none", papers=("1234.56789",), command=f"{__name__}:run_new")
     monkeypatch.setitem(ALGORITHMS, "new", row)
     CALLS.clear()
     assert main(["train", "new", "--option", "1"]) == 7 and CALLS == [["--option", "1"]]
@@ -43,7 +43,7 @@ def test_a_row_with_a_command_adds_the_command(
 def test_a_row_with_an_estimator_adds_an_online_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    row = Algorithm(summary="a new one", objective="new", estimator=f"{__name__}:new_estimator", critic=True)
+    row = Algorithm(summary="a new one", advantage="new", estimator=f"{__name__}:new_estimator", critic=True)
     monkeypatch.setitem(ALGORITHMS, "new", row)
     assert row.estimate("batch", "config") == ("batch", "config")  # type: ignore[arg-type]
     monkeypatch.chdir(tmp_path)
@@ -57,7 +57,7 @@ def test_every_row_names_functions_that_exist(name: str) -> None:
     algorithm = ALGORITHMS[name]
     assert bool(algorithm.estimator) != bool(algorithm.command)
     assert callable(load_object(algorithm.estimator or algorithm.command))
-    assert algorithm.summary and algorithm.objective
+    assert algorithm.summary and algorithm.advantage
 
 
 def test_the_table_and_the_package_import_neither_torch_nor_trl() -> None:

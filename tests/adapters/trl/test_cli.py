@@ -18,7 +18,7 @@ from trl import SFTConfig
 import agentgym_trl
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
-from agentgym_envs.schedule import FixedRounds, StepRounds, parse_schedules
+from agentgym_envs.schedule import FixedTurnLimit, TurnLimitCurriculum, parse_schedules
 from agentgym_envs.trajectory import TrajectoryWriter
 from agentgym_trl.cli.agentevol import EvolArguments
 from agentgym_trl.cli.arguments import EnvArguments, parse
@@ -31,7 +31,7 @@ from tests.graded import KWARGS
 
 PLAY = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH]
 SMALL = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu", "--report_to", "none"]
-ROLL = ["--num_generations", "2", "--max_completion_length", "200", "--max-turn-tokens", "8", "--rounds", "2"]
+ROLL = ["--num_generations", "2", "--max_completion_length", "200", "--max-turn-tokens", "8", "--max-turns", "2"]
 
 ONLINE = ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo")
 OFFLINE = ("sft", "dpo", "agentevol")
@@ -40,7 +40,7 @@ LOGGED = {  # by every online algorithm, at every step
     "reward", "reward_std", "frac_reward_zero_std", "entropy", "kl",
     "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean",
     "rollout/success", "rollout/score", "rollout/turns", "rollout/max_turns", "rollout/invalid_actions",
-    "rollout/truncated_answers", "rollout/zero_variance_groups", "rollout/replayed", "rollout/tokens",
+    "rollout/truncated_answers", "rollout/zero_variance_groups", "rollout/retried", "rollout/tokens",
     "rollout/tokens_per_second",
     "rollout/stop/success", "rollout/stop/failure", "rollout/stop/turn_limit", "rollout/stop/token_limit",
     "rollout/stop/env_error", "time/generate", "time/env", "time/train",
@@ -120,7 +120,7 @@ def test_tiny_model_creates_a_model(agentgym: Any, tmp_path: Path) -> None:
 @pytest.mark.train
 def test_grpo_runs_and_resumes(grpo: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = grpo("--rounds", "2,3", "--every", "1", "--save_steps", "1")
+    done = grpo("--max-turns", "2,3", "--every", "1", "--save_steps", "1")
     assert done.code == 0, done.err
     assert "Done:" in done.err and done.out == ""
     assert limits_by_step(out) == {0: Counter({2: 4}), 1: Counter({3: 4})}
@@ -129,7 +129,7 @@ def test_grpo_runs_and_resumes(grpo: Any, tmp_path: Path) -> None:
         assert (out / name).exists()
     assert make_codec(load_tokenizer(str(out))) and load_model(str(out))
 
-    more = grpo("--rounds", "2,3", "--every", "1", "--save_steps", "1", "--max_steps", "4", "--resume")
+    more = grpo("--max-turns", "2,3", "--every", "1", "--save_steps", "1", "--max_steps", "4", "--resume")
     assert more.code == 0, more.err
     assert limits_by_step(out) == {0: Counter({2: 4}), **{step: Counter({3: 4}) for step in (1, 2, 3)}}
     assert [row["step"] for row in metrics(out) if "loss" in row] == [1, 2, 3, 4]
@@ -163,7 +163,7 @@ def test_a_config_file_holds_options(agentgym: Any, model_path: Path, tmp_path: 
         "groups": "depth-1",
         "output_dir": "run",
         "max_steps": 3,
-        "rounds": 2,
+        "max_turns": 2,
         "max-turn-tokens": 8,
         "learning_rate": "1e-4",
         "num_generations": 2,
@@ -197,13 +197,13 @@ def test_invalid_config_files_are_refused(text: str | None, part: str, grpo: Any
 
 
 @pytest.mark.parametrize(
-    "value, rounds",
+    "value, max_turns",
     [(7, "7"), ([10, 20], "10,20"), ("10,20", "10,20"), ({"A": [1, 2], "B": 3}, "A=1,2;B=3"), ("A=1;B=2", "A=1;B=2")],
 )
-def test_a_schedule_may_be_a_yaml_value(value: Any, rounds: str, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"env": ENV, "rounds": value, "every": 5, "model": "m"}))
+def test_a_schedule_may_be_a_yaml_value(value: Any, max_turns: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"env": ENV, "max_turns": value, "every": 5, "model": "m"}))
     words = ["--config", str(tmp_path / "c.yaml"), "--out", str(tmp_path), "--use_cpu"]
-    assert parse(AgentConfig, words)[1].rounds == rounds
+    assert parse(AgentConfig, words)[1].max_turns == max_turns
 
 
 PACKAGED = Path(agentgym_trl.__file__).parent / "configs"
@@ -223,7 +223,7 @@ def test_our_own_configs_parse(path: Path) -> None:
     assert environments(env_args)[0].id == ENV
     if config is AgentConfig:
         assert args.algorithm == "grpo"
-        assert isinstance(parse_schedules(args.rounds, args.every), FixedRounds | StepRounds)
+        assert isinstance(parse_schedules(args.max_turns, args.every), FixedTurnLimit | TurnLimitCurriculum)
 
 
 def test_every_field_of_trls_config_is_an_option(tmp_path: Path) -> None:
@@ -357,11 +357,11 @@ def test_environments_are_accepted_by_short_names() -> None:
         (["--env-kwargs", '{"worlds": "flat"}'], ["worlds", "flat"]),
         (["--split", "dev"], ["dev"]),
         (["--groups", "depth-9"], ["depth-9"]),
-        (["--rounds", "ten"], ["rounds must be whole numbers", "'ten'"]),
-        (["--rounds", "3,2", "--every", "5"], ["must not decrease", "3,2"]),
-        (["--rounds", "0"], ["at least 1"]),
-        (["--rounds", "2,3"], ["--every 100"]),
-        (["--rounds", "2,3", "--every", "0"], ["at least 1, got 0"]),
+        (["--max-turns", "ten"], ["max turns must be whole numbers", "'ten'"]),
+        (["--max-turns", "3,2", "--every", "5"], ["must not decrease", "3,2"]),
+        (["--max-turns", "0"], ["at least 1"]),
+        (["--max-turns", "2,3"], ["--every 100"]),
+        (["--max-turns", "2,3", "--every", "0"], ["at least 1, got 0"]),
         (["--algorithm", "luck"], ["the command sets --algorithm already (grpo)", "leave it out"]),
         (["--algorithm=rloo"], ["the command sets --algorithm already (grpo)"]),
         (["--discount", "turn"], ["--discount"]),  # options cannot be abbreviated, as TRL may add names
@@ -386,11 +386,11 @@ def test_environments_are_accepted_by_short_names() -> None:
         (["--env", ENV + ":much"], ["the weight of an environment is a number above 0"]),
         (["--env", ENV + ":inf"], ["the weight of an environment is a number above 0"]),
         (["--env", ENV + ":2", ENV], [f"{ENV} is named twice", ENV + ":2"]),
-        (["--rounds", "BabyAI=3"], ["must name them all: TextCraft; got BabyAI"]),
-        (["--rounds", "TextCraft=3;TextCraft=4"], ["name each environment once", "TextCraft=3;TextCraft=4"]),
-        (["--rounds", "TextCraft=3;"], ["name each environment once"]),
-        (["--rounds", "TextCraft=ten"], ["rounds must be whole numbers", "'ten'"]),
-        (["--rounds", "TextCraft=2,3"], ["--every 100"]),
+        (["--max-turns", "BabyAI=3"], ["must name them all: TextCraft; got BabyAI"]),
+        (["--max-turns", "TextCraft=3;TextCraft=4"], ["name each environment once", "TextCraft=3;TextCraft=4"]),
+        (["--max-turns", "TextCraft=3;"], ["name each environment once"]),
+        (["--max-turns", "TextCraft=ten"], ["max turns must be whole numbers", "'ten'"]),
+        (["--max-turns", "TextCraft=2,3"], ["--every 100"]),
         (["--multi_objective_aggregation", "normalize_then_sum"], ["--multi_objective_aggregation"]),
         (["--eval_strategy", "steps", "--eval_steps", "1"], ["eval"]),
         (["--config"], ["--config"]),

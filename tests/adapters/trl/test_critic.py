@@ -347,7 +347,12 @@ def test_recomputing_layers_changes_no_gradient(tokenizer: Any) -> None:
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: Any, tmp_path: Path) -> None:
     """Values, bootstrap and targets, computed by hand from unpadded episodes."""
-    more: dict[str, Any] = {"gamma": 0.9, "gae_lambda": 0.8, "rounds": "3", "bootstrap_truncated_episodes": bootstrap}
+    more: dict[str, Any] = {
+        "gamma": 0.9,
+        "gae_lambda": 0.8,
+        "max_turns": "3",
+        "bootstrap_truncated_episodes": bootstrap,
+    }
     trainer = make_trainer(tmp_path, tokenizer, algorithm="ppo", **more)
     torch.nn.init.normal_(trainer.learner.critic.head.weight, std=0.1)
     batch = first_batch(trainer)
@@ -365,7 +370,7 @@ def test_a_rollout_gets_advantages_from_the_critic(bootstrap: bool, tokenizer: A
             after[number] = value_of(trainer.learner, e.prompt_ids + e.ids + e.bootstrap_ids)
         assert bool(e.bootstrap_ids) == e.trajectory.truncated
     by_hand = AdvantageBatch(rewards, turn_numbers(mask), torch.ones(8, dtype=torch.bool), 4, values, after)
-    targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, lam=0.8))
+    targets = values + critic_advantages(by_hand, AdvantageConfig(gamma=0.9, gae_lambda=0.8))
     assert torch.equal(batch["value_mask"], mask)
     torch.testing.assert_close(batch["old_values"][mask], values[mask], **CLOSE)
     torch.testing.assert_close(batch["value_targets"][mask], targets[mask], **CLOSE)

@@ -162,14 +162,14 @@ def test_replays_are_bounded_and_counted(tokenizer: Any, tmp_path: Path) -> None
     trainer = make_trainer(tmp_path / "a", tokenizer, broken_craft(lambda n: n in (1, 5, 8)), max_steps=1)
     trainer.train()
     log = trainer.state.log_history[0]
-    assert (log["rollout/replayed"], log["rollout/stop/env_error"], log["rollout/stop/turn_limit"]) == (3, 0, 1)
+    assert (log["rollout/retried"], log["rollout/stop/env_error"], log["rollout/stop/turn_limit"]) == (3, 0, 1)
     assert len(played(tmp_path / "a", 0)) == 8 + 3
 
     always = broken_craft(lambda n: n == 1 or n >= 8)
     trainer = make_trainer(tmp_path / "b", tokenizer, always, max_steps=1, env_retries=3)
     trainer.train()
     log = trainer.state.log_history[0]
-    assert (log["rollout/replayed"], log["rollout/stop/env_error"]) == (3, 1 / 8)
+    assert (log["rollout/retried"], log["rollout/stop/env_error"]) == (3, 1 / 8)
     assert log["rollout/turns"] == 2  # of the usable episodes
 
 

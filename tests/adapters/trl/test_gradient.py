@@ -190,7 +190,7 @@ def test_the_gradient_is_the_masked_policy_gradient(
 def scrambled(name: str, options: dict[str, Any], tokenizer: Any, model_path: Path, out: Path) -> Any:
     """A trainer whose policy, reference and critic differ, and whose answers have all lengths."""
     counter = itertools.count()
-    args = {"algorithm": name, "env_retries": 0, "rounds": "4", "max_turn_tokens": 6, **options}
+    args = {"algorithm": name, "env_retries": 0, "max_turns": "4", "max_turn_tokens": 6, **options}
     trainer = make_trainer(out, tokenizer, lambda: Mixed(counter), model=str(model_path), **args)
     torch.manual_seed(3)
     with torch.no_grad():
@@ -311,7 +311,7 @@ def test_observations_contribute_nothing(tokenizer: Any, tmp_path: Path) -> None
 
 
 def test_sampled_ids_are_the_trained_ids(tokenizer: Any, tmp_path: Path) -> None:
-    trainer = make_trainer(tmp_path, tokenizer, rounds="3", max_steps=2)
+    trainer = make_trainer(tmp_path, tokenizer, max_turns="3", max_steps=2)
     trainer.train()
     assert len(trainer.outputs) == 2
     answers: dict[

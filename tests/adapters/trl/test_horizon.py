@@ -14,7 +14,7 @@ from tests.adapters.trl.small import limits_by_step, make_small_model, make_trai
 
 pytestmark = pytest.mark.train
 STEPS, CHANGE = 4, 2
-SCHEDULE: dict[str, Any] = {"rounds": "2,3", "every": CHANGE, "max_steps": STEPS, "save_strategy": "steps"}
+SCHEDULE: dict[str, Any] = {"max_turns": "2,3", "every": CHANGE, "max_steps": STEPS, "save_strategy": "steps"}
 EXPECTED = {0: 2, 1: 2, 2: 3, 3: 3}
 TIMES = ("tokens_per_second", "time/", "step_time", "runtime", "per_second")
 

@@ -62,7 +62,7 @@ def start(
     """Start a run, forked from a process that has imported its packages, or in a new process."""
     fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
-    fixed += ["--rounds", "2", "--max-turn-tokens", "8", "--use_cpu", "--report_to", "none", "--out", str(out)]
+    fixed += ["--max-turns", "2", "--max-turn-tokens", "8", "--use_cpu", "--report_to", "none", "--out", str(out)]
     path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
     code, arguments = before + PROGRAM, ["train", algorithm, *fixed, *small, *map(str, words)]
     environ = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""}

@@ -61,7 +61,7 @@ def by_env(trajectories: list[Trajectory]) -> dict[str, list[Trajectory]]:
 @pytest.mark.train
 def test_the_command_trains_on_two_environments(train: Any, tmp_path: Path) -> None:
     """Two epochs of one step; in each, two thirds of the groups are of one environment, with its own max turns."""
-    code, err = train("--rounds", "TextCraft=1,3;Count=2,4", "--every", "1", "--tasks", "6")
+    code, err = train("--max-turns", "TextCraft=1,3;Count=2,4", "--every", "1", "--tasks", "6")
     assert code == 0, err
     out = tmp_path / "out"
     for step, limits in enumerate([{ENV: 1, TOY: 2}, {ENV: 3, TOY: 4}]):
@@ -88,7 +88,7 @@ def test_the_command_trains_on_two_environments(train: Any, tmp_path: Path) -> N
 
 @pytest.mark.train
 def test_a_single_environment_accepts_a_weight_and_keyed_arguments(train: Any, tmp_path: Path) -> None:
-    code, err = train("--rounds", "TextCraft=1", "--max_steps", "1", env=(ENV + ":3",))
+    code, err = train("--max-turns", "TextCraft=1", "--max_steps", "1", env=(ENV + ":3",))
     assert code == 0, err
     assert {(t.env_id, t.meta["max_turns"]) for t in played(tmp_path / "out", 0)} == {(ENV, 1)}
     assert not [key for key in metrics(tmp_path / "out")[0] if key.startswith("rollout/TextCraft/")]
@@ -97,9 +97,9 @@ def test_a_single_environment_accepts_a_weight_and_keyed_arguments(train: Any, t
 @pytest.mark.parametrize(
     "words, options, part",
     [
-        (["--rounds", "TextCraft=10"], {}, "must name them all: TextCraft, Count; got TextCraft"),
-        (["--rounds", "TextCraft=10;Maze=3"], {}, "must name them all: TextCraft, Count; got TextCraft, Maze"),
-        (["--rounds", "TextCraft=10;Count"], {}, "rounds name each environment once"),
+        (["--max-turns", "TextCraft=10"], {}, "must name them all: TextCraft, Count; got TextCraft"),
+        (["--max-turns", "TextCraft=10;Maze=3"], {}, "must name them all: TextCraft, Count; got TextCraft, Maze"),
+        (["--max-turns", "TextCraft=10;Count"], {}, "max turns name each environment once"),
         ([], {"env": (ENV, TOY, ENV + ":2")}, f"{ENV} is named twice"),
         ([], {"env": (ENV, TOY + ":0")}, f"the weight of an environment is a number above 0, as in {ENV}:2; got"),
         ([], {"env": (ENV, "Toy/Maze-v0")}, "there is no environment 'Toy/Maze-v0'"),

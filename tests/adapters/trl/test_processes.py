@@ -131,7 +131,7 @@ def test_a_process_without_episodes_keeps_generating(two: Path) -> None:
     first, second = left(two, "together")
     row = first["log"][0]
     assert row["rollout/resampled_groups"] == 1 and row["rollout/zero_variance_groups"] == 1.0
-    assert row["rollout/replayed"] == 3
+    assert row["rollout/retried"] == 3
     assert first["idle"] > 0 and second["idle"] == 0
     assert first["calls"] + first["idle"] == second["calls"] + second["idle"]
     assert row == pytest.approx(second["log"][0] | {name: row[name] for name in row if "time" in name}, abs=1e-6)
@@ -161,7 +161,7 @@ def test_sharded_weights_are_trained_and_saved_whole(model_path: Path, tmp_path:
 def words(model: Path, out: Path, *more: object) -> list[object]:
     small = ["--per_device_train_batch_size", 2, "--num_generations", 4, "--max_completion_length", 200]
     env = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", model, *small]
-    fixed = ["--rounds", 2, "--max-turn-tokens", 8, "--use_cpu", "--report_to", "none", "--out", out]
+    fixed = ["--max-turns", 2, "--max-turn-tokens", 8, "--use_cpu", "--report_to", "none", "--out", out]
     return ["-m", "agentgym_envs", "train", "grpo", *env, *fixed, *more]
 
 

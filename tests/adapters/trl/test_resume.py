@@ -41,7 +41,7 @@ def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) ->
         "warmup_steps": 2,
         "weight_decay": 0.1,
     }
-    fixed |= {"save_steps": 1, "rounds": "1,2", "every": 6, "max_turn_tokens": 6}
+    fixed |= {"save_steps": 1, "max_turns": "1,2", "every": 6, "max_turn_tokens": 6}
     args = config(out, algorithm=estimator, **{**fixed, **RUNS[estimator], **more})
     return AgentTrainer(str(model), ScoredCraft, args=args, processing_class=tokenizer, train_dataset=dataset(4))
 

@@ -39,7 +39,7 @@ def rolled_out(name: str, tokenizer: Any, out: Path, **more: Any) -> tuple[Any, 
     """A trainer, its batch, and (T,) the turn of every token of the paid episode, -1 on observations and padding."""
     counter = itertools.count()
     trainer = make_trainer(
-        out, tokenizer, lambda: PaysOnce(counter), algorithm=name, rounds="3", env_concurrency=1, **more
+        out, tokenizer, lambda: PaysOnce(counter), algorithm=name, max_turns="3", env_concurrency=1, **more
     )
     batch = first_batch(trainer)
     mask = trainer.rollout.last[ROW].assistant_mask

@@ -166,7 +166,7 @@ def test_an_error_in_our_own_code_is_not_retried(tokenizer: Any, tmp_path: Path)
 @pytest.mark.train
 def test_token_budgets_are_respected(tokenizer: Any, tmp_path: Path) -> None:
     """No answer and no trajectory exceeds its budget; the limit of TRL's generation is restored."""
-    trainer = make_trainer(tmp_path, tokenizer, rounds="9", max_completion_length=50, max_turn_tokens=8)
+    trainer = make_trainer(tmp_path, tokenizer, max_turns="9", max_completion_length=50, max_turn_tokens=8)
     limit = trainer.generation_config.max_new_tokens
     batch = first_batch(trainer)
     assert trainer.generation_config.max_new_tokens == limit

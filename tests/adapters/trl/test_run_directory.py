@@ -16,7 +16,7 @@ SETTINGS = {"env": "AgentGym/TextCraft-v0", "seed": 1, "groups": None}
 def test_a_new_directory_is_made_and_marked(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
     assert claim_run_directory(out, SETTINGS, resume=False) is None
-    assert json.loads((out / "run.json").read_text()) == SETTINGS
+    assert json.loads((out / "run.json").read_text()) == {"schema": 2, **SETTINGS}
     (tmp_path / "empty").mkdir()
     assert claim_run_directory(tmp_path / "empty", SETTINGS, resume=True) is None
 
@@ -47,7 +47,14 @@ def test_another_run_is_detected(changed: dict, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         claim_run_directory(tmp_path, {**SETTINGS, **changed}, resume=True)
     assert f"holds another run: its {key} is {SETTINGS.get(key)!r}, not {value!r}" in str(caught.value)
-    assert json.loads((tmp_path / "run.json").read_text()) == SETTINGS
+    assert json.loads((tmp_path / "run.json").read_text()) == {"schema": 2, **SETTINGS}
+
+
+@pytest.mark.parametrize("schema", [{}, {"schema": 1}, {"schema": 3}])
+def test_a_run_of_another_version_is_refused(schema: dict[str, int], tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({**schema, **SETTINGS}))
+    with pytest.raises(UsageError, match="another version of agentgym-envs began this run"):
+        claim_run_directory(tmp_path, SETTINGS, resume=True)
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "7", '"env"', "\x00"])

@@ -248,7 +248,7 @@ def test_demonstrations_are_solved_and_distinct() -> None:
 
 def test_a_corpus_has_the_vocabulary(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        texts = environment_corpus(craft, most=5)
+        texts = environment_corpus(craft, max_tasks=5)
     assert any(text.startswith("Crafting commands:") for text in texts)
     assert any(text.startswith("craft ") for text in texts)
     assert not caplog.records

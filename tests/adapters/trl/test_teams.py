@@ -19,7 +19,7 @@ from agentgym_envs.multiagent.joint_format import is_team_record
 from agentgym_envs.rollout import encode_trajectory
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark
-from agentgym_envs.vector import EnvPool
+from agentgym_envs.vector import RunnerPool
 from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
 from agentgym_trl.agent_trajectories import agent_views
 from agentgym_trl.agentevol import EvolSettings, agentevol
@@ -49,7 +49,7 @@ def coop() -> gym.Env[str, str]:
 
 
 def roles_of(makers: Any, **options: Any) -> TeamRoles:
-    pool = EnvPool(makers, 1)
+    pool = RunnerPool(makers, 1)
     try:
         return find_team_roles(pool, [""] if callable(makers) else makers, **options)
     finally:
@@ -188,12 +188,12 @@ def test_whitening_is_by_role() -> None:
         estimate = ALGORITHMS[name].estimate
         found = estimate(batch, AdvantageConfig())
         for rows in (first, second):
-            own = found[rows][batch.learned[rows]]
+            own = found[rows][batch.trained_mask[rows]]
             assert abs(float(own.mean())) < 1e-12 and float(own.std()) == pytest.approx(1, abs=1e-6)
             values, after = rewards[rows] * 0, rewards[rows, 0] * 0
             alone = AdvantageBatch(rewards[rows], numbers[rows], usable[rows], 2, values, after)
             torch.testing.assert_close(found[rows], estimate(alone, AdvantageConfig()))
-        assert (found[~batch.learned] == 0).all()
+        assert (found[~batch.trained_mask] == 0).all()
 
 
 def last_scores(trainer: Any, groups: int) -> torch.Tensor:
@@ -290,11 +290,11 @@ def test_a_failed_episode_is_left_out_in_every_role(tokenizer: Any, tmp_path: Pa
     kept = scores[0][~lost[0]]
     torch.testing.assert_close(advantages[0][~lost[0]], (kept - kept.mean()) / (kept.std() + 1e-4))
     found = logged(trainer)
-    assert (found["rollout/stop/env_error"], found["rollout/replayed"]) == (1 / 8, 2)
+    assert (found["rollout/stop/env_error"], found["rollout/retried"]) == (1 / 8, 2)
 
     again = team_trainer(tmp_path / "again", tokenizer, broken_coop(lambda number: number == 2))
     first_batch(again)
-    assert not last_scores(again, 4).isnan().any() and logged(again)["rollout/replayed"] == 1
+    assert not last_scores(again, 4).isnan().any() and logged(again)["rollout/retried"] == 1
 
 
 @pytest.mark.train
@@ -379,7 +379,7 @@ def test_a_frozen_partner_plays_and_is_not_trained(tokenizer: Any, tmp_path: Pat
 
 
 def test_a_partner_with_another_vocabulary_is_refused(tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="leaves out, and it leaves out none"):
+    with pytest.raises(UsageError, match="but all of crafter_0, crafter_1 are trained"):
         team_trainer(tmp_path, tokenizer, partner=str(model_path))
     other = make_tokenizer(["quite another world"])
     with pytest.raises(UsageError, match="another vocabulary"):
@@ -393,7 +393,7 @@ def test_every_estimator_trains_a_planner_and_an_actor(estimator: str, tokenizer
         return gym.make("AgentGym/PlannerActor-v0", env_kwargs={"max_distractors": 0}, instructions="").unwrapped
 
     trainer = team_trainer(
-        tmp_path, tokenizer, make, algorithm=estimator, rounds="4", max_steps=1, num_generations=4,
+        tmp_path, tokenizer, make, algorithm=estimator, max_turns="4", max_steps=1, num_generations=4,
         per_device_train_batch_size=4,
     )  # fmt: skip
     trainer.train_dataset = make_dataset(make(), 4)

@@ -65,7 +65,7 @@ def as_batch(case: Case) -> AdvantageBatch:
 
 
 def as_options(case: Case, **more: Any) -> AdvantageConfig:
-    return AdvantageConfig(gamma=case["gamma"], lam=case["lam"], discount_per="token", **more)
+    return AdvantageConfig(gamma=case["gamma"], gae_lambda=case["lam"], discount_per="token", **more)
 
 
 def assert_same(ours: torch.Tensor, theirs: torch.Tensor, mask: torch.Tensor) -> None:

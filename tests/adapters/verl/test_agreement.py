@@ -129,7 +129,7 @@ def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any)
 
 def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any) -> list[dict[str, Any]]:
     env_id, kwargs, _ = ENVS[name]
-    settings = {"rounds": limits["turns"], "max_turn_tokens": limits["turn_tokens"]}
+    settings = {"max_turns": limits["turns"], "max_turn_tokens": limits["turn_tokens"]}
     worker = make_worker(
         [], agentgym=settings, n=MEMBERS, response_length=limits["tokens"], prompt_length=8000, max_model_len=99999
     )
@@ -219,7 +219,7 @@ def verl_advantages(
         batch_keys=[f"{uid}_{number}_0" for number, uid in enumerate(uids)],
         adv_estimator=name,
         gamma=algorithm.gamma,
-        lam=algorithm.lam,
+        gae_lambda=algorithm.lam,
         num_repeat=MEMBERS,
         norm_adv_by_std_in_grpo=True,
         config=algorithm,
@@ -255,7 +255,9 @@ def test_both_adapters_compute_equal_advantages(
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
         for ours, theirs in NAMES.items():
             grouped = ALGORITHMS[ours].grouped
-            options = AdvantageConfig() if grouped else AdvantageConfig(gamma=gamma, lam=lam, discount_per="token")
+            options = (
+                AdvantageConfig() if grouped else AdvantageConfig(gamma=gamma, gae_lambda=lam, discount_per="token")
+            )
             found = ALGORITHMS[ours].estimate(batch, options)
             found = found[:, None] * mask if found.dim() == 1 else found
             expected = verl_advantages(verl, uids, values, theirs, algorithm)
@@ -282,12 +284,12 @@ def test_both_adapters_compare_the_surviving_episodes_of_a_group(
     crash = codec.encode_answer("crash")
     group = [[[UP, end]] * 9, [[10, UP, end], crash], [[9, UP, end], [33, end], [33, end]], [[33, end]] * 3]
     scripts = [[*script] for script in (*group, *reversed(group))]
-    rollout = make_rollout_func("Toy/Count-v0", tokenizer, schedule=3, max_tokens=400, retries=0)
+    rollout = make_rollout_func("Toy/Count-v0", tokenizer, schedule=3, max_tokens=400, env_retries=0)
     trl = rollout(
         [prompt_of("count/3", seed, "count") for seed in (1, 2) for _ in range(MEMBERS)],
         Policy([[*script] for script in scripts], stub.logprob),
     )
-    worker = make_worker(*scripts, n=MEMBERS, agentgym={"rounds": 3, "env_retries": 0}, response_length=400)
+    worker = make_worker(*scripts, n=MEMBERS, agentgym={"max_turns": 3, "env_retries": 0}, response_length=400)
     queue = worker.play([stub.count(seed=1), stub.count(seed=2)])
     keys = [f"{group}_{member}_0" for group in range(2) for member in range(MEMBERS)]
     assert [index for index, key in enumerate(keys) if key not in queue.rows] == [1, 6]

@@ -206,7 +206,7 @@ class TestComposed:
         folder = Path("out").absolute()
         assert config["actor_rollout_ref"]["model"]["path"] == str(model_path)
         assert config["actor_rollout_ref"]["rollout"]["n"] == 4 and config["trainer"]["total_epochs"] == 4
-        assert config["agentgym"]["rounds"] == "6,13,20" and config["trainer"]["n_gpus_per_node"] == 8
+        assert config["agentgym"]["max_turns"] == "6,13,20" and config["trainer"]["n_gpus_per_node"] == 8
         assert config["data"]["train_files"] == str(folder / "data" / "train.parquet")
         assert config["trainer"]["default_local_dir"] == str(folder / "checkpoints")
         assert config["agentgym"]["trajectories"] == str(folder / "trajectories")
@@ -234,12 +234,12 @@ class TestComposed:
             assert stock(words[2:], monkeypatch, capfd) == yaml.safe_load(out)
 
     def test_max_turns_and_lengths_are_set_without_a_scenario(self, train: Train) -> None:
-        words = ("--env", "textcraft:3", "--env", "babyai", "--rounds", "TextCraft=5,10;BabyAI=6", "--every", "7")
+        words = ("--env", "textcraft:3", "--env", "babyai", "--max-turns", "TextCraft=5,10;BabyAI=6", "--every", "7")
         code, out, err = train(*words, "--eval-max-turns", "9", "--backend", "local", "--tasks", "40", "--dry-run")
         assert code == 0, err
         config = yaml.safe_load(out)
         block = config["agentgym"]
-        assert (block["rounds"], block["every"]) == ("TextCraft=5,10;BabyAI=6", 7)
+        assert (block["max_turns"], block["every"]) == ("TextCraft=5,10;BabyAI=6", 7)
         assert (block["eval_max_turns"], block["backend"]) == (9, "local")
         assert config["actor_rollout_ref"]["rollout"]["max_model_len"] == 1024 + 8192
         assert "paper" not in config
@@ -249,9 +249,9 @@ class TestComposed:
         [
             (["--env", "chess"], "there is no environment 'chess'"),
             (["--env", "textcraft", "--env-kwargs", '{"speed": 1}'], f"{CRAFT} does not take these arguments"),
-            (["--env", "textcraft", "--rounds", "30,10", "--every", "3"], "turn limits must not decrease"),
-            (["--env", "textcraft", "--rounds", "10,30"], "need the number of training steps of a stage"),
-            (["--env", "textcraft", "--rounds", "BabyAI=3"], "schedules for each environment must name them all"),
+            (["--env", "textcraft", "--max-turns", "30,10", "--every", "3"], "turn limits must not decrease"),
+            (["--env", "textcraft", "--max-turns", "10,30"], "need the number of training steps of a stage"),
+            (["--env", "textcraft", "--max-turns", "BabyAI=3"], "schedules for each environment must name them all"),
             (["--env", "textcraft", "--backend", "moon"], "agentgym.backend must be one of auto, local, process, ray"),
             (["--env", "textcraft", "agentgym.round=3"], "Could not override 'agentgym.round'"),
             (["--env", "textcraft", "trainer.epochs=3"], "Could not override 'trainer.epochs'"),
@@ -323,7 +323,7 @@ class TestComposed:
         code, out, err = train("--data", "data", "--dry-run")
         assert code == 0, err
         assert yaml.safe_load(out)["data"]["val_files"] == str(tmp_path / "data" / "val.parquet")
-        code, _, err = train("--data", "data", "--rounds", "TextCraft=3")
+        code, _, err = train("--data", "data", "--max-turns", "TextCraft=3")
         assert code == 2 and "schedules for each environment must name them all: BabyAI; got TextCraft" in err
         write_rows(tmp_path / "data" / "train.parquet", [*rows, TaskRow("Toy/Maze-v0", "x", 0)])
         code, _, err = train("--data", "data")

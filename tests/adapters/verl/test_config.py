@@ -150,7 +150,7 @@ def test_the_settings_equal_those_of_the_paper(scenario: str, horizon: str) -> N
     config = compose_config([*NEEDED, f"scenario={scenario}", f"horizon={horizon}"])
     actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
     found = (
-        config.agentgym.rounds,
+        config.agentgym.max_turns,
         config.agentgym.every,
         config.data.train_batch_size,
         rollout.n,

@@ -80,7 +80,7 @@ def test_template_and_template_arguments_come_from_verl(
 
 def test_a_thousand_episodes_run_concurrently(make_runner: Any, stub: Any) -> None:
     """In one process, without more time per episode."""
-    count, episode_runner, server = 1000, make_runner(concurrency=1000), stub.StubServer(UPS, seconds=0.5)
+    count, episode_runner, server = 1000, make_runner(env_concurrency=1000), stub.StubServer(UPS, seconds=0.5)
     rows = [columns(stub.count(seed=number), uid=str(number)) for number in range(count)]
     play(episode_runner, stub.StubServer(UPS), *rows[:1])
     began = time.process_time()
@@ -93,13 +93,13 @@ def test_a_thousand_episodes_run_concurrently(make_runner: Any, stub: Any) -> No
 
 
 def test_concurrent_episodes_are_bounded(make_runner: Any, stub: Any) -> None:
-    episode_runner, server = make_runner(concurrency=3), stub.StubServer(UPS, seconds=0.01)
+    episode_runner, server = make_runner(env_concurrency=3), stub.StubServer(UPS, seconds=0.01)
     play(episode_runner, server, *(columns(stub.count(seed=number)) for number in range(12)))
     assert server.most_in_flight == 3
 
 
 def test_environments_are_reused_and_closed(make_runner: Any, stub: Any) -> None:
-    episode_runner, before = make_runner(concurrency=4), next(TrickyEnv.made)
+    episode_runner, before = make_runner(env_concurrency=4), next(TrickyEnv.made)
     rows = [columns(stub.count(env="Toy/Tricky-v0", seed=number)) for number in range(20)]
     for many in (rows, rows[:4]):
         assert all(episode.trajectory.success for episode in play(episode_runner, stub.StubServer(UPS), *many))
@@ -163,7 +163,7 @@ def test_making_an_environment_is_retried(refusals: int, make_runner: Any, stub:
 
 def test_a_cancelled_episode_frees_its_slot(make_runner: Any, stub: Any) -> None:
     """verl cancels episodes that it no longer needs."""
-    episode_runner, row = make_runner(concurrency=1), columns(stub.count())
+    episode_runner, row = make_runner(env_concurrency=1), columns(stub.count())
 
     async def cancel() -> Any:
         task = asyncio.create_task(episode_runner.play(stub.StubServer(UPS, seconds=60), SAMPLING, row))

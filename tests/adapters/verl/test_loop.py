@@ -44,7 +44,7 @@ def test_the_stub_has_verls_signatures(stub: Any) -> None:
 
 def test_an_episode_equals_the_hand_computed_row(make_worker: Any, stub: Any) -> None:
     """Every number that verl trains on."""
-    worker = make_worker(UPS, agentgym={"rounds": 2})
+    worker = make_worker(UPS, agentgym={"max_turns": 2})
     queue = worker.play([stub.count()], step=4)
     assert queue.status == {"0": ["running", "finished"]}
     row, tag = queue.rows["0_0_0"], queue.tags["0_0_0"]
@@ -110,7 +110,7 @@ def test_the_ids_are_those_of_the_rendered_conversation(
 ) -> None:
     tokenizer = tiny() if family == "tiny" else FAMILIES[family].tokenizer()
     thought = "" if family == "tiny" else FAMILIES[family].thought
-    worker = make_worker([[0]], agentgym={"trajectories": str(tmp_path), "rounds": 4})
+    worker = make_worker([[0]], agentgym={"trajectories": str(tmp_path), "max_turns": 4})
     worker.hf_model_type = None  # verl has a class per family, which reads its special tokens
     worker.tokenizer, codec = tokenizer, stub.runner_of(worker.config, tokenizer).codec
     script = [codec.encode_answer(thought + text) for text in ("up", "down the hill", "é", "up")]
@@ -177,7 +177,7 @@ def test_no_limit_is_exceeded(response_length: int, make_worker: Any, stub: Any)
 @pytest.mark.parametrize("name, spare", [("vllm", 0), ("sglang", 1)])
 def test_the_whole_context_of_the_server_is_used(name: str, spare: int, make_worker: Any, stub: Any) -> None:
     """verl reserves one token of the context for SGLang, which returns nothing for a request of the last one."""
-    worker = make_worker([NOISE], name=name, max_model_len=140, agentgym={"rounds": 1})
+    worker = make_worker([NOISE], name=name, max_model_len=140, agentgym={"max_turns": 1})
     worker.play([stub.count()])
     assert worker.server.requests[0].end == 140 - spare
     for longer in (None, 99):  # the trainer may not have space for a sequence longer than both
@@ -192,7 +192,7 @@ def turns(queue: Any, index: int = 0) -> float:
 
 
 def test_max_turns_follow_verls_steps_which_count_from_1(make_worker: Any, stub: Any) -> None:
-    settings = {"rounds": "2,3,5", "every": 3, "eval_max_turns": 7}
+    settings = {"max_turns": "2,3,5", "every": 3, "eval_max_turns": 7}
     worker, row = make_worker(UPS, agentgym=settings), stub.count("count/9")
     assert [turns(worker.play([row], step)) for step in (1, 2, 3, 4, 6, 7, 99)] == [2, 2, 2, 3, 3, 5, 5]
     assert turns(make_worker(UPS, agentgym=settings).play([row], 4)) == 3  # a run resumed there
@@ -206,7 +206,7 @@ def test_max_turns_follow_verls_steps_which_count_from_1(make_worker: Any, stub:
 
 
 def test_every_environment_has_its_own_schedule(make_worker: Any, stub: Any) -> None:
-    worker = make_worker(UPS, agentgym={"rounds": "Count=1;Toy/Tricky-v0=2,4", "every": 1})
+    worker = make_worker(UPS, agentgym={"max_turns": "Count=1;Toy/Tricky-v0=2,4", "every": 1})
     queue = worker.play([stub.count(), stub.count("count/9", env="Toy/Tricky-v0")], step=2)
     assert [turns(queue, 0), turns(queue, 1)] == [1, 4]
     assert [queue.rows[f"{index}_0_0"]["data_source"] for index in (0, 1)] == ["Count", "Tricky"]
@@ -224,7 +224,7 @@ def test_caller_errors_propagate(make_worker: Any, stub: Any) -> None:
     with pytest.raises(UsageError, match=r"no setting agentgym\.round;"):
         asyncio.run(make_worker(UPS, agentgym={"round": 2}).run(stub.count()))
     with pytest.raises(UsageError, match="name them all"):
-        asyncio.run(make_worker(UPS, agentgym={"rounds": "BabyAI=2"}).run(stub.count()))
+        asyncio.run(make_worker(UPS, agentgym={"max_turns": "BabyAI=2"}).run(stub.count()))
     with pytest.raises(UsageError, match="count/77"):
         asyncio.run(make_worker(UPS).run(stub.count("count/77")))
 
@@ -309,7 +309,7 @@ def test_log_probs_are_left_out_if_not_requested(make_worker: Any, stub: Any) ->
 
 
 def test_times_of_server_and_environment_are_separate(make_worker: Any, stub: Any) -> None:
-    worker = make_worker(server=stub.StubServer(UPS, seconds=0.3), agentgym={"concurrency": 1})
+    worker = make_worker(server=stub.StubServer(UPS, seconds=0.3), agentgym={"env_concurrency": 1})
     queue = worker.play([stub.count(), stub.count(seed=1)])
     for row in queue.rows.values():
         assert row["metrics"]["generate_sequences"] >= 0.9
@@ -319,7 +319,7 @@ def test_times_of_server_and_environment_are_separate(make_worker: Any, stub: An
 def test_verls_validation_metrics_are_per_environment_and_group(make_worker: Any, stub: Any) -> None:
     from verl.trainer.ppo.metric_utils import process_validation_metrics
 
-    worker = make_worker(UPS, agentgym={"rounds": 3})
+    worker = make_worker(UPS, agentgym={"max_turns": 3})
     rows = [
         stub.count("count/2"),
         stub.count("count/9", group="large"),

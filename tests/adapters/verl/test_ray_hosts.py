@@ -26,7 +26,7 @@ from agentgym_envs import make_vec, register
 from agentgym_envs.errors import EnvError, EpisodeOver, NoOracle, SessionLost, UnknownTask, UsageError
 from agentgym_envs.hosting import RemoteEnv
 from agentgym_envs.hosting.connection import Request
-from agentgym_envs.vector import EnvPool, EnvRunner
+from agentgym_envs.vector import EnvRunner, RunnerPool
 from agentgym_verl.ray_hosts import RayPool
 from tests.adapters.verl.two_nodes import ENVS, TwoNodes, two_nodes
 from tests.toy_envs import HERE
@@ -309,7 +309,7 @@ class _Owner:
 
     async def begin(self) -> list[int]:
         self.pool = RayPool(1, 2, ENVS)
-        self.runners = EnvPool({"toy": lambda: RemoteEnv(TRICKY, self.pool, {})}, 64)
+        self.runners = RunnerPool({"toy": lambda: RemoteEnv(TRICKY, self.pool, {})}, 64)
         pid = int((await self._episode("who"))[0].split()[0])
         return [pid, psutil.Process(pid).ppid()]
 

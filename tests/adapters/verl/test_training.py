@@ -25,7 +25,7 @@ MEMBERS = 4
 PPO = (
     *OURS,
     *("algorithm=ppo", "agentgym.env_retries=0"),
-    *("agentgym.rounds='2,3'", "agentgym.every=2", "agentgym.eval_max_turns=4"),
+    *("agentgym.max_turns='2,3'", "agentgym.every=2", "agentgym.eval_max_turns=4"),
     *("trainer.total_training_steps=4", "trainer.save_freq=2", "trainer.test_freq=2"),
 )
 """With the adapter's configuration: a critic, and the KL term in the reward."""
@@ -151,7 +151,7 @@ def test_estimators_without_a_critic_train_with_verls_own_configuration(estimato
     *train, doomed = make_rows(FLAKY, "train", 4, every=5)
     doomed = replace(doomed, env_kwargs={**doomed.env_kwargs, "every": 1})
     prepare(tmp_path, [*train, doomed], make_rows(FLAKY, "validation", 2, every=3))
-    settings = ("++agentgym.rounds=2", "++agentgym.env_retries=0", f"algorithm.adv_estimator={estimator}")
+    settings = ("++agentgym.max_turns=2", "++agentgym.env_retries=0", f"algorithm.adv_estimator={estimator}")
     run = launch(tmp_path, *STOCK, *settings, "trainer.total_training_steps=3", "trainer.val_before_train=False")
     check(run, [1, 2, 3])
     check_failures(run, [1, 2, 3])

@@ -164,8 +164,8 @@ def _read_config(path: str, names: Mapping[str, str]) -> dict[str, Any]:
         raise UsageError(f"the config file {path} must have one option per line, as in: max_steps: 100")
     options = [(str(key).replace("-", "_"), value) for key, value in config.items()]
     config = {names.get(key, key): value for key, value in options}
-    if "rounds" in config:
-        config["rounds"] = _rounds_text(config["rounds"])
+    if "max_turns" in config:
+        config["max_turns"] = _schedule_text(config["max_turns"])
     for name in ("env", "groups"):
         if isinstance(config.get(name), str):
             config[name] = [config[name]]
@@ -177,11 +177,11 @@ def _read_config(path: str, names: Mapping[str, str]) -> dict[str, Any]:
     return config
 
 
-def _rounds_text(rounds: Any) -> str:
-    """A schedule of a YAML file (a number, a list, or one per environment) as the text of the option --rounds."""
-    if isinstance(rounds, dict):
-        return ";".join(f"{name}={_rounds_text(own)}" for name, own in rounds.items())
-    return ",".join(map(str, rounds)) if isinstance(rounds, list) else str(rounds)
+def _schedule_text(schedule: Any) -> str:
+    """A schedule of a YAML file (a number, a list, or one per environment) as the text of the option --max-turns."""
+    if isinstance(schedule, dict):
+        return ";".join(f"{name}={_schedule_text(own)}" for name, own in schedule.items())
+    return ",".join(map(str, schedule)) if isinstance(schedule, list) else str(schedule)
 
 
 def _options(argv: Sequence[str]) -> Iterator[str]:

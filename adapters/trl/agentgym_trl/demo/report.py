@@ -85,15 +85,15 @@ def write_report(
     seconds: dict[str, float],
 ) -> None:
     """Write the self-contained HTML report."""
-    picture = base64.b64encode((path.parent / "learning_curve.png").read_bytes()).decode()
+    image = base64.b64encode((path.parent / "learning_curve.png").read_bytes()).decode()
     cells = [[f"<td>{escape(cell)}</td>" for cell in row] for row in _rows(before, after)]
     rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     body = f"""<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>AgentGym Envs: quick start</title><style>{_STYLE}</style>
 <h1>A small language model learns TextCraft</h1>
 <p class="lead">Supervised warm start on {settings.demonstrations} oracle demonstrations, then GRPO on new worlds
-with max turns of {escape(settings.rounds)} ({settings.every} steps each). Seed {settings.seed}.</p>
-<img alt="Learning curve, and success before and after" src="data:image/png;base64,{picture}">
+with max turns of {escape(settings.max_turns)} ({settings.every} steps each). Seed {settings.seed}.</p>
+<img alt="Learning curve, and success before and after" src="data:image/png;base64,{image}">
 <h2>Held-out tasks</h2>
 <table><tr><th>tasks</th><th>number</th><th>warm start</th><th>after GRPO</th><th>gain, points</th></tr>{rows}</table>
 <p>Intervals are over tasks, for this one training seed. Worlds: every item has a made-up name, a different one in each

@@ -23,7 +23,7 @@ class DemoSettings:
     group_size: int = 8
     micro_batch: int = 32
     learning_rate: float = 4e-4
-    rounds: str = "3,4,6"
+    max_turns: str = "3,4,6"
     every: int = 40
     max_tokens: int = 256
     max_turn_tokens: int = 30
@@ -65,7 +65,7 @@ def quick(settings: DemoSettings) -> DemoSettings:
         warm_steps=140,
         steps=6,
         tasks_per_step=4,
-        rounds="2,3",
+        max_turns="2,3",
         every=3,
         eval_worlds=32,
         real_samples=1,

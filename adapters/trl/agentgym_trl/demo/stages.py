@@ -192,7 +192,7 @@ def _online_config(out: Path, settings: DemoSettings, **options: Any) -> AgentCo
         "per_device_train_batch_size": settings.micro_batch,
         "gradient_accumulation_steps": episodes // settings.micro_batch,
         "num_generations": settings.group_size,
-        "rounds": settings.rounds,
+        "max_turns": settings.max_turns,
         "every": settings.every,
         "learning_rate": settings.learning_rate,
         "warmup_steps": 10,

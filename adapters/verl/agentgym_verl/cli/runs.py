@@ -117,7 +117,7 @@ class VerlRun:
         for group, name in self.groups.items():
             check_choice(f"--{group}", group, name)
         if self.groups["horizon"] and not self.groups["scenario"]:
-            raise UsageError("--horizon selects settings of a --scenario; give a scenario, or --rounds instead")
+            raise UsageError("--horizon selects settings of a --scenario; give a scenario, or --max-turns instead")
         selection = self.selection
         if selection.data and (selection.env or selection.env_kwargs):
             raise UsageError("--data has the tasks already; leave out --env and --env-kwargs")

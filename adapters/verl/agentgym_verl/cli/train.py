@@ -30,8 +30,8 @@ Envs = Annotated[
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder written by `agentgym verl data`, instead of --env.")
 ]
-Rounds = Annotated[str | None, typer.Option(help="Max turns: 30, or a turn-limit curriculum as in 10,20,30.")]
-Every = Annotated[int | None, typer.Option(min=1, help="Training steps that each number of --rounds lasts.")]
+MaxTurns = Annotated[str | None, typer.Option(help="Max turns: 30, or a turn-limit curriculum as in 10,20,30.")]
+Every = Annotated[int | None, typer.Option(min=1, help="Training steps that each number of --max-turns lasts.")]
 EvalMaxTurns = Annotated[int | None, typer.Option(min=1, help="Max turns in validation; by default that of the step.")]
 Backend = Annotated[str | None, typer.Option(help=f"Processes that run the environments: {', '.join(BACKENDS)}.")]
 Hardware = Annotated[str, typer.Option(help="gpu1, gpu8 or nodes.")]
@@ -57,7 +57,7 @@ def train_command(
     eval_tasks: opt.EvalTasks = None,
     groups: opt.Groups = None,
     seed: opt.Seed = 0,
-    rounds: Rounds = None,
+    max_turns: MaxTurns = None,
     every: Every = None,
     eval_max_turns: EvalMaxTurns = None,
     backend: Backend = None,
@@ -75,6 +75,6 @@ def train_command(
     """
     selection = TaskSelection(env, env_kwargs, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed)
     config_groups = {"hardware": hardware, "engine": engine, "mode": mode, "scenario": scenario, "horizon": horizon}
-    settings = {"rounds": rounds, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
+    settings = {"max_turns": max_turns, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
     run = VerlRun(algorithm, model, out.absolute(), selection, config_groups, settings, tuple(more or ()), resume)
     return run.show() if dry_run else run.start()

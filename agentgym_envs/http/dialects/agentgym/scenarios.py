@@ -18,7 +18,7 @@ import numpy as np
 from agentgym_envs.babyai.levels import agentgym_task as babyai_task
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError, UnknownTask
-from agentgym_envs.hosting.pictures import picture_from_json, to_png
+from agentgym_envs.hosting.images import image_from_json, to_png
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.textcraft_emulator import TextCraftEmulator, refused
 from agentgym_envs.http.protocol import BadRequest
@@ -247,10 +247,10 @@ class BabyAIServer(ScenarioServer):
 
     async def path_reply(self, path: str, session: ClientSession, call: CallEnv) -> Any:
         """The world as a PNG file in a data URL, for /render."""
-        picture = picture_from_json(await call("render", {}))
-        if not isinstance(picture, np.ndarray):
+        image = image_from_json(await call("render", {}))
+        if not isinstance(image, np.ndarray):
             return await super().path_reply(path, session, call)
-        return f"data:image/png;base64,{base64.b64encode(to_png(picture)).decode()}"
+        return f"data:image/png;base64,{base64.b64encode(to_png(image)).decode()}"
 
     def _step_fields(self, session: ClientSession) -> dict[str, Any]:
         return {

@@ -117,8 +117,8 @@ class ReviewTitle(Template):
         found = []
         for (product,) in world.rows(f"SELECT p.name {_REVIEWS} GROUP BY p.id HAVING COUNT(*) BETWEEN 3 AND 24"):
             rows = world.rows(f"SELECT r.nickname, r.title {_REVIEWS} AND p.name = ?", product)
-            for place, row in enumerate(rows):
-                others = [other for number, other in enumerate(rows) if number != place]
+            for index, row in enumerate(rows):
+                others = [other for number, other in enumerate(rows) if number != index]
                 if not any(row["nickname"] == one["nickname"] or _within(row["title"], one["title"]) for one in others):
                     found.append({"product": product, "nickname": row["nickname"]})
         return found

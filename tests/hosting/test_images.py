@@ -1,4 +1,4 @@
-"""Pictures of remote environments."""
+"""Images of remote environments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentgym_envs import make_vec
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import RemoteEnv, WorkerPool
-from agentgym_envs.hosting.pictures import MAX_BYTES, picture_from_json, picture_to_json
+from agentgym_envs.hosting.images import MAX_BYTES, image_from_json, image_to_json
 from agentgym_envs.http.openapi import ENDPOINTS
 from agentgym_envs.http.run import background_server
 
@@ -39,20 +39,20 @@ def packed(data: bytes) -> str:
 def test_a_picture_is_unchanged_by_json(height: int, width: int, data: st.DataObject) -> None:
     size = 3 * height * width
     pixels = data.draw(st.binary(min_size=size, max_size=size))
-    picture = np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
-    back = picture_from_json(json.loads(json.dumps(picture_to_json(picture))))
-    assert back.dtype == np.uint8 and np.array_equal(back, picture)
+    image = np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
+    back = image_from_json(json.loads(json.dumps(image_to_json(image))))
+    assert back.dtype == np.uint8 and np.array_equal(back, image)
     back[0, 0, 0] = 7  # the array is writable, as a local one
 
 
 def test_a_slice_of_an_array_is_unchanged_by_json() -> None:
     part = np.arange(10 * 10 * 3, dtype=np.uint8).reshape(10, 10, 3)[::2, ::-3]
-    assert np.array_equal(picture_from_json(picture_to_json(part)), part)
+    assert np.array_equal(image_from_json(image_to_json(part)), part)
 
 
 @pytest.mark.parametrize("text", [None, "", "a map", '{"shape": [1, 1, 3]}'])
 def test_values_other_than_arrays_are_unchanged(text: str | None) -> None:
-    assert picture_to_json(text) == picture_from_json(text) == text
+    assert image_to_json(text) == image_from_json(text) == text
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_values_other_than_arrays_are_unchanged(text: str | None) -> None:
 )
 def test_other_arrays_are_refused(array: Any) -> None:
     with pytest.raises(EnvError, match=r"only \(height, width, 3\) of uint8"):
-        picture_to_json(array)
+        image_to_json(array)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_other_arrays_are_refused(array: Any) -> None:
     ],
 )
 def test_objects_other_than_pictures_are_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(EnvError, match="this is not a picture"):
-        picture_from_json(data)
+    with pytest.raises(EnvError, match="this is not an image"):
+        image_from_json(data)
 
 
 @pytest.fixture(scope="module", params=["server", pytest.param("worker", marks=pytest.mark.slow)])
@@ -106,8 +106,8 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield address
 
 
-def check_same_pictures(env: gym.Env[str, str], remote: gym.Env[str, str]) -> None:
-    """Compare pictures before the first reset, after it and after some steps."""
+def check_same_images(env: gym.Env[str, str], remote: gym.Env[str, str]) -> None:
+    """Compare images before the first reset, after it and after some steps."""
     for action in (None, "", "turn left", "move forward", "move forward"):
         assert_same(env.render(), remote.render())
         if action == "":
@@ -132,14 +132,14 @@ def assert_same(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_environment_on_a_server_renders_the_same(mode: str, url: str) -> None:
-    check_same_pictures(gym.make(BABY, render_mode=mode), gym.make(BABY, render_mode=mode, base_url=url))
+    check_same_images(gym.make(BABY, render_mode=mode), gym.make(BABY, render_mode=mode, base_url=url))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_an_environment_in_a_worker_renders_the_same(mode: str) -> None:
     with contextlib.closing(WorkerPool(1)) as pool:
-        check_same_pictures(gym.make(BABY, render_mode=mode), RemoteEnv(BABY, pool, {"render_mode": mode}))
+        check_same_images(gym.make(BABY, render_mode=mode), RemoteEnv(BABY, pool, {"render_mode": mode}))
 
 
 def test_a_remote_environment_has_the_render_modes_of_its_scenario(url: str) -> None:
@@ -170,4 +170,4 @@ def test_render_replies_have_the_described_forms(url: str) -> None:
 def test_a_vector_of_remote_environments_renders() -> None:
     with contextlib.closing(make_vec(BABY, 2, backend="process", render_mode="rgb_array")) as vector:
         vector.reset(seed=0)
-        assert [picture.ndim for picture in vector.render()] == [3, 3]
+        assert [image.ndim for image in vector.render()] == [3, 3]

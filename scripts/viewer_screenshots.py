@@ -1,9 +1,9 @@
-"""Take the pictures of the viewer for the documentation.
+"""Take the screenshots of the viewer for the documentation.
 
-    python scripts/viewer_pictures.py RUNS [FOLDER [NAME ...]]
+    python scripts/viewer_screenshots.py RUNS [FOLDER [NAME ...]]
 
 RUNS is a folder with an evaluation with tokens, runs of several scenarios and of teams, and a training run. If NAMEs
-are given, only the runs in these pictures are needed.
+are given, only the runs in these screenshots are needed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def serving(viewer: Viewer) -> Iterator[str]:
 
 
 def page_finders(address: str) -> dict[str, Callable[[], str]]:
-    """Names of the pictures, with functions that find their pages."""
+    """Names of the screenshots, with functions that find their pages."""
 
     def rows(**query: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = httpx.get(f"{address}api/episodes", params=query).json()["rows"]
@@ -85,7 +85,7 @@ def most_transfers(address: str, rows: list[dict[str, Any]]) -> str:
 
 
 def shoot(page: Callable[..., Any], address: str, path: Path, **options: Any) -> None:
-    """Open a page, wait until it is still, and save a picture of the window."""
+    """Open a page, wait until it is still, and save a screenshot of the window."""
     tab = page(**options)
     tab.goto(address)
     tab.wait_for_load_state("networkidle")
