@@ -125,7 +125,7 @@ async def play_rounds(recording: Recording, together: int, *, as_shipped: bool =
 
 
 def compare(recording: Recording, together: int) -> Numbers:
-    """Virtual seconds of each, and how busy the places for episodes are."""
+    """Virtual seconds of each, and how busy the episode slots are."""
     sides = {
         "ours": play_ours(recording, together),
         "rounds": play_rounds(recording, together),
