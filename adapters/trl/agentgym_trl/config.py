@@ -28,6 +28,7 @@ CHOICES = {
     "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "importance_sampling_level": ("token", "sequence"),
     "scale_rewards": ("group", "batch", "none"),
+    "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
 }
 """The values that trl 1.16 accepts for its settings of type str."""
 _OUR_CHOICES = {"discount_per": ("turn", "token"), "kl_in": ("loss", "reward")}
@@ -88,6 +89,14 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     kl_in: str = _option("loss", "Where the KL term of weight --beta is added: to the loss (GRPO), or to the reward.")
     bootstrap_truncated_episodes: bool = _option(
         True, "ppo: add the critic's value of the last state to a truncated episode; false: treat it as ended."
+    )
+    vllm_importance_sampling_mode: str = _option(
+        "token_truncate",
+        "How weights correct for the difference between vLLM and the trained model: token_truncate, token_mask, "
+        "sequence_truncate or sequence_mask. TRL's default, sequence_mask, discards most of a long episode.",
+    )
+    vllm_importance_sampling_clip_max: float | None = _option(
+        2.0, "Largest weight of --vllm_importance_sampling_mode; larger ones are truncated or masked."
     )
     critic_model: str | None = _option(
         None, "ppo: model of the critic, with the policy's vocabulary; by default a copy of the policy's backbone."

@@ -5,7 +5,8 @@ It overrides a few methods of trl 1.16 (pinned; a contract test fails when they 
 - `_calculate_rewards` keeps the rewards of all processes;
 - `_generate_and_score_completions` replaces TRL's advantages by the estimator's;
 - `_prepare_inputs` trims padding;
-- `_compute_loss` and `training_step` train the critic;
+- `_compute_loss` and `training_step` train the critic and log statistics of the loss;
+- `_get_per_token_logps_and_entropies` hands the log-probabilities of the loss to these statistics;
 - `_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler` make runs resumable.
 """
 
@@ -34,6 +35,7 @@ from agentgym_trl.critic import (
     explained_variance,
     load_backbone,
 )
+from agentgym_trl.loss_statistics import LossStatistics
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
 from agentgym_trl.resume import EpochSampler, load_state, save_state
@@ -83,6 +85,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         )
         self._rewards_per_function = torch.empty(0)
         self._rollout_seconds = self._train_seconds = 0.0
+        self._loss_inputs: dict[str, Any] | None = None
+        self._statistics = LossStatistics(args.importance_sampling_level)
         self.learner = self._make_learner(backbone) if backbone is not None else None
 
     def _calculate_rewards(self, inputs: list[dict[str, Any]], prompts: Any, *args: Any) -> torch.Tensor:
@@ -150,9 +154,20 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Accumulate the critic's gradient, which frees its activations, and then compute TRL's loss."""
         if self.learner and self.model.training:
             self.learner.learn(inputs)
-        with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
-            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        self._loss_inputs = inputs
+        try:
+            with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
+                loss: torch.Tensor = super()._compute_loss(model, inputs)
+        finally:
+            self._loss_inputs = None
         return loss * 0.0 if self._only_critic_learns else loss
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute as TRL does. Within the loss, add the log-probabilities to the statistics of the step."""
+        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        if self._loss_inputs is not None and self.model.training:
+            self._statistics.add(found[0], self._loss_inputs)
+        return found
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Take TRL's step, and a step of the critic when the policy's gradients are complete; log the time.
@@ -171,6 +186,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if complete:
             self._log("time/train", self._train_seconds)
             self._train_seconds = 0.0
+            for name, value in self._statistics.take(self.accelerator).items():
+                self._log(name, value)
         return loss
 
     @property
