@@ -31,6 +31,8 @@ CHOICES = {
     "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
 }
 """The values that trl 1.16 accepts for its settings of type str."""
+CISPO_MAX_WEIGHT = 5.0
+"""The largest importance weight of `--loss_type cispo`. Source: ScaleRL, arXiv 2510.13786 (CISPO: arXiv 2506.13585)."""
 _OUR_CHOICES = {"discount_per": ("turn", "token"), "kl_in": ("loss", "reward")}
 
 
@@ -135,6 +137,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{flag(name)} must lie in [0, 1], got {getattr(self, name)}")
+        if self.loss_type == "cispo" and self.epsilon_high is None:
+            self.epsilon_high = CISPO_MAX_WEIGHT  # else TRL takes --epsilon, 0.2: every weight would be clamped to 0.2
         self._init_trl()
         self._check_choices()
 

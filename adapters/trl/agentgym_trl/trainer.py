@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
-from agentgym_trl.batch import assemble, local_rows, token_kl
+from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.critic import (
     Critic,
@@ -112,6 +112,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         team = self.rollout.team
         batch = assemble(rows, self.accelerator, team.group_size(num_generations), team.roles)
         self._store_advantages(output, batch, local)
+        output["row_scale"] = row_scale(output, self.accelerator)
         if team.roles > 1:
             self._log_zero_variance_groups(batch.group_size)
         self._rollout_seconds += time.perf_counter() - began
@@ -154,9 +155,13 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Accumulate the critic's gradient, which frees its activations, and then compute TRL's loss."""
         if self.learner and self.model.training:
             self.learner.learn(inputs)
+        beta = 0.0 if self.args.kl_in == "reward" else self.beta
+        if self.loss_type in ROW_MEANS:  # TRL divides by all rows, also those without a trained token
+            inputs = {**inputs, "advantages": inputs["advantages"] * inputs["row_scale"]}
+            beta *= float(inputs["row_scale"])
         self._loss_inputs = inputs
         try:
-            with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
+            with self._kl_weight(beta):
                 loss: torch.Tensor = super()._compute_loss(model, inputs)
         finally:
             self._loss_inputs = None
@@ -250,10 +255,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return CriticLearner(Critic(backbone), options, self.accelerator)
 
     @contextmanager
-    def _without_kl(self) -> Iterator[None]:
-        """Leave the KL term out of the loss: it is in the reward."""
+    def _kl_weight(self, weight: float) -> Iterator[None]:
+        """Weigh the KL term in the loss by `weight`, which is 0 if it is in the reward."""
         self.beta: float
-        beta, self.beta = self.beta, 0.0
+        beta, self.beta = self.beta, weight
         try:
             yield
         finally:

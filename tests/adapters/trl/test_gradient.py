@@ -96,8 +96,11 @@ class ByHand:
             terms = [-advantages[number][t] * policy[t] + self.penalty(number, policy)[t] for t in trained]
             rows.append((torch.stack(terms).sum() if terms else policy.sum() * 0, len(terms)))
             everywhere += len(terms)
-        if loss_type == "grpo":  # the mean over rows of the mean over tokens
-            return torch.stack([row / max(count, 1) for row, count in rows]).mean()
+        if loss_type == "grpo":  # the mean over rows with trained tokens of the mean over tokens
+            return torch.stack([row / count for row, count in rows if count]).mean()
+        if loss_type == "dr_grpo":
+            used = sum(count > 0 for _, count in rows)
+            return torch.stack([row for row, _ in rows]).sum() / (used * self.trainer.args.max_completion_length)
         return torch.stack([row for row, _ in rows]).sum() / everywhere  # dapo: the mean over all sampled tokens
 
     def penalty(self, number: int, policy: torch.Tensor) -> torch.Tensor:
@@ -153,6 +156,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("grpo", {"scale_rewards": "none", "turn_level_advantage": True}),
     ("grpo", {"step_advantage_weight": 0.5, "gamma": 0.8}),
     ("grpo", {"beta": 0.2, "loss_type": "grpo"}),
+    ("grpo", {"beta": 0.2, "loss_type": "dr_grpo"}),
     ("rloo", {"beta": 0.2, "use_bias_correction_kl": False}),
     ("rloo", {"turn_level_advantage": True, "gamma": 0.8, **REWARD_KL}),
     ("rloo", {"step_advantage_weight": 1.0, "gamma": 0.8}),

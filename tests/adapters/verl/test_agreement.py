@@ -309,3 +309,16 @@ def test_both_adapters_compare_the_surviving_episodes_of_a_group(
         width = expected.size(1)
         torch.testing.assert_close(found[:, :width], expected, atol=1e-5, rtol=1e-5)
         assert not found[:, width:].any() and found.abs().max() > 0.1
+
+
+def test_verl_divides_by_tokens_or_by_the_configured_episodes() -> None:
+    """One of four episodes failed: verl has a masked row in its place. The numbers are those of docs/algorithms.md."""
+    import torch
+    from verl.trainer.ppo.core_algos import agg_loss
+
+    losses = torch.tensor([[1.0, 1.0], [2.0, 9.0], [9.0, 9.0], [4.0, 4.0]])
+    mask = torch.tensor([[1, 1], [1, 0], [0, 0], [1, 1]])
+    batch = {"batch_num_tokens": 5, "global_batch_size": 4}
+    assert agg_loss(losses, mask, "token-mean", **batch) == pytest.approx((2 + 2 + 8) / 5)
+    assert agg_loss(losses, mask, "seq-mean-token-mean", **batch) == pytest.approx((1 + 2 + 4) / 4)
+    assert agg_loss(losses, mask, "seq-mean-token-sum", **batch) == pytest.approx((2 + 2 + 8) / 4)
