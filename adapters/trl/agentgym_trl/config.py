@@ -16,6 +16,8 @@ _MINIMUM: dict[str, float] = {
     "num_generations": 1,
     "max_completion_length": 1,
     "max_turn_tokens": 1,
+    "eval_every": 1,
+    "eval_tasks": 1,
     "eval_max_turns": 1,
     "env_concurrency": 1,
     "env_retries": 0,
@@ -71,7 +73,17 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         8192, "Token budget of a trajectory after its prompt, observations included."
     )
     max_turn_tokens: int = _option(512, "Token budget of one answer.")
+    eval_every: int | None = _option(
+        None, "Training steps between two evaluations on held-out tasks; none by default. Also before the first step."
+    )
+    eval_tasks: int = _option(100, "Held-out tasks of --eval-every, each played once with the sampling of training.")
+    eval_split: str = _option("validation", "Split of the held-out tasks.")
     eval_max_turns: int | None = _option(None, "Max turns in evaluation; by default that of the training step.")
+    keep_best: bool = _option(False, "Keep the model with the highest held-out success in OUT/best.")
+    stop_on_collapse: bool = _option(
+        False,
+        "Stop when the mean score of ten steps, or the interval of held-out success, falls below half of its best.",
+    )
     mask_truncated_answers: bool = _option(False, "Leave the tokens of truncated answers out of the loss.")
     env_concurrency: int = _option(1024, "Episodes that run at the same time.")
     env_retries: int = _option(2, "Retries of an episode that ended in env_error.")
@@ -91,6 +103,11 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     kl_in: str = _option("loss", "Where the KL term of weight --beta is added: to the loss (GRPO), or to the reward.")
     bootstrap_truncated_episodes: bool = _option(
         True, "ppo: add the critic's value of the last state to a truncated episode; false: treat it as ended."
+    )
+    epsilon_high: float | None = _option(
+        None,
+        "Upper clip range of the importance ratio, by default --epsilon. With --loss_type cispo: the largest importance "
+        "weight, by default 5.",
     )
     vllm_importance_sampling_mode: str = _option(
         "token_truncate",
@@ -193,6 +210,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         for name, known in (CHOICES | _OUR_CHOICES).items():  # TRL would raise only after the first episodes
             if getattr(self, name) not in known:
                 raise UsageError(f"there is no {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
+        if self.keep_best and self.eval_every is None:
+            raise UsageError("--keep-best needs evaluations on held-out tasks, for example --eval-every 50")
         if self.kl_in == "reward" and not self.beta:
             raise UsageError("--kl-in reward needs the weight of the KL term, for example --beta 0.01")
         if self.mask_truncated_completions:

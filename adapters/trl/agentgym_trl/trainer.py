@@ -35,6 +35,8 @@ from agentgym_trl.critic import (
     explained_variance,
     load_backbone,
 )
+from agentgym_trl.health import HealthWatch
+from agentgym_trl.held_out import HeldOutEvaluation
 from agentgym_trl.loss_statistics import LossStatistics
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
@@ -62,7 +64,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Create a trainer.
 
         `env` and `env_kwargs` are those of `make_rollout_func`, the other arguments those of `GRPOTrainer`.
-        `train_dataset` comes from `make_dataset` or `as_dataset`. The rewards of further `reward_funcs` are added to
+        `train_dataset` comes from `make_dataset` or `as_dataset`, and so does `eval_dataset`, the held-out tasks of
+        `args.eval_every`. The rewards of further `reward_funcs` are added to
         the episode's score. Trajectories go to `args.output_dir/trajectories`.
         """
         self.rollout: Rollout = make_rollout_func(
@@ -88,6 +91,11 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self._loss_inputs: dict[str, Any] | None = None
         self._statistics = LossStatistics(args.importance_sampling_level)
         self.learner = self._make_learner(backbone) if backbone is not None else None
+        self.add_callback(HealthWatch(stops=args.stop_on_collapse))
+        if args.eval_every is not None:
+            if self.eval_dataset is None:
+                raise UsageError("eval_every needs the held-out tasks: pass eval_dataset, made by make_dataset")
+            self.add_callback(HeldOutEvaluation(self))
 
     def _calculate_rewards(self, inputs: list[dict[str, Any]], prompts: Any, *args: Any) -> torch.Tensor:
         """Keep the rewards (B of all processes, number of functions); NaN where a function returned None.
