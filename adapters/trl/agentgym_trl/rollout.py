@@ -34,6 +34,7 @@ from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlayStats
 from agentgym_trl.partner import load_partner
 from agentgym_trl.rollout_metrics import facts, summarise
 from agentgym_trl.rollout_options import RolloutOptions
+from agentgym_trl.sleep_mode import awake
 from agentgym_trl.step_rollout import StepRollout
 from agentgym_trl.teams import find_team_roles
 from agentgym_trl.trl_format import columns, spec_of
@@ -74,7 +75,7 @@ class Rollout:
         step, training = int(trainer.state.global_step), bool(trainer.model.training)
         began = time.perf_counter()
         make_spec = partial(self._spec, step=step, training=training)
-        with self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
+        with awake(trainer), self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
             rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
             specs, episodes = rollout.play(prompts)
         envs = [] if callable(self.make_env) else list(self.make_env)
@@ -103,7 +104,7 @@ class Rollout:
         specs = [self._spec(prompt, step, training=False) for prompt in prompts[rank::processes]]
         largest = -(-len(prompts) // processes)
         episodes: list[Episode] = []
-        with self._recorder(step, False, rank) as on_done:
+        with awake(trainer), self._recorder(step, False, rank) as on_done:
             for first in range(0, largest, size):
                 episodes += self._player.play(specs[first : first + size], trainer, PlayStats(), on_done)
         return gathered([episode.trajectory for episode in episodes])
