@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from transformers.utils import is_torch_bf16_gpu_available
 from trl import GRPOConfig
 
 from agentgym_envs.errors import UsageError
@@ -19,6 +20,7 @@ _MINIMUM: dict[str, float] = {
     "eval_every": 1,
     "eval_tasks": 1,
     "eval_max_turns": 1,
+    "reset_adapter_every": 1,
     "env_concurrency": 1,
     "env_retries": 0,
     "dynamic_sampling_retries": 0,
@@ -101,13 +103,22 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.0, "Weight of the advantage among turns of a group that began in the same state (GiGPO); 0 is off."
     )
     kl_in: str = _option("loss", "Where the KL term of weight --beta is added: to the loss (GRPO), or to the reward.")
+    kl_clip: float | None = _option(
+        None,
+        "Largest KL term of a token, in nats; by default there is no bound, and single tokens may outweigh all others.",
+    )
+    reset_adapter_every: int | None = _option(
+        None,
+        "LoRA: steps after which the adapter is merged into the model and starts anew, and the reference with it. The "
+        "run then saves a whole model.",
+    )
     bootstrap_truncated_episodes: bool = _option(
         True, "ppo: add the critic's value of the last state to a truncated episode; false: treat it as ended."
     )
     epsilon_high: float | None = _option(
         None,
-        "Upper clip range of the importance ratio, by default --epsilon. With --loss_type cispo: the largest importance "
-        "weight, by default 5.",
+        "Upper clip range of the importance ratio, by default --epsilon; with --loss_type cispo, the largest weight "
+        "(default 5).",
     )
     vllm_importance_sampling_mode: str = _option(
         "token_truncate",
@@ -138,6 +149,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     record_tokens: bool = _option(
         False, "Record every token with its mask and log-probability next to the trajectories, for agentgym view."
     )
+    bf16: bool | None = _option(None, "Train in bfloat16; by default where the machine supports it.")
     logging_steps: float = _option(1, "Steps between two lines of the log.")
 
     def __post_init__(self) -> None:
@@ -154,6 +166,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{flag(name)} must lie in [0, 1], got {getattr(self, name)}")
+        if self.bf16 is None and (self.use_cpu or not is_torch_bf16_gpu_available()):
+            self.bf16 = False  # else TRL turns it on, and transformers refuses it on this machine
         if self.loss_type == "cispo" and self.epsilon_high is None:
             self.epsilon_high = CISPO_MAX_WEIGHT  # else TRL takes --epsilon, 0.2: every weight would be clamped to 0.2
         self._init_trl()
@@ -210,6 +224,10 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         for name, known in (CHOICES | _OUR_CHOICES).items():  # TRL would raise only after the first episodes
             if getattr(self, name) not in known:
                 raise UsageError(f"there is no {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
+        if self.kl_clip is not None and not self.kl_clip > 0:
+            raise UsageError(f"--kl-clip must be above 0, got {self.kl_clip}")
+        if self.kl_clip is not None and not self.beta:
+            raise UsageError("--kl-clip bounds the KL term, which has no weight; set for example --beta 0.01")
         if self.keep_best and self.eval_every is None:
             raise UsageError("--keep-best needs evaluations on held-out tasks, for example --eval-every 50")
         if self.kl_in == "reward" and not self.beta:

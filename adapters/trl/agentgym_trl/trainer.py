@@ -7,6 +7,7 @@ It overrides a few methods of trl 1.16 (pinned; a contract test fails when they 
 - `_prepare_inputs` trims padding;
 - `_compute_loss` and `training_step` train the critic and log statistics of the loss;
 - `_get_per_token_logps_and_entropies` hands the log-probabilities of the loss to these statistics;
+- `save_model` saves a whole model where adapters are reset;
 - `_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler` make runs resumable.
 """
 
@@ -23,6 +24,7 @@ from trl import GRPOTrainer
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
+from agentgym_trl.adapter_reset import AdapterReset, save_merged
 from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
 from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, row_scale, token_kl
@@ -35,8 +37,10 @@ from agentgym_trl.critic import (
     explained_variance,
     load_backbone,
 )
+from agentgym_trl.failures import report_failures, without_trls_dump
 from agentgym_trl.health import HealthWatch
 from agentgym_trl.held_out import HeldOutEvaluation
+from agentgym_trl.kl_clip import bounded_reference
 from agentgym_trl.loss_statistics import LossStatistics
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
@@ -92,6 +96,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self._statistics = LossStatistics(args.importance_sampling_level)
         self.learner = self._make_learner(backbone) if backbone is not None else None
         self.add_callback(HealthWatch(stops=args.stop_on_collapse))
+        if args.reset_adapter_every is not None:
+            self.add_callback(AdapterReset(self))
         if args.eval_every is not None:
             if self.eval_dataset is None:
                 raise UsageError("eval_every needs the held-out tasks: pass eval_dataset, made by make_dataset")
@@ -103,7 +109,9 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         Reward functions get the prompts of the played episodes, as dynamic sampling may have replaced tasks.
         """
         played = [row["prompt"] for row in inputs]
-        self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
+        with without_trls_dump():
+            self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
+        report_failures(self.rollout.last)
         return self._rewards_per_function
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -167,7 +175,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if self.loss_type in ROW_MEANS:  # TRL divides by all rows, also those without a trained token
             inputs = {**inputs, "advantages": inputs["advantages"] * inputs["row_scale"]}
             beta *= float(inputs["row_scale"])
-        self._loss_inputs = inputs
+        self._loss_inputs = inputs = dict(inputs)
         try:
             with self._kl_weight(beta):
                 loss: torch.Tensor = super()._compute_loss(model, inputs)
@@ -176,10 +184,15 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return loss * 0.0 if self._only_critic_learns else loss
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute as TRL does. Within the loss, add the log-probabilities to the statistics of the step."""
+        """Compute as TRL does. Within the loss, bound the KL term and add to the statistics of the step."""
         found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        if self._loss_inputs is not None and self.model.training:
+        if self._loss_inputs is None:
+            return found
+        if self.model.training:
             self._statistics.add(found[0], self._loss_inputs)
+        if self.args.kl_clip is not None and self.beta:  # TRL reads the reference only after this call
+            reference = self._loss_inputs["ref_per_token_logps"]
+            self._loss_inputs["ref_per_token_logps"] = bounded_reference(found[0], reference, self.args.kl_clip)
         return found
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -217,6 +230,15 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         save_state(self, Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}")
         super()._save_checkpoint(model, trial)
 
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save as transformers does; where adapters are reset, save a whole model outside of checkpoints."""
+        if self.args.reset_adapter_every is None or _internal_call:
+            super().save_model(output_dir, _internal_call)
+        elif self.args.should_save:
+            out = output_dir or self.args.output_dir
+            save_merged(self.accelerator.unwrap_model(self.model), out)
+            self.processing_class.save_pretrained(out)
+
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
@@ -238,6 +260,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Subtract the KL estimate from the reward of every token."""
         mask = rows["turn_numbers"] > 0
         kl = token_kl(self, output) * mask
+        if self.args.kl_clip is not None:
+            kl = kl.clamp(-self.args.kl_clip, self.args.kl_clip)
         rows["rewards"] = rows["rewards"] - self.beta * kl
         totals = self.accelerator.reduce(torch.stack([kl.sum(), mask.sum()]), reduction="sum")
         self._log("kl", float(totals[0] / totals[1].clamp(min=1)))
