@@ -1,6 +1,6 @@
 """Reset a LoRA adapter during training, and the reference with it: `--reset-adapter-every`.
 
-The adapter is merged into the weights of the model and starts anew from zero. The policy stays the same. The reference,
+The adapter is merged into the weights of the model and starts again from zero. The policy stays the same. The reference,
 which is the model without its adapter, becomes the policy of that step, so the KL term starts from 0 again.
 
 Source of the idea: ReLoRA, arXiv 2307.05695; ProRL, arXiv 2505.24864, resets the reference in reinforcement learning.
@@ -59,7 +59,7 @@ def check_adapter(trainer: Any) -> None:
 
 @torch.no_grad()
 def reset_adapter(model: Any, optimizer: Any, *, seed: int) -> None:
-    """Merge the adapter into the weights and start it anew, with the same random numbers in every process.
+    """Merge the adapter into the weights and start it again, with the same random numbers in every process.
 
     The optimizer forgets the adapter's moments, which belong to the old one.
     """
@@ -83,10 +83,12 @@ def save_base(model: Any, directory: Path) -> None:
 
 
 @torch.no_grad()
-def load_base(model: Any, directory: Path) -> None:
-    """Restore the weights that `save_base` wrote, if it did."""
+def load_base(model: Any, directory: Path, *, resets: bool) -> None:
+    """Restore the weights that `save_base` wrote, if it did. Raises UsageError if they need an option: `resets`."""
     if not (directory / _FILE).is_file():
         return
+    if not resets:
+        raise UsageError(f"{directory} was made with --reset-adapter-every; resume with it")
     weights = torch.load(directory / _FILE, map_location="cpu", weights_only=True)
     for name, layer in _layers(model):
         layer.get_base_layer().weight.copy_(weights[name])

@@ -109,7 +109,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     )
     reset_adapter_every: int | None = _option(
         None,
-        "LoRA: steps after which the adapter is merged into the model and starts anew, and the reference with it. The "
+        "LoRA: steps after which the adapter is merged into the model and starts again, and the reference with it. The "
         "run then saves a whole model.",
     )
     bootstrap_truncated_episodes: bool = _option(

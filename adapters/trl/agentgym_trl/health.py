@@ -47,7 +47,7 @@ def signs(rows: Rows) -> Iterator[Sign]:
 
 
 def collapse(rows: Rows) -> str | None:
-    """What is seen if the mean score of the last `WINDOW` steps is below half of the best, of `WINDOW` steps; or None.
+    """The observation if the mean score of the last `WINDOW` steps is below half of the best such mean; or None.
 
     The best must be at least 0.1.
     """
@@ -95,14 +95,14 @@ def _entropy(first: Mapping[str, float], last: Mapping[str, float]) -> Iterator[
     before, now = first.get("entropy"), last.get("entropy")
     if before is not None and now is not None and now > max(2 * before, before + 1):
         seen = f"the entropy of sampled tokens rose from {before:.2f} to {now:.2f} nats"
-        yield Sign("entropy", seen, "lower the learning rate, or set --mask-truncated-answers true")
+        yield Sign("entropy", seen, "with --loss_type grpo, use dapo; otherwise lower the learning rate")
 
 
 def _answers(first: Mapping[str, float], last: Mapping[str, float]) -> Iterator[Sign]:
     before, now = (means.get("rollout/truncated_answers", 0.0) for means in (first, last))
     if now > max(2 * before, 0.2):
         seen = f"truncated answers rose from {before:.0%} to {now:.0%}"
-        yield Sign("answers", seen, "raise --max-turn-tokens, or read some of them with agentgym view")
+        yield Sign("answers", seen, "with --loss_type grpo, use dapo; otherwise raise --max-turn-tokens")
 
 
 def _groups(last: Mapping[str, float]) -> Iterator[Sign]:

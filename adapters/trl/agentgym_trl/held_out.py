@@ -81,7 +81,7 @@ def history(state: Any) -> dict[int, Estimate]:
 
 
 def collapse(successes: list[Estimate]) -> str | None:
-    """What is seen if the interval of the last success lies below half of the highest success; or None."""
+    """The observation if the interval of the last success lies below half of the highest success; or None."""
     best, last = max(each.mean for each in successes), successes[-1]
     if last.high >= best / 2:
         return None

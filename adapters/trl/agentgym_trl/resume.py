@@ -133,7 +133,8 @@ def load_state(trainer: Any, checkpoint: Path) -> None:
     trainer._step, trainer._buffered_inputs = state["micro_steps"], state["rollout"]
     trainer._metrics["train"].update(state["metrics"])
     trainer.add_callback(_LossSoFar(trainer, state["loss"]))
-    load_base(trainer.accelerator.unwrap_model(trainer.model), checkpoint)
+    resets = trainer.args.reset_adapter_every is not None
+    load_base(trainer.accelerator.unwrap_model(trainer.model), checkpoint, resets=resets)
     if state["reference"]:
         trainer.ref_model.load_state_dict(state["reference"])
     if trainer.learner:

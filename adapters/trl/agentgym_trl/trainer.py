@@ -174,7 +174,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         beta = 0.0 if self.args.kl_in == "reward" else self.beta
         if self.loss_type in ROW_MEANS:  # TRL divides by all rows, also those without a trained token
             inputs = {**inputs, "advantages": inputs["advantages"] * inputs["row_scale"]}
-            beta *= float(inputs["row_scale"])
+            beta = beta and beta * float(inputs["row_scale"])  # reading it waits for the device
         self._loss_inputs = inputs = dict(inputs)
         try:
             with self._kl_weight(beta):

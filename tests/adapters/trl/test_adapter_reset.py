@@ -1,4 +1,4 @@
-"""An adapter that is merged into the model and starts anew, with the reference."""
+"""An adapter that is merged into the model and starts again, with the reference."""
 
 from __future__ import annotations
 
@@ -100,6 +100,9 @@ def test_a_run_resets_and_resumes_as_if_it_had_never_stopped(tokenizer: Any, mod
     run_training(again, "grpo", checkpoint=str(tmp_path / "a" / "checkpoint-3"))
     for name, weight in whole.model.state_dict().items():
         torch.testing.assert_close(again.model.state_dict()[name], weight, rtol=0, atol=0)
+    without = make(tmp_path / "a", tokenizer, model_path, reset_adapter_every=None)
+    with pytest.raises(UsageError, match="was made with --reset-adapter-every"):
+        without.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-3"))
     saved = load_model(str(tmp_path / "a"))
     torch.testing.assert_close(logits(saved), logits(again.model), atol=1e-5, rtol=1e-5)
 
