@@ -1,7 +1,7 @@
 """Reset a LoRA adapter during training, and the reference with it: `--reset-adapter-every`.
 
-The adapter is merged into the weights of the model and starts again from zero. The policy stays the same. The reference,
-which is the model without its adapter, becomes the policy of that step, so the KL term starts from 0 again.
+The adapter is merged into the weights of the model and starts again from zero. The policy stays the same. The
+reference, which is the model without its adapter, becomes the policy of that step, so the KL term starts from 0 again.
 
 Source of the idea: ReLoRA, arXiv 2307.05695; ProRL, arXiv 2505.24864, resets the reference in reinforcement learning.
 """
