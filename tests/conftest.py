@@ -5,9 +5,11 @@ from hypothesis import settings
 
 from tests.plugins import durations, progress, rotation, scheduling, signals
 
-# Same examples in every run, and no deadline: the machine that runs the tests may be busy with something else.
+# Same examples in every run, so that no change is red by chance; `scripts/check all`, each night, draws new ones.
+# No deadline: the machine that runs the tests may be busy with something else.
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
 settings.register_profile("fast", settings.get_profile("suite"), max_examples=20)
+settings.register_profile("random", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("suite")
 
 PLUGINS = (signals, rotation, durations, scheduling, progress)
