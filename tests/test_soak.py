@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 def test_a_server_under_hostile_load_stays_correct_clean_and_small(tmp_path: Path) -> None:
     out = tmp_path / "soak.json"
     words = ["--episodes", "300", "--isolated-episodes", "60", "--idle-seconds", "3", "--out", str(out)]

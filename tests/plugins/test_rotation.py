@@ -21,7 +21,7 @@ import pytest
 from tests.plugins.rotation import part
 
 @pytest.mark.rotating
-@pytest.mark.parametrize("case", range(20))
+@pytest.mark.parametrize("case", range(40))
 def test_swept(case): pass
 
 @pytest.mark.rotating
@@ -48,7 +48,7 @@ def test_consecutive_keys_cover_every_case_once(sweeps: dict[str, list[str]], fi
 
 
 @given(SWEEPS, KEYS)
-def test_a_run_takes_a_tenth_of_each_sweep(sweeps: dict[str, list[str]], key: int) -> None:
+def test_a_run_takes_an_equal_share_of_each_sweep(sweeps: dict[str, list[str]], key: int) -> None:
     for name, cases in sweeps.items():
         assert len(chosen({name: cases}, key)) in (len(cases) // SLICES, -(-len(cases) // SLICES))
     assert chosen(sweeps, None) == [case for cases in sweeps.values() for case in cases]
@@ -102,13 +102,13 @@ def test_pytest_leaves_out_the_other_slices(tmp_path: Path) -> None:
     one = run(tmp_path, "4")
     assert one.count("test_swept[") == 2
     assert f"took {[i for i in range(20) if rotation.in_slice(i, 'loop', 4)]}" in one
-    assert "22 passed" in run(tmp_path, "all")
+    assert "42 passed" in run(tmp_path, "all")
 
 
 @pytest.mark.slow
 def test_a_test_named_by_its_id_always_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, "4", "test_small.py::test_swept[7]")
-    assert "20 passed" in run(tmp_path, "4", "test_small.py::test_swept")
+    assert "40 passed" in run(tmp_path, "4", "test_small.py::test_swept")
 
 
 def test_this_run_has_a_key_that_its_workers_share() -> None:
