@@ -18,6 +18,19 @@ FAST = 10.0
 """An upper bound in seconds for what waits for none of these timeouts; it takes a tenth of a second."""
 COUNT = "let n = 0; const f = () => { out.textContent = ++n; if (n < 20) setTimeout(f, 10) }; f()"
 
+LEAVING = (
+    "location = '/next'",
+    "location.assign('/next')",
+    "location.replace('/next')",
+    "setTimeout(() => { location = '/next' }, 0)",
+    "Promise.resolve().then(() => { location.href = '/next' })",
+    "navigation.navigate('/next')",
+    "document.querySelector('form').submit()",
+    "document.querySelector('form').requestSubmit()",
+    "fetch('/data').then(() => { location = '/next' })",
+)
+"""Scripts that leave the page."""
+
 
 def arrived(title: str = "Arrived", seconds: float = 0.0) -> Reply:
     return Reply(html("<h1>There</h1>", title=title), seconds=seconds)
@@ -27,20 +40,10 @@ def button(script: str) -> str:
     return f'<button onclick="{script}">Go</button><p id=out></p>'
 
 
-@pytest.mark.parametrize("seconds", [0.0, SLOW])
 @pytest.mark.parametrize(
-    "script",
-    [
-        "location = '/next'",
-        "location.assign('/next')",
-        "location.replace('/next')",
-        "setTimeout(() => { location = '/next' }, 0)",
-        "Promise.resolve().then(() => { location.href = '/next' })",
-        "navigation.navigate('/next')",
-        "document.querySelector('form').submit()",
-        "document.querySelector('form').requestSubmit()",
-        "fetch('/data').then(() => { location = '/next' })",
-    ],
+    ("script", "seconds"),
+    [("location = '/next'", 0.0), ("fetch('/data').then(() => { location = '/next' })", 0.0)]
+    + [(script, SLOW) for script in LEAVING],
 )
 def test_navigation_by_scripts_is_awaited(agent: Agent, script: str, seconds: float) -> None:
     agent.site.put("/data", "data")
