@@ -217,7 +217,7 @@ def test_permanent_errors_are_not_retried(server: Server, search: Search, code: 
 
 def test_a_hanging_server_raises_within_the_timeout(server: Server, search: Search) -> None:
     server.script = [server.hang]
-    assert search(HttpRetriever(server.url, timeout=0.2), ["a"], 1) == [[hit("a0")]]
+    assert search(HttpRetriever(server.url, timeout=1.0), ["a"], 1) == [[hit("a0")]]
 
 
 @pytest.mark.parametrize("how", ["hang", pytest.param("trickle", marks=pytest.mark.slow)])
