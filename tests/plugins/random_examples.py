@@ -24,4 +24,4 @@ def pytest_configure(config: pytest.Config) -> None:
     if "not slow" in (config.getoption("markexpr") or ""):
         settings.load_profile("fast")
     if config.getoption("hypothesis_profile", None) != RANDOM:
-        providers.is_local_module_file = lambda path: False  # type: ignore[assignment]
+        providers.is_local_module_file = lambda path: False  # type: ignore[assignment, attr-defined]
