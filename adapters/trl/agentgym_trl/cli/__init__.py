@@ -20,7 +20,7 @@ on episodes that the policy plays during training, optionally with a turn-limit 
 on trajectories, with the same masks:
 {offline}
 
-`agentgym train ALGORITHM --help` lists the options: those of the environment, and every field of TRL's config.
+`agentgym train ALGORITHM --help` lists the options: ours first, then those of TRL and transformers.
 Our own options have hyphens; TRL's keep their underscores. Either spelling works for each option.
 `--config FILE.yaml` reads options from a file; `--resume` continues a run that was stopped."""
 
@@ -62,8 +62,10 @@ def tiny_model(argv: Sequence[str]) -> int:
     from agentgym_trl.tiny import save_tiny_model
 
     parser = Parser(prog="agentgym tiny-model", description=tiny_model.__doc__)
-    parser.add_argument("out", help="directory to create")
-    parser.add_argument("--env", action="append", help="environment whose words the tokenizer knows (repeatable)")
+    parser.add_argument("out", help="folder to create, for --model of agentgym train")
+    parser.add_argument(
+        "--env", action="append", help="environment whose words the tokenizer knows (repeatable); default: textcraft"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
     options = parser.parse_args(list(argv))
     quiet()
