@@ -67,7 +67,7 @@ NumEnvs = Annotated[
 Baselines = Annotated[
     bool,
     typer.Option(
-        help="Also measure an installed package with the same game; not with --env-arg, which changes the game."
+        help="Also measure an installed package with the same game. Off with --env-arg, which changes the game."
     ),
 ]
 
