@@ -7,8 +7,9 @@ is the quick start's (0.6 million parameters), `large` has 65 million. `--work` 
 with what is missing. Without a GPU everything runs on the CPU, to try the script out.
 
 - agreement: the same warm start on CPU and GPU (losses), and one rollout with top-k 1 (tokens and masks).
-- speed: GRPO steps of 128 episodes on the GPU, in float32 and bfloat16 and with gradient checkpointing, with the peak of
-  memory; and on the CPU. The runs on the GPU have one half of the cores, those on the CPU the other, at the same time.
+- speed: GRPO steps of 128 episodes on the CPU and on the GPU, there in float32, in bfloat16, and with gradient
+  checkpointing; peaks of GPU memory. Runs on the GPU have one half of the cores; those on the CPU have the other half,
+  at the same time.
 - resume: a run that is repeated, and one that goes on from its checkpoint, against the first; also with
   `--full_determinism true`.
 - processes: a run of two processes on one GPU over gloo, against one process.
@@ -20,17 +21,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,245 +35,26 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import machine
-
-SIZES = {"small": {}, "large": {"hidden_size": 1024, "layers": 6, "heads": 16}}
-PRECISIONS = {"float32": "false", "bfloat16": "true"}
-ENVS = ("textcraft", "babyai", "search")
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """Options of a scenario for `large`."""
-
-    env: str
-    kwargs: Mapping[str, Any]
-    groups: tuple[str, ...]
-    fixed: int
-    growing: str
-    max_tokens: int
-    max_turn_tokens: int
-
-
-SCENARIOS = {
-    "textcraft": Scenario(
-        "AgentGym/TextCraft-v0",
-        {"worlds": "invented", "groups": ["depth-1", "depth-2"], "max_distractors": 0, "instructions": ""},
-        ("depth-1", "depth-2"),
-        *(10, "4,7,10", 768, 30),
-    ),
-    "babyai": Scenario(
-        "AgentGym/BabyAI-v0",
-        {"levels": ["GoToObj", "UnlockLocal"], "instructions": ""},
-        ("GoTo", "Unlock"),
-        *(8, "3,5,8", 1536, 24),
-    ),
-    "search": Scenario(
-        "AgentGym/Search-v0",
-        {"top_k": 1, "max_chars": 600, "instructions": ""},
-        ("1hop-country", "1hop-airport", "1hop-element"),
-        *(5, "2,3,5", 1536, 48),
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """How much is run."""
-
-    losses: int = 40
-    speed_steps: int = 5
-    warm_steps: int = 800
-    warm_batch: int = 64
-    demonstrations: int = 4_000
-    steps: int = 60
-    tasks: int = 16
-    eval_tasks: int = 200
-    rounds: int = 6
-    warm_seconds: float | None = None
-    seconds: float | None = None
-
-
-QUICK = Amounts(
-    losses=3, speed_steps=2, warm_steps=2, warm_batch=2, demonstrations=20, steps=3, tasks=1, eval_tasks=4, rounds=2
+from benchmarks.gpu_runs import (
+    PRECISIONS,
+    QUICK,
+    SCENARIOS,
+    SIZES,
+    Amounts,
+    Bench,
+    grpo,
+    launch,
+    options,
+    paths,
+    probe,
+    task,
+    together,
 )
 
-
-class Bench:
-    """Runs commands in a directory, each once."""
-
-    def __init__(self, work: Path, amounts: Amounts, sizes: Mapping[str, Mapping[str, int]]) -> None:
-        self.work, self.amounts, self._sizes = work, amounts, sizes
-        self.gpu = bool(probe()["gpu"])
-        self.halves = halves()
-        (work / "logs").mkdir(parents=True, exist_ok=True)
-
-    def run(self, name: str, words: Sequence[object], **settings: Any) -> dict[str, float]:
-        """Run `agentgym WORDS` unless it is done; its seconds, peak GPU memory and steps. `settings` are of `launch`."""
-        facts = self.work / f"{name}.json"
-        if not facts.exists():
-            launch([str(word) for word in words], facts, self.work / "logs" / f"{name}.log", **settings)
-        found: dict[str, float] = json.loads(facts.read_text(encoding="utf-8"))
-        return found
-
-    def model(self, size: str) -> Path:
-        """An untrained model."""
-        out = self.work / f"model-{size}"
-        envs = ENVS if size == "large" else ENVS[:1]
-        words = ["tiny-model", out, *(word for env in envs for word in ("--env", env)), *options(**self._sizes[size])]
-        self.run(out.name, words)
-        return out
-
-    def device(self, precision: str | None) -> list[str]:
-        """Options of `agentgym train` for a precision on the GPU; None is the CPU."""
-        if precision is None or not self.gpu:
-            return options(use_cpu="true", bf16="false", gradient_checkpointing="false")
-        return options(bf16=PRECISIONS[precision])
-
-    def warm(self, size: str, name: str = "textcraft") -> Path:
-        """A model after its warm start."""
-        out, scenario, amounts = self.work / f"{name}-{size}", SCENARIOS[name], self.amounts
-        if size == "small":
-            words = ["--config", "tiny-sft", *options(max_steps=min(200, amounts.warm_steps))]
-        else:
-            words = [*task(scenario), *large_sft(amounts)]
-        words = ["train", "sft", *words, *self.device("bfloat16"), *paths(self.model(size), out)]
-        self.run(out.name, words, limit=amounts.warm_seconds)
-        return out
-
-    def small_steps(self, steps: int, **more: Any) -> list[str]:
-        """Options of GRPO for `small`: the quick start's, at one turn limit."""
-        amounts = self.amounts
-        batch = options(
-            gradient_accumulation_steps=max(2, amounts.tasks // 4),
-            per_device_train_batch_size=min(32, 4 * amounts.tasks),
-        )
-        return ["--config", "tiny-grpo", *batch, *options(max_steps=steps, rounds=amounts.rounds, **more)]
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """The logged steps of a run."""
-        lines = (self.work / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        return [row for row in map(json.loads, lines) if "loss" in row]
+Side = tuple[str, str | None]
 
 
-def large_sft(amounts: Amounts) -> list[str]:
-    return options(
-        tasks=amounts.demonstrations,
-        max_steps=amounts.warm_steps,
-        per_device_train_batch_size=amounts.warm_batch,
-        learning_rate=6e-4,
-        warmup_steps=min(50, amounts.warm_steps // 2),
-        adam_beta2=0.98,
-        weight_decay=0.01,
-        max_length=4096,
-        gradient_checkpointing="false",
-        train_sampling_strategy="group_by_length",
-        logging_steps=max(1, amounts.warm_steps // 40),
-        save_strategy="no",
-    )
-
-
-def grpo(scenario: Scenario, amounts: Amounts, *, rate: float, micro_batch: int = 32, **more: Any) -> list[str]:
-    """Options of GRPO with groups of 8; `more` comes last and so replaces others."""
-    episodes = 8 * amounts.tasks
-    micro_batch = min(micro_batch, episodes)
-    return options(
-        num_generations=8,
-        per_device_train_batch_size=micro_batch,
-        gradient_accumulation_steps=episodes // micro_batch,
-        max_completion_length=scenario.max_tokens,
-        max_turn_tokens=scenario.max_turn_tokens,
-        learning_rate=rate,
-        adam_beta2=0.99,
-        beta=0.0,
-        loss_type="grpo",
-        lr_scheduler_type="constant_with_warmup",
-        warmup_steps=3,
-        **{"gradient_checkpointing": "false", "save_strategy": "no", **more},
-    )
-
-
-def task(scenario: Scenario) -> list[str]:
-    return ["--env", scenario.env, "--env-kwargs", json.dumps(scenario.kwargs), "--groups", *scenario.groups]
-
-
-def paths(model: Path, out: Path) -> list[str]:
-    return options(model=model, out=out, report_to="none")
-
-
-def options(**values: Any) -> list[str]:
-    return [str(word) for name, value in values.items() for word in (f"--{name.replace('_', '-')}", value)]
-
-
-def launch(
-    words: Sequence[str],
-    facts: Path,
-    log: Path,
-    cores: Sequence[int] | None = None,
-    limit: float | None = None,
-    env: Mapping[str, str] | None = None,
-) -> None:
-    """Run this script with `--command`, on some cores; after `limit` seconds it is asked to stop, as by Ctrl-C."""
-    command = [sys.executable, "-m", "benchmarks.gpu", "--command", str(facts), *words]
-    quiet = {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    threads = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
-    environ = {**os.environ, **quiet, **threads, "COLUMNS": "160", **(env or {})}
-    if cores is not None:
-        environ |= {"OMP_NUM_THREADS": str(len(cores)), "BENCHMARK_CORES": ",".join(map(str, cores))}
-    with (
-        open(log, "w", encoding="utf-8") as file,
-        subprocess.Popen(command, stdout=file, stderr=file, env=environ) as it,
-    ):
-        try:
-            it.wait(limit)
-        except subprocess.TimeoutExpired:
-            it.send_signal(signal.SIGINT)
-            it.wait()
-    if not facts.exists():
-        raise RuntimeError(f"{log.stem} failed; the end of its log:\n{log.read_text(encoding='utf-8')[-1500:]}")
-
-
-def command(facts: Path, words: Sequence[str]) -> int:
-    """Run `agentgym WORDS` in this process, and write what it took."""
-    if cores := os.environ.get("BENCHMARK_CORES"):
-        os.sched_setaffinity(0, set(map(int, cores.split(","))))
-    import torch
-
-    from agentgym_envs.cli import main as agentgym
-
-    began = time.perf_counter()
-    code = agentgym(list(words))
-    peak = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else 0.0
-    if code in (0, 130) and os.environ.get("RANK", "0") == "0":
-        facts.write_text(json.dumps({"seconds": time.perf_counter() - began, "peak, MiB": peak}), encoding="utf-8")
-    return code
-
-
-def probe() -> dict[str, Any]:
-    """The GPU and the versions, found in another process, so that this one holds no GPU memory."""
-    text = (
-        "import json, torch, transformers, trl; g = torch.cuda.is_available(); print(json.dumps({'gpu': "
-        "torch.cuda.get_device_name() if g else None, 'cuda': torch.version.cuda if g else None, 'torch': "
-        "torch.__version__, 'transformers': transformers.__version__, 'trl': trl.__version__}))"
-    )
-    found = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stdout
-    return dict(json.loads(found.splitlines()[-1]))
-
-
-def halves() -> tuple[list[int], list[int]]:
-    """The cores in two halves; both are all of them if there is only one."""
-    cores = sorted(os.sched_getaffinity(0))
-    middle = len(cores) // 2
-    return (cores[:middle], cores[middle:]) if middle else (cores, cores)
-
-
-def together(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Call all at the same time; their results in order."""
-    calls = list(calls)
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [future.result() for future in [pool.submit(call) for call in calls]]
-
-
-def sides() -> list[tuple[str, str | None]]:
+def sides() -> list[Side]:
     """Names of the devices and precisions that are compared; None is the CPU."""
     return [("cpu float32", None), *((f"gpu {precision}", precision) for precision in PRECISIONS)]
 
@@ -286,15 +64,13 @@ def agreement(bench: Bench) -> dict[str, Any]:
     small, steps = bench.model("small"), bench.amounts.losses
     fixed = ["train", "sft", "--config", "tiny-sft", *options(max_steps=steps, logging_steps=1)]
 
-    def losses(side: tuple[str, str | None]) -> list[float]:
+    def losses(side: Side) -> list[float]:
         name = f"agree-{side[0].replace(' ', '-')}"
         words = [*fixed, *bench.device(side[1]), *paths(small, bench.work / name)]
         bench.run(name, words, cores=None if side[1] else bench.halves[0])
         return [row["loss"] for row in bench.rows(name)]
 
-    found = dict(
-        zip([name for name, _ in sides()], together([lambda s=side: losses(s) for side in sides()]), strict=True)
-    )
+    found = dict(zip([name for name, _ in sides()], together([partial(losses, side) for side in sides()]), strict=True))
     cpu = found["cpu float32"]
     result: dict[str, Any] = {"losses": {name: [values[0], values[-1]] for name, values in found.items()}}
     for name, values in found.items():
@@ -307,7 +83,7 @@ def greedy(bench: Bench) -> dict[str, Any]:
     """One rollout by the most probable tokens on every side: shares of episodes with the same tokens and masks."""
     warm = bench.warm("small")
 
-    def episodes(side: tuple[str, str | None]) -> list[dict[str, Any]]:
+    def episodes(side: Side) -> list[dict[str, Any]]:
         name = f"greedy-{side[0].replace(' ', '-')}"
         one = bench.small_steps(1, top_k=1, record_tokens="true", save_strategy="no")
         words = ["train", "grpo", *one, *bench.device(side[1])]
@@ -315,7 +91,7 @@ def greedy(bench: Bench) -> dict[str, Any]:
         return recorded(bench.work / name)
 
     found = dict(
-        zip([name for name, _ in sides()], together([lambda s=side: episodes(s) for side in sides()]), strict=True)
+        zip([name for name, _ in sides()], together([partial(episodes, side) for side in sides()]), strict=True)
     )
     cpu = found["cpu float32"]
     result: dict[str, Any] = {"episodes": len(cpu)}
@@ -332,7 +108,7 @@ def greedy(bench: Bench) -> dict[str, Any]:
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
-    """The recorded tokens of the first step, in an order that does not depend on the run; are answers what is masked?"""
+    """The recorded tokens of the first step, sorted, and whether the mask covers the answers."""
     from agentgym_envs.rollout.token_file import tokens_path
     from agentgym_envs.trajectory import read_trajectories
     from agentgym_trl.models import load_tokenizer, make_codec
@@ -351,17 +127,18 @@ def speed(bench: Bench) -> dict[str, Any]:
     on_gpu += [("large", ("gpu bfloat16", "bfloat16"), "true")]
     on_cpu = [(size, sides()[0], "false") for size in SIZES]
     own, others = bench.halves
-    together([lambda size=size: bench.warm(size) for size in SIZES])
+    together([partial(bench.warm, size) for size in SIZES])
     lanes = [(on_cpu, own), (on_gpu, others)]
-    found = together(
-        [lambda runs=runs, cores=cores: dict(timed(bench, *run, cores) for run in runs) for runs, cores in lanes]
-    )
+    found = together([partial(one_lane, bench, *lane) for lane in lanes])
     return {**found[0], **found[1]}
 
 
-def timed(
-    bench: Bench, size: str, side: tuple[str, str | None], checkpointing: str, cores: Sequence[int]
-) -> tuple[str, dict[str, Any]]:
+def one_lane(bench: Bench, runs: Sequence[tuple[str, Side, str]], cores: Sequence[int]) -> dict[str, Any]:
+    """The runs one after another, on the same cores."""
+    return dict(timed(bench, *run, cores) for run in runs)
+
+
+def timed(bench: Bench, size: str, side: Side, checkpointing: str, cores: Sequence[int]) -> tuple[str, dict[str, Any]]:
     """A few steps of GRPO."""
     name = f"{size}, {side[0]}{', gradient checkpointing' if checkpointing == 'true' else ''}"
     out, amounts, scenario = (
@@ -370,7 +147,7 @@ def timed(
         SCENARIOS["textcraft"],
     )
     words = grpo(scenario, amounts, rate=1e-6, micro_batch=128, gradient_checkpointing=checkpointing)
-    words += options(max_steps=amounts.speed_steps if side[1] else 2, rounds=amounts.rounds)
+    words += options(max_steps=amounts.speed_steps if side[1] else 2, max_turns=amounts.turns)
     words = ["train", "grpo", *task(scenario), *words, *bench.device(side[1]), *paths(bench.warm(size), out)]
     facts = bench.run(out.name, words, cores=cores)
     return name, {**step_figures(bench.rows(out.name)), **facts, "cores": len(cores)}
@@ -391,9 +168,9 @@ def step_figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 
 
 def resume(bench: Bench) -> dict[str, Any]:
-    """How far weights are apart, as a share of what training changed."""
+    """Distances between weights, as shares of the distance that training covered."""
     bench.warm("small")
-    calls = [lambda flag=flag: resumed(bench, flag) for flag in ("false", "true")]
+    calls = [partial(resumed, bench, flag) for flag in ("false", "true")]
     return dict(zip(("default", "full determinism"), together(calls), strict=True))
 
 
@@ -403,7 +180,7 @@ def resumed(bench: Bench, deterministic: str) -> dict[str, Any]:
     steps = bench.small_steps(2 * half, save_strategy="steps", save_steps=half, full_determinism=deterministic)
     words = ["train", "grpo", *steps, *bench.device("bfloat16")]
     whole, again, later = (work / f"resume-{deterministic}-{name}" for name in ("whole", "again", "later"))
-    together([lambda out=out: bench.run(out.name, [*words, *paths(warm, out)]) for out in (whole, again)])
+    together([partial(bench.run, out.name, [*words, *paths(warm, out)]) for out in (whole, again)])
     if not later.exists():
         shutil.copytree(whole, later)
         shutil.rmtree(later / f"checkpoint-{2 * half}")
@@ -434,8 +211,7 @@ def processes(bench: Bench) -> dict[str, Any]:
     facts = bench.work / "processes-2.json"
     if not facts.exists():
         together(
-            lambda r=rank, log=log: launch(words, facts, log, env={**r, **meet})
-            for rank, log in zip(ranks, logs, strict=True)
+            partial(launch, words, facts, log, env={**rank, **meet}) for rank, log in zip(ranks, logs, strict=True)
         )
     files = list((out / "trajectories").glob("*.jsonl"))
     return {**step_figures(bench.rows(out.name)), "files of trajectories": len(files)}
@@ -443,7 +219,7 @@ def processes(bench: Bench) -> dict[str, Any]:
 
 def learning(bench: Bench) -> dict[str, Any]:
     """All scenarios at the same time."""
-    found = together([lambda name=name: scenario_figures(bench, name) for name in SCENARIOS])
+    found = together([partial(scenario_figures, bench, name) for name in SCENARIOS])
     return dict(zip(SCENARIOS, found, strict=True))
 
 
@@ -458,15 +234,15 @@ def scenario_figures(bench: Bench, name: str) -> dict[str, Any]:
         growing = options(every=max(1, amounts.steps // 3)) if limit == "growing" else []
         words = [
             *grpo(scenario, amounts, rate=5e-5, micro_batch=16),
-            *options(max_steps=amounts.steps, rounds=arms[limit]),
+            *options(max_steps=amounts.steps, max_turns=arms[limit]),
             *growing,
         ]
         words = ["train", "grpo", *task(scenario), *words, *bench.device("bfloat16"), *paths(warm, out)]
-        facts = bench.run(out.name, words, limit=amounts.seconds)
+        facts = bench.run(out.name, words)
         curve = [row["rollout/success"] for row in bench.rows(out.name)]
         return {"steps": len(curve), "curve": curve, **facts, **evaluated(bench, name, out)}
 
-    before, *after = together([lambda: evaluated(bench, name, warm), *(lambda a=a: arm(a) for a in arms)])
+    before, *after = together([partial(evaluated, bench, name, warm), *(partial(arm, limit) for limit in arms)])
     start = {"losses": [losses[0], losses[-1]], **before}
     gains = {limit: gain(bench, warm.name, f"{name}-{limit}") for limit in arms}
     return {
@@ -542,10 +318,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="directory of the runs; by default a temporary one")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
-    parser.add_argument("--command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.command:
-        return command(Path(given.command[0]), given.command[1:])
     work = given.work or Path(tempfile.mkdtemp(prefix="gpu-"))
     sizes = {"small": SIZES["small"], "large": SIZES["small"]} if given.quick else SIZES
     result = measure(Bench(work, QUICK if given.quick else Amounts(), sizes), given.only, Console(stderr=True))

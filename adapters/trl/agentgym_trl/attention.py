@@ -15,7 +15,7 @@ def without_cudnn_attention() -> Iterator[None]:
     cuDNN builds a plan for every new shape, in tens of milliseconds. Generation has a new shape at every token, and
     training one in almost every batch. The other kernels need no plan.
     """
-    before = torch.backends.cuda.cudnn_sdp_enabled()
+    before = bool(torch.backends.cuda.cudnn_sdp_enabled())  # type: ignore[no-untyped-call]
     torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         yield
