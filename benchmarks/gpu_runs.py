@@ -58,7 +58,7 @@ SCENARIOS = {
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How much is run."""
+    """Steps, tasks and demonstrations of the runs."""
 
     losses: int = 40
     speed_steps: int = 5
