@@ -196,7 +196,8 @@ def resumed(bench: Bench, deterministic: str) -> dict[str, Any]:
     found = {}
     for name, out in (("repeated", again), ("resumed", later)):
         rewards = [[row["reward"] for row in bench.rows(one.name)] for one in (whole, out)]
-        found[name] = {"apart": apart(whole, out) / apart(warm, whole), "same rewards": rewards[0] == rewards[1]}
+        share = apart(whole, out) / (apart(warm, whole) or 1.0)
+        found[name] = {"apart": share, "same rewards": rewards[0] == rewards[1]}
     return found
 
 
