@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 
 from agentgym_envs.rollout import BatchEngine, Generation, Sampling
+from agentgym_trl.attention import without_cudnn_attention
 from agentgym_trl.distributed import anywhere, generates_together
 
 
@@ -48,6 +49,7 @@ class TrainerEngine(BatchEngine):
     async def aclose(self) -> None:
         """Do nothing: there is no connection to close."""
 
+    @without_cudnn_attention()
     def _generate(self, prompts: Sequence[Sequence[int]], limit: int) -> tuple[Any, Any]:
         trainer = self._trainer
         holder, name = self._limit_holder()
@@ -80,6 +82,7 @@ class HFEngine(BatchEngine):
         self.model, self.tokenizer = model.eval(), tokenizer
         self._scores_answers = logprobs
 
+    @without_cudnn_attention()
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
         """One answer per prompt; the whole batch uses the sampling settings of the first."""
         first = samplings[0]

@@ -67,11 +67,15 @@ def tiny_model(argv: Sequence[str]) -> int:
         "--env", action="append", help="environment whose words the tokenizer knows (repeatable); default: textcraft"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
+    parser.add_argument("--hidden-size", type=int, default=128, help="width; a multiple of twice --heads")
+    parser.add_argument("--layers", type=int, default=3, help="number of layers")
+    parser.add_argument("--heads", type=int, default=4, help="attention heads of a layer")
     options = parser.parse_args(list(argv))
     quiet()
     ids = [find_env(name) for name in options.env or ["textcraft"]]
     corpus = [text for env_id in ids for text in environment_corpus(partial(gym_make, env_id, {}))]
-    facts = save_tiny_model(options.out, corpus, seed=options.seed)
+    sizes = {"hidden_size": options.hidden_size, "layers": options.layers, "heads": options.heads}
+    facts = save_tiny_model(options.out, corpus, seed=options.seed, **sizes)
     Console(stderr=True).print(
         f"{options.out}: {facts['parameters']:,} parameters, {facts['vocabulary']} tokens, random weights"
     )
