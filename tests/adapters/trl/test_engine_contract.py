@@ -69,7 +69,9 @@ class Colocated:
                 **way,
             )
             answers.append(out[0, len(prompt) :].tolist())
-        scores = [full_logprobs(self.model, p, a, way["temperature"])[:, None] for p, a in zip(prompts, answers)]
+        scores = [
+            full_logprobs(self.model, p, a, way["temperature"])[:, None] for p, a in zip(prompts, answers, strict=True)
+        ]
         return None, answers, [score.tolist() for score in scores], None
 
 

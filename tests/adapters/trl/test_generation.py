@@ -79,7 +79,7 @@ def test_only_new_tokens_are_read() -> None:
 def test_a_common_system_prompt_is_read_once() -> None:
     random = Random(2)
     decoder, system = CachedDecoder(random_model("qwen2")), tokens(random, 100, 101)
-    prompts = [system + [40 + k] + tokens(random, 5, 6) for k in range(6)]
+    prompts = [[*system, 40 + k, *tokens(random, 5, 6)] for k in range(6)]
     ask(decoder, prompts, [Sampling(2)] * 6)
     assert decoder.tokens_read == 100 + 6 * 6
 
@@ -136,7 +136,7 @@ def test_the_memory_is_bounded_and_evicted_episodes_are_read_again() -> None:
         samplings = [Sampling(6, 0.0, stop_ids=STOPS)] * 10
         for talk, sampling, answer in zip(talks, samplings, ask(decoder, talks, samplings, turn), strict=True):
             check(model, talk, sampling, answer)
-            talk += answer.ids + [50]
+            talk += [*answer.ids, 50]
     layer = decoder._model.cache.layers[0]
     held = sum(x.numel() * x.element_size() for x in (layer.keys, layer.values)) * 3
     assert held <= 4 * 128 * place and len(decoder._rows) <= 4
