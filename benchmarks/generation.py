@@ -1,4 +1,4 @@
-"""How much faster are episodes whose keys and values are kept between turns than with `generate`?
+"""Speedup of generation by keeping the keys and values of an episode between its turns.
 
     python -m benchmarks.generation [--out FILE.json] [--repeats 5] [--quick]
 
@@ -71,8 +71,8 @@ def big_setting(folder: Path, turns: int, instructions: bool) -> Setting:
     from agentgym_trl.models import load_tokenizer, make_codec
 
     settings, warm = _warm_start(folder)
-    codec = make_codec(load_tokenizer(str(warm)))
-    size = len(codec.tokenizer)
+    tokenizer = load_tokenizer(str(warm))
+    codec, size = make_codec(tokenizer), len(tokenizer)
     torch.manual_seed(0)
     config = Qwen2Config(
         vocab_size=size,
@@ -83,11 +83,11 @@ def big_setting(folder: Path, turns: int, instructions: bool) -> Setting:
         num_key_value_heads=2,
         max_position_embeddings=4096,
         tie_word_embeddings=True,
-        pad_token_id=codec.tokenizer.pad_token_id,
+        pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
-        eos_token_id=codec.tokenizer.eos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
     )
-    stops = (*range(20, 20 + size // STOP_EVERY), codec.tokenizer.eos_token_id)
+    stops = (*range(20, 20 + size // STOP_EVERY), tokenizer.eos_token_id)
     kwargs = {**settings.env_kwargs, "max_distractors": 8}
     if instructions:
         del kwargs["instructions"]

@@ -87,10 +87,9 @@ class TrainerEngine(_CachingEngine):
 
     def __init__(self, trainer: Any) -> None:
         """`trainer` is a `GRPOTrainer` or a subclass. `seconds` and `tokens` are the totals of generation."""
-        reason = _why_trl_generates(trainer)
-        _log_once(reason)
-        model = None if reason else trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_torch_compile=False)
-        super().__init__(model, trainer.accelerator.process_index, logprob_temperature=trainer.temperature)
+        super().__init__(
+            _model_to_cache(trainer), trainer.accelerator.process_index, logprob_temperature=trainer.temperature
+        )
         self._trainer = trainer
         self._together = generates_together(trainer)
         self.seconds = 0.0
@@ -216,35 +215,38 @@ def left_pad(rows: Sequence[Sequence[int]], pad_id: int, device: Any = None) -> 
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
-def _why_trl_generates(trainer: Any) -> str:
-    """The reason for TRL's own generation; empty if there is none."""
-    args = trainer.args
-    if trainer.use_vllm:
-        return "vLLM generates"
-    if type(trainer)._generate_single_turn is not GRPOTrainer._generate_single_turn or (
-        "_generate_single_turn" in vars(trainer)
-    ):
-        return "the trainer has its own way to generate"
-    if not getattr(args, "reuse_kv_cache", True):
-        return "`reuse_kv_cache` is off"
+def _generates_itself(trainer: Any) -> bool:
+    """True if the run asks for TRL's own generation: with vLLM, by an override, or by the option."""
+    overridden = type(trainer)._generate_single_turn is not GRPOTrainer._generate_single_turn
+    overridden = overridden or "_generate_single_turn" in vars(trainer)
+    return bool(trainer.use_vllm or overridden or not getattr(trainer.args, "reuse_kv_cache", True))
+
+
+def _why_generate(trainer: Any) -> str:
+    """The reason for which keys and values cannot be kept in this run; empty if there is none."""
     if has_sharded_weights(trainer):
         return "the weights are sharded, so that every forward pass is a collective call"
     special = {
         "use_transformers_continuous_batching": getattr(trainer, "use_transformers_continuous_batching", False),
         "min_p": trainer.min_p,
         "repetition_penalty": trainer.repetition_penalty != 1.0,
-        "generation_kwargs": args.generation_kwargs,
-        "cache_implementation": args.cache_implementation,
+        "generation_kwargs": trainer.args.generation_kwargs,
+        "cache_implementation": trainer.args.cache_implementation,
     }
     used = [name for name, value in special.items() if value]
     return f"only `generate` knows {', '.join(used)}" if used else ""
 
 
-def _log_once(reason: str) -> None:
-    if reason and reason not in _logged:
+def _model_to_cache(trainer: Any) -> Any:
+    """The trainer's model, or None if TRL generates. An unexpected reason is logged once."""
+    if _generates_itself(trainer):
+        return None
+    if reason := _why_generate(trainer):
+        if reason not in _logged:
+            _log.warning("generation reads every conversation again in each turn: %s", reason)
         _logged.add(reason)
-        level = logging.DEBUG if reason.startswith(("vLLM", "`", "the trainer")) else logging.WARNING
-        _log.log(level, "keys and values are not kept between turns: %s", reason)
+        return None
+    return trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_torch_compile=False)
 
 
 def _add_end_tokens(trainer: Any, stop_ids: Iterable[int]) -> None:

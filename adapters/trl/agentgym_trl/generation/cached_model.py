@@ -14,7 +14,7 @@ from agentgym_trl.generation.kv_cache import RowCache, grouped
 from agentgym_trl.generation.support import layer_kinds
 
 _COMPARED = 24  # tokens
-_TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
+_TOLERANCE = 1e-3
 _LOW_PRECISION_TOLERANCE = 5e-2
 
 
@@ -112,7 +112,8 @@ def difference(model: Any, ids: Sequence[int]) -> str:
             found = _in_pieces(cached, text)
     except Exception as error:  # a model may fail in any way
         return f"its forward pass takes no cache of rows ({type(error).__name__}: {str(error).splitlines()[:1]})"
-    tolerance = _TOLERANCE.get(cached.cache.dtype, _LOW_PRECISION_TOLERANCE) * max(1.0, float(whole.abs().max()))
+    precise = cached.cache.dtype in (torch.float32, torch.float64)
+    tolerance = (_TOLERANCE if precise else _LOW_PRECISION_TOLERANCE) * max(1.0, float(whole.abs().max()))
     apart = float((whole - found).abs().max())
     return "" if apart <= tolerance else f"its logits with kept keys and values differ by {apart:.2g}"
 

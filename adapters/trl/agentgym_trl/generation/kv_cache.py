@@ -1,4 +1,4 @@
-"""`RowCache`: a transformers `Cache` with one row per sequence, of which a forward pass reads and writes some."""
+"""`RowCache`: a transformers `Cache` with one row per sequence. A forward pass reads and writes some of the rows."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Rows:
         return row >= 0 and not bool(self.busy[row]) and int(self.length[row]) == common
 
     def is_worth_a_copy(self, common: int) -> bool:
-        """True if copying so many tokens is cheaper than reading them."""
+        """True if copying this number of tokens is cheaper than reading them."""
         return common >= _WORTH
 
     def idle(self, but: int = -1) -> int:
@@ -94,7 +94,8 @@ class Rows:
     def kept_by_use(self, count: int) -> np.ndarray:
         """The `count` rows to keep in a smaller table, in ascending order: busy ones, then the last used."""
         order = np.lexsort((-self._used_at, ~self.busy))
-        return np.sort(order[:count])
+        kept: np.ndarray = np.sort(order[:count])
+        return kept
 
     def resize(self, kept: np.ndarray, rows: int, width: int) -> None:
         """Make a table of `rows` x `width` that begins with the rows `kept`. A row that does not fit is emptied."""

@@ -36,7 +36,7 @@ def why_not(model: Any, compare: Callable[[], str]) -> str:
 
 
 def _by_config(model: Any) -> str:
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     if not hasattr(config, "get_text_config") or not hasattr(model, "generate"):
         return "it is not a transformers model"
     if getattr(config, "is_encoder_decoder", False):
