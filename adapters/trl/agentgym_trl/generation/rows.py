@@ -116,4 +116,5 @@ class Rows:
 def _common(equal: np.ndarray, length: np.ndarray) -> np.ndarray:
     """The number of leading True per row (n, m), at most `length` (n,)."""
     leading = np.where(equal.all(1), equal.shape[1], equal.argmin(1))
-    return np.minimum(leading, length)
+    common: np.ndarray = np.minimum(leading, length)
+    return common
