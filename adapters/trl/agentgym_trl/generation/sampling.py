@@ -16,9 +16,10 @@ def choose(logits: torch.Tensor, samplings: Sequence[Sampling], noise: Sequence[
     depends on no other row.
     """
     tokens = logits.argmax(-1)
-    sampled = [k for k, sampling in enumerate(samplings) if sampling.temperature > 0]
-    filtered = [k for k in sampled if samplings[k].top_k or samplings[k].top_p < 1]
-    plain = [k for k in sampled if k not in set(filtered)]
+    plain, filtered = list[int](), list[int]()
+    for k, sampling in enumerate(samplings):
+        if sampling.temperature > 0:
+            (filtered if sampling.top_k or sampling.top_p < 1 else plain).append(k)
     for rows, draw in ((plain, _draw), (filtered, _draw_filtered)):
         if rows:
             own = [samplings[k] for k in rows]
