@@ -29,7 +29,7 @@ def test_the_setting_returns_after_an_error() -> None:
     assert enabled()
 
 
-def test_the_trainers_generation_is_without_it() -> None:
+def test_the_trainers_generation_is_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def generate(prompts: list[list[int]], *_: Any, **__: Any) -> tuple[list[list[int]], None]:
@@ -37,12 +37,18 @@ def test_the_trainers_generation_is_without_it() -> None:
         return [[1] for _ in prompts], None
 
     trainer = SimpleNamespace(
-        use_vllm=False,
-        generation_config=SimpleNamespace(max_new_tokens=9),
+        use_vllm=True,
+        accelerator=SimpleNamespace(process_index=0),
+        eos_token_ids=[1],
+        temperature=1.0,
+        top_p=1.0,
+        top_k=0,
+        vllm_generation=SimpleNamespace(max_completion_length=9, generation_kwargs={}),
         _generate_single_turn=generate,
     )
-    engine = object.__new__(TrainerEngine)
-    engine._trainer, engine._together, engine.seconds, engine.tokens = trainer, False, 0.0, 0
+    monkeypatch.setattr("agentgym_trl.engines._model_to_cache", lambda trainer: None)
+    monkeypatch.setattr("agentgym_trl.engines.generates_together", lambda trainer: False)
+    engine = TrainerEngine(trainer)
     engine.generate_batch([[5]], [Sampling(4)])
     assert seen == [False] and enabled()
 
