@@ -182,7 +182,7 @@ def test_an_adapter_is_applied() -> None:
 
 
 @pytest.mark.parametrize("family, reason", [("mamba", "recurrent"), ("bloom", "no cache of rows")])
-def test_other_models_use_generate_and_say_so_once(family: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_models_warn_once_and_use_generate(family: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     model = random_model(family)
     with caplog.at_level(logging.WARNING, "agentgym_trl"):
         for _ in range(2):
