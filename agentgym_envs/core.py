@@ -91,7 +91,7 @@ class TextEnv(gym.Env[str, str], ABC):
     - `score`: in [0, 1], so far;
     - `success`;
     - `stop_reason`: None while the episode runs, then a `StopReason`;
-    - `state_key`: equal for equal states;
+    - `state_key`: a hash of task and state; for one task and seed, equal keys mean equal states;
     - `invalid_action`: after a step, None or the reason;
     - `error`: only after `env_error`.
     """
@@ -151,7 +151,7 @@ class TextEnv(gym.Env[str, str], ABC):
 
     @property
     def instructions(self) -> str:
-        """The text for the system prompt: the rules of the world and the form of an answer."""
+        """The text for the system prompt: the rules of the world and the format of an answer."""
         if self._instructions is not None:
             return self._instructions
         return f"{self.rules}\n\n{self.grammar.instructions}".strip()

@@ -11,7 +11,7 @@
     │   ├── TooLarge                       a request that is larger than a server accepts
     │   └── OutOfOrder                     a call with the wrong sequence number
     ├── EpisodeOver        (RuntimeError)  a step without a running episode
-    ├── NoOracle           (RuntimeError)  the current state cannot be solved, or the environment has no oracle
+    ├── NoOracle           (RuntimeError)  no plan: an unsolvable state, no running episode, or no oracle
     ├── EnvError           (RuntimeError)  an infrastructure failure: ends the episode as `env_error`, never a reward
     │   ├── RetrieverError                 a search engine or its server failed
     │   ├── SessionLost                    a server or worker lost the session
@@ -68,11 +68,11 @@ class OutOfOrder(UsageError):
 
 
 class EpisodeOver(AgentGymError, RuntimeError):
-    """A call needs a running episode, but the episode is over."""
+    """A step or another call needs a running episode, but it has ended or was never begun."""
 
 
 class NoOracle(AgentGymError, RuntimeError):
-    """The current state cannot be solved, or the environment has no oracle."""
+    """There is no plan: the state cannot be solved, no episode is running, or the environment has no oracle."""
 
 
 class EnvError(AgentGymError, RuntimeError):

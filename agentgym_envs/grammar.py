@@ -1,7 +1,7 @@
-"""Grammars: the form of an action in a model's answer (bare, ReAct, tag, fenced block, tool call).
+"""Grammars: the format of an action in a model's answer (bare, ReAct, tag, fenced block, tool call).
 
-A grammar parses an assistant message into a command for the environment (`parse`), describes the form to the model
-(`instructions`), and writes a command in that form (`format`, used for demonstrations). For every command that the
+A grammar parses an assistant message into a command for the environment (`parse`), describes the format to the
+model (`instructions`), and writes a command in it (`format`, used for demonstrations). For every command that the
 grammar can hold, without surrounding white space, `parse(format(command)).command == command`.
 """
 
@@ -32,7 +32,7 @@ class ActionGrammar(Protocol):
 
     @property
     def instructions(self) -> str:
-        """The description of the form of an answer, for the system prompt."""
+        """The description of the format, for the system prompt."""
 
     def parse(self, text: str) -> Parsed:
         """Parse a message. Raises InvalidAction, whose text is the reply to the model, and no other error."""
@@ -53,7 +53,7 @@ class BareGrammar:
         return Parsed("", text.strip())
 
     def format(self, command: str, thought: str = "") -> str:
-        """Return the command. This form cannot hold a thought."""
+        """Return the command. This format cannot hold a thought."""
         return command
 
 
@@ -65,7 +65,7 @@ _THOUGHT = re.compile(r"\A\s*thought[ \t]*:", re.IGNORECASE)
 class ReActGrammar:
     """`Thought: ...` and then `Action: ...`; everything after the last `Action:` is the command.
 
-    Source: ReAct, arXiv 2210.03629; the form of AgentGym's prompts.
+    Source: ReAct, arXiv 2210.03629; the format of AgentGym's prompts.
     """
 
     name: str = "react"

@@ -18,7 +18,7 @@ TurnSchedule = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class FixedTurnLimit:
-    """The same limit at every step."""
+    """The same turn limit at every training step."""
 
     max_turns: int
 

@@ -23,7 +23,7 @@ class ScheduledTimeLimit(gym.Wrapper[str, str, str, str], RecordConstructorArgs)
     """
 
     def __init__(self, env: gym.Env[str, str], schedule: TurnSchedule, clock: Callable[[], int] = lambda: 0) -> None:
-        """`clock()` is the global training step, counted from 0."""
+        """`clock()` is the global training step, counted from 0; by default always 0, as fits a fixed limit."""
         # A clock is often a trainer's method. A deep copy would copy the trainer, and its clock would never advance.
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, schedule=schedule, clock=clock)
         gym.Wrapper.__init__(self, env)

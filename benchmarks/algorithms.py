@@ -220,7 +220,7 @@ def agentevol(home: Path, out: Path, settings: Any, console: Console) -> tuple[P
     wanted = evol.EvolSettings(
         rounds=ROUNDS,
         tasks=tasks,
-        samples=1,
+        episodes_per_task=1,
         groups=GROUPS,
         play=how(settings),
         seed=settings.seed,

@@ -1,4 +1,4 @@
-"""Which share of a training step passes outside of the model: what do the environments and the suite cost?
+"""Which share of a training step is spent outside the model: what do the environments and the suite cost?
 
     python -m benchmarks.overhead [--out FILE.json] [--only TextCraft ...] [--steps 8] [--repeats 3]
 

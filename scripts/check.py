@@ -16,9 +16,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 USAGE = """usage: scripts/check            format, lint, language, types and tests; one slice of each long sweep (as CI)
        scripts/check fast       without the tests marked slow or train
-       scripts/check all        with every slice of every sweep
+       scripts/check all        with every slice of every sweep, and new random examples
        scripts/check PATH...    files or folders: their format, lint and language, and their types and tests"""
-MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": []}
+MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": ["--hypothesis-profile", "random"]}
 PYTEST = ("pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--progress")
 TESTS_OF = {
     "agentgym_envs": "tests",

@@ -41,8 +41,7 @@ def page() -> str:
     lines += [_row(env_id, tasks) for env_id, tasks in described.items()]
     lines += ["", "## Digests", "", "| environment | SHA-256 of the task table |", "|---|---|"]
     lines += [f"| `{env_id}` | `{tasks['digest']}` |" for env_id, tasks in described.items() if tasks]
-    lines += ["", "## Groups", ""]
-    lines += [line for env_id, tasks in described.items() if tasks for line in _groups(env_id, tasks)]
+    lines += ["", "## Groups", "", *_all_groups({env_id: tasks for env_id, tasks in described.items() if tasks})]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -71,6 +70,16 @@ def _sizes(counts: Mapping[str, Mapping[str, int]] | None) -> list[str]:
     if counts is None:
         return ["∞"] * len(SPLITS)
     return [f"{sum(of[split] for of in counts.values()):,}" for split in SPLITS]
+
+
+def _all_groups(described: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A table for each environment; only a reference if another one has the same tasks."""
+    lines: list[str] = []
+    first: dict[str, str] = {}
+    for env_id, tasks in described.items():
+        same = first.setdefault(tasks["digest"], env_id)
+        lines += _groups(env_id, tasks) if same == env_id else [f"`{env_id}`: as `{same}`.", ""]
+    return lines
 
 
 def _groups(env_id: str, tasks: Mapping[str, Any]) -> list[str]:

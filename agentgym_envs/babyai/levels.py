@@ -89,7 +89,9 @@ def choose_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
     for name in given:
         level = name.strip() if isinstance(name, str) else name
         if not isinstance(level, str) or (level not in NAMED and level not in GROUP_OF):
-            raise UsageError(f"there is no BabyAI level {level!r:.80}; {similar_levels(level)}")
+            raise UsageError(
+                f"there is no BabyAI level {level!r:.80}; {similar_levels(level)}. 'all' and 'agentgym' select several"
+            )
         chosen.update(NAMED.get(level, (level,)))
     if not chosen:
         raise UsageError("at least one BabyAI level is needed")
@@ -102,7 +104,7 @@ def similar_levels(name: object) -> str:
     plain = str(name)[:80].lower().removeprefix("babyai-").removesuffix("-v0").removesuffix("-v1")
     near = [known[match] for match in difflib.get_close_matches(plain, known, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"{hint}There are 'all', 'agentgym' and {len(LEVELS)} levels, which docs/babyai.md lists, as {LEVELS[0]!r}"
+    return f"{hint}There are {len(LEVELS)} levels, such as {LEVELS[0]!r}; docs/babyai.md lists them"
 
 
 @cache

@@ -46,7 +46,7 @@ class BabyTasks(TaskSet):
             form = (
                 f"'babyai/<level>/<seed>' with a seed below {SEEDS['train'].stop}, for example 'babyai/GoToRedBall/0'"
             )
-            wrong = f"; of the level, {similar_levels(level)}" if level and level not in GROUP_OF else ""
+            wrong = f"; {similar_levels(level)}" if level and level not in GROUP_OF else ""
             raise UnknownTask(f"there is no task {task_id!r:.120}; ids are {form}{wrong}")
         return _describe(generated_world(level, seed))
 

@@ -67,7 +67,7 @@ NumEnvs = Annotated[
 Baselines = Annotated[
     bool,
     typer.Option(
-        help="Also measure an installed package with the same game; not with --env-arg, which changes the game."
+        help="Also measure an installed package with the same game. Off with --env-arg, which changes the game."
     ),
 ]
 
@@ -125,8 +125,10 @@ def _row(figure: _Figure, rates: Mapping[str, Rates]) -> _Row:
 def _baseline_figures(baseline: Baseline, same_game: Env, seconds: float) -> list[_Figure]:
     """The resets and steps of our environment in the baseline's game, and those of the baseline."""
     steps = [
-        _Figure("steps, the same commands", partial(_same_step_rate, same_game, baseline.commands, seconds)),
-        _Figure(f"steps, {baseline.name}", partial(_baseline_step_rate, baseline, seconds), "steps, the same commands"),
+        _Figure("steps, the baseline's commands", partial(_same_step_rate, same_game, baseline.commands, seconds)),
+        _Figure(
+            f"steps, {baseline.name}", partial(_baseline_step_rate, baseline, seconds), "steps, the baseline's commands"
+        ),
     ]
     if not baseline.steady:
         return steps

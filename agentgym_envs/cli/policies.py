@@ -30,7 +30,7 @@ _NAMES = {
     "random": "random",
     "replay": "replay:FILE",
     "openai": "openai:MODEL",
-    "hf": "hf:MODEL_PATH",
+    "hf": "hf:MODEL",
 }
 """Kinds of policies by the word before the colon."""
 

@@ -66,7 +66,7 @@ Envs = Annotated[
     ),
 ]
 Source = Annotated[
-    str, typer.Option(help="Origin of the files: flashrag.", autocompletion=completion.choices(*_SOURCES))
+    str, typer.Option(help="Format of the files: flashrag.", autocompletion=completion.choices(*_SOURCES))
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that contains nq/test.jsonl and so on.")]
 
@@ -156,7 +156,7 @@ def serve_command(
 
 
 def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = False) -> None:
-    """Survey files of published questions: rows per file, and the item numbers that AgentGym assigns to them."""
+    """List the files of the published question sets: rows per file, and their task indices in AgentGym."""
     from agentgym_envs.search.questions.flashrag import survey
 
     if source not in _SOURCES:

@@ -29,7 +29,7 @@ _LARGE_MB = 50
 
 Paths = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="PATH", help="Files of trajectories, or folders with such files; default: this folder."),
+    typer.Argument(metavar="PATH...", help="Files of trajectories, or folders with such files; default: this folder."),
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 chooses a free port.")]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets every machine of the network read.")]
@@ -91,7 +91,7 @@ def view_command(
 ) -> None:
     """Show recorded episodes in the browser until Ctrl-C. New episodes appear while they are written.
 
-    PATH is a file of trajectories or a folder: an evaluation, a training run, several of them, or logs of AgentGym-RL.
+    PATH is a file of trajectories or a folder: an evaluation, a training run, several runs, or logs of AgentGym-RL.
     With --export FILE.html, the episodes are written to one file that opens without a server.
     """
     choice = ExportSelection(

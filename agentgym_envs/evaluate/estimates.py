@@ -82,8 +82,8 @@ def wilson(share: float, count: float) -> Estimate:
     square = Z95**2
     centre = (share + square / (2 * count)) / (1 + square / count)
     half = Z95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    # Rounding must not move the bound of a share of 0 or 1 away from it.
-    low, high = (0.0 if share == 0 else centre - half), (1.0 if share == 1 else centre + half)
+    # Near 0 and 1 a bound and the share differ by less than rounding; the interval must still contain the share.
+    low, high = min(centre - half, share), max(centre + half, share)
     return Estimate(share, max(low, 0.0), min(high, 1.0))
 
 

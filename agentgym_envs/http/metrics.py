@@ -21,7 +21,12 @@ class ServerMetrics:
         self._requests = Histogram(
             "agentgym_request_seconds", "Time to carry out a request", ["method"], buckets=_SECONDS, registry=registry
         )
-        self._reaped = Counter("agentgym_reaped_sessions", "Sessions closed for idleness", ["env"], registry=registry)
+        self._reaped = Counter(
+            "agentgym_reaped_sessions",
+            "Sessions closed because they were idle or their worker died",
+            ["env"],
+            registry=registry,
+        )
         self._sessions = Gauge("agentgym_sessions", "Sessions that are open", ["env"], registry=registry)
         self._bound = Gauge("agentgym_max_sessions", "Sessions that may be open", registry=registry)
         self._workers = Gauge("agentgym_workers", "Live worker processes", registry=registry)

@@ -65,8 +65,8 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
     With one agent, it is `AgentGym/TextCraft-v0`: the same tasks, texts, rewards and infos.
 
     ## Action Space
-    Text in the form of the grammar. All agents act at once in every round. The commands are TextCraft's `get`, `craft`
-    and `inventory`, and for more than one agent:
+    Text, in the format of the grammar. All agents act at once in every round. The commands are TextCraft's `get`,
+    `craft` and `inventory`, and for more than one agent:
 
     | command | effect |
     |---|---|
@@ -211,7 +211,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
         return self._member(agent).action_space  # type: ignore[return-value]
 
     def instructions_for(self, agent: str) -> str:
-        """An agent's system prompt: its name, the rules and the form of an answer."""
+        """An agent's system prompt: its name, the rules and the format of an answer."""
         return self._member(agent).instructions
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, str], Infos]:

@@ -72,7 +72,7 @@ class PlannerActorAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # Pettin
 
     `state()` is a JSON object from the agents to their observations.
 
-    There is no parallel form: within a turn the actor reads the planner's message.
+    There is no parallel API: within a turn the actor reads the planner's message.
 
     ## Version History
     - v0: first version.

@@ -1,8 +1,8 @@
 """`textcraft_coop_v0` in PettingZoo's convention: `parallel_env(...)`, `env(...)` and `raw_env(...)`.
 
-The arguments of all three are those of `CoopTextCraftEnv`, which is the parallel form. In the AEC form the agents act
+The arguments of all three are those of `CoopTextCraftEnv`, which has the parallel API. In the AEC API the agents act
 one after the other, and the round is played when the last has acted; each agent sees the results of the round before.
-Both forms have `tasks`, `task`, `grammar`, `instructions_for`, `oracle`, `random_command` and `status`. In the AEC form
+Both have `tasks`, `task`, `grammar`, `instructions_for`, `oracle`, `random_command` and `status`. In the AEC API
 `oracle` yields whole rounds that continue the last complete round.
 """
 
@@ -22,16 +22,16 @@ from agentgym_envs.multiagent.joint import check_agent
 __all__ = ["env", "parallel_env", "raw_env"]
 
 _SHARED = frozenset({"tasks", "task", "grammar", "instructions_for", "oracle", "random_command", "status"})
-"""Attributes of the parallel form that the AEC form has as well."""
+"""Attributes of the parallel API that the AEC API has as well."""
 
 
 def parallel_env(**kwargs: Any) -> CoopTextCraftEnv:
-    """Make the parallel form: all agents act at once."""
+    """Make the environment with the parallel API: all agents act at once."""
     return CoopTextCraftEnv(**kwargs)
 
 
 def raw_env(**kwargs: Any) -> AECEnv[str, str, str]:
-    """Make the AEC form by PettingZoo's conversion, with checks of the order of calls."""
+    """Make the environment with the AEC API by PettingZoo's conversion, with checks of the order of calls."""
     return OrderEnforcingWrapper(_SequentialCoop(CoopTextCraftEnv(**kwargs)))
 
 

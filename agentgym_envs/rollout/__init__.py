@@ -1,4 +1,7 @@
-"""Playing episodes: one as a coroutine, many bounded; by text policies, token engines, or agents over a model."""
+"""Play episodes, one (`play`) or many concurrently (`play_many`), with token engines.
+
+`play_text` and `play_many_text` take text policies; `play_agent` and `play_many_agents` take agents over a model.
+"""
 
 from agentgym_envs.rollout.agents import (
     AGENTS,

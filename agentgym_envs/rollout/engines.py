@@ -88,6 +88,8 @@ class BatchEngine(ABC):
     def __init__(self) -> None:
         self._workers = 0
         self._waiting: list[_PendingPrompt] = []
+        self._episodes: list[int] = []
+        """The episodes of the batch that is generated, in its order; empty if `generate_batch` is called directly."""
 
     @abstractmethod
     def generate_batch(self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling]) -> list[Generation]:
@@ -114,6 +116,7 @@ class BatchEngine(ABC):
         if not self._waiting or len(self._waiting) < self._workers:
             return
         waiting, self._waiting = sorted(self._waiting, key=lambda w: w.episode), []
+        self._episodes = [w.episode for w in waiting]
         try:
             answers = self.generate_batch([w.prompt_ids for w in waiting], [w.sampling for w in waiting])
             for pending, answer in zip(waiting, answers, strict=True):
@@ -123,6 +126,8 @@ class BatchEngine(ABC):
             for pending in waiting:
                 if not pending.future.done():
                     pending.future.set_exception(error)
+        finally:
+            self._episodes = []
 
 
 NEUTRAL = {"min_p": 0.0, "repetition_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}

@@ -1,4 +1,4 @@
-"""Play episodes: `run_episode` is the loop of a single episode, `run_many` plays many at a time."""
+"""Play episodes: `run_episode` is the loop of a single episode, `run_many` plays many concurrently."""
 
 from __future__ import annotations
 
@@ -82,10 +82,8 @@ async def play(
 ) -> TokenTrajectory:
     """Play one episode with a token engine.
 
-    An answer is bounded by `limits` and by `sampling.max_tokens`.
-
-    A failure of the environment ends the episode as `env_error`; errors of the
-    engine and of the caller are raised. `env` is not closed.
+    An answer has at most `limits.max_turn_tokens` and at most `sampling.max_tokens` tokens. A failure of the
+    environment ends the episode as `env_error`; errors of the engine and of the caller are raised. `env` is not closed.
     """
     with closing(EnvRunner.wrapping(env)) as runner:
         return await play_on(runner, engine, codec, spec, limits=limits, sampling=sampling)

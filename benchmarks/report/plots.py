@@ -113,7 +113,7 @@ def _ratio(axes: Any, index: int, figure: Figure, colour: str) -> None:
 
 
 def scale(path: Path, report: Report) -> None:
-    """Memory by episodes, measured and by the line; and episodes a second of a core."""
+    """Memory by episodes, measured and by the line; and episodes per second of a core."""
     rows = [row for row in report.results["scale"]["rows"] if row["cost"]["place"] == "here"]
     colours = dict(zip([row["cost"]["scenario"] for row in rows], COLOURS, strict=False))
 
@@ -147,7 +147,7 @@ def _rates(axes: Any, report: Report, colours: Mapping[str, str]) -> None:
     values = [1 / cost.cpu(cost.turns.get("oracle", cost.turns["limit"])) for cost in here]
     bars = axes.bar([cost.scenario for cost in here], values, color=[colours[cost.scenario] for cost in here])
     axes.bar_label(bars, [number(value) for value in values], fontsize=9, padding=2)
-    axes.set(yscale="log", ylabel="episodes a second of a busy core")
+    axes.set(yscale="log", ylabel="episodes per second of a busy core")
     plain(axes.yaxis)
     axes.set_title("Episodes of the oracle's length (SciWorld: 20 turns)")
     axes.grid(axis="x", visible=False)
@@ -169,10 +169,10 @@ def lockstep(path: Path, report: Report) -> None:
             axes[0].fill_between(
                 sizes, list(map(min, spread)), list(map(max, spread)), color=colour, alpha=0.1, linewidth=0
             )
-        axes[0].set(xscale="log", xlabel="episodes, all at a time", ylabel="speedup over rounds", ylim=(0, None))
+        axes[0].set(xscale="log", xlabel="concurrent episodes", ylabel="speedup over rounds", ylim=(0, None))
         axes[0].set_xticks(sizes, sizes)
         axes[0].minorticks_off()
-        axes[0].set_title("One batch, by how long answers take; band: all recordings")
+        axes[0].set_title("One batch, by the distribution of answer times; band: all recordings")
         axes[0].legend(fontsize=8, ncols=2, loc="lower right")
         _streams(axes[1], result, tails)
 
@@ -190,7 +190,7 @@ def _streams(axes: Any, result: Mapping[str, Any], tails: Sequence[str]) -> None
         bars = axes.bar(positions, [rows[t]["median"]["times, rounds"] for t in tails], 0.38, color=colour, label=title)
         axes.bar_label(bars, fmt="%.1f", fontsize=8, padding=1)
     axes.set_xticks(range(len(tails)), tails, rotation=30, ha="right")
-    axes.set_title("A batch, and a stream in which a slot is filled at once")
+    axes.set_title("One batch, and a stream that refills free slots")
     axes.grid(axis="x", visible=False)
     axes.legend(fontsize=8, loc="upper left")
     axes.margins(y=0.2)
@@ -217,7 +217,7 @@ def overhead(path: Path, report: Report) -> None:
 
 
 def peers(path: Path, report: Report) -> None:
-    """Microseconds a step in every library."""
+    """Microseconds per step in each library."""
     rows = []
     for name, side in report.results["peers"]["sides"].items():
         for figure, value in side["median"].items():
@@ -274,7 +274,7 @@ def cores(path: Path, report: Report) -> None:
             axes[0].bar_label(bars, [number(row["median"]) for _, row in there], fontsize=7, padding=1)
             bars.set_label("one core" if count == 1 else "two cores")
         axes[0].set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
-        axes[0].set(yscale="log", ylabel="episodes a second")
+        axes[0].set(yscale="log", ylabel="episodes per second")
         axes[0].grid(axis="x", visible=False)
         plain(axes[0].yaxis)
         axes[0].legend(fontsize=8)
@@ -317,10 +317,10 @@ def soak(path: Path, report: Report) -> None:
 PLOTS: Mapping[str, Plot] = {
     "headline": Plot("How many times better, for the figures in short", headline),
     "serving": Plot("CPU of a step over HTTP by the size of a request", serving),
-    "peers": Plot("Microseconds a step in every library", peers),
+    "peers": Plot("Microseconds per step in each library", peers),
     "soak": Plot("Memory of the servers over the soak test", soak),
-    "scale": Plot("Memory by episodes at a time, and episodes a second of a core", scale),
-    "cores": Plot("Episodes a second on one core and two, and memory up to 10,000 episodes", cores),
+    "scale": Plot("Memory by concurrent episodes, and episodes per second of a core", scale),
+    "cores": Plot("Episodes per second on one core and two, and memory up to 10,000 episodes", cores),
     "lockstep": Plot("Speedup over rounds", lockstep),
     "overhead": Plot("Shares of the wall time of a training step", overhead),
 }

@@ -42,7 +42,7 @@ BABYAI = (
     Row("turn, CPU", "µs", med("text step"), peer=("agentgym", "step"), by="AgentGym's wrapper", target=240),
     Row("turn, CPU", "µs", med("text step"), peer=med("minigrid step + gen_obs"), by=_MINIGRID),
     Row("reset, CPU", "µs", med("reset"), peer=("agentgym", "reset"), by="AgentGym's wrapper"),
-    Row("a reset, in those of minigrid", "×", med("reset / minigrid's reset"), target=1.3),
+    Row("reset, as a multiple of minigrid's", "×", med("reset / minigrid's reset"), target=1.3),
     Row(
         "a snapshot and back",
         "µs",
@@ -111,15 +111,15 @@ SEARCH = (
 
 SEARCH_SCALE = (
     Row("indexing a million passages", "s", ("index", "seconds")),
-    Row("memory of that, not mapped", "MB", ("index", "peak_anonymous_mb")),
+    Row("memory of indexing, not mapped", "MB", ("index", "peak_anonymous_mb")),
     Row("searches per second of CPU", "/s", ("search", "batch 1", "queries_per_cpu_second"), "more"),
     Row("memory of searching, not mapped", "MB", ("search", "anonymous_mb")),
 )
 
 SEARCH_NEED = (
-    Row("the oracle solves, least of the kinds", "%", ("oracle, least",), "more", target=100),
+    Row("solved by the oracle, lowest question type", "%", ("oracle, least",), "more", target=100),
     Row("one search and a perfect reader", "%", ("one_search",)),
-    Row("the same, questions of several hops", "%", ("one search, several hops",)),
+    Row("the same, multi-hop questions", "%", ("one search, several hops",)),
     Row("guessing the most frequent answer", "%", ("guess",)),
 )
 
@@ -148,8 +148,8 @@ SITES = (
         by="SQLite's backup",
         target=1,
     ),
-    Row("a reset, all of it", "ms", ("reset", "median"), target=200),
-    Row("oracles' episodes a minute", "", ("oracle", "episodes_a_minute"), "more"),
+    Row("a whole reset", "ms", ("reset", "median"), target=200),
+    Row("oracle episodes per minute", "", ("oracle", "episodes_a_minute"), "more"),
     Row("oracles that failed", "", ("failed",), target=0),
 )
 
@@ -167,8 +167,8 @@ VECTOR = (
     _vector("arrays", "SyncVectorEnv", 3),
     _vector("list", "SyncVectorEnv"),
     _vector("arrays", "AsyncVectorEnv"),
-    Row("of it on top of the steps, arrays", "µs", (*_BARE, "overhead, arrays, us"), target=3),
-    Row("of it on top of the steps, list", "µs", (*_BARE, "overhead, list, us"), target=3),
+    Row("overhead on top of the steps, infos as arrays", "µs", (*_BARE, "overhead, arrays, us"), target=3),
+    Row("overhead on top of the steps, infos as a list", "µs", (*_BARE, "overhead, list, us"), target=3),
     Row(
         "TextCraft, 64 environments, arrays, CPU per step",
         "µs",
@@ -199,8 +199,8 @@ SERVING = (
 )
 
 SOAK = (
-    Row("replies that were wrong", "", ("wrong",), target=0),
-    Row("sessions that were left", "", ("left",), target=0),
+    Row("wrong replies", "", ("wrong",), target=0),
+    Row("leftover sessions", "", ("left",), target=0),
     Row("growth of memory, in the server", "%", ("parts", 0, "memory", "growth"), target=5, scale=100),
     Row("growth of memory, in workers", "%", ("parts", 1, "memory", "growth"), target=5, scale=100),
 )
@@ -294,7 +294,7 @@ LOCKSTEP = (
 
 OVERHEAD = tuple(
     Row(
-        f"{name}, outside of generation and training",
+        f"{name}, outside generation and training",
         "% of a step",
         ("scenarios", name, "median", "environment and other, %"),
     )

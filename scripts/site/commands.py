@@ -15,7 +15,8 @@ _PLUGINS = {
     "train": "The options are those of the environment and every field of TRL's config: `agentgym train ALGORITHM "
     "--help` lists them, [Algorithms](../algorithms.md) explains the algorithms, and "
     "[`agentgym_trl.config`](agentgym_trl/config.md) has our own.",
-    "tiny-model": "`agentgym tiny-model DIR [--env ID] [--seed N]`. It comes with the extra `trl`.",
+    "tiny-model": "`agentgym tiny-model DIR [--env ID] [--seed N] [--hidden-size N] [--layers N] [--heads N]`. "
+    "It comes with the extra `trl`.",
     "verl": "`agentgym verl --help` lists what it can do; [Train on a cluster](../training-cluster.md) explains it.",
 }
 

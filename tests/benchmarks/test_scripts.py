@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cores import grow
+from benchmarks.generation import summary
 from benchmarks.lockstep import check, setting
 from benchmarks.overhead import EPISODES, figures_of, parts_of
 from benchmarks.peer_sides.task import EPISODE, Task, timed
@@ -38,6 +39,13 @@ def test_the_table_of_a_step_has_every_part() -> None:
     row = figures_of([STEP, STEP])
     result = {"scenarios": {"TextCraft": {"median": row, "samples": {name: [value] for name, value in row.items()}}}}
     assert "| TextCraft | 10.0 | 50.0 | 40.0 | 5.00 | 5.00 | 10.0 (10.0 – 10.0) |" in overhead_table(result)
+
+
+def test_a_speedup_is_that_of_the_sides_of_one_repeat() -> None:
+    rate = "sampled per cpu second"
+    found = summary({"generate": [{rate: 10.0}, {rate: 20.0}], "cache": [{rate: 30.0}, {rate: 100.0}]})
+    assert found["ratios"] == [3, 5] and found["ratio"] == 4
+    assert found["median"] == {"generate": {rate: 15}, "cache": {rate: 65}}
 
 
 def test_the_trivial_task_counts_its_turns() -> None:

@@ -151,7 +151,7 @@ def test_gpu_commands_use_the_public_command_line(tmp_path: Path) -> None:
     found = list(gpu.commands(plan))
     words = [" ".join(command.words) for command in found if isinstance(command.words, list)]
     assert sum(one.startswith("train sft") for one in words) == 3 and sum(one.startswith("eval") for one in words) == 21
-    grown = [one for one in words if "--max-turns 4,7,10 --every 20" in one]
+    grown = [one for one in words if "--max_turns 4,7,10 --every 20" in one]
     assert [one.split()[1] for one in grown] == ["grpo", "ppo"]
     assert all(f"--model {tmp_path}/textcraft/warm-merged" in one for one in grown)
 

@@ -3,7 +3,7 @@ import resource
 import signal
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate import evaluate
 from agentgym_envs.rollout import BatchEngine, ChatPolicy, Generation, OraclePolicy
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from tests.quiet_http import QuietHTTPServer
 from tests.waiting import SECONDS
 
 from .conftest import PAUSED_AT, TASKS, PausedRun, Run
@@ -317,7 +318,7 @@ class Model(BaseHTTPRequestHandler):
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Model, "seen", [])
     monkeypatch.setattr(Model, "fails", False)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as http:
+    with QuietHTTPServer(("127.0.0.1", 0), Model) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{http.server_address[1]}/v1"
         http.shutdown()

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from agentgym_envs.errors import EnvError
 from agentgym_envs.rollout import BatchEngine, Generation
 from agentgym_envs.rollout.token_file import TokenFile, tokens_path
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
+from tests.quiet_http import QuietHTTPServer
 from tests.toy import CountEnv
 from tests.waiting import SECONDS
 
@@ -59,7 +60,7 @@ class Model(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Model, "seen", [])
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as http:
+    with QuietHTTPServer(("127.0.0.1", 0), Model) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{http.server_address[1]}/v1"
         http.shutdown()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.rollout.token_file import TokenFile
 from agentgym_envs.trajectory import Trajectory, line_mark, read_trajectories
 from tests.multiagent.engines import CODEC, Listener, name_in
+from tests.quiet_http import QuietHTTPServer
 
 from .conftest import Run
 
@@ -100,7 +101,7 @@ class Model(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[str]:
     Model.requests.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as httpd:
+    with QuietHTTPServer(("127.0.0.1", 0), Model) as httpd:
         Thread(target=httpd.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{httpd.server_port}/v1"
         httpd.shutdown()

@@ -187,7 +187,7 @@ def test_bench_compares_with_a_baseline(run: Run, toy: str, steady: bool, monkey
     words = ("bench", toy, "--seconds", 0.05, "--repeats", 1)
     rows = {row["figure"]: row for row in run(*words, "--json").json["figures"]}
     ours_of = {name: row["ours"] for name, row in rows.items() if row["ours"]}
-    steps = {"steps, rival 1.0": "steps, the same commands"}
+    steps = {"steps, rival 1.0": "steps, the baseline's commands"}
     assert ours_of == (steps | {"resets, rival 1.0": "resets, the same tasks"} if steady else steps)
     for name, ours in ours_of.items():
         assert rows[name]["speedup"] == rows[ours]["per_second"] / rows[name]["per_second"]

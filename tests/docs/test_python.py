@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from agentgym_envs.cli.app import main
 from agentgym_envs.http.dialects.openenv import openenv_routes
 from agentgym_envs.http.run import background_server
 from tests.docs.snippets import PAGES, blocks
+from tests.quiet_http import QuietHTTPServer
 
 FAST = {"docs/index.md", "docs/textcraft.md"}
 SERVED = ("AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0")
@@ -48,7 +49,7 @@ class Answers(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def model_server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+    with QuietHTTPServer(("127.0.0.1", 0), Answers) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

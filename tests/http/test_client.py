@@ -23,6 +23,7 @@ from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.server_connection import ServerConnection
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
+from tests.quiet_http import QuietHTTPServer
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow  # too slow for the fast run
@@ -59,7 +60,7 @@ class Odd:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = QuietHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
 
     def __enter__(self):

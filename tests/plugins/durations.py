@@ -34,18 +34,22 @@ def expected(node_id: str) -> float:
 
 
 class Recorder:
-    """Measure every test, and merge what was measured into the file at the end."""
+    """Measure every test, and merge the seconds of those that passed into the file at the end."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = defaultdict(float)
+        self._failed: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid] += report.duration
+        if report.failed:
+            self._failed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
+        """A test that failed may have waited for a minute; its seconds say nothing."""
         cases: dict[str, list[float]] = defaultdict(list)
-        for node_id, seconds in self._seconds.items():
-            cases[sweep_of(node_id)].append(seconds)
+        for node_id in self._seconds.keys() - self._failed:
+            cases[sweep_of(node_id)].append(self._seconds[node_id])
         means = {name: round(sum(each) / len(each), 2) for name, each in cases.items()}
         merged = {name: mean for name, mean in {**known(), **means}.items() if mean >= WORTH_KEEPING}
         FILE.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n")

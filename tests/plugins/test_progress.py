@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -80,8 +81,11 @@ def test_durations_are_measured_and_merged(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(durations, "FILE", tmp_path / "durations.json")
     monkeypatch.setattr(durations, "known", lambda: {"old": 3.0, "a": 9.0})
     recorder = durations.Recorder()
-    for node_id, seconds in (("a[1]", 1.0), ("a[1]", 1.0), ("a[2]", 4.0), ("quick", 0.01)):
-        report = pytest.TestReport(node_id, ("f", 1, "t"), {}, "passed", None, "call", duration=seconds)
-        recorder.pytest_runtest_logreport(report)
+    seconds = {"a[1]": 2.0, "a[2]": 4.0, "quick": 0.01, "waited[1]": 60.0}
+    for phase in ("setup", "call"):
+        for node_id, each in seconds.items():
+            outcome: Literal["passed", "failed"] = "failed" if phase == "call" and node_id == "waited[1]" else "passed"
+            report = pytest.TestReport(node_id, ("f", 1, "t"), {}, outcome, None, phase, duration=each / 2)
+            recorder.pytest_runtest_logreport(report)
     recorder.pytest_sessionfinish()
     assert (tmp_path / "durations.json").read_text() == '{\n "a": 3.0,\n "old": 3.0\n}\n'

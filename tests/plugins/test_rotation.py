@@ -48,7 +48,7 @@ def test_consecutive_keys_cover_every_case_once(sweeps: dict[str, list[str]], fi
 
 
 @given(SWEEPS, KEYS)
-def test_a_run_takes_a_tenth_of_each_sweep(sweeps: dict[str, list[str]], key: int) -> None:
+def test_a_run_takes_an_equal_share_of_each_sweep(sweeps: dict[str, list[str]], key: int) -> None:
     for name, cases in sweeps.items():
         assert len(chosen({name: cases}, key)) in (len(cases) // SLICES, -(-len(cases) // SLICES))
     assert chosen(sweeps, None) == [case for cases in sweeps.values() for case in cases]

@@ -30,7 +30,7 @@ def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> No
     found = commands(*arguments)
     assert list(found) == ["format", "lint", "language", "types", "tests"]
     assert (found["format"], found["types"]) == (("ruff", "format", "--check", "."), ("mypy",))
-    assert found["tests"][len(check.PYTEST) :] == (("-m", "not slow and not train") if arguments == ("fast",) else ())
+    assert found["tests"][len(check.PYTEST) :] == tuple(check.MODES.get("".join(arguments), ()))
 
 
 def test_a_module_selects_its_package_and_the_tests_that_import_it() -> None:

@@ -83,7 +83,7 @@ def test_amounts_out_of_range_are_invalid(command: str, amount: str) -> None:
     begun = time.process_time()
     with pytest.raises(InvalidAction, match=r"Could not execute|Wrong item format"):
         parse(command.format(amount))
-    assert time.process_time() - begun < 0.05
+    assert time.process_time() - begun < 1  # less than a millisecond; a garbage collection takes far longer
 
 
 def test_an_amount_out_of_range_is_explained() -> None:

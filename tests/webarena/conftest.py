@@ -19,6 +19,7 @@ from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.sites import local_sites
+from agentgym_envs.webarena.browser.tab import SettleTimeouts
 from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 
 _T = TypeVar("_T")
@@ -278,12 +279,17 @@ def _shared() -> Iterator[list[Agent]]:
 
 
 @pytest.fixture
-def agent(site: Site, browser: BrowserOptions, _shared: list[Agent]) -> Agent:
-    """An agent that observes whole pages. The tests of a module share it until it breaks or has several tabs."""
+def agent(request: pytest.FixtureRequest, site: Site, browser: BrowserOptions, _shared: list[Agent]) -> Agent:
+    """An agent that observes whole pages, with the module's `TIMEOUTS` if it has some.
+
+    The tests of a module share it until it breaks or has several tabs.
+    """
     if _shared and (_shared[0].session._broken.done() or len(_shared[0].session.tabs) != 1):
         _shared.pop().close()
     if not _shared:
-        _shared.append(Agent(SessionOptions(browser=browser, view=ViewOptions(viewport=False)), site))
+        timeouts = getattr(request.module, "TIMEOUTS", SettleTimeouts())
+        options = SessionOptions(browser=browser, view=ViewOptions(viewport=False), timeouts=timeouts)
+        _shared.append(Agent(options, site))
     return _shared[0]
 
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
+import psutil
 import pytest
 
 from agentgym_envs.core import MAX_ACTION_CHARS, StopReason
@@ -405,7 +406,7 @@ def test_ctrl_c_interrupts_a_hanging_step(env: CounterEnv) -> None:
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 12  # a page has 15 s to load
     start(env)
     assert "StaticText '1'" in env.step(click(env, "More"))[0]
 
@@ -451,9 +452,15 @@ def test_a_missing_chromium_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tm
     env.close()
 
 
+def browser_processes() -> set[int]:
+    """The ids of this process's browsers, without the processes of their pages."""
+    children = psutil.Process().children(recursive=True)
+    return {child.pid for child in children if "chrom" in child.name() and "--type=" not in " ".join(child.cmdline())}
+
+
 @pytest.mark.slow
 def test_prepare_starts_the_browser(env: CounterEnv) -> None:
     env.prepare()
-    begun = time.monotonic()
+    prepared = browser_processes()
     start(env)
-    assert time.monotonic() - begun < 2.0 and loop.loop().is_running()
+    assert prepared and browser_processes() == prepared and loop.loop().is_running()

@@ -189,10 +189,10 @@ def test_a_browser_is_replaced_after_enough_episodes(make_agent: MakeAgent, host
 
 
 def test_an_idle_browser_is_closed(make_agent: MakeAgent, hosts: HostRules) -> None:
-    options = BrowserOptions(hosts=hosts, idle_seconds=0.2)
+    options = BrowserOptions(hosts=hosts, idle_seconds=1.0)
     agent = make_agent(browser=options)
     chromium = agent.session._chromium
-    time.sleep(0.4)
+    time.sleep(1.2)
     assert chromium.browser.is_connected()  # it has an episode
     agent.close()
     agent = make_agent(browser=options)

@@ -331,27 +331,30 @@ def test_a_leave_confirmation_is_accepted(home: Agent) -> None:
     assert home.session.view.title == "Next"
 
 
-@slow
-@pytest.mark.parametrize(
-    "script",
-    [
-        "navigator.geolocation.getCurrentPosition(() => say('yes'), () => say('no'))",
-        "Notification.requestPermission().then(p => say(p === 'granted' ? 'yes' : 'no'))",
-        "navigator.mediaDevices.getUserMedia({audio: true}).then(() => say('yes'), () => say('no'))",
-        "navigator.clipboard.readText().then(() => say('yes'), () => say('no'))",
-        "document.body.requestFullscreen().catch(() => 0).then(() => say('no'))",
-        "window.showOpenFilePicker ? showOpenFilePicker().then(() => say('yes'), () => say('no')) : say('no')",
-        "file.showPicker(); say('no')",
-    ],
+PERMISSIONS = (
+    "navigator.geolocation.getCurrentPosition(() => say('yes'), () => say('no'))",
+    "Notification.requestPermission().then(p => say(p === 'granted' ? 'yes' : 'no'))",
+    "navigator.mediaDevices.getUserMedia({audio: true}).then(() => say('yes'), () => say('no'))",
+    "navigator.clipboard.readText().then(() => say('yes'), () => say('no'))",
+    "document.body.requestFullscreen().catch(() => 0).then(() => say('no'))",
+    "window.showOpenFilePicker ? showOpenFilePicker().then(() => say('yes'), () => say('no')) : say('no')",
+    "file.showPicker(); say('no')",
 )
-def test_permissions_are_denied(secure: Agent, script: str) -> None:
-    tail = "<p id=out></p><input type=file id=file><script>function say(t) { out.textContent = 'Said ' + t }</script>"
-    secure.site.put("/ask", html(f'<button onclick="{script}">Go</button>{tail}'))
+
+
+@slow
+def test_permissions_are_denied(secure: Agent) -> None:
+    scripts = [f"say('asked'); {script}" for script in PERMISSIONS]
+    buttons = "".join(f'<button onclick="{script}">Ask {n}</button>' for n, script in enumerate(scripts))
+    tail = "<p id=out></p><input type=file id=file><script>function say(t) { out.append(' Said ' + t) }</script>"
+    secure.site.put("/ask", html(buttons + tail))
     secure.goto(f"http://{local_sites().address}/ask")
     secure.see()
-    secure.click("button", "Go")
+    for number in range(len(PERMISSIONS)):
+        secure.click("button", f"Ask {number}")
     secure.act(Wait())
-    assert "Said yes" not in secure.tree
+    assert secure.tree.count("Said asked") == len(PERMISSIONS)
+    assert "Said no" in secure.tree and "Said yes" not in secure.tree
 
 
 @slow

@@ -12,7 +12,24 @@ from tests.webarena.conftest import Agent, MakeAgent, ReceivedRequest, Reply, ht
 pytestmark = pytest.mark.slow
 SLOW = 0.3
 """The response time of a slow server in seconds, far longer than the quiet time of a settled page."""
+TIMEOUTS = SettleTimeouts(busy=30, load=60)
+"""For the agent that the tests share: a busy machine gets the time that it needs, and a wait in vain is noticed."""
+FAST = 10.0
+"""An upper bound in seconds for what waits for none of these timeouts; it takes a tenth of a second."""
 COUNT = "let n = 0; const f = () => { out.textContent = ++n; if (n < 20) setTimeout(f, 10) }; f()"
+
+LEAVING = (
+    "location = '/next'",
+    "location.assign('/next')",
+    "location.replace('/next')",
+    "setTimeout(() => { location = '/next' }, 0)",
+    "Promise.resolve().then(() => { location.href = '/next' })",
+    "navigation.navigate('/next')",
+    "document.querySelector('form').submit()",
+    "document.querySelector('form').requestSubmit()",
+    "fetch('/data').then(() => { location = '/next' })",
+)
+"""Scripts that leave the page."""
 
 
 def arrived(title: str = "Arrived", seconds: float = 0.0) -> Reply:
@@ -23,20 +40,10 @@ def button(script: str) -> str:
     return f'<button onclick="{script}">Go</button><p id=out></p>'
 
 
-@pytest.mark.parametrize("seconds", [0.0, SLOW])
 @pytest.mark.parametrize(
-    "script",
-    [
-        "location = '/next'",
-        "location.assign('/next')",
-        "location.replace('/next')",
-        "setTimeout(() => { location = '/next' }, 0)",
-        "Promise.resolve().then(() => { location.href = '/next' })",
-        "navigation.navigate('/next')",
-        "document.querySelector('form').submit()",
-        "document.querySelector('form').requestSubmit()",
-        "fetch('/data').then(() => { location = '/next' })",
-    ],
+    ("script", "seconds"),
+    [("location = '/next'", 0.0), ("fetch('/data').then(() => { location = '/next' })", 0.0)]
+    + [(script, SLOW) for script in LEAVING],
 )
 def test_navigation_by_scripts_is_awaited(agent: Agent, script: str, seconds: float) -> None:
     agent.site.put("/data", "data")
@@ -108,7 +115,7 @@ def test_links_within_the_page_settle_quickly(agent: Agent, link: str, path: str
     agent.show(link + "<h2 id=part>Part</h2>")
     start = time.monotonic()
     agent.click("link", "Go")
-    assert agent.path == path and agent.session.settled and time.monotonic() - start < 1.0
+    assert agent.path == path and agent.session.settled and time.monotonic() - start < FAST
 
 
 @pytest.mark.parametrize(
@@ -128,7 +135,7 @@ def test_links_without_navigation_take_no_time(agent: Agent, href: str) -> None:
     agent.show(f'<a href="{href}">Go</a>')
     start = time.monotonic()
     agent.click("link", "Go")
-    assert agent.path == "/" and agent.session.settled and time.monotonic() - start < 1.0
+    assert agent.path == "/" and agent.session.settled and time.monotonic() - start < FAST
 
 
 def test_a_link_prevented_by_its_script_settles(agent: Agent) -> None:
@@ -178,7 +185,7 @@ def test_the_body_of_a_response_is_awaited(agent: Agent) -> None:
 
 
 def test_wait_awaits_a_change_by_a_timer(agent: Agent) -> None:
-    agent.show(button("setTimeout(() => { out.textContent = 'late' }, 400)"))
+    agent.show(button("setTimeout(() => { out.textContent = 'late' }, 2000)"))
     agent.click("button", "Go")
     assert "late" not in agent.tree
     agent.act(Wait())
@@ -210,11 +217,11 @@ def test_an_aborted_request_has_ended(agent: Agent) -> None:
     )
     start = time.monotonic()
     agent.click("button", "Go")
-    assert agent.session.settled and time.monotonic() - start < 1.0
+    assert agent.session.settled and time.monotonic() - start < FAST
 
 
 def test_frequent_changes_are_awaited(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=1, busy=30))
     agent.show(button(COUNT))
     agent.click("button", "Go")
     assert "StaticText '20'" in agent.tree and agent.session.settled
@@ -225,7 +232,7 @@ def test_a_page_that_never_settles_is_observed_as_it_is(make_agent: MakeAgent) -
     agent.show("<p id=out></p><script>setInterval(() => { out.textContent = Math.random() }, 5)</script>")
     start = time.monotonic()
     agent.act(Wait())
-    assert not agent.session.settled and 0.4 <= time.monotonic() - start < 1.5
+    assert not agent.session.settled and 0.4 <= time.monotonic() - start < FAST
     agent.show("<p>Rest</p>", "/rest")
     assert agent.session.settled
 
@@ -244,7 +251,7 @@ def test_an_endless_request_is_awaited_for_the_longest_time_only(make_agent: Mak
 
 
 def test_an_endless_picture_does_not_block_the_page(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(busy=0.3))
+    agent = make_agent(timeouts=SettleTimeouts(busy=2))
     agent.site.put("/picture", Reply("", seconds=20))
     agent.site.put("/next", arrived(seconds=0.8))
     agent.show("<img src=/picture><a href=/next>Next</a>")
@@ -280,7 +287,7 @@ def test_a_response_without_a_page_keeps_the_current_page(agent: Agent) -> None:
     agent.show("<a href=/nothing>Go</a>")
     start = time.monotonic()
     agent.click("link", "Go")
-    assert agent.path == "/" and agent.session.settled and time.monotonic() - start < 2.0
+    assert agent.path == "/" and agent.session.settled and time.monotonic() - start < FAST
     agent.click("link", "Go")
     assert agent.path == "/" and agent.site.hits("/nothing") == 2
 
@@ -318,7 +325,7 @@ def test_a_frame_that_loads_slowly_is_awaited(agent: Agent) -> None:
 
 
 def test_changes_in_a_shadow_root_are_awaited(make_agent: MakeAgent) -> None:
-    agent = make_agent(timeouts=SettleTimeouts(quiet=0.3, busy=5))
+    agent = make_agent(timeouts=SettleTimeouts(quiet=1, busy=30))
     script = (
         f"const out = document.querySelector('div').attachShadow({{mode: 'open'}}); window.go = () => {{ {COUNT} }}"
     )
@@ -350,4 +357,4 @@ def test_an_action_on_a_quiet_page_is_fast(agent: Agent) -> None:
         start = time.monotonic()
         agent.click("button", "Go")
         times.append(time.monotonic() - start)
-    assert min(times) < 0.15
+    assert min(times) < 0.5

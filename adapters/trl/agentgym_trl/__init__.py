@@ -1,7 +1,15 @@
 """Train LLM agents on the suite's environments with TRL.
 
-The only package that imports TRL. `AgentTrainer` is a `GRPOTrainer` for multi-turn episodes; `make_rollout_func` also
-works with an unmodified `trl.GRPOTrainer`.
+The only package that imports TRL. `AgentTrainer` is a `GRPOTrainer` for multi-turn episodes, with `AgentConfig` for its
+options; `make_rollout_func` also works with an unmodified `trl.GRPOTrainer`.
+
+    trainer = AgentTrainer(
+        "Qwen/Qwen2.5-3B-Instruct",
+        "AgentGym/TextCraft-v0",
+        args=AgentConfig(output_dir="runs/mine", algorithm="grpo", max_turns="10,20,30", every=100),
+        processing_class=tokenizer,
+        train_dataset=make_dataset(gym.make("AgentGym/TextCraft-v0").unwrapped),
+    )
 """
 
 from __future__ import annotations

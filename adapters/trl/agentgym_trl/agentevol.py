@@ -56,15 +56,15 @@ class EvolSettings:
     """Settings of exploration and of the selection of episodes.
 
     `rounds` is the number of rounds of exploration, after one of behaviour cloning. A round draws `tasks` tasks of
-    `split` and `groups` (None: all of a finite set) and plays each `samples` times. An episode is kept if its score is
-    at least `threshold` (None: if it succeeded) and it fits into the `max_length` of training. A round trains on the
-    demonstrations and on the kept episodes of all rounds (`keep="all"`) or of this round only (`keep="last"`).
+    `split` and `groups` (None: all of a finite set) and plays each `episodes_per_task` times. An episode is kept if its
+    score is at least `threshold` (None: if it succeeded) and it fits into the `max_length` of training. A round trains
+    on the demonstrations and on the kept episodes of all rounds (`keep="all"`) or of this round only (`keep="last"`).
     `max_per_task` bounds the number of kept trajectories per task, the shortest first (None: all).
     """
 
     rounds: int = 3
     tasks: int | None = 256
-    samples: int = 4
+    episodes_per_task: int = 4
     threshold: float | None = None
     keep: Literal["all", "last"] = "all"
     max_per_task: int | None = None
@@ -74,7 +74,7 @@ class EvolSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        minimum = {"rounds": 0, "tasks": 1, "samples": 1, "max_per_task": 1, "seed": 0}
+        minimum = {"rounds": 0, "tasks": 1, "episodes_per_task": 1, "max_per_task": 1, "seed": 0}
         for name, bound in minimum.items():
             value = getattr(self, name)
             if value is not None and value < bound:
@@ -83,9 +83,10 @@ class EvolSettings:
             raise UsageError(f"keep must be 'all' or 'last', got {self.keep!r}")
         if self.threshold is not None and not 0 < self.threshold <= 1:
             raise UsageError(f"threshold must be above 0 and at most 1, like scores; got {self.threshold}")
-        if self.play.temperature <= 0 and self.samples > 1:
+        if self.play.temperature <= 0 and self.episodes_per_task > 1:
             raise UsageError(
-                f"samples={self.samples} needs a temperature above 0; at 0 all episodes of a task are the same"
+                f"episodes_per_task={self.episodes_per_task} needs a temperature above 0; at 0 all episodes of a task "
+                "are the same"
             )
 
 
@@ -284,11 +285,11 @@ class _Run:
         return self.args.max_length is None or len(episode.prompt_ids) + len(episode.ids) <= self.args.max_length
 
     def explore(self, directory: Path, number: int, last: Round) -> list[Trajectory]:
-        """The episodes of a round, in the order of tasks and samples."""
+        """The episodes of a round, in the order of tasks and episodes."""
         settings = self.settings
         explored = explore(
             directory / "explored.jsonl",
-            exploration_specs(self.tasks(number), settings.samples, settings.seed, number),
+            exploration_specs(self.tasks(number), settings.episodes_per_task, settings.seed, number),
             self.make_env,
             lambda: self.engine(last.model),
             self.codec,

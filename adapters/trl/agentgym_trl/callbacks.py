@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from safetensors import SafetensorError
 from transformers import PrinterCallback, TrainerCallback
 
+from agentgym_trl.attention import without_cudnn_attention
 from agentgym_trl.distributed import anywhere
 
 _SHOWN = (
@@ -183,7 +184,7 @@ def run_training(trainer: Any, title: str, *, console: Console | None = None, ch
     for callback in (progress, stop, MetricsFile(Path(trainer.args.output_dir) / "metrics.jsonl")):
         trainer.add_callback(callback)
     try:
-        with _disk_errors():
+        with _disk_errors(), without_cudnn_attention():
             trainer.train(resume_from_checkpoint=checkpoint)
             trainer.save_model(trainer.args.output_dir)
     finally:

@@ -87,6 +87,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         "Stop when the mean score of ten steps, or the interval of held-out success, falls below half of its best.",
     )
     mask_truncated_answers: bool = _option(False, "Leave the tokens of truncated answers out of the loss.")
+    reuse_kv_cache: bool = _option(
+        True, "Without vLLM, keep the keys and values of an episode between its turns, and read only what is new."
+    )
     env_concurrency: int = _option(1024, "Episodes that run at the same time.")
     env_retries: int = _option(2, "Retries of an episode that ended in env_error.")
     dynamic_sampling_retries: int = _option(

@@ -22,12 +22,21 @@ def make_dataset(
     max_prompt_chars: int | None = None,
     name: str = "",
 ) -> Any:
-    """Draw tasks of `env` with `draw_from`, which documents the arguments.
+    """A dataset of `count` tasks of `env`, in an order that depends on `seed`. Without `count`, every task once.
 
     Columns: `prompt` (read by `make_rollout_func`), `task`, `group`, `seed`, `env`.
 
+    Args:
+        env: the unwrapped environment, as in `gym.make(id).unwrapped`.
+        count: number of rows. A table repeats its tasks, with new seeds, once all were drawn.
+        split: split of the tasks; None for all splits.
+        groups: groups of the tasks; None for all groups.
+        seed: seed of the draw.
+        max_prompt_chars: skip tasks whose first observation is longer.
+        name: name of the environment in a run with several.
+
     Raises:
-        UsageError: as `draw_from`.
+        UsageError: `count` is below 1, or missing for an unlimited set of tasks, or every prompt is too long.
     """
     return as_dataset(
         draw_from(env, count, split=split, groups=groups, seed=seed, max_prompt_chars=max_prompt_chars, name=name)

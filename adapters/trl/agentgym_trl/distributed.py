@@ -33,5 +33,10 @@ def generates_together(trainer: Any) -> bool:
         return False
     if trainer.use_vllm:
         return bool(trainer.args.vllm_tensor_parallel_size > 1)
+    return has_sharded_weights(trainer)
+
+
+def has_sharded_weights(trainer: Any) -> bool:
+    """True if a forward pass is a collective call, since each process has a part of the weights (FSDP, ZeRO-3)."""
     deepspeed = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
     return bool(trainer.is_fsdp_enabled or (deepspeed is not None and deepspeed.zero_stage == 3))

@@ -101,6 +101,7 @@ class EpisodePlayer:
         try:
             return await self._play_with(engines, specs, {**options, "sampling": sampling})
         finally:
+            partner.drop_cache()
             stats.seconds += partner.seconds - before
 
 

@@ -43,12 +43,12 @@ def derive_seed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
 
 
-def exploration_specs(tasks: Sequence[Task], samples: int, seed: int, number: int) -> list[EpisodeSpec]:
-    """`samples` episodes of each task in round `number`; their seeds depend on (seed, round, index of the task)."""
+def exploration_specs(tasks: Sequence[Task], episodes_per_task: int, seed: int, number: int) -> list[EpisodeSpec]:
+    """`episodes_per_task` episodes of each task in round `number`; seeds depend on (seed, round, index of the task)."""
     return [
         EpisodeSpec(task.id, derive_seed(seed, number, index), {"round": number, "index": index, "sample": sample})
         for index, task in enumerate(tasks)
-        for sample in range(samples)
+        for sample in range(episodes_per_task)
     ]
 
 
@@ -112,7 +112,7 @@ def evaluator(
     load: Callable[[str], tuple[Engine, ChatCodec]],
     play: PlaySettings,
     *,
-    samples: int = 1,
+    episodes_per_task: int = 1,
     seed: int = 7000,
 ) -> Callable[[Path], dict[str, float]]:
     """A function that computes success, score and turns on `tasks` from the directory of a model.
@@ -120,7 +120,7 @@ def evaluator(
     It samples every model with the same seeds. `load` returns engine and codec of a model, like
     `agentgym_trl.models.load_engine`.
     """
-    specs = [EpisodeSpec(task.id, seed + sample) for task in tasks for sample in range(samples)]
+    specs = [EpisodeSpec(task.id, seed + sample) for task in tasks for sample in range(episodes_per_task)]
 
     def measure(model: Path) -> dict[str, float]:
         engine, codec = load(str(model))

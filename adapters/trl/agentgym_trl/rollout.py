@@ -181,9 +181,10 @@ def make_rollout_func(
             `max_completion_length` to the same number.
         max_turn_tokens: the token budget of one answer.
         chat_template: a Jinja template that replaces the tokenizer's own.
-        chat_template_kwargs: further variables of the template.
+        chat_template_kwargs: variables of the template, such as `{"enable_thinking": False}`.
         trajectories: a directory for `step-N.jsonl` files.
-        options: the other fields of `RolloutOptions`.
+        options: `eval_max_turns`, `env_concurrency`, `env_retries`, `dynamic_sampling_retries`,
+            `mask_truncated_answers`, `record_tokens`, `train_agents`, `partner`; see `RolloutOptions`.
 
     Raises:
         TemplateError: the chat template is missing or not prefix-preserving.

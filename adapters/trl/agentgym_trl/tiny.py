@@ -93,19 +93,31 @@ def make_model(
     return model
 
 
-def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0) -> dict[str, Any]:
+def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0, **sizes: int) -> dict[str, Any]:
     """Make a model and a tokenizer and save them in `out`, for `from_pretrained`; return their sizes.
 
+    `sizes` are those of `make_model`: `hidden_size`, `layers`, `heads`.
+
     Raises:
-        UsageError: `out` exists and is not an empty directory.
+        UsageError: `out` exists and is not an empty directory; the sizes do not fit together.
     """
+    _check_sizes(**sizes)
     path = Path(out)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} exists and is not an empty directory; choose another directory")
     tokenizer = make_tokenizer(corpus)
-    model = make_model(tokenizer, seed=seed)
+    model = make_model(tokenizer, seed=seed, **sizes)
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     facts = {"parameters": sum(p.numel() for p in model.parameters()), "vocabulary": len(tokenizer), "seed": seed}
     (path / "tiny_model.json").write_text(json.dumps(facts) + "\n")
     return facts
+
+
+def _check_sizes(hidden_size: int = 128, layers: int = 3, heads: int = 4) -> None:
+    """Raise UsageError unless each head has an even width: rotary embeddings rotate pairs."""
+    if min(hidden_size, layers, heads) < 1 or hidden_size % (2 * heads):
+        raise UsageError(
+            f"sizes must be positive and the hidden size a multiple of twice the heads, got hidden size {hidden_size}, "
+            f"{layers} layers, {heads} heads"
+        )

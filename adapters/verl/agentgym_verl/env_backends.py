@@ -10,9 +10,9 @@
 An environment with a `base_url` argument runs on that server, with any backend.
 
 None of the suite's own environments is heavy: a step takes microseconds, or other processes do the work. All episodes
-of an agent-loop worker share its Java processes (SciWorld; the argument `jvms`, by default one per core) and its
-Chromium. A web page costs Chromium seven times the CPU that it costs this process, so the cores are busy first. Worker
-processes would each start their own Java processes and browsers.
+of an agent-loop worker share its Java processes (SciWorld; by default one per core, more if each has 24 environments)
+and its Chromium. A turn on an embedded site costs Chromium three times the CPU that it costs this process, so the cores
+are busy first. Worker processes would each start their own Java processes and browsers.
 """
 
 from __future__ import annotations

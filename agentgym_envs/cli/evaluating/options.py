@@ -36,7 +36,7 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         rich_help_panel=POLICY,
-        help="oracle, random, replay:FILE, openai:MODEL, hf:MODEL_PATH, or MODULE:CLASS of your own.",
+        help="oracle, random, replay:FILE, openai:MODEL, hf:MODEL, or MODULE:CLASS of your own.",
         autocompletion=completion.policies,
     ),
 ]

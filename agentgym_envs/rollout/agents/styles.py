@@ -35,10 +35,14 @@ _THOUGHT = re.compile(r"\n[ \t]*thought[ \t]*:", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A way of reasoning.
+    """A way of reasoning: what the model is asked for, and the context in which it answers.
 
-    `grammar` is the value for `gym.make(id, grammar=...)`, unless the caller has chosen another. `attempts` is the
-    maximum number of attempts at a task; the model writes a lesson after each failed one.
+    name: the name in records.
+    grammar: the value for `gym.make(id, grammar=...)`, unless the caller has chosen another.
+    thinks: a thought precedes each action.
+    plans: the model writes a plan before the first action.
+    attempts: the maximum number of attempts at a task; the model writes a lesson after each failed one.
+    context: the part of the conversation that is sent.
     """
 
     name: str

@@ -60,7 +60,7 @@ class MiniWoBEnv(WebEnv):
     delays are off.
 
     ## Action Space
-    Text, in the form of the grammar; by default the bare command. Ids are those of the last observation.
+    Text, in the format of the grammar; by default the bare command. Ids are those of the last observation.
 
     | command | |
     |---|---|
@@ -76,7 +76,7 @@ class MiniWoBEnv(WebEnv):
     text (`info["invalid_action"]`).
 
     ## Observation
-    WebArena's form: the tabs, the page as a tree of elements, the URL, the objective and the previous action. Roles,
+    WebArena's format: the tabs, the page as a tree of elements, the URL, the objective and the previous action. Roles,
     names and states describe images, colours and click targets as for a screen reader (a star, a pressed button, X and
     O). The observation leaves out MiniWoB's own displays (rewards, clicks, the time). `info` also holds `objective`,
     `raw_reward` (None, or MiniWoB's own from -1 to 1), `url`, `tab`, `tabs`, `elements`, `page_truncated` and
@@ -92,7 +92,7 @@ class MiniWoBEnv(WebEnv):
     wrap it in `ScheduledTimeLimit`. A browser failure ends the episode as `env_error`.
 
     ## Arguments
-    - `grammar`: the form of an action; also "browsergym" and, with a tool for each action, "tool_call".
+    - `grammar`: the action format; also "browsergym" and, with a tool for each action, "tool_call".
     - `split`, `groups`: the tasks from which a reset without a task draws.
     - `viewport`: True limits the observation to the visible part of the page. The oracles need the default, all of it.
     - `max_chars`: the maximum length of the tree in an observation; a longer one is truncated between two lines.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pytest
 import torch
 
 import agentgym_envs  # noqa: F401  (registers the ids)
@@ -21,6 +23,7 @@ from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import oracle_demonstrations
+from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.tiny import make_model, make_tokenizer
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 from tests.graded import KWARGS, GradedCraft
@@ -115,6 +118,21 @@ def dataset(count: int = 16) -> Any:
     return make_dataset(text_env(craft()), count, groups=DEPTH)
 
 
+@contextmanager
+def recorded(generated: list[tuple[tuple[int, ...], list[int]]]) -> Iterator[None]:
+    """Append the answers of all trainers' own engines, (prompt, answer)."""
+    whole = TrainerEngine.generate_batch
+
+    def recording(self: TrainerEngine, prompts: Any, samplings: Any) -> Any:
+        answers = whole(self, prompts, samplings)
+        generated.extend((tuple(p), list(a.ids)) for p, a in zip(prompts, answers, strict=True))
+        return answers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainerEngine, "generate_batch", recording)
+        yield
+
+
 class Spy(AgentTrainer):
     """Keeps the generated answers (prompt, answer) and every generation batch as TRL gets it."""
 
@@ -123,13 +141,9 @@ class Spy(AgentTrainer):
         self.generated: list[tuple[tuple[int, ...], list[int]]] = []
         self.outputs: list[dict[str, Any]] = []
 
-    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
-        ids, logprobs = super()._generate_single_turn(prompt_ids, *args, **kwargs)
-        self.generated += [(tuple(p), list(i)) for p, i in zip(prompt_ids, ids, strict=True)]
-        return ids, logprobs
-
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-        output = super()._generate_and_score_completions(inputs)
+        with recorded(self.generated):
+            output = super()._generate_and_score_completions(inputs)
         self.outputs.append({k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in output.items()})
         return output
 

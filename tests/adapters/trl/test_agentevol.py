@@ -35,7 +35,7 @@ from tests.graded import KWARGS
 train = pytest.mark.train
 DEMOS = demonstrations()[:6]
 PLAY = PlaySettings(Limits(max_turns=2, max_tokens=120, max_turn_tokens=6), batch=6)
-SETTINGS = EvolSettings(rounds=2, tasks=6, samples=2, threshold=0.2, groups=DEPTH, play=PLAY, seed=3)
+SETTINGS = EvolSettings(rounds=2, tasks=6, episodes_per_task=2, threshold=0.2, groups=DEPTH, play=PLAY, seed=3)
 EPISODES = 12
 
 
@@ -248,7 +248,7 @@ def test_a_directory_with_other_demonstrations_is_refused(run: list[Round], mode
 @train
 def test_an_evaluation_is_repeatable(run: list[Round]) -> None:
     tasks = text_env(ScoredCraft()).tasks.sample(5, split="validation", groups=DEPTH, seed=1)
-    measure = evaluator(tasks, ScoredCraft, load_engine, PLAY, samples=2)
+    measure = evaluator(tasks, ScoredCraft, load_engine, PLAY, episodes_per_task=2)
     torch.manual_seed(0)
     state = torch.get_rng_state()
     first = measure(run[2].model)
@@ -339,7 +339,7 @@ def test_keep_selects_usable_episodes_by_success_or_score(explored: list[Traject
     "more, part",
     [
         ({"rounds": -1}, "rounds must be at least 0"),
-        ({"samples": 0}, "samples must be at least 1"),
+        ({"episodes_per_task": 0}, "episodes_per_task must be at least 1"),
         ({"tasks": 0}, "tasks must be at least 1"),
         ({"max_per_task": 0}, "max_per_task must be at least 1"),
         ({"threshold": 0.0}, "threshold must be above 0"),
@@ -359,7 +359,7 @@ def command(model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
     monkeypatch.setenv("COLUMNS", "160")
     fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--tasks", "4"]
     fixed += ["--max_steps", "1", "--use_cpu", "--report_to", "none", "--save_strategy", "no"]
-    fixed += ["--explore-tasks", "2", "--samples", "2", "--max-turns", "2", "--max-turn-tokens", "6"]
+    fixed += ["--explore-tasks", "2", "--episodes-per-task", "2", "--max-turns", "2", "--max-turn-tokens", "6"]
     fixed += ["--model", str(model_path), "--out", str(tmp_path / "out")]
 
     def call(*words: object) -> tuple[int, str]:
@@ -381,8 +381,8 @@ def test_the_command_runs_and_resumes(command: Any, tmp_path: Path) -> None:
     assert code == 0, err
     rows = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == [0, 1, 2] and all("eval/success" in row for row in rows)
-    code, err = command("--samples", 3, "--eval-tasks", 2, "--resume")
-    assert code == 2 and "its samples is 2, not 3" in err
+    code, err = command("--episodes-per-task", 3, "--eval-tasks", 2, "--resume")
+    assert code == 2 and "its episodes_per_task is 2, not 3" in err
 
 
 @train

@@ -117,6 +117,15 @@ def test_tiny_model_creates_a_model(agentgym: Any, tmp_path: Path) -> None:
     refused(agentgym("tiny-model", tmp_path / "x", "--seed", "few"), "--seed")
 
 
+def test_tiny_model_takes_sizes(agentgym: Any, tmp_path: Path) -> None:
+    sizes = ("--hidden-size", "48", "--layers", "1", "--heads", "2")
+    assert agentgym("tiny-model", tmp_path / "small", *sizes).code == 0
+    config = load_model(str(tmp_path / "small")).config
+    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (48, 1, 2)
+    refused(agentgym("tiny-model", tmp_path / "x", "--hidden-size", "50"), "a multiple of twice the heads")
+    refused(agentgym("tiny-model", tmp_path / "x", "--layers", "0"), "sizes must be positive")
+
+
 @pytest.mark.train
 def test_grpo_runs_and_resumes(grpo: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"

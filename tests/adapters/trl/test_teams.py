@@ -165,7 +165,7 @@ def test_algorithms_for_single_agents_refuse_teams(tokenizer: Any, model_path: P
         dpo_dataset(iter([Pair(joint, shorter, Preference.SUCCESS)]), codec)
 
     def evolve(demos: list[Trajectory], env: Any, rounds: int = 1) -> None:
-        plan = EvolSettings(rounds=rounds, tasks=1, samples=1, groups=None)
+        plan = EvolSettings(rounds=rounds, tasks=1, episodes_per_task=1, groups=None)
         agentevol(model_path, demos, env, codec, sft_config(tmp_path / "out"), plan)
 
     with pytest.raises(UsageError, match=f"{COOP} .* is a team, and agentevol trains"):

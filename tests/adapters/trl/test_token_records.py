@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from agentgym_envs.rollout.token_file import TokenFile, TokenRecord, tokens_path
 from agentgym_envs.trajectory import line_mark
@@ -22,14 +23,24 @@ class Likely(Spy):
         return ids, [[likely(token) for token in row] for row in ids]
 
 
+@torch.no_grad()
+def own_logprobs(model: Any, segment: Any) -> list[float]:
+    """Those of the model in one pass, 0 where the mask is 0."""
+    logits = model(torch.tensor([segment.prompt_ids + segment.ids])).logits[0, len(segment.prompt_ids) - 1 : -1]
+    scores = logits.log_softmax(-1).gather(1, torch.tensor(segment.ids)[:, None])[:, 0]
+    return (scores * torch.tensor(segment.mask)).tolist()
+
+
 def likely(token: int) -> float:
     return -token / 1000 - 0.001
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("trainer", [Spy, Likely])
-def test_the_recorded_tokens_are_the_trained_ones(trainer: type[Spy], tokenizer: Any, tmp_path: Path) -> None:
-    run = make_trainer(tmp_path, tokenizer, trainer=trainer, record_tokens=True)
+@pytest.mark.parametrize("trainer, reuse", [(Spy, True), (Spy, False), (Likely, True)])
+def test_the_recorded_tokens_are_the_trained_ones(
+    trainer: type[Spy], reuse: bool, tokenizer: Any, tmp_path: Path
+) -> None:
+    run = make_trainer(tmp_path, tokenizer, trainer=trainer, record_tokens=True, reuse_kv_cache=reuse)
     batch = first_batch(run)
     records = defaultdict[str, list[Any]](list)  # by mark and order, as several episodes may have equal texts
     for line in tokens_path(tmp_path / "trajectories" / "step-0.jsonl").read_text().splitlines():
@@ -43,11 +54,13 @@ def test_the_recorded_tokens_are_the_trained_ones(trainer: type[Spy], tokenizer:
         assert "".join(segment.pieces) == tokenizer.decode(segment.ids, skip_special_tokens=False)
         trained = batch["completion_mask"][number] * batch["tool_mask"][number]
         assert trained.tolist()[: len(segment.mask)] == segment.mask
-        if trainer is Spy:
+        if trainer is Likely:
+            expected = [likely(token) * on for token, on in zip(segment.ids, segment.mask, strict=True)]
+            assert segment.logprobs == pytest.approx(expected)
+        elif reuse:
+            assert segment.logprobs == pytest.approx(own_logprobs(run.model, segment), abs=1e-4)
+        else:
             assert segment.logprobs is None, "transformers' generation gives none"
-            continue
-        expected = [likely(token) * on for token, on in zip(segment.ids, segment.mask, strict=True)]
-        assert segment.logprobs == pytest.approx(expected)
     assert number == 7 and not any(records.values())
 
 

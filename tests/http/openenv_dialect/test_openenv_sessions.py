@@ -132,14 +132,11 @@ def test_a_full_server_refuses_with_capacity_reached(openenv: Any) -> None:
 
 
 def test_an_idle_socket_is_closed_and_a_busy_one_is_not() -> None:
-    with background_server([COUNT], idle_seconds=2.0, mounts=[openenv_routes]) as url:
+    with background_server([COUNT], idle_seconds=3.0, mounts=[openenv_routes]) as url:
         with raw(url) as idle, raw(url) as busy:
             ask(idle, "reset")
             ask(busy, "reset", task=TASK)
-            for _ in range(10):
-                time.sleep(0.3)
-                assert ask(busy, "state")["type"] == "state"
-            assert held(url) == 1
+            until(lambda: ask(busy, "state")["type"] == "state" and held(url) == 1)
             with pytest.raises(ConnectionClosed) as closed:
                 idle.recv(SECONDS)
             assert closed.value.rcvd and closed.value.rcvd.code == 4408 and "idle" in closed.value.rcvd.reason

@@ -20,7 +20,7 @@ on episodes that the policy plays during training, optionally with a turn-limit 
 on trajectories, with the same masks:
 {offline}
 
-`agentgym train ALGORITHM --help` lists the options: those of the environment, and every field of TRL's config.
+`agentgym train ALGORITHM --help` lists the options: ours first, then those of TRL and transformers.
 Our own options have hyphens; TRL's keep their underscores. Either spelling works for each option.
 `--config FILE.yaml` reads options from a file; `--resume` continues a run that was stopped."""
 
@@ -62,14 +62,20 @@ def tiny_model(argv: Sequence[str]) -> int:
     from agentgym_trl.tiny import save_tiny_model
 
     parser = Parser(prog="agentgym tiny-model", description=tiny_model.__doc__)
-    parser.add_argument("out", help="directory to create")
-    parser.add_argument("--env", action="append", help="environment whose words the tokenizer knows (repeatable)")
+    parser.add_argument("out", help="folder to create, for --model of agentgym train")
+    parser.add_argument(
+        "--env", action="append", help="environment whose words the tokenizer knows (repeatable); default: textcraft"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
+    parser.add_argument("--hidden-size", type=int, default=128, help="width; a multiple of twice --heads")
+    parser.add_argument("--layers", type=int, default=3, help="number of layers")
+    parser.add_argument("--heads", type=int, default=4, help="attention heads of a layer")
     options = parser.parse_args(list(argv))
     quiet()
     ids = [find_env(name) for name in options.env or ["textcraft"]]
     corpus = [text for env_id in ids for text in environment_corpus(partial(gym_make, env_id, {}))]
-    facts = save_tiny_model(options.out, corpus, seed=options.seed)
+    sizes = {"hidden_size": options.hidden_size, "layers": options.layers, "heads": options.heads}
+    facts = save_tiny_model(options.out, corpus, seed=options.seed, **sizes)
     Console(stderr=True).print(
         f"{options.out}: {facts['parameters']:,} parameters, {facts['vocabulary']} tokens, random weights"
     )

@@ -35,7 +35,7 @@ class EvolArguments:
     explore_tasks: int | None = field(
         default=256, metadata={"help": "Tasks per round, drawn from --split and --groups; 0: all of a finite set."}
     )
-    samples: int = field(default=4, metadata={"help": "Episodes per task."})
+    episodes_per_task: int = field(default=4, metadata={"help": "Episodes per task."})
     temperature: float = field(default=1.0, metadata={"help": "Sampling temperature of exploration."})
     threshold: float | None = field(
         default=None, metadata={"help": "Min score of an episode to keep; by default it must succeed."}
@@ -93,7 +93,7 @@ def evol_settings(evol: EvolArguments, env: EnvArguments, seed: int) -> EvolSett
     return EvolSettings(
         rounds=evol.rounds,
         tasks=evol.explore_tasks or None,
-        samples=evol.samples,
+        episodes_per_task=evol.episodes_per_task,
         threshold=evol.threshold,
         keep=evol.keep,
         max_per_task=evol.max_per_task,

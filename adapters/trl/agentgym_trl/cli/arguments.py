@@ -23,6 +23,14 @@ from agentgym_envs.errors import UsageError
 from agentgym_trl.error_messages import as_usage_errors
 
 _Config = TypeVar("_Config")
+_USAGE = "agentgym train ALGORITHM --env ENV --model MODEL --out DIR [--config FILE.yaml] [options]"
+_HELP = {
+    "output_dir": "Run folder: the model, checkpoints, metrics and trajectories.",
+    "model_name_or_path": "The model: a folder, or a name on the hub.",
+    "chat_template_path": "File with a Jinja chat template.",
+    "max_length": "Max tokens of a trajectory. A longer one is an error (agentevol skips its own); none is truncated.",
+}
+"""Help texts of TRL's options where TRL's own text does not hold here."""
 
 
 @dataclass
@@ -30,7 +38,10 @@ class EnvArguments:
     """The environments and tasks of a run."""
 
     env: list[str] = field(
-        metadata={"help": "Environment ids or short names, with weights if there are several: textcraft:2 babyai:1."}
+        metadata={
+            "help": "Environment id or short name. The online algorithms also take several, with weights: "
+            "textcraft:2 babyai:1."
+        }
     )
     env_kwargs: str = field(
         default="{}",
@@ -43,7 +54,10 @@ class EnvArguments:
     groups: list[str] | None = field(default=None, metadata={"help": "Groups to draw tasks from."})
     tasks: int | None = field(
         default=None,
-        metadata={"help": "Tasks to draw; by default all (of unlimited ones: the needs of an online run)."},
+        metadata={
+            "help": "Tasks to draw; by default all of a finite set, and of an unlimited one as many as an online run "
+            "plays. dpo: max tasks and seeds with pairs."
+        },
     )
     resume: bool = field(default=False, metadata={"help": "Continue the run in --out."})
 
@@ -74,8 +88,9 @@ def parse(
             rest += [f"--{name}", "false"]
     with as_usage_errors():
         classes = (EnvArguments, config, ModelConfig, *more)
-        parser = _ConfigParser(classes, prog="agentgym train", allow_abbrev=False)
+        parser = _ConfigParser(classes, prog="agentgym train", usage=_USAGE, allow_abbrev=False)
         _show_one_spelling(parser, classes, hidden=fixed or {})
+        _show_ours_first(parser, classes)
         if unknown := [key for key in defaults if parser.set_defaults_with_config(**{key: defaults[key]})]:
             raise UsageError(f"the config file sets {', '.join(unknown)}, which is not an option")
         env_args, args, model_args, *others = parser.parse_args_into_dataclasses(rest)
@@ -113,13 +128,22 @@ def _show_one_spelling(parser: argparse.ArgumentParser, classes: Sequence[type[A
     ours = {name for each in classes for name in _own_fields(each)}
     short = {long: name for each in classes for name, long in _short_names(each).items()}
     for action in parser._actions:
-        if action.dest in hidden:
-            action.help = argparse.SUPPRESS
+        action.help = argparse.SUPPRESS if action.dest in hidden else _HELP.get(action.dest, action.help)
         if action.dest in short:
             action.option_strings = [f"--{short[action.dest].replace('_', '-')}"]
             continue
         other = "_" if action.dest in ours else "-"
         action.option_strings = [text for text in action.option_strings if other not in text[2:]]
+
+
+def _show_ours_first(parser: argparse.ArgumentParser, classes: Sequence[type[Any]]) -> None:
+    """Put our options before TRL's in the help: TRL's configs have over 200."""
+    ours = {name for each in classes for name in (*_own_fields(each), *_short_names(each).values())}
+    titles = {True: "options of agentgym", False: "options of TRL and transformers"}
+    groups = {is_ours: parser.add_argument_group(title) for is_ours, title in titles.items()}
+    for action in parser._optionals._group_actions[1:]:  # the first is --help
+        groups[action.dest in ours]._group_actions.append(action)
+    del parser._optionals._group_actions[1:]
 
 
 def _own_fields(config: type[Any]) -> set[str]:

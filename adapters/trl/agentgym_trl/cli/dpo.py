@@ -30,9 +30,7 @@ class PairArguments:
     trajectories: list[str] = field(
         metadata={"help": "Files of trajectories (JSONL), with several episodes of the same task and seed."}
     )
-    max_pairs_per_task: int = field(
-        default=4, metadata={"help": "Max pairs per task and seed; --tasks: max tasks and seeds with pairs."}
-    )
+    max_pairs_per_task: int = field(default=4, metadata={"help": "Max pairs per task and seed."})
     min_margin: float = field(default=0.0, metadata={"help": "Min difference of scores, from 0 to 1."})
     preferences: list[str] = field(
         default_factory=lambda: [preference.value for preference in Preference],

@@ -22,7 +22,7 @@ from agentgym_verl.rows import TaskRow, short_name
 Envs = Annotated[
     list[str],
     typer.Argument(
-        metavar="ENV[:WEIGHT]", help="Environments; with several, the weights are their shares of the tasks."
+        metavar="ENV[:WEIGHT]...", help="Environments; with several, the weights are their shares of the tasks."
     ),
 ]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder for train.parquet and val.parquet.")]

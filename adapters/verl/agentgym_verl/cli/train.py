@@ -15,7 +15,7 @@ from agentgym_verl.settings import BACKENDS
 Algorithm = Annotated[str, typer.Argument(metavar="ALGORITHM", help="grpo, rloo, reinforce++ or ppo.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]", help="Other settings of verl's configuration, in Hydra's grammar."),
+    typer.Argument(metavar="[KEY=VALUE]...", help="Other settings of verl's configuration, in Hydra's grammar."),
 ]
 Model = Annotated[str, typer.Option(metavar="PATH", help="The model: a folder, or a name on the hub.")]
 Out = Annotated[Path, typer.Option(OUT, metavar="DIR", help="Run folder: data, checkpoints, trajectories, metrics.")]
@@ -34,9 +34,9 @@ MaxTurns = Annotated[str | None, typer.Option(help="Max turns: 30, or a turn-lim
 Every = Annotated[int | None, typer.Option(min=1, help="Training steps that each number of --max-turns lasts.")]
 EvalMaxTurns = Annotated[int | None, typer.Option(min=1, help="Max turns in validation; by default that of the step.")]
 Backend = Annotated[str | None, typer.Option(help=f"Processes that run the environments: {', '.join(BACKENDS)}.")]
-Hardware = Annotated[str, typer.Option(help="gpu1, gpu8 or nodes.")]
-Engine = Annotated[str, typer.Option(help="vllm or sglang.")]
-Mode = Annotated[str, typer.Option(help="sync, colocate_async or separate_async.")]
+Hardware = Annotated[str, typer.Option(help="gpu1, gpu8, or nodes (several machines with 8 GPUs).")]
+Engine = Annotated[str, typer.Option(help="Inference engine: vllm or sglang.")]
+Mode = Annotated[str, typer.Option(help="sync, colocate_async or separate_async; see docs/training-cluster.md.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, print command and configuration, exit.")]
 
