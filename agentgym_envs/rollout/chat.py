@@ -20,6 +20,8 @@ from agentgym_envs.rollout.tokenizer import Tokenizer
 from agentgym_envs.trajectory import Message
 
 _THOUGHT = "XTHOUGHTX\n</think>\n\nXANSWERX"
+_PROBED_ANSWERS = 100
+"""Answers of the test conversation, more than an episode has in practice: some templates drop the oldest messages."""
 
 
 class _Piece(NamedTuple):
@@ -63,10 +65,12 @@ class ChatCodec:
         self.system_role = self._accepts_system()
         self._trims = "  XUSERX" not in self._render([_message("user", "  XUSERX  ")])
         self._answers = self._answer_forms()
+        self._lead = self._learn_lead()
         self.turn_end, self._before, self._after = self._learn_observation()
         self.turn_end_id: int = tokenizer.convert_tokens_to_ids(self.turn_end)
         self.stop_ids: frozenset[int] = frozenset({self.turn_end_id, tokenizer.eos_token_id} - {None})
         self._check_prefix_preserving()
+        self._check_lead()
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Encode a conversation up to the beginning of the model's answer."""
@@ -87,7 +91,7 @@ class ChatCodec:
     def decode(self, ids: Sequence[int]) -> str:
         """Decode a sampled answer, without special tokens."""
         text = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return str(text)
+        return str(text).removeprefix(self._lead)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The text of each token, special tokens by name. The token that completes a character has the whole character.
@@ -98,7 +102,7 @@ class ChatCodec:
 
     def encode_answer(self, text: str) -> list[int]:
         """Encode an answer that was not sampled, such as a demonstration, with its end token."""
-        return [*self._encode([_Piece(text, False)]), self.turn_end_id]
+        return [*self._encode([_Piece(self._lead + text, False)]), self.turn_end_id]
 
     def _render(self, messages: Sequence[Message]) -> str:
         if not self.system_role:
@@ -125,6 +129,11 @@ class ChatCodec:
         thinks = "</think>" in str(self._template)
         return [f"<think>\n{_THOUGHT}"] if thinks else ["XANSWERX", f"<think>\n{_THOUGHT}"]
 
+    def _learn_lead(self) -> str:
+        """The space between the generation prompt and an answer, which Mistral's templates count to the answer."""
+        answer, prompt = self._answers[0], self._render(_conversation())
+        return " " if self._render(_conversation(answer)).startswith(f"{prompt} {answer}") else ""
+
     def _learn_observation(self) -> tuple[str, str, str]:
         """The end token of an answer, and the texts before and after an observation.
 
@@ -146,11 +155,25 @@ class ChatCodec:
 
     def _check_prefix_preserving(self) -> None:
         for answer in self._answers:
-            full = self._render(_conversation(answer, answer))
+            full = self._render(_conversation(*[answer] * _PROBED_ANSWERS))
             end = self.turn_end if self._shows_end else ""
-            expected = self._render(_conversation()) + 2 * f"{answer}{end}{self._before}XOBSERVATIONX{self._after}"
+            turn = f"{self._lead}{answer}{end}{self._before}XOBSERVATIONX{self._after}"
+            expected = self._render(_conversation()) + _PROBED_ANSWERS * turn
             if full.replace(f"XANSWERX {end}", f"XANSWERX{end}") != expected:
                 raise TemplateError(_explain(full, expected))
+
+    def _check_lead(self) -> None:
+        """Check that an answer with a leading space has the same ids on its own as within the conversation."""
+        if not self._lead:
+            return
+        whole = self._ids(self._render(_conversation("XANSWERX")))
+        parts = [*self._ids(self._render(_conversation())), *self.encode_answer("XANSWERX")]
+        if whole[: len(parts)] != parts:
+            raise TemplateError(
+                "the chat template puts a space before each answer, and the tokenizer joins it to the text before: the "
+                "answers would have other ids in later turns. Pass a template whose generation prompt ends with the "
+                "space, or that writes none (--chat-template FILE)"
+            )
 
     def _trim(self, text: str) -> str:
         return text.strip() if self._trims else text

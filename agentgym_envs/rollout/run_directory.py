@@ -10,6 +10,7 @@ from typing import Any
 from agentgym_envs.errors import UsageError
 
 _FILE = "run.json"
+_RESULTS = "evaluation"
 _SCHEMA = 2
 """Raised when a setting gets another name, since a run with the old names cannot be resumed."""
 
@@ -40,6 +41,15 @@ def claim_directory(path: str | Path, settings: Mapping[str, Any], *, resume: bo
         (directory / _FILE).write_text(json.dumps({"schema": _SCHEMA, **settings}, indent=1) + "\n", encoding="utf-8")
 
 
+def record_results(path: str | Path, results: Mapping[str, Any]) -> None:
+    """Write the results of a run into its `run.json`, next to its settings; they replace earlier ones."""
+    file = Path(path) / _FILE
+    run = json.loads(file.read_text(encoding="utf-8"))
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps({**run, _RESULTS: dict(results)}, indent=1) + "\n", encoding="utf-8")
+    partial.replace(file)
+
+
 def _check_same_run(directory: Path, settings: Mapping[str, Any], resume: bool, option: str) -> None:
     try:
         found = json.loads((directory / _FILE).read_text(encoding="utf-8"))
@@ -54,6 +64,7 @@ def _check_same_run(directory: Path, settings: Mapping[str, Any], resume: bool, 
             f"{directory} cannot be resumed: another version of agentgym-envs began this run, and its settings have "
             f"other names; resume it with that version, or choose another {option} for a new run"
         )
+    found.pop(_RESULTS, None)
     wanted = json.loads(json.dumps(dict(settings)))
     for key in sorted(wanted.keys() | found.keys()):
         if wanted.get(key) != found.get(key):

@@ -18,6 +18,7 @@ MAIN = ("success", "score", "reward", "turns", "max_turns")
 _OF_ENVS = (*MAIN, "invalid_actions", "truncated_answers")
 # `rollout/stop/success` is the fraction of episodes with that stop reason, not the success of an environment.
 _PLAYED = re.compile(rf"rollout/(?!stop/)(?:(?P<env>.+)/)?(?P<name>{'|'.join(_OF_ENVS)})")
+_EVALUATED = re.compile(rf"(?:(?P<env>[^/]+)/)?(?P<name>{'|'.join((*MAIN, 'success_low', 'success_high'))})")
 _SUMMARY = re.compile(r"train_(runtime|samples_per_second|steps_per_second|loss)|total_flos|step|round")
 _MAX_VALUE = 1e300  # larger values, NaN and infinity cannot be plotted
 _REPLACED = re.compile(r".*\.replaced-[0-9]+")
@@ -83,7 +84,7 @@ def _logged(folder: Path) -> _Rows:
         for key, value in line.items():
             if _is_number(value) and not _SUMMARY.fullmatch(key):
                 is_eval, key = key.startswith(("eval_", "eval/")), re.sub("^eval[_/]", "", key)
-                match = _PLAYED.fullmatch(key)
+                match = _PLAYED.fullmatch(key) or (_EVALUATED.fullmatch(key) if is_eval else None)
                 env, name = (match["env"], match["name"]) if match else (None, key)
                 rows[_RowKey(int(step), is_eval, env)][name] = value
     return rows

@@ -68,11 +68,6 @@ def with_servers(code: str, stack: contextlib.ExitStack) -> str:
     return code
 
 
-def on_cpu(code: str) -> str:
-    """TRL's settings are for a GPU unless they say otherwise."""
-    return code if "use_cpu" in code else code.replace("GRPOConfig(", "GRPOConfig(use_cpu=True, bf16=False, ")
-
-
 def no_names() -> dict[str, Any]:
     return {}
 
@@ -119,7 +114,7 @@ def test_the_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monk
         whole = with_servers("\0".join(block.code for block in blocks(page, "python") if not block.skipped), stack)
         lines = [block.line for block in blocks(page, "python") if not block.skipped]
         for line, code in zip(lines, whole.split("\0"), strict=True):
-            exec(compile("\n" * line + on_cpu(code), page, "exec"), names)
+            exec(compile("\n" * line + code, page, "exec"), names)
 
 
 def close_all(names: dict[str, Any]) -> None:

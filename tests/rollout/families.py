@@ -115,6 +115,12 @@ FAMILIES = {
         HEADERS_ONLY, ("<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>"), _PLAIN
     ),
 }  # fmt: skip
+MISTRAL = Family(
+    NO_SYSTEM.replace("{% else %}{{ m.content }}", "{% else %} {{ m.content }}"),
+    ("<s>", "</s>", "[INST]", "[/INST]"),
+    _PLAIN,
+)
+"""Not in `FAMILIES`: a space before each answer belongs to the answer, and scripted answers have none."""
 NO_END = Family(WITHOUT_EOS, ("<s>", "</s>"), _PLAIN)
 """Not in `FAMILIES`: its rendering shows no end of an answer, so it never equals a conversation's ids."""
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import TemplateError
 from agentgym_envs.rollout import ChatCodec
 from agentgym_trl.models import make_codec
-from tests.rollout.families import FAMILIES, NO_END, SMOLLM2, TRIMMING, roll, trl_template
+from tests.rollout.families import FAMILIES, MISTRAL, NO_END, SMOLLM2, TRIMMING, UP, roll, trl_template
 
 ALL = {**FAMILIES, "no-end": NO_END}
 CODECS = {name: ChatCodec(family.tokenizer()) for name, family in ALL.items()}
@@ -165,6 +165,34 @@ def test_a_template_that_changes_earlier_messages_is_refused(template: str) -> N
         TemplateError, match=r"prefix-preserving.*it writes '.*' in place of '.*'.*--chat-template FILE"
     ):
         ChatCodec(FAMILIES["qwen3-training"].tokenizer(), template=template)
+
+
+@pytest.mark.parametrize("kept", [3, 8, 30])
+def test_a_template_that_drops_old_messages_is_refused(kept: int) -> None:
+    template = SMOLLM2.replace("{% for m in messages %}", f"{{% for m in messages[-{kept}:] %}}")
+    with pytest.raises(TemplateError, match="prefix-preserving"):
+        ChatCodec(FAMILIES["smollm2"].tokenizer(), template=template)
+
+
+def test_a_space_before_an_answer_belongs_to_the_answer() -> None:
+    codec = ChatCodec(MISTRAL.tokenizer())
+    end = codec.turn_end_id
+    assert codec.encode_answer("up") == [32, UP, end]
+    assert codec.decode([32, UP, end]) == codec.decode([UP, end]) == "up" and codec.decode([32, 32, UP]) == " up"
+    ids = [*prompt(codec, "Rules.", "Go."), *codec.encode_answer("up"), *codec.encode_observation("b")]
+    messages = [("user", "Rules.\n\nGo."), ("assistant", "up"), ("user", "b")]
+    whole = codec.tokenizer.apply_chat_template([{"role": r, "content": c} for r, c in messages], tokenize=False)
+    assert ids == codec.tokenizer(whole, add_special_tokens=False)["input_ids"]
+
+
+def test_a_space_that_joins_the_text_before_is_refused() -> None:
+    template = MISTRAL.template.replace("[/INST]", "u").replace("%} {{ m.content }}", "%} p{{ m.content }}")
+    with pytest.raises(TemplateError, match="prefix-preserving"):  # not a space only
+        ChatCodec(MISTRAL.tokenizer(), template=template)
+    tokenizer = MISTRAL.tokenizer()
+    tokenizer.add_tokens(["] "])  # one token of the bracket and the space
+    with pytest.raises(TemplateError, match="joins it to the text before"):
+        ChatCodec(tokenizer, template=MISTRAL.template.replace("[/INST]", "[end]"))
 
 
 def test_qwen3_passes_with_thinking_off_and_its_training_template() -> None:

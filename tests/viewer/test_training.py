@@ -111,6 +111,16 @@ def test_rounds_count_as_steps_and_names_are_distinct(tmp_path: Path) -> None:
     assert [(row["eval"], row["success"]) for row in found[0]["rows"]] == [(False, 0.5), (True, 0.75)]
 
 
+def test_held_out_success_is_an_evaluation_by_environment(tmp_path: Path) -> None:
+    held_out = {"eval/success": 0.5, "eval/success_low": 0.4, "eval/BabyAI/success": 0.75, "eval/tasks": 6}
+    log(tmp_path / "run" / "metrics.jsonl", {"step": 2, **held_out, "eval/group/BabyAI/GoTo/success": 1.0})
+    (run,) = runs(tmp_path / "run")
+    overall, babyai = run["rows"]
+    assert overall["eval"] and overall["env"] is None and babyai["env"] == "BabyAI" and babyai["success"] == 0.75
+    assert (overall["success"], overall["success_low"], overall["tasks"]) == (0.5, 0.4, 6)
+    assert overall["group/BabyAI/GoTo/success"] == 1.0
+
+
 LINES = st.lists(
     st.binary(max_size=12).map(lambda text: text.replace(b"\n", b""))
     | st.dictionaries(

@@ -10,6 +10,10 @@ from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 
 from agentgym_trl.advantages import AdvantageBatch
+from agentgym_trl.loss_statistics import trained_mask
+
+ROW_MEANS = ("grpo", "sapo", "dr_grpo", "luspo")
+"""TRL's losses that divide by the number of rows."""
 
 
 def local_rows(
@@ -38,6 +42,18 @@ def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: 
     """The episodes of all processes, in order of rank."""
     gathered = {name: _gather(value, accelerator) for name, value in rows.items()}
     return AdvantageBatch(group_size=group_size, roles=roles, **gathered)
+
+
+def row_scale(output: dict[str, Any], accelerator: Any) -> Tensor:
+    """() the number of rows over that of rows with a trained token, in the generation batch of all processes.
+
+    A row has none if its episode ended in `env_error` or if all its answers are left out of the loss. The losses in
+    `ROW_MEANS` times this number are means over the rows that are trained on.
+    """
+    trained = trained_mask(output).any(1)
+    rows, used = accelerator.reduce(trained.new_tensor([len(trained), int(trained.sum())], dtype=torch.float), "sum")
+    scale: Tensor = rows / used.clamp(min=1)
+    return scale
 
 
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:

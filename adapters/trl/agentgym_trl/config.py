@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from transformers.utils import is_torch_bf16_gpu_available
 from trl import GRPOConfig
 
 from agentgym_envs.errors import UsageError
@@ -16,7 +17,10 @@ _MINIMUM: dict[str, float] = {
     "num_generations": 1,
     "max_completion_length": 1,
     "max_turn_tokens": 1,
+    "eval_every": 1,
+    "eval_tasks": 1,
     "eval_max_turns": 1,
+    "reset_adapter_every": 1,
     "env_concurrency": 1,
     "env_retries": 0,
     "dynamic_sampling_retries": 0,
@@ -28,8 +32,11 @@ CHOICES = {
     "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "importance_sampling_level": ("token", "sequence"),
     "scale_rewards": ("group", "batch", "none"),
+    "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
 }
 """The values that trl 1.16 accepts for its settings of type str."""
+CISPO_MAX_WEIGHT = 5.0
+"""The largest importance weight of `--loss_type cispo`. Source: ScaleRL, arXiv 2510.13786 (CISPO: arXiv 2506.13585)."""
 _OUR_CHOICES = {"discount_per": ("turn", "token"), "kl_in": ("loss", "reward")}
 
 
@@ -68,7 +75,17 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         8192, "Token budget of a trajectory after its prompt, observations included."
     )
     max_turn_tokens: int = _option(512, "Token budget of one answer.")
+    eval_every: int | None = _option(
+        None, "Training steps between two evaluations on held-out tasks; none by default. Also before the first step."
+    )
+    eval_tasks: int = _option(100, "Held-out tasks of --eval-every, each played once with the sampling of training.")
+    eval_split: str = _option("validation", "Split of the held-out tasks.")
     eval_max_turns: int | None = _option(None, "Max turns in evaluation; by default that of the training step.")
+    keep_best: bool = _option(False, "Keep the model with the highest held-out success in OUT/best.")
+    stop_on_collapse: bool = _option(
+        False,
+        "Stop when the mean score of ten steps, or the interval of held-out success, falls below half of its best.",
+    )
     mask_truncated_answers: bool = _option(False, "Leave the tokens of truncated answers out of the loss.")
     reuse_kv_cache: bool = _option(
         True, "Without vLLM, keep the keys and values of an episode between its turns, and read only what is new."
@@ -89,8 +106,30 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.0, "Weight of the advantage among turns of a group that began in the same state (GiGPO); 0 is off."
     )
     kl_in: str = _option("loss", "Where the KL term of weight --beta is added: to the loss (GRPO), or to the reward.")
+    kl_clip: float | None = _option(
+        None,
+        "Largest KL term of a token, in nats; by default there is no bound, and single tokens may outweigh all others.",
+    )
+    reset_adapter_every: int | None = _option(
+        None,
+        "LoRA: steps after which the adapter is merged into the model and starts again, and the reference with it. The "
+        "run then saves a whole model.",
+    )
     bootstrap_truncated_episodes: bool = _option(
         True, "ppo: add the critic's value of the last state to a truncated episode; false: treat it as ended."
+    )
+    epsilon_high: float | None = _option(
+        None,
+        "Upper clip range of the importance ratio, by default --epsilon; with --loss_type cispo, the largest weight "
+        "(default 5).",
+    )
+    vllm_importance_sampling_mode: str = _option(
+        "token_truncate",
+        "How weights correct for the difference between vLLM and the trained model: token_truncate, token_mask, "
+        "sequence_truncate or sequence_mask. TRL's default, sequence_mask, discards most of a long episode.",
+    )
+    vllm_importance_sampling_clip_max: float | None = _option(
+        2.0, "Largest weight of --vllm_importance_sampling_mode; larger ones are truncated or masked."
     )
     critic_model: str | None = _option(
         None, "ppo: model of the critic, with the policy's vocabulary; by default a copy of the policy's backbone."
@@ -113,6 +152,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     record_tokens: bool = _option(
         False, "Record every token with its mask and log-probability next to the trajectories, for agentgym view."
     )
+    bf16: bool | None = _option(None, "Train in bfloat16; by default where the machine supports it.")
     logging_steps: float = _option(1, "Steps between two lines of the log.")
 
     def __post_init__(self) -> None:
@@ -129,6 +169,10 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{flag(name)} must lie in [0, 1], got {getattr(self, name)}")
+        if self.bf16 is None and (self.use_cpu or not is_torch_bf16_gpu_available()):
+            self.bf16 = False  # else TRL turns it on, and transformers refuses it on this machine
+        if self.loss_type == "cispo" and self.epsilon_high is None:
+            self.epsilon_high = CISPO_MAX_WEIGHT  # else TRL takes --epsilon, 0.2: every weight would be clamped to 0.2
         self._init_trl()
         self._check_choices()
 
@@ -183,6 +227,12 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         for name, known in (CHOICES | _OUR_CHOICES).items():  # TRL would raise only after the first episodes
             if getattr(self, name) not in known:
                 raise UsageError(f"there is no {name} {getattr(self, name)!r}; choose from {', '.join(known)}")
+        if self.kl_clip is not None and not self.kl_clip > 0:
+            raise UsageError(f"--kl-clip must be above 0, got {self.kl_clip}")
+        if self.kl_clip is not None and not self.beta:
+            raise UsageError("--kl-clip bounds the KL term, which has no weight; set for example --beta 0.01")
+        if self.keep_best and self.eval_every is None:
+            raise UsageError("--keep-best needs evaluations on held-out tasks, for example --eval-every 50")
         if self.kl_in == "reward" and not self.beta:
             raise UsageError("--kl-in reward needs the weight of the KL term, for example --beta 0.01")
         if self.mask_truncated_completions:

@@ -210,6 +210,13 @@ class HFEngine(_CachingEngine):
         return logprobs
 
 
+def sync_vllm(trainer: Any) -> None:
+    """Send the weights to vLLM if they have changed since; TRL does so only at the beginning of a training rollout."""
+    if trainer.use_vllm and trainer.state.global_step != trainer._last_loaded_step:
+        trainer.vllm_generation.sync_weights()
+        trainer._last_loaded_step = trainer.state.global_step
+
+
 def left_pad(rows: Sequence[Sequence[int]], pad_id: int, device: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
     """The ids (B, T) padded on the left, and their attention mask (B, T)."""
     width = max(len(row) for row in rows)

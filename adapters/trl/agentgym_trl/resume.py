@@ -15,6 +15,7 @@ from transformers import TrainerCallback
 from trl.trainer.utils import RepeatSampler
 
 from agentgym_envs.errors import UsageError
+from agentgym_trl.adapter_reset import load_base, save_base
 
 _CRITIC = "critic.pt"
 _SAME = (
@@ -78,11 +79,13 @@ class _LossSoFar(TrainerCallback):  # type: ignore[misc]
 def save_state(trainer: Any, checkpoint: Path) -> None:
     """Write the state of this process, and the critic once; every process must call it.
 
-    Writes nothing with `save_only_model`, whose checkpoints cannot be resumed.
+    Writes only the weights under an adapter with `save_only_model`, whose checkpoints cannot be resumed.
     """
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    if trainer.args.reset_adapter_every is not None and trainer.args.should_save:
+        save_base(trainer.accelerator.unwrap_model(trainer.model), checkpoint)
     if trainer.args.save_only_model:
         return
-    checkpoint.mkdir(parents=True, exist_ok=True)
     window = trainer.args.steps_per_generation * trainer.num_iterations
     state = {
         "settings": {name: getattr(trainer.args, name) for name in _SAME},
@@ -130,6 +133,8 @@ def load_state(trainer: Any, checkpoint: Path) -> None:
     trainer._step, trainer._buffered_inputs = state["micro_steps"], state["rollout"]
     trainer._metrics["train"].update(state["metrics"])
     trainer.add_callback(_LossSoFar(trainer, state["loss"]))
+    resets = trainer.args.reset_adapter_every is not None
+    load_base(trainer.accelerator.unwrap_model(trainer.model), checkpoint, resets=resets)
     if state["reference"]:
         trainer.ref_model.load_state_dict(state["reference"])
     if trainer.learner:

@@ -25,13 +25,16 @@ from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory
 from agentgym_envs.rollout.step_files import StepFiles
 from agentgym_envs.schedule import FixedTurnLimit, Schedules, match_schedules
+from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.vector import MakeEnvs, RunnerPool
 from agentgym_trl.agent_trajectories import Episode, agent_trajectories
 from agentgym_trl.distributed import gathered
-from agentgym_trl.episode_player import EpisodePlayer, OnDone
+from agentgym_trl.engines import sync_vllm
+from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlayStats
 from agentgym_trl.partner import load_partner
 from agentgym_trl.rollout_metrics import facts, summarise
 from agentgym_trl.rollout_options import RolloutOptions
+from agentgym_trl.sleep_mode import awake
 from agentgym_trl.step_rollout import StepRollout
 from agentgym_trl.teams import find_team_roles
 from agentgym_trl.trl_format import columns, spec_of
@@ -72,7 +75,7 @@ class Rollout:
         step, training = int(trainer.state.global_step), bool(trainer.model.training)
         began = time.perf_counter()
         make_spec = partial(self._spec, step=step, training=training)
-        with self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
+        with awake(trainer), self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
             rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
             specs, episodes = rollout.play(prompts)
         envs = [] if callable(self.make_env) else list(self.make_env)
@@ -88,6 +91,23 @@ class Rollout:
         if self.team.agents:
             rows["agent"] = [row.trajectory.meta["agent"] for row in self.last]
         return rows
+
+    def evaluate(self, prompts: Sequence[Any], trainer: Any) -> list[Trajectory]:
+        """Play one episode per prompt in all processes together, and return the trajectories of all of them.
+
+        Every process must call it with the same prompts; the model must be in evaluation mode. A process plays as many
+        episodes at a time as in training.
+        """
+        sync_vllm(trainer)
+        rank, processes = int(trainer.accelerator.process_index), int(trainer.accelerator.num_processes)
+        step, size = int(trainer.state.global_step), int(trainer.args.generation_batch_size) // processes
+        specs = [self._spec(prompt, step, training=False) for prompt in prompts[rank::processes]]
+        largest = -(-len(prompts) // processes)
+        episodes: list[Episode] = []
+        with awake(trainer), self._recorder(step, False, rank) as on_done:
+            for first in range(0, largest, size):
+                episodes += self._player.play(specs[first : first + size], trainer, PlayStats(), on_done)
+        return gathered([episode.trajectory for episode in episodes])
 
     def reward(
         self, completions: Sequence[Any], episode_score: Sequence[float | None], log_metric: Any = None, **_: Any

@@ -5,7 +5,9 @@ It overrides a few methods of trl 1.16 (pinned; a contract test fails when they 
 - `_calculate_rewards` keeps the rewards of all processes;
 - `_generate_and_score_completions` replaces TRL's advantages by the estimator's;
 - `_prepare_inputs` trims padding;
-- `_compute_loss` and `training_step` train the critic;
+- `_compute_loss` and `training_step` train the critic and log statistics of the loss;
+- `_get_per_token_logps_and_entropies` hands the log-probabilities of the loss to these statistics;
+- `save_model` saves a whole model where adapters are reset;
 - `_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler` make runs resumable.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ from trl import GRPOTrainer
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
+from agentgym_trl.adapter_reset import AdapterReset, save_merged
 from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
-from agentgym_trl.batch import assemble, local_rows, token_kl
+from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.critic import (
     Critic,
@@ -34,6 +37,11 @@ from agentgym_trl.critic import (
     explained_variance,
     load_backbone,
 )
+from agentgym_trl.failures import report_failures, without_trls_dump
+from agentgym_trl.health import HealthWatch
+from agentgym_trl.held_out import HeldOutEvaluation
+from agentgym_trl.kl_clip import bounded_reference
+from agentgym_trl.loss_statistics import LossStatistics
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
 from agentgym_trl.resume import EpochSampler, load_state, save_state
@@ -60,7 +68,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Create a trainer.
 
         `env` and `env_kwargs` are those of `make_rollout_func`, the other arguments those of `GRPOTrainer`.
-        `train_dataset` comes from `make_dataset` or `as_dataset`. The rewards of further `reward_funcs` are added to
+        `train_dataset` comes from `make_dataset` or `as_dataset`, and so does `eval_dataset`, the held-out tasks of
+        `args.eval_every`. The rewards of further `reward_funcs` are added to
         the episode's score. Trajectories go to `args.output_dir/trajectories`.
         """
         self.rollout: Rollout = make_rollout_func(
@@ -83,7 +92,16 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         )
         self._rewards_per_function = torch.empty(0)
         self._rollout_seconds = self._train_seconds = 0.0
+        self._loss_inputs: dict[str, Any] | None = None
+        self._statistics = LossStatistics(args.importance_sampling_level)
         self.learner = self._make_learner(backbone) if backbone is not None else None
+        self.add_callback(HealthWatch(stops=args.stop_on_collapse))
+        if args.reset_adapter_every is not None:
+            self.add_callback(AdapterReset(self))
+        if args.eval_every is not None:
+            if self.eval_dataset is None:
+                raise UsageError("eval_every needs the held-out tasks: pass eval_dataset, made by make_dataset")
+            self.add_callback(HeldOutEvaluation(self))
 
     def _calculate_rewards(self, inputs: list[dict[str, Any]], prompts: Any, *args: Any) -> torch.Tensor:
         """Keep the rewards (B of all processes, number of functions); NaN where a function returned None.
@@ -91,7 +109,9 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         Reward functions get the prompts of the played episodes, as dynamic sampling may have replaced tasks.
         """
         played = [row["prompt"] for row in inputs]
-        self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
+        with without_trls_dump():
+            self._rewards_per_function = super()._calculate_rewards(inputs, played, *args)
+        report_failures(self.rollout.last)
         return self._rewards_per_function
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -108,6 +128,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         team = self.rollout.team
         batch = assemble(rows, self.accelerator, team.group_size(num_generations), team.roles)
         self._store_advantages(output, batch, local)
+        output["row_scale"] = row_scale(output, self.accelerator)
         if team.roles > 1:
             self._log_zero_variance_groups(batch.group_size)
         self._rollout_seconds += time.perf_counter() - began
@@ -150,9 +171,29 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Accumulate the critic's gradient, which frees its activations, and then compute TRL's loss."""
         if self.learner and self.model.training:
             self.learner.learn(inputs)
-        with self._without_kl() if self.args.kl_in == "reward" else nullcontext():
-            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        beta = 0.0 if self.args.kl_in == "reward" else self.beta
+        if self.loss_type in ROW_MEANS:  # TRL divides by all rows, also those without a trained token
+            inputs = {**inputs, "advantages": inputs["advantages"] * inputs["row_scale"]}
+            beta = beta and beta * float(inputs["row_scale"])  # reading it waits for the device
+        self._loss_inputs = inputs = dict(inputs)
+        try:
+            with self._kl_weight(beta):
+                loss: torch.Tensor = super()._compute_loss(model, inputs)
+        finally:
+            self._loss_inputs = None
         return loss * 0.0 if self._only_critic_learns else loss
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute as TRL does. Within the loss, bound the KL term and add to the statistics of the step."""
+        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        if self._loss_inputs is None:
+            return found
+        if self.model.training:
+            self._statistics.add(found[0], self._loss_inputs)
+        if self.args.kl_clip is not None and self.beta:  # TRL reads the reference only after this call
+            reference = self._loss_inputs["ref_per_token_logps"]
+            self._loss_inputs["ref_per_token_logps"] = bounded_reference(found[0], reference, self.args.kl_clip)
+        return found
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Take TRL's step, and a step of the critic when the policy's gradients are complete; log the time.
@@ -171,6 +212,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if complete:
             self._log("time/train", self._train_seconds)
             self._train_seconds = 0.0
+            for name, value in self._statistics.take(self.accelerator).items():
+                self._log(name, value)
         return loss
 
     @property
@@ -186,6 +229,15 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Write our state first: transformers writes last the file that marks a checkpoint as complete."""
         save_state(self, Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}")
         super()._save_checkpoint(model, trial)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save as transformers does; where adapters are reset, save a whole model outside of checkpoints."""
+        if self.args.reset_adapter_every is None or _internal_call:
+            super().save_model(output_dir, _internal_call)
+        elif self.args.should_save:
+            out = output_dir or self.args.output_dir
+            save_merged(self.accelerator.unwrap_model(self.model), out)
+            self.processing_class.save_pretrained(out)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
@@ -208,6 +260,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         """Subtract the KL estimate from the reward of every token."""
         mask = rows["turn_numbers"] > 0
         kl = token_kl(self, output) * mask
+        if self.args.kl_clip is not None:
+            kl = kl.clamp(-self.args.kl_clip, self.args.kl_clip)
         rows["rewards"] = rows["rewards"] - self.beta * kl
         totals = self.accelerator.reduce(torch.stack([kl.sum(), mask.sum()]), reduction="sum")
         self._log("kl", float(totals[0] / totals[1].clamp(min=1)))
@@ -233,10 +287,10 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return CriticLearner(Critic(backbone), options, self.accelerator)
 
     @contextmanager
-    def _without_kl(self) -> Iterator[None]:
-        """Leave the KL term out of the loss: it is in the reward."""
+    def _kl_weight(self, weight: float) -> Iterator[None]:
+        """Weigh the KL term in the loss by `weight`, which is 0 if it is in the reward."""
         self.beta: float
-        beta, self.beta = self.beta, 0.0
+        beta, self.beta = self.beta, weight
         try:
             yield
         finally:

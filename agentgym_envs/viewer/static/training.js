@@ -12,6 +12,11 @@
     loss: ["Loss", ""],
     entropy: ["Entropy", ""],
     kl: ["KL to the reference", ""],
+    "rollout/zero_variance_groups": ["Groups of equal scores", "share"],
+    effective_sample_size: ["Effective sample size", "share"],
+    sampler_kl: ["KL to the sampling policy", ""],
+    success_low: ["Held-out success, lower bound", "share"],
+    success_high: ["Held-out success, upper bound", "share"],
     grad_norm: ["Norm of the gradient", ""],
     learning_rate: ["Learning rate", "count"],
     reward_std: ["Spread of rewards", ""],
@@ -19,9 +24,9 @@
     num_tokens: ["Tokens so far", "count"],
     step_time: ["Seconds per step", "count"],
     "rollout/tokens": ["Tokens per step", "count"],
-    "rollout/equal_groups": ["Groups of equal scores", "share"],
   };
-  const FIRST = ["success", "score", "turns", "loss", "entropy", "kl"];
+  const HEALTH = ["entropy", "truncated_answers", "rollout/zero_variance_groups", "effective_sample_size", "kl"];
+  const FIRST = ["success", "score", "turns", "loss", ...HEALTH];
   const NEVER = ["max_turns"]; // drawn with the turns
   const COLOURS = 6;
   const MORE_ROWS = 200;

@@ -21,7 +21,7 @@ from agentgym_envs.core import Transition
 from agentgym_envs.errors import EnvError
 from agentgym_trl import engines
 from agentgym_trl.tiny import make_tokenizer
-from tests.adapters.trl.small import ScoredCraft, Spy, corpus, make_trainer
+from tests.adapters.trl.small import ScoredCraft, Spy, corpus, dataset, make_trainer
 
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 CASES: dict[str, dict[str, Any]] = {
@@ -149,8 +149,8 @@ def together(out: Path, model: Path) -> None:
     torch.save(_counted(trainer), out / f"together.{RANK}.pt")
 
 
-def sharded(out: Path, model: Path) -> None:
-    """PPO under FSDP2 with different turns per process; accelerate has no FSDP on CPUs, but torch has."""
+def shard_on_cpus() -> None:
+    """Take CPUs for GPUs: accelerate has no FSDP on CPUs, but torch has."""
     begin = PartialState.__init__
 
     def as_if_on_gpus(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -159,6 +159,32 @@ def sharded(out: Path, model: Path) -> None:
             self.distributed_type = DistributedType.MULTI_GPU
 
     PartialState.__init__ = as_if_on_gpus
+
+
+def evaluated(out: Path, model: Path) -> None:
+    """Five held-out tasks in two processes under FSDP2, with different turns per process; the best model is saved."""
+    shard_on_cpus()
+    trainer = make_trainer(
+        out / "evaluated",
+        make_tokenizer(corpus()),
+        partial(UnevenCraft, count()),
+        trainer=CollectiveTrainer,
+        model=str(model),
+        extra={"eval_dataset": dataset(5)},
+        max_steps=1,
+        num_generations=4,
+        per_device_train_batch_size=2,
+        max_turns="4",
+        eval_every=1,
+        keep_best=True,
+    )
+    trainer.train()
+    torch.save(_counted(trainer), out / f"evaluated.{RANK}.pt")
+
+
+def sharded(out: Path, model: Path) -> None:
+    """PPO under FSDP2 with different turns per process."""
+    shard_on_cpus()
     trainer = _sharded_trainer(out / "sharded", model, 2)
     critic = {name: weight.clone() for name, weight in trainer.learner.critic.named_parameters()}
     trainer.train()
@@ -190,7 +216,12 @@ def _counted(trainer: Any) -> dict[str, Any]:
     return {"calls": trainer.calls, "idle": trainer.idle, "log": trainer.state.log_history}
 
 
-TASKS: dict[str, Callable[[Path, Path], None]] = {"compare": compare, "together": together, "sharded": sharded}
+TASKS: dict[str, Callable[[Path, Path], None]] = {
+    "compare": compare,
+    "together": together,
+    "sharded": sharded,
+    "evaluated": evaluated,
+}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -19,7 +19,7 @@ import agentgym_trl
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import FixedTurnLimit, TurnLimitCurriculum, parse_schedules
-from agentgym_envs.trajectory import TrajectoryWriter
+from agentgym_envs.trajectory import TrajectoryWriter, read_trajectories
 from agentgym_trl.cli.agentevol import EvolArguments
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments
@@ -41,7 +41,7 @@ LOGGED = {  # by every online algorithm, at every step
     "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean",
     "rollout/success", "rollout/score", "rollout/turns", "rollout/max_turns", "rollout/invalid_actions",
     "rollout/truncated_answers", "rollout/zero_variance_groups", "rollout/retried", "rollout/tokens",
-    "rollout/tokens_per_second",
+    "rollout/tokens_per_second", "effective_sample_size", "sampler_kl",
     "rollout/stop/success", "rollout/stop/failure", "rollout/stop/turn_limit", "rollout/stop/token_limit",
     "rollout/stop/env_error", "time/generate", "time/env", "time/train",
 }  # fmt: skip
@@ -142,6 +142,25 @@ def test_grpo_runs_and_resumes(grpo: Any, tmp_path: Path) -> None:
     assert more.code == 0, more.err
     assert limits_by_step(out) == {0: Counter({2: 4}), **{step: Counter({3: 4}) for step in (1, 2, 3)}}
     assert [row["step"] for row in metrics(out) if "loss" in row] == [1, 2, 3, 4]
+
+
+@pytest.mark.train
+def test_held_out_tasks_are_played_during_training(grpo: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["--eval-every", "1", "--eval-tasks", "3", "--eval-max-turns", "1", "--keep-best", "--save_steps", "1"]
+    done = grpo(*words)
+    assert done.code == 0 and done.err.count("on 3 held-out tasks") == 3 and "highest held-out success" in done.err
+    recorded = json.loads((out / "run.json").read_text())["evaluation"]
+    assert recorded["last"]["step"] == 2 and recorded["best"] == json.loads(
+        (out / "best" / "evaluation.json").read_text()
+    )
+    trained = {trajectory.task.id for step in (0, 1) for trajectory in played(out, step)}
+    held_out = list(read_trajectories(out / "trajectories" / "eval-0.jsonl"))
+    assert len(held_out) == 3 and trained.isdisjoint(trajectory.task.id for trajectory in held_out)
+    assert {trajectory.task.split for trajectory in held_out} == {"validation"}
+    assert load_model(str(out / "best"))
+    more = grpo(*words, "--max_steps", "3", "--resume")
+    assert more.code == 0 and more.err.count("held-out tasks") == 1, more.err
 
 
 @pytest.mark.train
@@ -401,7 +420,11 @@ def test_environments_are_accepted_by_short_names() -> None:
         (["--max-turns", "TextCraft=ten"], ["max turns must be whole numbers", "'ten'"]),
         (["--max-turns", "TextCraft=2,3"], ["--every 100"]),
         (["--multi_objective_aggregation", "normalize_then_sum"], ["--multi_objective_aggregation"]),
-        (["--eval_strategy", "steps", "--eval_steps", "1"], ["eval"]),
+        (["--eval_strategy", "steps", "--eval_steps", "1"], ["--eval-every N"]),
+        (["--eval-every", "0"], ["--eval-every must be at least 1, got 0"]),
+        (["--eval-every", "1", "--eval-split", "train"], ["--eval-split train is the split that is trained on"]),
+        (["--eval-every", "1", "--eval-split", "dev"], ["dev"]),
+        (["--keep-best"], ["--keep-best needs evaluations", "--eval-every 50"]),
         (["--config"], ["--config"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -96,8 +96,11 @@ class ByHand:
             terms = [-advantages[number][t] * policy[t] + self.penalty(number, policy)[t] for t in trained]
             rows.append((torch.stack(terms).sum() if terms else policy.sum() * 0, len(terms)))
             everywhere += len(terms)
-        if loss_type == "grpo":  # the mean over rows of the mean over tokens
-            return torch.stack([row / max(count, 1) for row, count in rows]).mean()
+        if loss_type == "grpo":  # the mean over rows with trained tokens of the mean over tokens
+            return torch.stack([row / count for row, count in rows if count]).mean()
+        if loss_type == "dr_grpo":
+            used = sum(count > 0 for _, count in rows)
+            return torch.stack([row for row, _ in rows]).sum() / (used * self.trainer.args.max_completion_length)
         return torch.stack([row for row, _ in rows]).sum() / everywhere  # dapo: the mean over all sampled tokens
 
     def penalty(self, number: int, policy: torch.Tensor) -> torch.Tensor:
@@ -109,7 +112,10 @@ class ByHand:
             reference = self.logprobs(self.trainer.ref_model, number)
         difference = policy - reference
         unbiased: bool = args.use_bias_correction_kl  # TRL's default
-        term: torch.Tensor = difference.detach() * policy if unbiased else (-difference).exp() + difference - 1
+        kl = (-difference).exp() + difference - 1
+        term: torch.Tensor = difference.detach() * policy if unbiased else kl
+        if args.kl_clip is not None:  # the minimum is a constant; with the correction, times the policy's ratio
+            term = torch.where(kl > args.kl_clip, args.kl_clip * policy if unbiased else args.kl_clip, term)
         return args.beta * term
 
     def trained(self, episode: TokenTrajectory) -> list[int]:
@@ -153,6 +159,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("grpo", {"scale_rewards": "none", "turn_level_advantage": True}),
     ("grpo", {"step_advantage_weight": 0.5, "gamma": 0.8}),
     ("grpo", {"beta": 0.2, "loss_type": "grpo"}),
+    ("grpo", {"beta": 0.2, "loss_type": "dr_grpo"}),
+    ("grpo", {"beta": 0.9, "kl_clip": 0.01}),
+    ("rloo", {"beta": 0.9, "kl_clip": 0.01, "use_bias_correction_kl": False}),
     ("rloo", {"beta": 0.2, "use_bias_correction_kl": False}),
     ("rloo", {"turn_level_advantage": True, "gamma": 0.8, **REWARD_KL}),
     ("rloo", {"step_advantage_weight": 1.0, "gamma": 0.8}),

@@ -113,7 +113,7 @@ def test_two_processes_train_like_one(case: str, one: Path, two: Path) -> None:
             torch.testing.assert_close(part[model], alone[model], atol=1e-5, rtol=1e-4)
 
 
-PREFIXES = ("rollout/", "reward", "critic/", "num_tokens", "grad_norm")
+PREFIXES = ("effective_sample_size", "sampler_kl", "rollout/", "reward", "critic/", "num_tokens", "grad_norm")
 
 
 @pytest.mark.parametrize("case", list(processes.CASES))
@@ -156,6 +156,22 @@ def test_sharded_weights_are_trained_and_saved_whole(model_path: Path, tmp_path:
         for name, weight in part["critic"].items():
             if name.startswith("backbone."):
                 torch.testing.assert_close(weight, whole[name.replace("backbone.", "model.")])
+
+
+@pytest.mark.rotating
+def test_processes_share_the_held_out_tasks(model_path: Path, tmp_path: Path) -> None:
+    more = ("--num_processes", "2", "--mixed_precision", "no")
+    run(processes.__file__, tmp_path, model_path, "evaluated", config="fsdp-8gpu", more=more)
+    first, second = left(tmp_path, "evaluated")
+    rows = [[row for row in part["log"] if "eval/success" in row] for part in (first, second)]
+    assert rows[0] == rows[1] and [(row["step"], row["eval/tasks"]) for row in rows[0]] == [(0, 5), (1, 5)]
+    assert first["calls"] + first["idle"] == second["calls"] + second["idle"] and first["idle"] > 0
+    names = ("eval-1.jsonl", "eval-1.rank1.jsonl")
+    folder = tmp_path / "evaluated"
+    assert [len(list(read_trajectories(folder / "trajectories" / name))) for name in names] == [3, 2]
+    whole, best = (load_file(path / "model.safetensors") for path in (model_path, folder / "best"))
+    for name, weight in whole.items():  # no episode is won, so the first model stays the best
+        torch.testing.assert_close(best[name], weight)
 
 
 def words(model: Path, out: Path, *more: object) -> list[object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout.run_directory import record_results
 from agentgym_trl.run_directory import claim_run_directory
 
 SETTINGS = {"env": "AgentGym/TextCraft-v0", "seed": 1, "groups": None}
@@ -32,6 +33,15 @@ def test_a_run_resumes_from_its_last_checkpoint(tmp_path: Path) -> None:
         if text:
             (tmp_path / name / "trainer_state.json").write_text(text)
     assert claim_run_directory(tmp_path, SETTINGS, resume=True) == str(tmp_path / "checkpoint-10")
+
+
+def test_results_are_recorded_and_are_no_settings(tmp_path: Path) -> None:
+    claim_run_directory(tmp_path, SETTINGS, resume=False)
+    for step in (1, 2):
+        record_results(tmp_path, {"last": {"step": step}})
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found == {"schema": 2, **SETTINGS, "evaluation": {"last": {"step": 2}}}
+    claim_run_directory(tmp_path, SETTINGS, resume=True)
 
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:

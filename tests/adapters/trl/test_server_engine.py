@@ -315,8 +315,10 @@ def test_trl_trains_on_the_tokens_of_the_server(
         assert log["sampling/sampling_logp_difference/max"] < 1e-3
         assert log["sampling/importance_sampling_ratio/mean"] == pytest.approx(1, abs=1e-3)
         assert log["rollout/tokens"] > 0 and log["time/generate"] > 0
+        assert log["effective_sample_size"] == pytest.approx(1, abs=1e-3) and log["sampler_kl"] < 1e-4
     for output in trainer.outputs:
-        assert output["importance_sampling_ratio"].isfinite().all()
+        weights = output["importance_sampling_ratio"]
+        assert weights.isfinite().all() and weights.shape == output["completion_ids"].shape  # one per token
 
 
 def test_the_context_must_hold_a_trajectory(

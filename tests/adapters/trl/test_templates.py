@@ -19,7 +19,7 @@ from agentgym_envs.rollout import ChatCodec, TokenTrajectory, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.collator import IGNORED, MultiTurnCollator, row_of
 from agentgym_trl.models import make_codec
-from tests.rollout.families import FAMILIES, Family, roll, trl_template
+from tests.rollout.families import FAMILIES, MISTRAL, Family, roll, trl_template
 from tests.trying import examples
 
 QWEN, LLAMA, PLAIN, SMOLLM2 = FAMILIES["qwen3-training"], FAMILIES["llama-3"], FAMILIES["with-eos"], FAMILIES["smollm2"]
@@ -63,6 +63,7 @@ CASES = {
     "Gemma-3": Case(gemma("gemma3")),
     "Phi-3": Case(shipped("phi3", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>")),
     "SmolLM2": Case(SMOLLM2.tokenizer()),
+    "Mistral": Case(MISTRAL.tokenizer()),
     "plain": Case(PLAIN.tokenizer()),
 }
 CODECS = {name: ChatCodec(case.tokenizer, template_kwargs=case.kwargs) for name, case in CASES.items()}
@@ -91,7 +92,7 @@ def trained_texts(codec: ChatCodec, row: Any) -> list[str]:
             runs.append([])
         else:
             runs[-1].append(label)
-    return [str(codec.tokenizer.decode(run)) for run in runs if run]
+    return [codec.decode(run[:-1]) + str(codec.tokenizer.decode(run[-1:])) for run in runs if run]
 
 
 @every_template

@@ -30,6 +30,21 @@ SEAMS = {
         ["self", "inputs"],
         "AgentTrainer._generate_and_score_completions replaces output['advantages']",
     ),
+    "_get_per_token_logps_and_entropies": (
+        [
+            *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
+            *("compute_aux_loss", "pixel_values", "image_grid_thw", "num_images", "pixel_attention_mask"),
+            *(
+                "spatial_shapes",
+                "num_tiles",
+                "image_sizes",
+                "token_type_ids",
+                "mm_token_type_ids",
+                "image_position_ids",
+            ),
+        ],
+        "AgentTrainer takes the log-probabilities of the loss from its result, the first of three",
+    ),
     "_prepare_inputs": (["self", "generation_batch"], "AgentTrainer._prepare_inputs trims the micro-batch it returns"),
     "_generate_single_turn": (
         ["self", "prompt_ids", "images", "multimodal_fields", "num_generations", "has_tool_images"],
@@ -60,7 +75,12 @@ def test_the_private_methods_have_their_signatures(name: str) -> None:
 
 def test_our_overrides_replace_existing_methods() -> None:
     ours = {name for name in vars(AgentTrainer) if name in SEAMS}
-    assert ours == {"_calculate_rewards", "_generate_and_score_completions", "_prepare_inputs"}
+    assert ours == {
+        "_calculate_rewards",
+        "_generate_and_score_completions",
+        "_get_per_token_logps_and_entropies",
+        "_prepare_inputs",
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,7 +147,8 @@ def test_settings_that_we_read_exist(tmp_path: Path, tokenizer: Any) -> None:
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_choices_equal_those_of_trl(name: str) -> None:
     texts = {f: source(getattr(GRPOTrainer, f)) for f in ("_compute_loss", "_generate_and_score_completions")}
-    text = texts["_generate_and_score_completions" if name == "scale_rewards" else "_compute_loss"]
+    in_rollout = name in ("scale_rewards", "vllm_importance_sampling_mode")
+    text = texts["_generate_and_score_completions" if in_rollout else "_compute_loss"]
     assert not [choice for choice in CHOICES[name] if f'"{choice}"' not in text], "mend config.CHOICES"
     found = set(re.findall(rf'self\.{name} == "(\w+)"', text))
     for group in re.findall(rf"self\.{name} in \[([^\]]*)\]", text):

@@ -17,10 +17,14 @@ from agentgym_trl.error_messages import as_usage_errors
 from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
+_EVAL_SEED = 20_000
+
 
 def train_online(algorithm: str, argv: Sequence[str]) -> int:
     """Train by reinforcement learning on episodes. Returns the exit code."""
     env_args, args, model_args = parse(AgentConfig, argv, fixed={"algorithm": algorithm})
+    if args.eval_strategy != "no":
+        raise UsageError("--eval_strategy is TRL's evaluation of a data set; use --eval-every N, on held-out tasks")
     found = environments(env_args)
     codec = make_codec(
         load_tokenizer(model_args.model_name_or_path),
@@ -38,6 +42,7 @@ def train_online(algorithm: str, argv: Sequence[str]) -> int:
             args=args,
             processing_class=codec.tokenizer,
             train_dataset=dataset,
+            eval_dataset=_held_out(found, env_args, args) if args.eval_every is not None else None,
             peft_config=get_peft_config(model_args),
         )
     return run(trainer, settings, resume=env_args.resume)
@@ -54,6 +59,16 @@ def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -
         seed=args.seed,
     )
     return as_dataset(drawn)
+
+
+def _held_out(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:
+    """The held-out tasks; the same in every evaluation, and in runs that differ by their seed only."""
+    if args.eval_split == env_args.split:
+        raise UsageError(f"--eval-split {args.eval_split} is the split that is trained on; held-out tasks need another")
+    tasks = draw_mixture(
+        found, args.eval_tasks, enough=args.eval_tasks, split=args.eval_split, groups=env_args.groups, seed=_EVAL_SEED
+    )
+    return as_dataset(tasks)
 
 
 def _enough(args: AgentConfig) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from agentgym_envs.rollout.mixture import read_env_kwargs
 from agentgym_envs.rollout.run_directory import check_run_directory
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.cli.arguments import EnvArguments
+from agentgym_trl.held_out import BEST
 from agentgym_trl.run_directory import claim_run_directory, last_checkpoint
 
 
@@ -57,4 +59,6 @@ def run(trainer: Any, settings: dict[str, Any], *, resume: bool) -> int:
         console.print(f"[yellow]Stopped at step {step}.[/] To continue, run the same command with --resume.")
         return 130
     console.print(f"[green]Done:[/] the model and the other files of the run are in {out}")
+    if getattr(trainer.args, "keep_best", False):
+        console.print(f"The model with the highest held-out success is in {Path(out) / BEST}")
     return 0

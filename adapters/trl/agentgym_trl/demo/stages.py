@@ -198,7 +198,7 @@ def _online_config(out: Path, settings: DemoSettings, **options: Any) -> AgentCo
         "warmup_steps": 10,
         "adam_beta2": 0.99,
         "beta": 0.0,
-        "loss_type": "grpo",
+        "loss_type": "dapo",
         "max_completion_length": settings.max_tokens,
         "max_turn_tokens": settings.max_turn_tokens,
         "save_strategy": "no",

@@ -1,0 +1,68 @@
+"""`LossStatistics`: how far the trained policy is from the one that sampled, over the tokens of an optimizer step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class LossStatistics:
+    """Sums over the trained tokens of one optimizer step.
+
+    The effective sample size is (sum of w)^2 / (n * sum of w^2), a share of the n trained tokens, where w is the
+    importance weight of a token in the loss: the ratio of the policy to that of the rollout, times TRL's correction for
+    the difference between vLLM and the trained model. Without vLLM and with one update per rollout it is 1.
+
+    Source: Kong (1992), "A note on importance sampling using standardized weights".
+    """
+
+    def __init__(self, level: str = "token") -> None:
+        """`level` is TRL's `importance_sampling_level`."""
+        self._level = level
+        self._sums: Tensor | None = None
+
+    @torch.no_grad()
+    def add(self, logprobs: Tensor, batch: Mapping[str, Any]) -> None:
+        """Add a micro-batch: the log-probabilities (B, T) under the policy, and TRL's inputs of the loss."""
+        mask = trained_mask(batch)
+        weights = torch.where(mask, self._weights(logprobs, batch, mask), 0.0)
+        difference = torch.where(mask, logprobs - _sampling_logprobs(logprobs, batch), 0.0).nan_to_num(0.0)
+        kl = difference.exp() - 1 - difference
+        sums = torch.stack([weights.sum(), weights.square().sum(), mask.sum(), kl.sum()]).double()
+        self._sums = sums if self._sums is None else self._sums + sums
+
+    def take(self, accelerator: Any) -> dict[str, float]:
+        """The statistics over all processes since the last call; every process must call it."""
+        sums = torch.zeros(4, dtype=torch.double, device=accelerator.device) if self._sums is None else self._sums
+        self._sums = None
+        total, squares, count, kl = accelerator.reduce(sums, reduction="sum").tolist()
+        if not count or not squares:
+            return {}
+        return {"effective_sample_size": total**2 / (count * squares), "sampler_kl": kl / count}
+
+    def _weights(self, logprobs: Tensor, batch: Mapping[str, Any], mask: Tensor) -> Tensor:
+        """(B, T) importance weights, 1 where the batch has nothing to correct."""
+        old = batch.get("old_per_token_logps")
+        ratio = logprobs - (logprobs if old is None else old)
+        if self._level == "sequence":
+            ratio = ((ratio * mask).sum(1) / mask.sum(1).clamp(min=1))[:, None].expand_as(ratio)
+        correction = batch.get("importance_sampling_ratio")
+        return ratio.exp() * (1.0 if correction is None else correction)
+
+
+def trained_mask(batch: Mapping[str, Any]) -> Tensor:
+    """(B, T) True on the tokens in the loss."""
+    mask: Tensor = batch["completion_mask"].bool()
+    return mask & batch["tool_mask"].bool() if "tool_mask" in batch else mask
+
+
+def _sampling_logprobs(logprobs: Tensor, batch: Mapping[str, Any]) -> Tensor:
+    """(B, T) log-probabilities of the sampler: those of vLLM, else of the policy at the rollout."""
+    for name in ("sampling_per_token_logps", "old_per_token_logps"):
+        if (found := batch.get(name)) is not None:
+            sampled: Tensor = found
+            return sampled
+    return logprobs
