@@ -90,7 +90,7 @@ def test_tables_of_rounds_have_a_row_for_each_tail() -> None:
     rows = [setting("log-normal 1.0", size, 1, 0.0, 2) for size in (2, 4)]
     result = {"tails": rows, "stream": [setting("log-normal 1.0", 4, 2, 0.0, 2)]}
     head, _, line = lockstep_table(result).splitlines()
-    assert head == "| answers take | 2 episodes | 4 episodes | 8 through 4 places |"
+    assert head == "| answer times | 2 episodes | 4 episodes | 8 through 4 slots |"
     assert line.startswith("| log-normal 1.0 | ")
 
 

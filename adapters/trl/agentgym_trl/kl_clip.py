@@ -35,7 +35,7 @@ def _kl(d: float) -> float:
 
 
 def _root(rising: Callable[[float], float], value: float, above: float) -> float:
-    """Where the function reaches `value`, between 0 and `above`, by bisection."""
+    """The argument between 0 and `above` at which the function reaches `value`, by bisection."""
     low, high = 0.0, above
     for _ in range(100):
         middle = (low + high) / 2

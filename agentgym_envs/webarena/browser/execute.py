@@ -66,6 +66,8 @@ async def _execute(session: BrowserSession, action: actions.Action) -> None:
         if not page.is_closed():  # a page may close itself during a click
             raise
     await session.settle()
+    if page.is_closed() and not isinstance(action, actions.CloseTab):
+        session.notes.append("The page closed itself.")
     if url := await _return_to_allowed_page(session, *before):
         session.notes.append(f"That led to {url[:100]!r}, which cannot be shown here, so you are back where you were.")
 

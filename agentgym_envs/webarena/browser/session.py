@@ -229,7 +229,6 @@ class BrowserSession:
                 if not tab.page.is_closed():
                     raise
             self._remove(tab)
-            self.notes.append("The page closed itself.")
             if not self.tabs:
                 await self.add_tab()
 

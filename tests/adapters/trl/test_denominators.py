@@ -1,4 +1,4 @@
-"""What the losses divide by, in numbers that can be checked by hand; and the weights of CISPO."""
+"""The denominators of the losses, in hand-computed numbers, and the weights of CISPO."""
 
 from __future__ import annotations
 

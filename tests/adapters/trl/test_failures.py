@@ -1,4 +1,4 @@
-"""What the console shows of episodes that failed for good."""
+"""The report of episodes that failed for good."""
 
 from __future__ import annotations
 

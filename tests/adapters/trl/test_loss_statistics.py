@@ -35,7 +35,7 @@ def statistics(
     return found.take(ONE_PROCESS)
 
 
-def test_the_statistics_equal_a_computation_by_hand() -> None:
+def test_the_statistics_equal_hand_computed_values() -> None:
     old = [[-1.0, -9.0, -1.0 - math.log(2)]]  # the second token is not in the loss
     found = statistics([[-1.0, 0.0, -1.0]], batch([[1, 0, 1]], old_per_token_logps=old))
     assert found["effective_sample_size"] == pytest.approx((1 + 2) ** 2 / (2 * (1 + 4)))

@@ -81,6 +81,7 @@ class Policy:
     scripts: list[list[list[int]]]
     logprob: Any
     open: list[tuple[list[int], list[list[int]], int]] = field(default_factory=list)
+    generation_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def _generate_single_turn(self, prompts: Sequence[list[int]], *_: Any, **__: Any) -> Any:
         answers = [self._answer(prompt)[: self.generation_config.max_new_tokens] for prompt in prompts]
@@ -103,7 +104,10 @@ class Policy:
     state = SimpleNamespace(global_step=0)
     model = SimpleNamespace(training=True)
     accelerator = SimpleNamespace(process_index=0, num_processes=1)
+    args = SimpleNamespace(reuse_kv_cache=False)
     generation_config = SimpleNamespace(max_new_tokens=1)
+    eos_token_ids = ()
+    temperature, top_p, top_k = 1.0, 1.0, 0
     num_generations = MEMBERS
     use_vllm = False
 
@@ -219,7 +223,7 @@ def verl_advantages(
         batch_keys=[f"{uid}_{number}_0" for number, uid in enumerate(uids)],
         adv_estimator=name,
         gamma=algorithm.gamma,
-        gae_lambda=algorithm.lam,
+        lam=algorithm.lam,
         num_repeat=MEMBERS,
         norm_adv_by_std_in_grpo=True,
         config=algorithm,
