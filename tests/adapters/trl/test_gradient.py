@@ -269,14 +269,12 @@ def padded(batch: dict[str, Any], rows: int = 3) -> dict[str, Any]:
     """Some rows of a batch, with 5 columns of padding before all prompts and 7 behind all completions."""
     batch = {k: v[:rows] if isinstance(v, torch.Tensor) and v.dim() else v for k, v in batch.items()}
     batch = trim_padding(batch)
-    for name, left, right, value in (
-        ("prompt_ids", 5, 0, 0),
-        ("prompt_mask", 5, 0, 0),
-        ("completion_ids", 0, 7, 0),
-        ("completion_mask", 0, 7, 0),
-        ("tool_mask", 0, 7, 1),
-    ):
-        batch[name] = torch.nn.functional.pad(batch[name], (left, right), value=value)
+    shape = batch["completion_ids"].shape
+    for name, value in batch.items():
+        if name in ("prompt_ids", "prompt_mask"):
+            batch[name] = torch.nn.functional.pad(value, (5, 0))
+        elif isinstance(value, torch.Tensor) and value.shape == shape:
+            batch[name] = torch.nn.functional.pad(value, (0, 7), value=int(name == "tool_mask"))
     return batch
 
 
