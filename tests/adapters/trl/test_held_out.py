@@ -17,7 +17,8 @@ from agentgym_envs.evaluate import Estimate, wilson
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.held_out import collapse, history, results
 from agentgym_trl.models import load_model, load_tokenizer
-from tests.adapters.trl.small import ScoredCraft, config, dataset, make_trainer, metrics
+from agentgym_trl.trainer import AgentTrainer
+from tests.adapters.trl.small import ScoredCraft, Spy, config, dataset, make_trainer, metrics
 
 TASKS = 6
 
@@ -69,9 +70,10 @@ def test_held_out_success_is_logged_with_its_interval(tokenizer: Any, tmp_path: 
 
 
 @pytest.mark.train
-def test_training_is_the_same_with_and_without_evaluation(tokenizer: Any, tmp_path: Path) -> None:
-    with_it = run(tmp_path / "a", tokenizer, env=ScoredCraft)
-    without = make_trainer(tmp_path / "b", tokenizer, max_steps=3)
+@pytest.mark.parametrize("trainer", [AgentTrainer, Spy], ids=["with the cache", "with generate"])
+def test_training_is_the_same_with_and_without_evaluation(trainer: Any, tokenizer: Any, tmp_path: Path) -> None:
+    with_it = run(tmp_path / "a", tokenizer, env=ScoredCraft, trainer=trainer)
+    without = make_trainer(tmp_path / "b", tokenizer, trainer=trainer, max_steps=3)
     without.train()
     assert with_it.model.training
     for name, weight in without.model.state_dict().items():
