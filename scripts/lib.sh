@@ -1,12 +1,12 @@
-# What the scripts share. Source it from the root of the repository.
+# Functions shared by the scripts. Source this file from the root of the repository.
 
-# ensure_venv EXTRAS [TORCH]: a virtual environment with this package and those extras; sets PYTHON to its interpreter.
-# Where torch is missing, TORCH is asked for beside them, or nothing if that is "": for extras that need no torch.
+# ensure_venv EXTRAS [TORCH]: create a virtual environment with this package and these extras, and set PYTHON to its
+# interpreter. If torch is missing, the requirement TORCH is installed too; pass "" for extras that need no torch.
 #
-# AGENTGYM_VENV      where it lies (.venv)
-# AGENTGYM_TORCH     what TORCH is if it is not given (torch==2.13.0). On Linux the package index has torch with CUDA,
-#                    which is large; give another requirement here if you want another build, with options of pip if need be.
-# AGENTGYM_INSTALLER what installs: uv or pip (uv where there is one)
+# AGENTGYM_VENV      path of the environment (default: .venv)
+# AGENTGYM_TORCH     default of TORCH (torch==2.13.0). On Linux, the package index has torch with CUDA, which is large; set
+#                    another requirement for another build, with pip options if necessary.
+# AGENTGYM_INSTALLER uv or pip (default: uv if it is installed)
 ensure_venv() {
     local extras=$1 torch=${2-${AGENTGYM_TORCH:-torch==2.13.0}} venv=${AGENTGYM_VENV:-.venv} stamp wanted
     stamp="$venv/.agentgym-${extras//,/-}"
@@ -14,24 +14,24 @@ ensure_venv() {
     PYTHON="$(mkdir -p "$venv" && cd "$venv" && pwd)/bin/python"
     [ -x "$PYTHON" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
 
-    if ! "$PYTHON" -m pip --version >/dev/null 2>&1; then # none yet, or one whose making was interrupted
+    if ! "$PYTHON" -m pip --version >/dev/null 2>&1; then # missing, or its creation was interrupted
         python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
             { echo "AgentGym Envs needs Python 3.11 or newer as python3" >&2; return 1; }
         python3 -m venv "$venv"
     fi
     [ -z "$torch" ] || ! "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' ||
-        torch="" # whichever build there is may stay
+        torch="" # keep the build that is installed
     echo "Installing agentgym-envs[$extras] into $venv: $(size_of "$extras")"
-    case "$torch" in *" -"*) # options, which are for torch alone
+    case "$torch" in *" -"*) # pip options, which apply to torch only
         install_packages "$venv" $torch || return
         torch="" ;;
     esac
-    # Torch is pinned and in the same resolution, so that no other package's requirement chooses the largest one's version.
+    # Pin torch in the same resolution, so that the requirement of another package does not choose its version.
     install_packages "$venv" $torch -e ".[$extras]" || return
     echo "$wanted" >"$stamp"
 }
 
-# size_of EXTRAS: what an installation of them brings, roughly.
+# size_of EXTRAS: print the approximate size of an installation.
 size_of() {
     case ",$1," in
         *,dev,*) echo "about 260 packages and 3 GB, or 8 GB where torch comes with CUDA; a few minutes the first time" ;;
@@ -40,7 +40,7 @@ size_of() {
     esac
 }
 
-# install_packages VENV REQUIREMENTS...: by uv where it is present, and by pip where it is not or does not succeed.
+# install_packages VENV REQUIREMENTS...: install with uv; without uv, or if it fails, with pip.
 install_packages() {
     local venv=$1 python="$1/bin/python" log="$1/install.log"
     shift
@@ -48,13 +48,13 @@ install_packages() {
         uv pip install --python "$python" "$@" && return
         echo "uv did not succeed; trying pip ..." >&2
     fi
-    "$python" -m pip install -q --disable-pip-version-check --upgrade pip 2>/dev/null || true # an old one is slower
+    "$python" -m pip install -q --disable-pip-version-check --upgrade pip 2>/dev/null || true # old versions are slower
     "$python" -m pip install --disable-pip-version-check --progress-bar off "$@" 2>&1 |
         PYTHONUNBUFFERED=1 python3 scripts/pip_progress.py "$log"
 }
 
-# ensure_verified: webarena-verified in an environment of its own, since it pins much; tests score with it what they
-# find of WebArena's tasks there. Sets the variables that name both.
+# ensure_verified: install webarena-verified into its own environment, since it pins many packages, and set the variable
+# that names its interpreter. Tests compare our scores of WebArena's tasks with its scores.
 ensure_verified() {
     local venv=${AGENTGYM_VENV:-.venv}-verified
     [ -n "${AGENTGYM_WEBARENA_VERIFIED_PYTHON:-}" ] && return
@@ -67,8 +67,8 @@ ensure_verified() {
     export AGENTGYM_WEBARENA_VERIFIED_PYTHON
 }
 
-# ensure_chromium: a Chromium for the web environments: one that is there (CHROMIUM_PATH, Playwright's own, or on PATH),
-# or one that is installed now: from Debian's or Ubuntu's packages as root, else Playwright's own into the home folder.
+# ensure_chromium: find a Chromium for the web environments (CHROMIUM_PATH, Playwright's, or on PATH). If there is none,
+# install one: as root from Debian's or Ubuntu's packages, otherwise Playwright's into the home folder.
 ensure_chromium() {
     chromium_there && return
     echo "Installing Chromium for the web environments: about 200 MB"

@@ -33,15 +33,15 @@ SEAMS = {
     "_get_per_token_logps_and_entropies": (
         [
             *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
-            *("compute_aux_loss", "pixel_values", "image_grid_thw", "num_images", "pixel_attention_mask"),
             *(
+                "compute_aux_loss",
+                "pixel_values",
+                "image_grid_thw",
+                "num_images",
+                "pixel_attention_mask",
                 "spatial_shapes",
-                "num_tiles",
-                "image_sizes",
-                "token_type_ids",
-                "mm_token_type_ids",
-                "image_position_ids",
             ),
+            *("num_tiles", "image_sizes", "token_type_ids", "mm_token_type_ids", "image_position_ids"),
         ],
         "AgentTrainer takes the log-probabilities of the loss from its result, the first of three",
     ),
