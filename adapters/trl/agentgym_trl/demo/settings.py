@@ -62,11 +62,11 @@ def quick(settings: DemoSettings) -> DemoSettings:
     """A short version of all stages, for a first look and for CI; the model learns little."""
     return replace(
         settings,
-        warm_steps=60,
+        warm_steps=140,
         steps=6,
         tasks_per_step=4,
         max_turns="2,3",
         every=3,
-        eval_worlds=16,
+        eval_worlds=32,
         real_samples=1,
     )
