@@ -26,7 +26,7 @@ from agentgym_envs.rollout.play import (
     play_text,
     run_sync,
 )
-from agentgym_envs.rollout.policies import ChatPolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy
+from agentgym_envs.rollout.policies import CarelessOraclePolicy, ChatPolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory, encode_trajectory
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Agent",
     "AgentEpisode",
     "BatchEngine",
+    "CarelessOraclePolicy",
     "ChatCodec",
     "ChatModel",
     "ChatPolicy",

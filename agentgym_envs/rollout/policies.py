@@ -57,6 +57,27 @@ class OraclePolicy:
         return env.grammar.format(command)
 
 
+class CarelessOraclePolicy(OraclePolicy):
+    """A careless teacher: it follows the oracle, but wastes a share of its turns."""
+
+    def __init__(self, waste_rate: float, wasted_action: str = "wait", *, seed: int = 0) -> None:
+        """`waste_rate` is the probability that a turn is wasted, in [0, 1]; equal seeds waste the same turns.
+
+        `wasted_action` is the command of a wasted turn. "wait" is no command of any scenario, so the state does not
+        change. Raises UsageError for a rate out of range.
+        """
+        super().__init__()
+        if not 0 <= waste_rate <= 1:
+            raise UsageError(f"waste_rate must be between 0 and 1, got {waste_rate}")
+        self._waste_rate, self._wasted_action, self._rng = waste_rate, wasted_action, random.Random(seed)
+
+    async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
+        """Return the wasted action, or the next command of the oracle's plan."""
+        if self._rng.random() < self._waste_rate:
+            return env.grammar.format(self._wasted_action)
+        return await super().act(env, messages)
+
+
 class RandomPolicy:
     """Plays the environment's random commands: a baseline for comparisons."""
 

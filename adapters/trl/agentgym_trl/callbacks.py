@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -51,7 +51,7 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
             TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("{task.fields[facts]}"),
         )
-        self._progress = Progress(*columns, console=self._console)
+        self._progress = self._make_progress(columns)
         self._progress.start()
         self._task = self._progress.add_task(self._title, total=state.max_steps, completed=state.global_step, facts="")
 
@@ -61,6 +61,10 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
         if self._progress and facts:
             self._progress.update(self._task, facts="  ".join(facts))
             self._log(f"{self._title} {state.global_step}/{state.max_steps}  {'  '.join(facts)}")
+
+    def _make_progress(self, columns: Sequence[TextColumn | BarColumn | MofNCompleteColumn]) -> Progress:
+        """The live display."""
+        return Progress(*columns, console=self._console)
 
     def _log(self, line: str) -> None:
         """Print a line from time to time where a live bar cannot be shown, such as in a log file."""
@@ -173,13 +177,21 @@ class StopOnInterrupt(TrainerCallback):  # type: ignore[misc]
             self._console.print("[yellow]Stopping after this step, with a checkpoint. Ctrl-C again stops at once.[/]")
 
 
-def run_training(trainer: Any, title: str, *, console: Console | None = None, checkpoint: str | None = None) -> bool:
+def run_training(
+    trainer: Any,
+    title: str,
+    *,
+    console: Console | None = None,
+    checkpoint: str | None = None,
+    progress: ProgressLine | None = None,
+) -> bool:
     """Train with a progress line, a metrics file and a clean stop, and save the model to the output directory.
 
-    `checkpoint` is the checkpoint to resume from. Returns False if training was interrupted.
+    `checkpoint` is the checkpoint to resume from; `progress` replaces the progress line. Returns False if training was
+    interrupted.
     """
     console = console or Console(stderr=True)
-    progress, stop = ProgressLine(title, console), StopOnInterrupt(console)
+    progress, stop = progress or ProgressLine(title, console), StopOnInterrupt(console)
     trainer.remove_callback(PrinterCallback)
     for callback in (progress, stop, MetricsFile(Path(trainer.args.output_dir) / "metrics.jsonl")):
         trainer.add_callback(callback)

@@ -33,16 +33,17 @@ _COMMON = 20
 """The min number of texts with a word for it to be a token of its own."""
 
 
-def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
+def make_tokenizer(corpus: Iterable[str], *, closed: bool = False) -> PreTrainedTokenizerFast:
     """A lossless tokenizer whose tokens are bytes, the common words of `corpus`, and parts of other words.
 
     Other words are spelled in letters and in pairs of consonant and vowel, so that a small model can copy unseen words,
-    such as the names of an invented world.
+    such as the names of an invented world. With `closed`, every word of `corpus` is a token and other words are spelled
+    in bytes: sequences and vocabulary are shorter, for environments that use few words.
     """
-    words = _common_words(corpus)
+    words = _common_words(corpus, 1 if closed else _COMMON)
     splitter = _splitter(words)
-    pairs = [c + v for c in _CONSONANTS for v in _VOWELS]
-    units = [*words, *pairs, *string.ascii_letters, *string.digits, *string.punctuation]
+    pairs = [] if closed else [*(c + v for c in _CONSONANTS for v in _VOWELS), *string.ascii_letters]
+    units = [*words, *pairs, *string.digits, *string.punctuation]
     pieces = {piece for unit in units for text in (unit, f" {unit}") for piece, _ in splitter.pre_tokenize_str(text)}
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: number for number, token in enumerate([*alphabet, *sorted(pieces - set(alphabet))])}
@@ -56,9 +57,9 @@ def make_tokenizer(corpus: Iterable[str]) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _common_words(texts: Iterable[str]) -> list[str]:
+def _common_words(texts: Iterable[str], minimum: int) -> list[str]:
     count = Counter(word for text in texts for word in set(re.findall("[A-Za-z]+", text)))
-    return sorted(word for word, times in count.items() if times >= _COMMON)
+    return sorted(word for word, times in count.items() if times >= minimum)
 
 
 def _splitter(words: Sequence[str]) -> Any:
@@ -70,9 +71,18 @@ def _splitter(words: Sequence[str]) -> Any:
 
 
 def make_model(
-    tokenizer: Any, *, seed: int = 0, hidden_size: int = 128, layers: int = 3, heads: int = 4
+    tokenizer: Any,
+    *,
+    seed: int = 0,
+    hidden_size: int = 128,
+    layers: int = 3,
+    heads: int = 4,
+    embedding_std: float = 0.05,
 ) -> LlamaForCausalLM:
-    """An untrained model for a tokenizer; equal seeds give equal weights, and global random state does not change."""
+    """An untrained model for a tokenizer; equal seeds give equal weights, and global random state does not change.
+
+    `embedding_std` is the standard deviation of the embeddings, which are also the weights of the output.
+    """
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
@@ -89,14 +99,23 @@ def make_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
-        torch.nn.init.normal_(model.get_input_embeddings().weight, std=0.05)
+        torch.nn.init.normal_(model.get_input_embeddings().weight, std=embedding_std)
     return model
 
 
-def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0, **sizes: int) -> dict[str, Any]:
+def save_tiny_model(
+    out: str | Path,
+    corpus: Iterable[str],
+    *,
+    seed: int = 0,
+    closed: bool = False,
+    embedding_std: float = 0.05,
+    **sizes: int,
+) -> dict[str, Any]:
     """Make a model and a tokenizer and save them in `out`, for `from_pretrained`; return their sizes.
 
-    `sizes` are those of `make_model`: `hidden_size`, `layers`, `heads`.
+    `closed` is the option of `make_tokenizer`; `embedding_std` and `sizes` (`hidden_size`, `layers`, `heads`) are those
+    of `make_model`.
 
     Raises:
         UsageError: `out` exists and is not an empty directory; the sizes do not fit together.
@@ -105,8 +124,8 @@ def save_tiny_model(out: str | Path, corpus: Iterable[str], *, seed: int = 0, **
     path = Path(out)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} exists and is not an empty directory; choose another directory")
-    tokenizer = make_tokenizer(corpus)
-    model = make_model(tokenizer, seed=seed, **sizes)
+    tokenizer = make_tokenizer(corpus, closed=closed)
+    model = make_model(tokenizer, seed=seed, embedding_std=embedding_std, **sizes)
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     facts = {"parameters": sum(p.numel() for p in model.parameters()), "vocabulary": len(tokenizer), "seed": seed}

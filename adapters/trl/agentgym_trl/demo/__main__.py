@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
-import os
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -19,17 +16,17 @@ from rich.console import Console
 from agentgym_envs.errors import AgentGymError, UsageError
 
 _T = TypeVar("_T")
+_SCENARIOS = ("textcraft", "babyai")
 
 
 def main() -> int:
     """Train, evaluate, report. Returns the exit code."""
     options = _parser().parse_args()
     console = Console(stderr=True)
-    os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
     try:
-        return run_demo(options.out, seed=options.seed, is_quick=options.quick, console=console)
+        return run_demo(
+            options.out, seed=options.seed, is_quick=options.quick, scenario=options.scenario, console=console
+        )
     except KeyboardInterrupt:
         console.print(f"\n[yellow]Stopped.[/] The files written so far are in {options.out}")
         return 130
@@ -38,35 +35,47 @@ def main() -> int:
         return 2 if isinstance(error, UsageError) else 1
 
 
-def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console) -> int:
+def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console, scenario: str = "textcraft") -> int:
     """Run all stages, from an untrained model to the report."""
-    from transformers.utils import logging as transformers_logging
-
-    from agentgym_trl.demo import plots, report, stages
-    from agentgym_trl.demo.settings import DemoSettings, quick
-
-    transformers_logging.disable_progress_bar()
     _claim(out)
-    settings = quick(DemoSettings(seed=seed)) if is_quick else DemoSettings(seed=seed)
     clock = _Clock(console)
-    console.rule("[bold]A small language model learns TextCraft")
-    tiny = clock("tiny model", lambda: stages.make_tiny_model(out, settings))
-    demos = clock("demonstrations", lambda: stages.make_demonstrations(out, settings))
-    warm = clock("warm start", lambda: stages.warm_start(tiny, out / "warm-start", demos, settings, console))
-    before = clock("evaluate", lambda: stages.measure(warm, settings, console, title="evaluate the warm start"))
-    agent = clock("GRPO", lambda: stages.reinforce(warm, out / "grpo", settings, console))
-    after = clock("evaluate again", lambda: stages.measure(agent, settings, console, title="evaluate after GRPO"))
-    plots.plot_run(out / "learning_curve.png", stages.training_curve(out / "grpo"), before, after)
-    report.write_report(out / "report.html", settings, before, after, clock.seconds)
+    console.rule("[bold]An agent that imitates a careless teacher learns from its own experience")
+    clock("load libraries", _import_libraries)
+    from agentgym_trl.demo import arms, report, stages
+    from agentgym_trl.demo.settings import SCENARIOS, quick
+
+    settings = SCENARIOS[scenario](seed=seed)
+    settings = quick(settings) if is_quick else settings
+    demos = clock("teacher plays", lambda: stages.make_demonstrations(out, settings))
+    report.print_teacher(console, demos, settings)
+    tiny = clock("make a small model", lambda: stages.make_tiny_model(out, settings, demos))
+    warm_folder, grpo_folder = (out / arms.folder(name) for name in (arms.WARM, arms.GRPO))
+    clock("warm start", lambda: stages.warm_start(tiny, warm_folder, demos, settings, console))
+    with arms.in_background(arms.CONTROLS, out, settings) as controls:
+        warm = arms.finish_arm(arms.WARM, out, settings, warm_folder, clock.cpu_seconds["warm start"])
+        report.print_line(console, warm)
+        trained = [clock("GRPO", lambda: arms.run_arm(arms.GRPO, out, settings, console))]
+        report.print_line(console, trained[0])
+        if settings.evol_rounds:
+            trained.append(clock("AgentEvol", lambda: arms.run_arm(arms.AGENTEVOL, out, settings, console)))
+        found = [warm, *clock("controls", lambda: controls(console)), *reversed(trained)]
+    report.write(out, settings, found, stages.training_curve(grpo_folder), clock.seconds)
     facts = {
+        "scenario": scenario,
         "settings": asdict(settings),
         "seconds": clock.seconds,
         "cpu_seconds": clock.cpu_seconds,
-        "results": report.results(before, after),
+        "arms": report.results(found),
     }
     (out / "results.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    report.print_summary(console, before, after, out)
+    report.print_summary(console, found, settings, out, sum(clock.seconds.values()))
     return 0
+
+
+def _import_libraries() -> None:
+    from agentgym_trl.demo import arms
+
+    arms.quiet()
 
 
 class _Clock:
@@ -97,7 +106,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="directory for all output")
     parser.add_argument("--seed", type=int, default=0, help="seed of model, demonstrations and training")
-    parser.add_argument("--quick", action="store_true", help="a short version of all stages, about a minute")
+    parser.add_argument("--scenario", choices=_SCENARIOS, default="textcraft", help="the environment to learn")
+    parser.add_argument("--quick", action="store_true", help="a short version, about 45 seconds on two quiet cores")
     return parser
 
 

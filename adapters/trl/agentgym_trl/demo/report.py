@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
@@ -14,8 +14,10 @@ from rich.table import Table
 
 from agentgym_envs.evaluate import PairedDifference, paired_difference
 from agentgym_envs.trajectory import Trajectory
+from agentgym_trl.demo import plots
+from agentgym_trl.demo.arms import GRPO, WARM, Arm
 from agentgym_trl.demo.settings import DemoSettings
-from agentgym_trl.demo.stages import Measurement
+from agentgym_trl.demo.stages import Measurement, won_in_time
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1a7f37; --bad: #b42318; --blue: #1f6feb }
@@ -36,106 +38,185 @@ pre, .action, .reply { white-space: pre-wrap; overflow-wrap: anywhere }
 .reply { grid-column: 2; opacity: .8 } .reward { font-weight: 600 }
 footer { opacity: .7; font-size: .9rem; margin: 2rem 0 }
 """
+_BAR_WIDTH = 25
 
 
-def differences(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[PairedDifference]:
-    """The gain on each set of tasks, paired by task."""
-    pairs = zip(before, after, strict=True)
-    return [paired_difference(b.trajectories, a.trajectories) for b, a in pairs]
+def print_teacher(console: Console, demonstrations: Sequence[Trajectory], settings: DemoSettings) -> None:
+    """Print what the teacher's episodes are like."""
+    won = len(won_in_time(demonstrations, settings))
+    console.print(
+        f"  The teacher wastes {settings.waste_rate:.0%} of its turns: {won} of its {len(demonstrations)} episodes "
+        f"succeed within {settings.eval_turns} turns.",
+        highlight=False,
+    )
 
 
-def summary_table(before: Sequence[Measurement], after: Sequence[Measurement]) -> Table:
-    """Success before and after, and the gain with its interval, for the terminal."""
-    table = Table(title="Success on held-out tasks (95 % intervals over tasks)", title_justify="left")
-    for name in ("tasks", "number", "warm start", "after GRPO", "gain, points"):
-        table.add_column(name, justify="left" if name == "tasks" else "right")
-    for row in _rows(before, after):
-        table.add_row(*row)
-    return table
+def print_line(console: Console, arm: Arm) -> None:
+    """Print the success of an arm that was just measured."""
+    console.print(f"  {arm.name}: success {_success(arm.measurements[0])}", highlight=False)
 
 
-def print_summary(console: Console, before: Sequence[Measurement], after: Sequence[Measurement], out: Path) -> None:
-    """Print the results, and commands to try next."""
-    console.print(summary_table(before, after))
-    gain = differences(before, after)[0]
-    if gain.low > 0:
-        verdict = f"GRPO raised success on held-out worlds by {100 * gain.mean:.0f} points, from reward alone."
-    else:
-        verdict = "This run shows no significant gain: its 95 % CI includes 0."
-    console.print(f"\n{verdict}\nThe report, with replayed episodes: [bold]{out / 'report.html'}[/]\n")
-    arguments = "--env-arg worlds=invented --env-arg max_distractors=0 --env-arg 'instructions=\"\"'"
+def print_summary(
+    console: Console, found: Sequence[Arm], settings: DemoSettings, out: Path, seconds: float
+) -> None:
+    """Print the arms as bars, an episode before and after, and commands to try next."""
+    console.print()
+    console.print(summary_table(found))
+    _print_episode_pair(console, found)
+    console.print(f"\n{verdict(found)}", highlight=False, soft_wrap=True)
+    console.print(f"It took {seconds:.0f} seconds.\n", highlight=False)
     console.print(
         "Next:\n"
-        "  agentgym play AgentGym/TextCraft-v0       play the game yourself\n"
-        "  agentgym train grpo --help                train a larger model; --config textcraft-qwen2.5-3b-scalinginter\n"
-        f"  agentgym eval AgentGym/TextCraft-v0 --policy hf:{out / 'grpo'} --groups depth-1 --tasks 50 \\\n"
-        f"      {arguments}\n"
-        "                                            evaluate the trained agent",
+        f"  {out / 'report.html'}  the report, for a browser\n"
+        f"  agentgym view {out}  every episode, in the viewer\n"
+        "  agentgym play AgentGym/TextCraft-v0  play the game yourself\n"
+        "  agentgym train grpo --help  train a larger model; --config textcraft-qwen2.5-3b-scalinginter",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
 
 
-def write_report(
-    path: Path,
+def summary_table(found: Sequence[Arm]) -> Table:
+    """A row per arm and set of tasks: sampled success as a bar with its interval, turns, greedy success, CPU time."""
+    table = Table(title="Success on tasks not trained on, sampled (95 % intervals over tasks)", title_justify="left")
+    for name in ("arm", "", "success", "turns", "greedy", "CPU s"):
+        table.add_column(name, justify="left" if name in ("arm", "") else "right")
+    for sampled, greedy in _pairs(found):
+        table.add_section()
+        table.add_row(f"[bold]{sampled[0].name.removesuffix(', sampled')}[/]", "", "", "", "", "")
+        for arm, one, other in zip(found, sampled, greedy, strict=True):
+            table.add_row(arm.name, _bar(arm.name, one), *_cells(arm, one, other))
+    return table
+
+
+def verdict(found: Sequence[Arm]) -> str:
+    """Say how GRPO compares with the warm start and each other arm, in points of sampled success."""
+    trained = _arm(found, GRPO)
+    parts = []
+    for arm in found:
+        if arm.name != GRPO:
+            gain = difference(arm, trained)
+            parts.append(f"{_points(gain)} points against {arm.name}")
+    return "GRPO from reward alone: " + "; ".join(parts) + "."
+
+
+def difference(before: Arm, after: Arm) -> PairedDifference:
+    """The difference in sampled success on the first set of tasks, paired by task."""
+    return paired_difference(before.measurements[0].trajectories, after.measurements[0].trajectories)
+
+
+def write(
+    out: Path,
     settings: DemoSettings,
-    before: Sequence[Measurement],
-    after: Sequence[Measurement],
+    found: Sequence[Arm],
+    curve: Sequence[dict[str, Any]],
     seconds: dict[str, float],
 ) -> None:
-    """Write the self-contained HTML report."""
-    image = base64.b64encode((path.parent / "learning_curve.png").read_bytes()).decode()
-    cells = [[f"<td>{escape(cell)}</td>" for cell in row] for row in _rows(before, after)]
-    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+    """Write the plot and the self-contained HTML report."""
+    plots.plot_run(out / "learning_curve.png", curve, found)
+    image = base64.b64encode((out / "learning_curve.png").read_bytes()).decode()
+    before, after = (_arm(found, name).measurements[0].trajectories for name in (WARM, GRPO))
     body = f"""<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>AgentGym Envs: quick start</title><style>{_STYLE}</style>
-<h1>A small language model learns TextCraft</h1>
-<p class="lead">Supervised warm start on {settings.demonstrations} oracle demonstrations, then GRPO on new worlds
-with max turns of {escape(settings.max_turns)} ({settings.every} steps each). Seed {settings.seed}.</p>
-<img alt="Learning curve, and success before and after" src="data:image/png;base64,{image}">
-<h2>Held-out tasks</h2>
-<table><tr><th>tasks</th><th>number</th><th>warm start</th><th>after GRPO</th><th>gain, points</th></tr>{rows}</table>
-<p>Intervals are over tasks, for this one training seed. Worlds: every item has a made-up name, a different one in each
-world, so the model cannot memorise them. Real goals: the real names, of goals that do not occur in training.</p>
-<h2>Episodes, before and after</h2>{_episodes(before[0].trajectories, after[0].trajectories)}
+<h1>Imitating a careless teacher, and learning from experience</h1>
+<p class="lead">The teacher of {settings.demonstrations} demonstrations wastes {settings.waste_rate:.0%} of its turns.
+After the same warm start, every arm uses about the same CPU time. The limit is {settings.eval_turns} turns. Seed
+{settings.seed}.</p>
+<img alt="Learning curve, and success of every arm" src="data:image/png;base64,{image}">
+<h2>Tasks that were not trained on</h2>{_html_table(found)}
+<p>Intervals are over tasks, for this one training seed. {escape(verdict(found))}</p>
+<h2>Episodes, before and after GRPO</h2>{_episodes(before, after)}
 <footer>{escape(_facts(settings, seconds))}</footer></html>"""
-    path.write_text(body, encoding="utf-8")
+    (out / "report.html").write_text(body, encoding="utf-8")
 
 
-def results(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """The results as JSON objects."""
-    gains = differences(before, after)
+def results(found: Sequence[Arm]) -> list[dict[str, Any]]:
+    """The arms as JSON objects."""
     return [
-        {"tasks": b.name, "before": asdict(b.metrics), "after": asdict(a.metrics), "gain": gain.to_json()}
-        for b, a, gain in zip(before, after, gains, strict=True)
+        {
+            "arm": arm.name,
+            "cpu_seconds": arm.cpu_seconds,
+            "results": {m.name: {**asdict(m.metrics), "turns": m.metrics.turns} for m in arm.measurements},
+        }
+        for arm in found
     ]
 
 
-def _rows(before: Sequence[Measurement], after: Sequence[Measurement]) -> list[list[str]]:
-    gains = differences(before, after)
-    return [
-        [b.name, str(b.metrics.tasks), _success(b), _success(a), _points(g)]
-        for b, a, g in zip(before, after, gains, strict=True)
-    ]
+def _pairs(found: Sequence[Arm]) -> Iterator[tuple[list[Measurement], list[Measurement]]]:
+    """For each set of tasks, the sampled and the greedy measurements of all arms."""
+    for at in range(0, len(found[0].measurements), 2):
+        yield [arm.measurements[at] for arm in found], [arm.measurements[at + 1] for arm in found]
+
+
+def _cells(arm: Arm, sampled: Measurement, greedy: Measurement) -> tuple[str, str, str, str]:
+    turns, best = sampled.metrics.turns, greedy.metrics.success
+    return (
+        _success(sampled),
+        "-" if turns is None else f"{turns:.1f}",
+        "-" if best is None else f"{100 * best.mean:.0f} %",
+        f"{arm.cpu_seconds:.0f}",
+    )
+
+
+def _arm(found: Sequence[Arm], name: str) -> Arm:
+    return next(arm for arm in found if arm.name == name)
+
+
+def _bar(name: str, measurement: Measurement) -> str:
+    estimate = measurement.metrics.success
+    length = round(_BAR_WIDTH * estimate.mean) if estimate else 0
+    return f"[{'blue' if name == GRPO else 'white'}]{'█' * length}[/][dim]{'░' * (_BAR_WIDTH - length)}[/]"
 
 
 def _points(gain: PairedDifference) -> str:
-    return f"{100 * gain.mean:+.0f}  [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}]"
+    return f"{100 * gain.mean:+.0f} [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}]"
 
 
 def _success(measurement: Measurement) -> str:
     estimate = measurement.metrics.success
     if estimate is None:
         return "no usable episode"
-    return f"{100 * estimate.mean:.0f} %  [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
+    return f"{100 * estimate.mean:.0f} % [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
+
+
+def _print_episode_pair(console: Console, found: Sequence[Arm]) -> None:
+    """Print an episode that only the trained agent solves, before and after."""
+    before, after = (_arm(found, name).measurements[0].trajectories for name in (WARM, GRPO))
+    old, new = _flipped(before, after)[0]
+    console.print(f"\n[bold]{new.task.goal}[/], at most {max(len(old.turns), len(new.turns))} turns", highlight=False)
+    table = Table(show_edge=False, pad_edge=False)
+    for title, episode in (("before: " + WARM, old), ("after: " + GRPO, new)):
+        table.add_column(f"{title} ({'solved' if episode.success else 'not solved'})", ratio=1)
+    table.add_row(_lines(old), _lines(new))
+    console.print(table)
+
+
+def _lines(trajectory: Trajectory) -> str:
+    return "\n".join(f"> {action}".replace("[", r"\[") for action in trajectory.actions)
+
+
+def _flipped(before: Sequence[Trajectory], after: Sequence[Trajectory]) -> list[tuple[Trajectory, Trajectory]]:
+    """The pairs of episodes in the same state, failures that became successes first."""
+    return sorted(zip(before, after, strict=True), key=lambda pair: (pair[0].success, not pair[1].success))
+
+
+def _html_table(found: Sequence[Arm]) -> str:
+    rows = []
+    for sampled, greedy in _pairs(found):
+        rows.append(f'<tr><th colspan="5">{escape(sampled[0].name.removesuffix(", sampled"))}</th></tr>')
+        for arm, one, other in zip(found, sampled, greedy, strict=True):
+            cells = "".join(f"<td>{escape(cell)}</td>" for cell in (arm.name, *_cells(arm, one, other)))
+            rows.append(f"<tr>{cells}</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("arm", "success, sampled", "turns", "success, greedy", "CPU s"))
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
 def _episodes(before: Sequence[Trajectory], after: Sequence[Trajectory], count: int = 6) -> str:
     """Episodes in the same worlds before and after: first failures that became successes, then others."""
-    pairs = sorted(zip(before, after, strict=True), key=lambda pair: (pair[0].success, not pair[1].success))
+    pairs = _flipped(before, after)
     shown = pairs[: count - 2] + [pair for pair in pairs if not pair[1].success][:1] + pairs[-1:]
-    episodes = [(_episode(b, "warm start"), _episode(a, "after GRPO")) for b, a in shown]
+    episodes = [(_episode(b, WARM), _episode(a, GRPO)) for b, a in shown]
     return "".join(f'<div class="pair">{b}{a}</div>' for b, a in episodes)
 
 

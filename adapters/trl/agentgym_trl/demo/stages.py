@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,28 +13,38 @@ from typing import Any
 import gymnasium as gym
 import torch
 from rich.console import Console
-from rich.progress import track
 from transformers import set_seed
 from trl import SFTConfig
 
 from agentgym_envs.core import text_env
 from agentgym_envs.evaluate import Metrics, evaluate
-from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, play_many, run_sync
-from agentgym_envs.rollout.mixture import prompt_chars
-from agentgym_envs.task import Task
+from agentgym_envs.rollout import (
+    CarelessOraclePolicy,
+    EpisodeSpec,
+    Limits,
+    Sampling,
+    play_many,
+    play_text,
+    run_sync,
+)
+from agentgym_envs.rollout.mixture import draw_from
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+from agentgym_trl.agentevol import EvolSettings, agentevol
 from agentgym_trl.callbacks import read_metrics, run_training
 from agentgym_trl.dataset import make_dataset
-from agentgym_trl.demo.settings import DemoSettings
-from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
+from agentgym_trl.demo.live_curve import LiveCurve
+from agentgym_trl.demo.settings import DemoSettings, HeldOut
+from agentgym_trl.demonstrations import environment_corpus
+from agentgym_trl.exploration import PlaySettings, derive_seed
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
 from agentgym_trl.sft import make_sft_trainer
 from agentgym_trl.tiny import save_tiny_model
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
 ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": []}
-_SAMPLED, _GREEDY = 1.0, 0.0  # temperatures
-_EVAL_SEED = 7000
+SAMPLED, GREEDY = "sampled", "greedy"
+_TEMPERATURES = {SAMPLED: 1.0, GREEDY: 0.0}
+_TRAINING, _VALIDATION, _TEST = 1_000_000, 8_000_000, 9_000_000  # seeds of draws; demonstrations have the seed itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +60,45 @@ class Measurement:
         return evaluate(self.trajectories).overall
 
 
-def make_tiny_model(out: Path, settings: DemoSettings) -> Path:
-    """Make the untrained model; its tokenizer has tokens for the common words of the game and spells all others."""
-    path = out / "tiny"
-    save_tiny_model(path, environment_corpus(_maker(settings)), seed=settings.seed)
-    return path
-
-
 def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
-    """Make a fixed set of oracle episodes, each in its own training world, and write them to `demos.jsonl`."""
-    make_env = _maker(settings)
-    demonstrations = oracle_demonstrations(
-        make_env, settings.demonstrations, groups=settings.groups, seed=settings.seed
+    """Let the careless teacher play training tasks, and write all its episodes to `demos.jsonl`, won or not."""
+    limits = Limits(settings.teacher_turns)
+    with closing(_maker(settings)()) as env, TrajectoryWriter(out / "demos.jsonl") as writer:
+        drawn = draw_from(
+            text_env(env),
+            settings.demonstrations,
+            groups=settings.groups,
+            seed=settings.seed,
+            max_prompt_chars=settings.max_prompt_chars,
+        )
+        found = []
+        for number, item in enumerate(drawn):
+            teacher = CarelessOraclePolicy(settings.waste_rate, seed=derive_seed(settings.seed, number))
+            found.append(run_sync(play_text(env, teacher, EpisodeSpec(item.task.id, item.seed), limits=limits)))
+            writer.write(found[-1])
+    return found
+
+
+def won_in_time(demonstrations: Sequence[Trajectory], settings: DemoSettings) -> list[Trajectory]:
+    """The demonstrations that succeed within the agent's turn limit."""
+    return [t for t in demonstrations if t.success and len(t.turns) <= settings.eval_turns]
+
+
+def make_tiny_model(out: Path, settings: DemoSettings, demonstrations: Sequence[Trajectory] = ()) -> Path:
+    """Make the untrained model; its tokens are the words of the environment and of the demonstrations."""
+    path = out / "tiny"
+    texts = [text for t in demonstrations for turn in t.turns for text in (turn.observation, turn.action)]
+    save_tiny_model(
+        path,
+        [*environment_corpus(_maker(settings)), *texts],
+        seed=settings.seed,
+        closed=settings.closed_vocabulary,
+        embedding_std=settings.embedding_std,
+        hidden_size=settings.hidden_size,
+        layers=settings.layers,
+        heads=settings.heads,
     )
-    with TrajectoryWriter(out / "demos.jsonl") as writer:
-        for trajectory in demonstrations:
-            writer.write(trajectory)
-    return demonstrations
+    return path
 
 
 def warm_start(
@@ -75,10 +109,16 @@ def warm_start(
     console: Console,
     title: str = "warm start",
 ) -> Path:
-    """Train on the demonstrations, until the model solves some worlds."""
-    set_seed(settings.seed)
+    """Imitate the demonstrations, until the model solves some tasks."""
+    return imitate(model, out, demonstrations, sft_config(out, settings), console, title)
+
+
+def imitate(
+    model: Path, out: Path, demonstrations: Sequence[Trajectory], args: SFTConfig, console: Console, title: str
+) -> Path:
+    """Train on demonstrations, all with the same weight."""
+    set_seed(args.seed)
     codec = make_codec(load_tokenizer(str(model)))
-    args = sft_config(out, settings)
     trainer = make_sft_trainer(load_model(str(model)), demonstrations, codec, args)
     run_training(trainer, title, console=console)
     return out
@@ -93,7 +133,7 @@ def reinforce(
     tasks: Any = None,
     **options: Any,
 ) -> Path:
-    """Train by reinforcement learning on new training worlds, with a turn-limit curriculum.
+    """Train by reinforcement learning on new training tasks.
 
     `tasks` replaces the rows of `training_tasks`. `options` are further fields of `AgentConfig`; the default is GRPO.
     """
@@ -106,8 +146,24 @@ def reinforce(
         processing_class=tokenizer,
         train_dataset=training_tasks(settings) if tasks is None else tasks,
     )
-    run_training(trainer, title, console=console)
+    run_training(trainer, title, console=console, progress=LiveCurve(title, console))
     return out
+
+
+def evolve(model: Path, out: Path, won: Sequence[Trajectory], settings: DemoSettings, console: Console) -> Path:
+    """AgentEvol: in each round play, keep the wins, and imitate them and the won demonstrations from `model`."""
+    play = PlaySettings(Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens))
+    wanted = EvolSettings(
+        rounds=settings.evol_rounds,
+        tasks=settings.evol_tasks,
+        episodes_per_task=1,
+        groups=settings.groups,
+        play=play,
+        seed=settings.seed,
+    )
+    args = sft_config(out, settings, steps=settings.evol_steps, learning_rate=settings.imitation_learning_rate)
+    codec = make_codec(load_tokenizer(str(model)))
+    return agentevol(model, won, _maker(settings), codec, args, wanted, console=console)[-1].model
 
 
 def training_tasks(settings: DemoSettings) -> Any:
@@ -116,7 +172,7 @@ def training_tasks(settings: DemoSettings) -> Any:
         text_env(_maker(settings)()),
         settings.steps * settings.tasks_per_step,
         groups=settings.groups,
-        seed=settings.seed + 1_000_000,  # not that of the demonstrations: other worlds
+        seed=settings.seed + _TRAINING,  # not that of the demonstrations: other worlds
         max_prompt_chars=settings.max_prompt_chars,
     )
 
@@ -126,52 +182,71 @@ def training_curve(run: Path) -> list[dict[str, Any]]:
     return read_metrics(run / "metrics.jsonl")
 
 
-def measure(
-    model: Path, settings: DemoSettings, console: Console, split: str = "test", title: str = "evaluate"
-) -> list[Measurement]:
-    """Play held-out worlds and real held-out goals, sampled and greedy."""
+def measure(model: Path, settings: DemoSettings, split: str = "test") -> list[Measurement]:
+    """Play every set of held-out tasks, sampled and greedy. Training and evaluation have no draw in common."""
     engine, codec = load_engine(str(model))
-    worlds = _tasks(settings, settings.env_kwargs, split, settings.eval_worlds)
-    real = _tasks(settings, settings.real_env_kwargs, split, None)
-    plans = [
-        ("held-out worlds, sampled", settings.env_kwargs, worlds, 1, _SAMPLED),
-        ("held-out worlds, greedy", settings.env_kwargs, worlds, 1, _GREEDY),
-        ("real held-out goals, sampled", settings.real_env_kwargs, real, settings.real_samples, _SAMPLED),
-        ("real held-out goals, greedy", settings.real_env_kwargs, real, 1, _GREEDY),
-    ]
-    results = []
-    for name, kwargs, tasks, samples, temperature in track(plans, title, console=console, transient=True):
-        torch.manual_seed(0)
-        specs = [EpisodeSpec(task.id, _EVAL_SEED) for task in tasks for _ in range(samples)]
-        limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
-        sampling = Sampling(settings.eval_turn_tokens, temperature)
-        played = play_many(
-            specs, _maker(settings, kwargs), engine, codec, limits=limits, sampling=sampling, concurrency=128
-        )
-        results.append(Measurement(name, [episode.trajectory for episode in run_sync(played)]))
-    return results
+    make_env = _maker(settings)
+    limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
+    found = []
+    with _random_state(0):
+        for held_out in settings.held_out:
+            specs = _specs(settings, held_out, split)
+            for way, temperature in _TEMPERATURES.items():
+                sampling = Sampling(settings.eval_turn_tokens, temperature)
+                options: dict[str, Any] = {"limits": limits, "sampling": sampling, "concurrency": 160}
+                played = run_sync(play_many(specs, make_env, engine, codec, **options))
+                found.append(Measurement(f"{held_out.name}, {way}", [episode.trajectory for episode in played]))
+    return found
 
 
-def _tasks(settings: DemoSettings, env_kwargs: dict[str, Any], split: str, count: int | None) -> list[Task]:
-    """Held-out tasks whose prompts are not longer than those of training."""
-    env = text_env(_maker(settings, env_kwargs)())
-    tasks = env.tasks.sample(None if count is None else 2 * count, split=split, groups=settings.groups, seed=1)
-    short = [task for task in tasks if prompt_chars(env, task, _EVAL_SEED) <= settings.max_prompt_chars]
-    return short[:count]
+def write_measurements(out: Path, measured: Sequence[Measurement]) -> None:
+    """Write the episodes of an arm's evaluation, for `agentgym view`."""
+    out.mkdir(parents=True, exist_ok=True)
+    for measurement in measured:
+        with TrajectoryWriter(out / file_name(measurement.name)) as writer:
+            for trajectory in measurement.trajectories:
+                writer.write(trajectory)
 
 
-def _maker(settings: DemoSettings, env_kwargs: dict[str, Any] | None = None) -> Any:
-    return partial(gym.make, settings.env_id, **(settings.env_kwargs if env_kwargs is None else env_kwargs))
+def file_name(measurement: str) -> str:
+    """The name of the file with the episodes of a measurement."""
+    return re.sub("[^a-z]+", "-", measurement) + ".jsonl"
 
 
-def sft_config(out: Path, settings: DemoSettings) -> SFTConfig:
-    """The training settings of the warm start."""
+@contextmanager
+def _random_state(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _specs(settings: DemoSettings, held_out: HeldOut, split: str) -> list[EpisodeSpec]:
+    """The same episodes for every seed and arm."""
+    drawn = draw_from(
+        text_env(_maker(settings)()),
+        held_out.count,
+        split=held_out.split or split,
+        groups=settings.groups,
+        seed=_TEST if split == "test" else _VALIDATION,
+        max_prompt_chars=settings.max_prompt_chars,
+    )
+    return [EpisodeSpec(item.task.id, item.seed) for item in drawn]
+
+
+def _maker(settings: DemoSettings) -> Any:
+    return partial(gym.make, settings.env_id, **settings.env_kwargs)
+
+
+def sft_config(
+    out: Path, settings: DemoSettings, *, steps: int | None = None, learning_rate: float | None = None
+) -> SFTConfig:
+    """The training settings of imitation; by default those of the warm start."""
     return SFTConfig(
         output_dir=str(out),
-        max_steps=settings.warm_steps,
+        max_steps=steps or settings.warm_steps,
         per_device_train_batch_size=settings.warm_batch,
-        learning_rate=settings.warm_learning_rate,
-        warmup_steps=20,
+        learning_rate=learning_rate or settings.warm_learning_rate,
+        warmup_steps=10,
         adam_beta2=0.98,
         weight_decay=0.01,
         train_sampling_strategy="group_by_length",  # short rows then need no padding
@@ -195,7 +270,7 @@ def _online_config(out: Path, settings: DemoSettings, **options: Any) -> AgentCo
         "max_turns": settings.max_turns,
         "every": settings.every,
         "learning_rate": settings.learning_rate,
-        "warmup_steps": 10,
+        "warmup_steps": 5,
         "adam_beta2": 0.99,
         "beta": 0.0,
         "loss_type": "dapo",

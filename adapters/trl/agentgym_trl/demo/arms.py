@@ -1,0 +1,144 @@
+"""The arms of the comparison: ways to spend the same CPU time after the same warm start.
+
+The controls (more imitation) run in a process of their own beside reinforcement learning, with one thread each.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from agentgym_envs.errors import EngineError
+from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.callbacks import read_metrics
+from agentgym_trl.demo import stages
+from agentgym_trl.demo.settings import DemoSettings
+
+WARM, GRPO, AGENTEVOL = "warm start", "GRPO", "AgentEvol"
+MORE, WON = "more imitation", "imitation of won demonstrations"
+CONTROLS = (MORE, WON)
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A trained model, the CPU seconds of its training, and its evaluation on each set of held-out tasks."""
+
+    name: str
+    cpu_seconds: float
+    measurements: list[stages.Measurement]
+
+
+def train_arm(name: str, out: Path, settings: DemoSettings, console: Console) -> Path:
+    """Train one arm from the warm start; return the directory of its model."""
+    warm, model = out / folder(WARM), out / folder(name)
+    if name == GRPO:
+        return stages.reinforce(warm, model, settings, console, GRPO)
+    demonstrations = list(read_trajectories(out / "demos.jsonl"))
+    won = stages.won_in_time(demonstrations, settings)
+    if name == AGENTEVOL:
+        return stages.evolve(warm, model, won, settings, console)
+    rows, steps = (demonstrations, settings.imitation_steps) if name == MORE else (won, settings.won_steps)
+    args = stages.sft_config(model, settings, steps=steps, learning_rate=settings.imitation_learning_rate)
+    return stages.imitate(warm, model, rows, args, console, name)
+
+
+def run_arm(name: str, out: Path, settings: DemoSettings, console: Console, split: str = "test") -> Arm:
+    """Train an arm, measure it, and write its episodes and its CPU time."""
+    began = time.process_time()
+    model = train_arm(name, out, settings, console)
+    return finish_arm(name, out, settings, model, time.process_time() - began, split)
+
+
+def finish_arm(
+    name: str, out: Path, settings: DemoSettings, model: Path, cpu_seconds: float, split: str = "test"
+) -> Arm:
+    """Measure a trained arm, and write its episodes and its CPU time."""
+    measured = stages.measure(model, settings, split)
+    place = out / "evaluation" / folder(name)
+    stages.write_measurements(place, measured)
+    facts = {"cpu_seconds": round(cpu_seconds, 1), "measurements": [m.name for m in measured]}
+    (place / "arm.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+    return Arm(name, facts["cpu_seconds"], measured)  # type: ignore[arg-type]
+
+
+def read_arm(name: str, out: Path) -> Arm:
+    """Read an arm that another process has run."""
+    place = out / "evaluation" / folder(name)
+    facts = json.loads((place / "arm.json").read_text(encoding="utf-8"))
+    measured = [stages.Measurement(m, _episodes(place, m)) for m in facts["measurements"]]
+    return Arm(name, facts["cpu_seconds"], measured)
+
+
+def folder(name: str) -> str:
+    """The folder of an arm in the output directory."""
+    return name.lower().replace(" ", "-")
+
+
+@contextmanager
+def in_background(names: Sequence[str], out: Path, settings: DemoSettings) -> Iterator[Callable[[Console], list[Arm]]]:
+    """Run arms in another process; yields a function that waits for them and returns them.
+
+    The process ends with the block, whatever happens.
+    """
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=_run_controls, args=(tuple(names), out, settings), daemon=True)
+    process.start()
+
+    def wait(console: Console) -> list[Arm]:
+        with console.status("") as status:
+            while process.is_alive():
+                status.update("waiting for the controls: " + _progress(names, out))
+                process.join(_POLL_SECONDS)
+        if process.exitcode:
+            raise EngineError(f"the controls failed; {out / 'controls.log'} has the reason")
+        return [read_arm(name, out) for name in names]
+
+    try:
+        yield wait
+    finally:
+        process.kill()
+        process.join()
+
+
+def quiet() -> None:
+    """Switch off what libraries print, and use one thread: two processes share the machine."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    torch.set_num_threads(1)
+
+
+def _run_controls(names: Sequence[str], out: Path, settings: DemoSettings) -> None:
+    quiet()
+    with open(out / "controls.log", "w", encoding="utf-8") as log:
+        try:
+            for name in names:
+                run_arm(name, out, settings, Console(file=log))
+        except BaseException:
+            traceback.print_exc(file=log)
+            raise SystemExit(1) from None
+
+
+def _progress(names: Sequence[str], out: Path) -> str:
+    steps = [(name, read_metrics(out / folder(name) / "metrics.jsonl")) for name in names]
+    return ", ".join(f"{name} at step {int(rows[-1]['step'])}" for name, rows in steps if rows) or "starting"
+
+
+def _episodes(place: Path, measurement: str) -> list[Trajectory]:
+    return list(read_trajectories(place / stages.file_name(measurement)))
