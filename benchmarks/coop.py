@@ -37,7 +37,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from agentgym_trl.demo.settings import DemoSettings
+from benchmarks.invented_worlds import InventedWorlds
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
@@ -48,7 +48,7 @@ _EVAL_SEED = 7000
 
 
 @dataclass(frozen=True, slots=True)
-class CoopSettings(DemoSettings):
+class CoopSettings(InventedWorlds):
     """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice.
 
     `goals` tasks are played: by the careless team `demonstrations_each` times, and in what is measured `samples` times.

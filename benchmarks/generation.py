@@ -98,9 +98,9 @@ def big_setting(folder: Path, turns: int, instructions: bool) -> Setting:
 
 def _warm_start(folder: Path) -> tuple[Any, Path]:
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
+    from benchmarks.invented_worlds import InventedWorlds
 
-    settings, warm = DemoSettings(demonstrations=200, warm_steps=120), folder / "warm"
+    settings, warm = InventedWorlds(demonstrations=200, warm_steps=120), folder / "warm"
     if not warm.exists():
         tiny = stages.make_tiny_model(folder, settings)
         demonstrations = stages.make_demonstrations(folder, settings)

@@ -35,10 +35,10 @@ def measure(work: Path, steps: int, seed: int) -> dict[str, list[dict[str, float
 
     from agentgym_trl.callbacks import read_metrics
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
+    from benchmarks.invented_worlds import InventedWorlds
 
     torch.set_num_threads(1)
-    settings, console = DemoSettings(seed=seed), Console(stderr=True)
+    settings, console = InventedWorlds(seed=seed), Console(stderr=True)
     found = {}
     for name, options in ARMS.items():
         if len(_steps(read_metrics(work / name / "metrics.jsonl"))) < steps:

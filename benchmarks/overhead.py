@@ -30,15 +30,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from agentgym_trl.demo.settings import DemoSettings
 from benchmarks.common import machine
+from benchmarks.invented_worlds import InventedWorlds
 
 PARTS = ("generate", "train", "environment", "other")
 EPISODES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class TextCraftSettings(DemoSettings):
+class TextCraftSettings(InventedWorlds):
     """The quick start with fewer episodes a step."""
 
     demonstrations: int = 100

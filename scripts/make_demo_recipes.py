@@ -1,10 +1,11 @@
 """Write `recipes.json`, the table of the demo: twelve chains of crafts, and side products as distractors.
 
-    python scripts/make_demo_recipes.py
+python scripts/make_demo_recipes.py
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -27,7 +28,7 @@ _CHAINS = (
     "bean powder cocoa candy",
 )
 """A base item, two intermediate products and the end of each chain; the last two are goals, of depth 2 and 3."""
-_SIDE_PRODUCTS = "bag bell bowl box cup drum fan hat lamp mat pot toy".split()
+_SIDE_PRODUCTS = ["bag", "bell", "bowl", "box", "cup", "drum", "fan", "hat", "lamp", "mat", "pot", "toy"]
 _SIDE_PRODUCTS_OF_A_CHAIN = 6
 _MAX_AMOUNT = 4
 
@@ -38,7 +39,7 @@ def make_table(seed: int = 0) -> dict[str, Any]:
     chains = [chain.split() for chain in _CHAINS]
     for chain in chains:
         needed = rng.randint(1, _MAX_AMOUNT)
-        for ingredient, product in zip(chain, chain[1:], strict=False):
+        for ingredient, product in itertools.pairwise(chain):
             makes = rng.randint(1, _MAX_AMOUNT)
             recipes.append([product, product, makes, [[ingredient, needed]], ""])
             needed = rng.randint(1, makes)

@@ -26,7 +26,14 @@ from agentgym_envs.rollout.play import (
     play_text,
     run_sync,
 )
-from agentgym_envs.rollout.policies import CarelessOraclePolicy, ChatPolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy
+from agentgym_envs.rollout.policies import (
+    CarelessOraclePolicy,
+    ChatPolicy,
+    OraclePolicy,
+    Policy,
+    RandomPolicy,
+    ReplayPolicy,
+)
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory, encode_trajectory
 
 __all__ = [

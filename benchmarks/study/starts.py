@@ -107,10 +107,10 @@ def _tiny(settings: StudySettings, home: Path, part: Path) -> None:
 def _warm(settings: StudySettings, home: Path, part: Path) -> None:
     """Imitate the oracle for a while: the quick start's own stage."""
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
+    from benchmarks.invented_worlds import InventedWorlds
 
     shown = draw(settings, settings.demonstrations, _SPLITS["demonstrations"], settings.seed)
-    recipe = DemoSettings(
+    recipe = InventedWorlds(
         seed=settings.seed,
         warm_steps=settings.warm_steps,
         warm_batch=settings.warm_batch,

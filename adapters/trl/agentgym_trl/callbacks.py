@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from safetensors import SafetensorError
 from transformers import PrinterCallback, TrainerCallback
 
@@ -62,7 +62,7 @@ class ProgressLine(TrainerCallback):  # type: ignore[misc]
             self._progress.update(self._task, facts="  ".join(facts))
             self._log(f"{self._title} {state.global_step}/{state.max_steps}  {'  '.join(facts)}")
 
-    def _make_progress(self, columns: Sequence[TextColumn | BarColumn | MofNCompleteColumn]) -> Progress:
+    def _make_progress(self, columns: Sequence[ProgressColumn]) -> Progress:
         """The live display."""
         return Progress(*columns, console=self._console)
 

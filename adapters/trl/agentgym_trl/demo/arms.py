@@ -27,7 +27,7 @@ from agentgym_trl.demo import stages
 from agentgym_trl.demo.settings import DemoSettings
 
 WARM, GRPO, AGENTEVOL = "warm start", "GRPO", "AgentEvol"
-MORE, WON = "more imitation", "imitation of won demonstrations"
+MORE, WON = "more imitation", "imitation of wins"
 CONTROLS = (MORE, WON)
 _POLL_SECONDS = 0.5
 

@@ -32,7 +32,9 @@ def _curve(axes: Any, rows: Sequence[dict[str, Any]], warm: Arm) -> None:
     steps = [row["step"] for row in rows]
     success = [100 * row["rollout/success"] for row in rows]
     axes.plot(steps, success, color=COLOURS[GRPO], alpha=0.25, linewidth=1)
-    axes.plot(steps, _smooth(success), color=COLOURS[GRPO], linewidth=2.2, label="success in training (mean of 5 steps)")
+    axes.plot(
+        steps, _smooth(success), color=COLOURS[GRPO], linewidth=2.2, label="success in training (mean of 5 steps)"
+    )
     before = warm.measurements[0].metrics.success
     if before:
         axes.axhline(100 * before.mean, color=COLOURS[WARM], linestyle="--", label="warm start")
@@ -46,7 +48,9 @@ def _bars(axes: Any, found: Sequence[Arm]) -> None:
         if estimate is None:
             continue
         mean, low, high = (100 * value for value in (estimate.mean, estimate.low, estimate.high))
-        axes.bar(index, mean, 0.7, yerr=[[mean - low], [high - mean]], color=COLOURS[arm.name], capsize=3, ecolor="#444")
+        axes.bar(
+            index, mean, 0.7, yerr=[[mean - low], [high - mean]], color=COLOURS[arm.name], capsize=3, ecolor="#444"
+        )
         axes.text(index, mean / 2, f"{mean:.0f}", ha="center", va="center", color="white", fontweight="bold")
     axes.set_xticks(range(len(found)), [arm.name.replace(" of ", "\nof ").replace("more ", "more\n") for arm in found])
     name = found[0].measurements[0].name

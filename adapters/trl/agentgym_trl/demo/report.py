@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -38,7 +39,7 @@ pre, .action, .reply { white-space: pre-wrap; overflow-wrap: anywhere }
 .reply { grid-column: 2; opacity: .8 } .reward { font-weight: 600 }
 footer { opacity: .7; font-size: .9rem; margin: 2rem 0 }
 """
-_BAR_WIDTH = 25
+_BAR_WIDTH = 20
 
 
 def print_teacher(console: Console, demonstrations: Sequence[Trajectory], settings: DemoSettings) -> None:
@@ -56,9 +57,7 @@ def print_line(console: Console, arm: Arm) -> None:
     console.print(f"  {arm.name}: success {_success(arm.measurements[0])}", highlight=False)
 
 
-def print_summary(
-    console: Console, found: Sequence[Arm], settings: DemoSettings, out: Path, seconds: float
-) -> None:
+def print_summary(console: Console, found: Sequence[Arm], settings: DemoSettings, out: Path, seconds: float) -> None:
     """Print the arms as bars, an episode before and after, and commands to try next."""
     console.print()
     console.print(summary_table(found))
@@ -79,14 +78,14 @@ def print_summary(
 
 def summary_table(found: Sequence[Arm]) -> Table:
     """A row per arm and set of tasks: sampled success as a bar with its interval, turns, greedy success, CPU time."""
-    table = Table(title="Success on tasks not trained on, sampled (95 % intervals over tasks)", title_justify="left")
+    table = Table(box=SIMPLE, pad_edge=False, title="Success of sampled answers, 95 % interval over tasks")
     for name in ("arm", "", "success", "turns", "greedy", "CPU s"):
-        table.add_column(name, justify="left" if name in ("arm", "") else "right")
+        table.add_column(name, justify="left" if name in ("arm", "") else "right", no_wrap=True)
     for sampled, greedy in _pairs(found):
-        table.add_section()
-        table.add_row(f"[bold]{sampled[0].name.removesuffix(', sampled')}[/]", "", "", "", "", "")
+        table.add_row(f"[bold]{sampled[0].name.removesuffix(', sampled')}[/]")
         for arm, one, other in zip(found, sampled, greedy, strict=True):
             table.add_row(arm.name, _bar(arm.name, one), *_cells(arm, one, other))
+        table.add_section()
     return table
 
 

@@ -14,7 +14,7 @@ class HeldOut(NamedTuple):
 
     name: str
     split: str | None
-    count: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class DemoSettings:
     """
 
     seed: int = 0
+    depths: tuple[str, ...] = ("depth-2", "depth-3")
     hidden_size: int = 64
     layers: int = 2
     heads: int = 2
@@ -34,8 +35,8 @@ class DemoSettings:
     demonstrations: int = 300
     waste_rate: float = 0.7
     teacher_turns: int = 14
-    warm_steps: int = 400
-    warm_batch: int = 16
+    warm_steps: int = 650
+    warm_batch: int = 8
     warm_learning_rate: float = 4e-3
     steps: int = 40
     tasks_per_step: int = 12
@@ -47,12 +48,13 @@ class DemoSettings:
     max_tokens: int = 256
     max_turn_tokens: int = 24
     max_prompt_chars: int | None = None
-    imitation_steps: int = 450
-    won_steps: int = 700
+    imitation_steps: int = 850
+    won_steps: int = 1100
     imitation_learning_rate: float = 1e-3
     evol_rounds: int = 3
-    evol_tasks: int = 400
-    evol_steps: int = 100
+    evol_tasks: int | None = None
+    evol_episodes_per_task: int = 20
+    evol_steps: int = 200
     eval_turns: int = 6
     eval_turn_tokens: int = 24
     eval_tokens: int = 512
@@ -66,7 +68,7 @@ class DemoSettings:
     @property
     def groups(self) -> tuple[str, ...] | None:
         """The groups of tasks."""
-        return ("depth-2", "depth-3")
+        return self.depths
 
     @property
     def env_kwargs(self) -> dict[str, Any]:
@@ -86,13 +88,16 @@ class DemoSettings:
 class BabyAISettings(DemoSettings):
     """A room with one object to go to: turn until it is in sight, then go to it. Every world is another one."""
 
-    warm_steps: int = 300
+    warm_steps: int = 450
     teacher_turns: int = 12
     steps: int = 30
     max_turns: str = "4"
     max_tokens: int = 768
-    imitation_steps: int = 200
-    won_steps: int = 300
+    imitation_steps: int = 350
+    won_steps: int = 600
+    evol_steps: int = 130
+    evol_tasks: int | None = 300
+    evol_episodes_per_task: int = 1
     eval_turns: int = 4
     eval_tokens: int = 768
 
@@ -121,13 +126,20 @@ SCENARIOS: dict[str, type[DemoSettings]] = {"textcraft": DemoSettings, "babyai":
 
 
 def quick(settings: DemoSettings) -> DemoSettings:
-    """A short version: fewer steps of everything, and no AgentEvol."""
+    """A short version: goals of depth 2 only, a tighter limit, fewer steps, and no AgentEvol."""
     return replace(
         settings,
-        warm_steps=200,
-        steps=12,
-        imitation_steps=100,
-        won_steps=150,
+        depths=("depth-2",),
+        waste_rate=0.6,
+        demonstrations=150,
+        warm_steps=320,
+        steps=18,
+        tasks_per_step=10,
+        micro_batch=80,
+        max_turns="5",
+        eval_turns=5,
+        imitation_steps=160,
+        won_steps=220,
         evol_rounds=0,
         eval_tasks=160,
     )

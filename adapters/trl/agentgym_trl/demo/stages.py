@@ -29,6 +29,7 @@ from agentgym_envs.rollout import (
 )
 from agentgym_envs.rollout.mixture import draw_from
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+from agentgym_envs.vector import MakeEnv
 from agentgym_trl.agentevol import EvolSettings, agentevol
 from agentgym_trl.callbacks import read_metrics, run_training
 from agentgym_trl.dataset import make_dataset
@@ -63,7 +64,7 @@ class Measurement:
 def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
     """Let the careless teacher play training tasks, and write all its episodes to `demos.jsonl`, won or not."""
     limits = Limits(settings.teacher_turns)
-    with closing(_maker(settings)()) as env, TrajectoryWriter(out / "demos.jsonl") as writer:
+    with closing(make_env(settings)()) as env, TrajectoryWriter(out / "demos.jsonl") as writer:
         drawn = draw_from(
             text_env(env),
             settings.demonstrations,
@@ -90,7 +91,7 @@ def make_tiny_model(out: Path, settings: DemoSettings, demonstrations: Sequence[
     texts = [text for t in demonstrations for turn in t.turns for text in (turn.observation, turn.action)]
     save_tiny_model(
         path,
-        [*environment_corpus(_maker(settings)), *texts],
+        [*environment_corpus(make_env(settings)), *texts],
         seed=settings.seed,
         closed=settings.closed_vocabulary,
         embedding_std=settings.embedding_std,
@@ -141,7 +142,7 @@ def reinforce(
     tokenizer = load_tokenizer(str(model))
     trainer = AgentTrainer(
         load_model(str(model)),
-        _maker(settings),
+        make_env(settings),
         args=_online_config(out, settings, **options),
         processing_class=tokenizer,
         train_dataset=training_tasks(settings) if tasks is None else tasks,
@@ -156,20 +157,20 @@ def evolve(model: Path, out: Path, won: Sequence[Trajectory], settings: DemoSett
     wanted = EvolSettings(
         rounds=settings.evol_rounds,
         tasks=settings.evol_tasks,
-        episodes_per_task=1,
+        episodes_per_task=settings.evol_episodes_per_task,
         groups=settings.groups,
         play=play,
         seed=settings.seed,
     )
     args = sft_config(out, settings, steps=settings.evol_steps, learning_rate=settings.imitation_learning_rate)
     codec = make_codec(load_tokenizer(str(model)))
-    return agentevol(model, won, _maker(settings), codec, args, wanted, console=console)[-1].model
+    return agentevol(model, won, make_env(settings), codec, args, wanted, console=console)[-1].model
 
 
 def training_tasks(settings: DemoSettings) -> Any:
     """One row per group of episodes, each in its own world."""
     return make_dataset(
-        text_env(_maker(settings)()),
+        text_env(make_env(settings)()),
         settings.steps * settings.tasks_per_step,
         groups=settings.groups,
         seed=settings.seed + _TRAINING,  # not that of the demonstrations: other worlds
@@ -185,7 +186,6 @@ def training_curve(run: Path) -> list[dict[str, Any]]:
 def measure(model: Path, settings: DemoSettings, split: str = "test") -> list[Measurement]:
     """Play every set of held-out tasks, sampled and greedy. Training and evaluation have no draw in common."""
     engine, codec = load_engine(str(model))
-    make_env = _maker(settings)
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
     found = []
     with _random_state(0):
@@ -194,7 +194,7 @@ def measure(model: Path, settings: DemoSettings, split: str = "test") -> list[Me
             for way, temperature in _TEMPERATURES.items():
                 sampling = Sampling(settings.eval_turn_tokens, temperature)
                 options: dict[str, Any] = {"limits": limits, "sampling": sampling, "concurrency": 160}
-                played = run_sync(play_many(specs, make_env, engine, codec, **options))
+                played = run_sync(play_many(specs, make_env(settings), engine, codec, **options))
                 found.append(Measurement(f"{held_out.name}, {way}", [episode.trajectory for episode in played]))
     return found
 
@@ -223,8 +223,8 @@ def _random_state(seed: int) -> Iterator[None]:
 def _specs(settings: DemoSettings, held_out: HeldOut, split: str) -> list[EpisodeSpec]:
     """The same episodes for every seed and arm."""
     drawn = draw_from(
-        text_env(_maker(settings)()),
-        held_out.count,
+        text_env(make_env(settings)()),
+        held_out.size,
         split=held_out.split or split,
         groups=settings.groups,
         seed=_TEST if split == "test" else _VALIDATION,
@@ -233,7 +233,8 @@ def _specs(settings: DemoSettings, held_out: HeldOut, split: str) -> list[Episod
     return [EpisodeSpec(item.task.id, item.seed) for item in drawn]
 
 
-def _maker(settings: DemoSettings) -> Any:
+def make_env(settings: DemoSettings) -> MakeEnv:
+    """The function that makes the environment."""
     return partial(gym.make, settings.env_id, **settings.env_kwargs)
 
 
