@@ -107,9 +107,11 @@ def run_one(name: str, seed: int, options: argparse.Namespace) -> None:
     import time
 
     from agentgym_trl.demo import arms, stages
+    from agentgym_trl.demo.quiet import quiet
     from agentgym_trl.demo.settings import SCENARIOS
 
-    arms.quiet()
+    quiet()
+    arms.use_one_thread()
     settings = replace(SCENARIOS[options.scenario](seed=seed), **options.set)
     out, console = options.work / f"seed-{seed}", Console(stderr=True)
     began = time.process_time()

@@ -14,6 +14,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_trl.demo.quiet import quiet
 
 _T = TypeVar("_T")
 _SCENARIOS = ("textcraft", "babyai")
@@ -23,6 +24,7 @@ def main() -> int:
     """Train, evaluate, report. Returns the exit code."""
     options = _parser().parse_args()
     console = Console(stderr=True)
+    quiet()
     try:
         return run_demo(
             options.out, seed=options.seed, is_quick=options.quick, scenario=options.scenario, console=console
@@ -75,7 +77,7 @@ def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console, scenario
 def _import_libraries() -> None:
     from agentgym_trl.demo import arms
 
-    arms.quiet()
+    arms.use_one_thread()
 
 
 class _Clock:

@@ -6,12 +6,9 @@ The controls (more imitation) run in a process of their own beside reinforcement
 from __future__ import annotations
 
 import json
-import logging
 import multiprocessing
-import os
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from agentgym_envs.errors import EngineError
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_trl.callbacks import read_metrics
 from agentgym_trl.demo import stages
+from agentgym_trl.demo.quiet import quiet
 from agentgym_trl.demo.settings import DemoSettings
 
 WARM, GRPO, AGENTEVOL = "warm start", "GRPO", "AgentEvol"
@@ -113,11 +111,8 @@ def in_background(names: Sequence[str], out: Path, settings: DemoSettings) -> It
         process.join()
 
 
-def quiet() -> None:
-    """Switch off what libraries print, and use one thread: two processes share the machine."""
-    os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
+def use_one_thread() -> None:
+    """Prepare torch and transformers: two processes share the machine, and the demo has its own progress bars."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
@@ -126,6 +121,7 @@ def quiet() -> None:
 
 def _run_controls(names: Sequence[str], out: Path, settings: DemoSettings) -> None:
     quiet()
+    use_one_thread()
     with open(out / "controls.log", "w", encoding="utf-8") as log:
         try:
             for name in names:

@@ -190,7 +190,7 @@ def measure(model: Path, settings: DemoSettings, split: str = "test") -> list[Me
     found = []
     with _random_state(0):
         for held_out in settings.held_out:
-            specs = _specs(settings, held_out, split)
+            specs = held_out_specs(settings, held_out, split)
             for way, temperature in _TEMPERATURES.items():
                 sampling = Sampling(settings.eval_turn_tokens, temperature)
                 options: dict[str, Any] = {"limits": limits, "sampling": sampling, "concurrency": 160}
@@ -220,8 +220,8 @@ def _random_state(seed: int) -> Iterator[None]:
         yield
 
 
-def _specs(settings: DemoSettings, held_out: HeldOut, split: str) -> list[EpisodeSpec]:
-    """The same episodes for every seed and arm."""
+def held_out_specs(settings: DemoSettings, held_out: HeldOut, split: str) -> list[EpisodeSpec]:
+    """The episodes of an evaluation, the same for every seed and arm."""
     drawn = draw_from(
         text_env(make_env(settings)()),
         held_out.size,
