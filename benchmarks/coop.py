@@ -49,7 +49,7 @@ _EVAL_SEED = 7000
 
 @dataclass(frozen=True, slots=True)
 class CoopSettings(InventedWorlds):
-    """The quick start's recipe for a team of two. `group_size` counts streams: half as many episodes, twice.
+    """The recipe of invented worlds for a team of two. `group_size` counts streams: half as many episodes, twice.
 
     `goals` tasks are played: by the careless team `demonstrations_each` times, and in what is measured `samples` times.
     """

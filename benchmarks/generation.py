@@ -7,7 +7,7 @@ turn, and with the cache. The sides take turns in one process, with one thread. 
 environments, tokenizer and event loop included. Since answers are sampled, the figure is sampled tokens per CPU second;
 the ratio is that of the two sides of one repeat.
 
-- demo: the quick start's policy of 0.6 million parameters after a warm start, 16 groups of 8 episodes.
+- demo: a policy of 0.6 million parameters after a warm start, 16 groups of 8 episodes.
 - 52M: a Qwen2 with random weights, one group of 8 episodes. One token in twenty ends an answer, at most 12 tokens, and
   no answer wins, so that every episode has all its turns. "long prompts" has the rules of the game in the prompt.
 """
@@ -49,7 +49,7 @@ class Setting:
 
 
 def demo_setting(folder: Path, groups: int, turns: int) -> Setting:
-    """The policy of the quick start after its warm start."""
+    """The small policy after its warm start."""
     import gymnasium as gym
 
     from agentgym_trl.models import load_model, load_tokenizer, make_codec

@@ -3,7 +3,7 @@
     python -m benchmarks.gpu [--work DIR] [--out benchmarks/results/gpu.json] [--only PART ...] [--quick]
 
 Every run is a command `agentgym train` or `agentgym eval` in a process of its own. Models have random weights: `small`
-is the quick start's (0.6 million parameters), `large` has 65 million. `--work` keeps the runs; the same command goes on
+has 0.6 million parameters, `large` has 65 million. `--work` keeps the runs; the same command goes on
 with what is missing. Without a GPU everything runs on the CPU, to try the script out.
 
 - agreement: the same warm start on CPU and GPU (losses), and one rollout with top-k 1 (tokens and masks).

@@ -119,7 +119,7 @@ class Bench:
         return out
 
     def small_steps(self, steps: int, **more: Any) -> list[str]:
-        """Options of GRPO for `small`: the quick start's, at one turn limit."""
+        """Options of GRPO for `small`: at one turn limit."""
         amounts = self.amounts
         batch = options(
             gradient_accumulation_steps=max(2, amounts.tasks // 4),

@@ -1,4 +1,4 @@
-"""Answers and entropy by what the loss divides by: the quick start's task and GRPO, one seed.
+"""Answers and entropy by what the loss divides by: invented worlds and GRPO, one seed.
 
     python benchmarks/loss_types.py --out benchmarks/results/loss_types.json
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.overhead [--out FILE.json] [--only TextCraft ...] [--steps 8] [--repeats 3]
 
-Real training steps of `AgentTrainer` (GRPO) on the CPU, one thread, with the quick start's model of 0.6 million
+Real training steps of `AgentTrainer` (GRPO) on the CPU, one thread, with a model of 0.6 million
 parameters after a short warm start. Wall time of a step, as the trainer logs it: "generate" is the model that answers,
 "train" the passes forward and backward, "environment" what of the rollout is not the model's: environments, prompts,
 tokens and masks, records; "other" is the rest: advantages, padding. The optimizer's own step and the log come after
@@ -39,7 +39,7 @@ EPISODES = 64
 
 @dataclass(frozen=True, slots=True)
 class TextCraftSettings(InventedWorlds):
-    """The quick start with fewer episodes a step."""
+    """Invented worlds with fewer episodes a step."""
 
     demonstrations: int = 100
     warm_steps: int = 60

@@ -105,7 +105,7 @@ def _tiny(settings: StudySettings, home: Path, part: Path) -> None:
 
 
 def _warm(settings: StudySettings, home: Path, part: Path) -> None:
-    """Imitate the oracle for a while: the quick start's own stage."""
+    """Imitate the oracle for a while: the demo's own stage."""
     from agentgym_trl.demo import stages
     from benchmarks.invented_worlds import InventedWorlds
 
