@@ -152,7 +152,7 @@ def train(name: str, out: Path, settings: Any, console: Console) -> tuple[Path, 
 
 
 def dpo(out: Path, settings: Any, console: Console) -> tuple[Path, dict[str, Any]]:
-    """The warm start plays all episodes of GRPO's first half, and pairs are made of each group."""
+    """The warm start plays as many episodes as GRPO, and pairs are made of each group."""
     from trl import DPOConfig
 
     from agentgym_envs.rollout import EpisodeSpec, Limits
@@ -167,7 +167,7 @@ def dpo(out: Path, settings: Any, console: Console) -> tuple[Path, dict[str, Any
     engine, codec = load_engine(str(warm))
     specs = [
         EpisodeSpec(row["task"], row["seed"], {"round": 0, "index": index, "sample": sample})
-        for index, row in enumerate(stages.training_tasks(replace(settings, steps=settings.steps // 2)))
+        for index, row in enumerate(stages.training_tasks(settings))
         for sample in range(settings.group_size)
     ]
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
@@ -234,6 +234,17 @@ def _table(runs: dict[str, list[dict[str, Any]]], sampled: str, greedy: str) -> 
         cells = [_spread(success(own, label)) for label in (sampled, greedy)]
         table.add_row(name, *cells, f"{turns:.1f}", lead(runs, name, sampled), f"{cpu:.0f}")
     return table
+
+
+def markdown(runs: dict[str, list[dict[str, Any]]]) -> str:
+    """The tables for a page of the documentation."""
+    return "\n\n".join(_markdown(table) for table in tables_of(runs))
+
+
+def _markdown(table: Table) -> str:
+    columns = [[str(column.header), *(str(cell) for cell in column.cells)] for column in table.columns]
+    rows = [f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True)]
+    return "\n".join([rows[0], "|---" * len(columns) + "|", *rows[1:]])
 
 
 def lead(runs: dict[str, list[dict[str, Any]]], name: str, label: str) -> str:
