@@ -51,7 +51,7 @@ ONLINE: dict[str, dict[str, Any]] = {
 }
 IMITATION = ("more imitation", "imitation of wins")
 ARMS = (*IMITATION, "AgentEvol", "DPO", *ONLINE)
-PPO_SHARE = 0.6
+PPO_SHARE = 0.7
 """PPO trains a critic as well: the share of GRPO's steps that takes the same time."""
 T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 """Student's t for a 95 % interval, by degrees of freedom."""

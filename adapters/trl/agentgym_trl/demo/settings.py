@@ -33,9 +33,9 @@ class DemoSettings:
     embedding_std: float = 0.2
     closed_vocabulary: bool = True
     demonstrations: int = 300
-    waste_rate: float = 0.7
-    teacher_turns: int = 14
-    warm_steps: int = 650
+    waste_rate: float = 0.75
+    teacher_turns: int = 16
+    warm_steps: int = 900
     warm_batch: int = 8
     warm_learning_rate: float = 4e-3
     steps: int = 40
@@ -88,8 +88,9 @@ class DemoSettings:
 class BabyAISettings(DemoSettings):
     """A room with one object to go to: turn until it is in sight, then go to it. Every world is another one."""
 
-    warm_steps: int = 450
+    waste_rate: float = 0.7
     teacher_turns: int = 12
+    warm_steps: int = 450
     steps: int = 30
     max_turns: str = "4"
     max_tokens: int = 768
