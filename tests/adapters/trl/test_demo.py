@@ -16,7 +16,7 @@ from rich.console import Console
 from agentgym_envs.errors import EngineError, UsageError
 from agentgym_envs.trajectory import read_trajectories
 from agentgym_trl.demo import __main__ as demo
-from agentgym_trl.demo import arms, live_curve, report, settings, stages
+from agentgym_trl.demo import arms, live_curve, report, stages
 from agentgym_trl.demo.settings import RECIPES, SCENARIOS, DemoSettings
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +48,7 @@ def test_every_arm_is_trained_measured_and_shown(
         sizes: Any = {"demonstrations": 40, "tasks_per_step": 2, "group_size": 2, "micro_batch": 4, "eval_tasks": 12}
         return replace(given, **steps, **sizes, evol_rounds=1, evol_tasks=4, evol_episodes_per_task=1)
 
-    monkeypatch.setattr(settings, "quick", tiny)
+    monkeypatch.setattr(demo, "quick", tiny)
     out = tmp_path / "demo"
     figures = run(out, scenario=scenario)
     assert [row["arm"] for row in figures["arms"]] == [arms.WARM, arms.MORE, arms.WON, arms.AGENTEVOL, arms.GRPO]

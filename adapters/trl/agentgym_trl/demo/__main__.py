@@ -15,9 +15,9 @@ from rich.console import Console
 
 from agentgym_envs.errors import AgentGymError, UsageError
 from agentgym_trl.demo.quiet import quiet
+from agentgym_trl.demo.settings import SCENARIOS, quick
 
 _T = TypeVar("_T")
-_SCENARIOS = ("textcraft", "babyai")
 
 
 def main() -> int:
@@ -44,7 +44,6 @@ def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console, scenario
     console.rule("[bold]An agent that imitates a careless teacher learns from its own experience")
     clock("load libraries", _import_libraries)
     from agentgym_trl.demo import arms, report, stages
-    from agentgym_trl.demo.settings import SCENARIOS, quick
 
     settings = SCENARIOS[scenario](seed=seed)
     settings = quick(settings) if is_quick else settings
@@ -108,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="directory for all output")
     parser.add_argument("--seed", type=int, default=0, help="seed of model, demonstrations and training")
-    parser.add_argument("--scenario", choices=_SCENARIOS, default="textcraft", help="the environment to learn")
+    parser.add_argument("--scenario", choices=SCENARIOS, default="textcraft", help="the environment to learn")
     parser.add_argument("--quick", action="store_true", help="a short version, about 45 seconds on two quiet cores")
     return parser
 

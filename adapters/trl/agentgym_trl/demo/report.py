@@ -136,7 +136,7 @@ def results(found: Sequence[Arm]) -> list[dict[str, Any]]:
         {
             "arm": arm.name,
             "cpu_seconds": arm.cpu_seconds,
-            "results": {m.name: {**asdict(m.metrics), "turns": m.metrics.turns} for m in arm.measurements},
+            "results": {m.name: asdict(m.metrics) for m in arm.measurements},
         }
         for arm in found
     ]

@@ -31,7 +31,7 @@ from agentgym_envs.rollout.mixture import draw_from
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 from agentgym_envs.vector import MakeEnv
 from agentgym_trl.agentevol import EvolSettings, agentevol
-from agentgym_trl.callbacks import read_metrics, run_training
+from agentgym_trl.callbacks import ProgressLine, read_metrics, run_training
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demo.live_curve import LiveCurve
 from agentgym_trl.demo.settings import DemoSettings, HeldOut
@@ -121,7 +121,7 @@ def imitate(
     set_seed(args.seed)
     codec = make_codec(load_tokenizer(str(model)))
     trainer = make_sft_trainer(load_model(str(model)), demonstrations, codec, args)
-    run_training(trainer, title, console=console)
+    _train(trainer, title, console)
     return out
 
 
@@ -147,7 +147,7 @@ def reinforce(
         processing_class=tokenizer,
         train_dataset=training_tasks(settings) if tasks is None else tasks,
     )
-    run_training(trainer, title, console=console, progress=LiveCurve(title, console))
+    _train(trainer, title, console, LiveCurve(title, console))
     return out
 
 
@@ -206,6 +206,11 @@ def write_measurements(out: Path, measured: Sequence[Measurement]) -> None:
         with TrajectoryWriter(out / file_name(measurement.name)) as writer:
             for trajectory in measurement.trajectories:
                 writer.write(trajectory)
+
+
+def _train(trainer: Any, title: str, console: Console, progress: ProgressLine | None = None) -> None:
+    if not run_training(trainer, title, console=console, progress=progress):
+        raise KeyboardInterrupt
 
 
 def file_name(measurement: str) -> str:
