@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.plugins import collection, durations, progress, random_examples, rotation, scheduling, signals
+from tests.plugins import durations, progress, random_examples, rotation, scheduling, signals, startup
 
-PLUGINS = (signals, collection, rotation, durations, scheduling, progress, random_examples)
+PLUGINS = (startup, signals, rotation, durations, scheduling, progress, random_examples)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -32,6 +32,7 @@ from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS, make_grammar
 from agentgym_envs.task import SPLITS, Task
 from tests.garbage import JUNK, complaints_of_members, mutated, with_long_numbers
+from tests.plugins.startup import python_path
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4
@@ -215,7 +216,7 @@ def processes_agree(env_id: str, options: dict[str, Any], local_hash: str) -> No
         "print(transcript_hash(functools.partial(gym.make, sys.argv[1], **json.loads(sys.argv[2]))))"
     )
     another = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
-    environ = {**os.environ, "PYTHONHASHSEED": another, "PYTHONPATH": str(_REPO)}
+    environ = {**os.environ, "PYTHONHASHSEED": another, "PYTHONPATH": python_path(_REPO)}
     command = [sys.executable, "-c", code, env_id, json.dumps(options)]
     done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ from agentgym_envs.trajectory import Trajectory, read_trajectories
 from tests.adapters.trl.forked import Forked
 from tests.adapters.trl.small import DEPTH, ENV, limits_by_step, metrics, played
 from tests.graded import KWARGS
+from tests.plugins.startup import python_path
 
 pytestmark = [
     pytest.mark.train,
@@ -63,7 +64,7 @@ def start(
     fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
     fixed += ["--max-turns", "2", "--max-turn-tokens", "8", "--use_cpu", "--report_to", "none", "--out", str(out)]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
+    path = python_path(ROOT, ROOT / "adapters" / "trl")
     code, arguments = before + PROGRAM, ["train", algorithm, *fixed, *small, *map(str, words)]
     environ = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""}
     if not fresh:

@@ -23,6 +23,7 @@ from agentgym_envs.trajectory import read_trajectories
 from tests.adapters.trl import processes
 from tests.adapters.trl.small import DEPTH, ENV, metrics
 from tests.graded import KWARGS
+from tests.plugins.startup import python_path
 
 pytestmark = [
     pytest.mark.train,
@@ -39,7 +40,7 @@ SECONDS = 300
 def launch(*words: object, config: str = "ddp-cpu-2", more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     """`accelerate launch` with one of our configurations; the processes end with their launcher."""
     options = ["--config_file", str(CONFIGS / f"{config}.yaml"), "--main_process_port", "0", *more]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
+    path = python_path(ROOT, ROOT / "adapters" / "trl")
     return subprocess.Popen(
         [sys.executable, "-m", "accelerate.commands.launch", *options, *map(str, words)],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""},

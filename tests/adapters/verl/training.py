@@ -24,6 +24,7 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_verl.rows import TaskRow
 from tests.graded import KWARGS
+from tests.plugins.startup import python_path
 
 ROOT = Path(__file__).parents[3]
 _MARK = "AGENTGYM_TEST_RUN"
@@ -31,9 +32,7 @@ _ENVIRONMENT = {
     "VERL_USE_EXTERNAL_MODULES": "tests.adapters.verl.cpu.plugin",
     "VERL_PLATFORM": "cpu",
     "VERL_ENGINE_DEVICE": "cuda",
-    "PYTHONPATH": os.pathsep.join(
-        str(ROOT / path) for path in (".", "adapters/trl", "adapters/verl", "tests/adapters/verl/cpu/site")
-    ),
+    "PYTHONPATH": python_path(*(ROOT / path for path in (".", "adapters/trl", "adapters/verl"))),
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
