@@ -486,6 +486,16 @@ CHECKS = (
     renders_text,
     random_commands_are_repeatable_actions,
 )
+DAILY_CHECKS = {
+    infos_are_complete,
+    close_is_final,
+    restores_a_snapshot,
+    refuses_invalid_arguments,
+    tasks_are_sound,
+    renders_text,
+    random_commands_are_repeatable_actions,
+}
+"""The checks in every run of environments that need Java or a browser; the others rotate."""
 
 REMOTE_CHECKS = (
     infos_are_complete,

@@ -51,6 +51,7 @@ def test_the_oracle_solves_a_few_tasks_of_each_group(count: int, worlds: Any) ->
                 assert rounds == env.task.data["plan_rounds"]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @TEAMS
 def test_the_oracle_solves_all_tasks(count: int) -> None:
@@ -62,6 +63,7 @@ def test_the_oracle_solves_all_tasks(count: int) -> None:
         solve(env)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @TEAMS
 @pytest.mark.parametrize("worlds", WORLDS)

@@ -32,6 +32,7 @@ def test_skipped(): pytest.skip("why")
 FAILING = {"test_cases[it's]", "test_cases[x@y]", "test_plain", "test_with_a_broken_fixture"}
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadfile"]], ids=["here", "in workers"])
 def test_a_failing_run_prints_a_command_for_the_failed_tests(tmp_path: Path, workers: list[str]) -> None:

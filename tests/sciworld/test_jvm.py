@@ -130,6 +130,7 @@ def bound_objects(jvm: Jvm) -> int:
         return int(bindings.size())
 
 
+@pytest.mark.rotating
 def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     jvm, counts = begin(make()), []
     for number in range(12):
@@ -143,6 +144,7 @@ def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     assert counts[1] <= counts[0] + 3, counts
 
 
+@pytest.mark.rotating
 def test_resets_and_steps_leak_no_java_objects(make: Make) -> None:
     """Even if Python's garbage collector never runs."""
     env = make(info=EXTRAS)
@@ -207,6 +209,7 @@ def hurry(jvm: Jvm, before: float, seconds: float) -> None:
     jvm.call_seconds = jvm._client.seconds = seconds
 
 
+@pytest.mark.rotating
 def test_a_jvm_that_runs_out_of_memory_ends_its_episodes(make: Make, capfd: pytest.CaptureFixture[str]) -> None:
     env = make(heap_mb=100)
     jvm = begin(env)
@@ -339,6 +342,7 @@ def program(code: str, begin: str = EPISODE) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("end", ENDS)
 def test_no_jvm_outlives_its_process(end: str) -> None:
     with program(ENDS[end], EPISODE if end == "ended" else JVM) as process:

@@ -215,6 +215,7 @@ def test_tantivy_and_bm25s_agree(folder: Path) -> None:
     assert first > 0.9 and three > 0.85
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_tantivy_and_bm25s_agree_on_the_embedded_corpus(tmp_path: Path) -> None:
     """Tantivy rounds the lengths of texts, so near ties may be ordered differently."""

@@ -89,6 +89,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 QUERIES = [f"{one} {other} {number}" for number, (one, other) in enumerate(zip(WORDS, WORDS[3:], strict=False))]
 
 
+@pytest.mark.rotating
 def test_a_build_killed_repeatedly_gives_the_same_index(large: tuple[Path, Path], tmp_path: Path) -> None:
     corpus, whole = large
     folder, kills, last = tmp_path / "out", 0, (0, 0)

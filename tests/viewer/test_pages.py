@@ -445,6 +445,7 @@ def test_exported_file_has_all_pages(browser: Any, folder: Path) -> None:
 PAGES = ["#/", "#/episode/4?turn=2", "#/episode/8", "#/episode/4?tab=raw", "#/compare/4/5"]
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
 def test_every_control_has_an_accessible_name(browser: Any, address: str, where: str) -> None:
@@ -457,6 +458,7 @@ def test_every_control_has_an_accessible_name(browser: Any, address: str, where:
         assert page.locator("h1").count() == 1
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
 def test_pages_fit_a_phone_without_horizontal_scrolling(browser: Any, address: str, where: str) -> None:

@@ -51,6 +51,7 @@ WAYS: dict[str, Callable[[Agent], None]] = {
 }
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_broken_page_ends_only_its_own_episode(make_agent: MakeAgent, way: str) -> None:
     neighbour, agent = make_agent(), make_agent(call_seconds=20 if way == "memory" else 1.5)

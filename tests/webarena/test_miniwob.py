@@ -133,6 +133,7 @@ def test_the_same_task_gives_the_same_text_and_another_seed_another_text(env: Mi
     assert first[1]["state_key"] == again[1]["state_key"] != other[1]["state_key"]
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["terminal", "choose-date", "click-pie", "login-user-popup"])
 def test_the_same_actions_give_the_same_text(env: MiniWoBEnv, page: str) -> None:
@@ -305,6 +306,7 @@ def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
         loop.run(env._oracle_command(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> None:
     rng, scores = random.Random(0), []

@@ -280,6 +280,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_pages_take_bounded_time(agent: Agent, script: str) -> None:

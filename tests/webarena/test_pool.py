@@ -74,6 +74,7 @@ def ended(processes: list[psutil.Process]) -> bool:
     return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("end", ["exit", "SIGKILL", "SIGINT", "SIGTERM", "group SIGINT", "error"])
 def test_no_process_is_left_behind(run: list[subprocess.Popen[str]], end: str) -> None:
     ending = {"exit": "sys.exit(0)", "error": "raise RuntimeError"}.get(end, "time.sleep(60)")

@@ -179,6 +179,7 @@ def test_the_oracle_solves_frozen_tasks() -> None:
     env.close()
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_concurrent_episodes_do_not_affect_each_other() -> None:
     changes = [templates()[name] for name in NAMES if templates()[name].kind == "change"]

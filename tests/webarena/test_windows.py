@@ -26,6 +26,7 @@ def titles(agent: Agent) -> list[str]:
     return [tab.title for tab in agent.session.tabs]
 
 
+@pytest.mark.rotating(always=3)
 @pytest.mark.parametrize("target", ["target=_blank", "target=_blank rel=opener", "target=other"])
 @pytest.mark.parametrize("seconds", [0.0, 0.4])
 def test_a_link_can_open_a_window(agent: Agent, target: str, seconds: float) -> None:

@@ -163,6 +163,7 @@ def test_held_out_tasks_are_played_during_training(grpo: Any, tmp_path: Path) ->
     assert more.code == 0 and more.err.count("held-out tasks") == 1, more.err
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.train
 @pytest.mark.parametrize("name", ONLINE)
 def test_every_online_algorithm_runs(name: str, train: Any, tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ def _without_times(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if "time" not in key and "per_second" not in key}
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("portion", [0.5, 1.5], ids=["the weights", "the optimizer"])
 def test_a_full_disk_is_one_line_and_loses_nothing(portion: float, model_path: Path, tmp_path: Path) -> None:
     """A limit on the file size that part of a checkpoint exceeds, with the error of a full disk."""

@@ -143,6 +143,7 @@ def test_none_values_produce_no_override() -> None:
     assert overrides({"a": None, "b": 0, "c": True, "+d.e": Path("/x")}) == ["b=0", "c=true", "+d.e=/x"]
 
 
+@pytest.mark.rotating(always=3)
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize("scenario, horizon", PAPER)
