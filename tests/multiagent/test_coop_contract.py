@@ -38,6 +38,7 @@ ROOT = Path(__file__).parents[2]
 TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
 
 
+@pytest.mark.slow_after(4)
 @TEAMS
 @pytest.mark.parametrize("worlds", WORLDS)
 def test_the_oracle_solves_a_few_tasks_of_each_group(count: int, worlds: Any) -> None:

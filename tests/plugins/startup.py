@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 SITE = str(Path(__file__).with_name("site"))
+THRESHOLD = 50_000, 20, 20
 OPTIONAL = ("sklearn", "wandb")
 """Packages that transformers and TRL import where they are installed, though our extras do not ask for them."""
 
@@ -41,6 +42,7 @@ def python_path(*folders: Path) -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
     """Have every process of the tests start faster."""
+    gc.set_threshold(*THRESHOLD)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
 
 

@@ -71,6 +71,7 @@ def ids(retriever: Retriever, query: str, k: int = 3) -> list[str]:
     return [hit.passage.id for hit in retriever.search([query], k)[0]]
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("k", [1, 3, 50, 1_000])
 def test_hits_are_distinct_passages_sorted_by_score(retriever: Retriever, k: int) -> None:
     for hits in retriever.search(QUERIES, k):

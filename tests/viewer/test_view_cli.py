@@ -72,6 +72,7 @@ def test_large_export_has_a_hint(
     assert "--limit" in capsys.readouterr().err
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -427,6 +427,7 @@ def test_ctrl_c_stops_the_command(where: Any, command: Any, tmp_path: Path, monk
     assert code == 0, err
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "words, part",
     [

@@ -128,6 +128,7 @@ def test_team_metrics_count_an_episode_once() -> None:
     assert "rollout/a/success" not in found and "rollout/b/max_turns" not in found
 
 
+@pytest.mark.slow
 def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None:
     codec = make_codec(tokenizer)
     made = oracle_demonstrations(coop, 4, groups=EASY)

@@ -117,6 +117,7 @@ def test_the_environment_of_a_scenario_accepts_its_arguments(scenario: str) -> N
     gym_make(paper["env"], paper["env_kwargs"]).close()
 
 
+@pytest.mark.slow
 @examples(300)
 @given(
     text=st.text(

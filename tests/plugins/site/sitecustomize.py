@@ -1,6 +1,7 @@
 """Python runs this first in the processes that tests start; their imports take a third less time with it.
 
-Hides the packages of `tests.plugins.startup.OPTIONAL`, and collects garbage less often, since imports leave none.
+The values are those of `OPTIONAL` and `THRESHOLD` in `tests.plugins.startup`: hidden packages, and less frequent
+collections of garbage, since imports leave none.
 """
 
 import gc
