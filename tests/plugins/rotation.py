@@ -1,8 +1,8 @@
 """Rotation: a sweep that is too long for every run is split into slices, and each run takes one.
 
 The cases of a test that is marked `rotating` are dealt to `SLICES` slices in turn; a test without cases goes to one of
-them. With `rotating(always=2)` the first two cases run every time. With `rotating(turn=0, of=3)` a test runs in every
-third slice, beginning with the first; give tests that take turns with each other the other numbers.
+them. With `rotating(always=2)` the first two cases run every time. Tests that take turns with each other, one in each
+run, have numbers: with `rotating(turns=(0, 2), of=3)` a test has two of three turns.
 
 The run's key chooses the slice, so that any `SLICES` consecutive keys run everything:
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -74,9 +74,11 @@ def in_slice(index: int, name: str, key: int | None) -> bool:
     return key is None or (index + crc32(name.encode()) - key) % SLICES == 0
 
 
-def has_turn(turn: int, of: int, key: int | None) -> bool:
-    """True if, of `of` tests that take turns, number `turn` runs with a key."""
-    return key is None or key % SLICES % of == turn
+def has_turn(turns: Collection[int], of: int, key: int | None) -> bool:
+    """True if one of these turns, of `of` in all, is that of a key."""
+    if not all(0 <= turn < of <= SLICES for turn in turns):
+        raise pytest.UsageError(f"turns are numbers from 0 to {of - 1}, of at most {SLICES}, got {[*turns]}")
+    return key is None or key % SLICES % of in turns
 
 
 def part(cases: Iterable[_T], name: str) -> list[_T]:

@@ -31,10 +31,10 @@ def test_alone(): pass
 @pytest.mark.parametrize("case", range(13))
 def test_begun(case): pass
 
-@pytest.mark.rotating(turn=1, of=3)
+@pytest.mark.rotating(turns=[1], of=3)
 def test_first(): pass
 
-@pytest.mark.rotating(turn=2, of=3)
+@pytest.mark.rotating(turns=[0, 2], of=3)
 def test_second(): pass
 
 def test_in_a_loop(): print("took", part(range(20), "loop"))
@@ -67,9 +67,9 @@ def test_a_run_takes_an_equal_share_of_each_sweep(sweeps: dict[str, list[str]], 
 @given(st.integers(1, SLICES), KEYS)
 def test_every_turn_comes_within_consecutive_keys(of: int, first: int) -> None:
     for turn in range(of):
-        assert any(has_turn(turn, of, key) for key in range(first, first + SLICES))
-    assert sum(has_turn(turn, of, first) for turn in range(of)) == 1
-    assert has_turn(of - 1, of, None)
+        assert any(has_turn([turn], of, key) for key in range(first, first + SLICES))
+    assert sum(has_turn([turn], of, first) for turn in range(of)) == 1
+    assert has_turn(range(of), of, first) and has_turn([], of, None)
 
 
 @given(st.integers(1, 60), KEYS, st.text(max_size=5))
@@ -83,6 +83,12 @@ def test_parts_cover_their_sequence_and_are_never_empty(size: int, first: int, n
         assert part(range(size), name) == list(range(size))
     assert all(parts)
     assert {case for each in parts for case in each} == set(range(size))
+
+
+@pytest.mark.parametrize(("turns", "of"), [([3], 3), ([-1], 3), ([0], SLICES + 1)])
+def test_a_turn_that_never_comes_is_refused(turns: list[int], of: int) -> None:
+    with pytest.raises(pytest.UsageError, match="turns are numbers"):
+        has_turn(turns, of, 0)
 
 
 def test_key_from_parses_the_setting() -> None:

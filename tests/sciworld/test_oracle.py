@@ -188,6 +188,7 @@ def test_the_number_of_cached_paths_is_bounded(env: SciWorldEnv, monkeypatch: py
     assert [problem.variation for problem in oracle._paths] == [1]
 
 
+@pytest.mark.rotating
 def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None:
     def resets() -> float:
         times = []
@@ -228,6 +229,7 @@ def test_two_threads_can_plan_in_two_jvms_at_once() -> None:
         env.close()
 
 
+@pytest.mark.rotating
 def test_a_slow_expert_is_stopped_without_affecting_other_environments(
     env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +245,7 @@ def test_a_slow_expert_is_stopped_without_affecting_other_environments(
         solve_in(other)
 
 
+@pytest.mark.rotating
 def test_a_jvm_that_ends_during_planning_raises_no_oracle() -> None:
     with closing(make(heap_mb=310)) as env:
         begin(env, "find-non-living-thing/7")

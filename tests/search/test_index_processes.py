@@ -120,6 +120,7 @@ def test_ctrl_c_prints_how_to_resume(large: tuple[Path, Path], tmp_path: Path) -
     same(folder, whole, QUERIES)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("read_before", [False, True])
 def test_a_build_resumes_after_a_full_disk(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
     """Files may not grow beyond 20 kB: too little for the passages, or for the engine if the passages exist."""

@@ -466,6 +466,7 @@ def test_pages_fit_a_phone_without_horizontal_scrolling(browser: Any, address: s
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colour_contrast_is_sufficient(browser: Any, address: str, scheme: str) -> None:

@@ -100,6 +100,7 @@ def test_the_oracle_solves_the_task_from_any_page(env: WebArenaEnv) -> None:
     assert info["success"]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_the_oracle_raises_after_a_change_of_the_sites(env: WebArenaEnv) -> None:
     task = a_task("change")

@@ -106,6 +106,7 @@ def _session(process: psutil.Process) -> int:
         return 0
 
 
+@pytest.mark.rotating
 def test_a_fork_has_its_own_browser(run: list[subprocess.Popen[str]]) -> None:
     process = begin(
         """
@@ -172,6 +173,7 @@ def test_the_browser_survives_ctrl_c(run: list[subprocess.Popen[str]]) -> None:
     assert process.communicate(timeout=60)[0] == "interrupted\nwell\n"
 
 
+@pytest.mark.rotating
 def test_a_browser_is_replaced_after_enough_episodes(make_agent: MakeAgent, hosts: HostRules) -> None:
     options = BrowserOptions(hosts=hosts, recycle_after=2, idle_seconds=99)
     first, second, third = (make_agent(browser=options) for _ in range(3))
@@ -189,6 +191,7 @@ def test_a_browser_is_replaced_after_enough_episodes(make_agent: MakeAgent, host
     assert not new.browser.is_connected()
 
 
+@pytest.mark.rotating
 def test_an_idle_browser_is_closed(make_agent: MakeAgent, hosts: HostRules) -> None:
     options = BrowserOptions(hosts=hosts, idle_seconds=1.0)
     agent = make_agent(browser=options)

@@ -46,6 +46,7 @@ def test_a_script_can_open_a_window(agent: Agent, features: str) -> None:
     assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
 
 
+@pytest.mark.rotating
 def test_a_very_slow_window_is_awaited(agent: Agent) -> None:
     agent.site.put("/next", Reply(html("", title="Next"), seconds=3))
     agent.show("<a href=/next target=_blank>Next</a>", title="First")

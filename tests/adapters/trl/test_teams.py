@@ -387,6 +387,7 @@ def test_a_partner_with_another_vocabulary_is_refused(tokenizer: Any, model_path
         team_trainer(tmp_path, other, train_agents=["crafter_0"], partner=str(model_path))
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.train
 @pytest.mark.parametrize("estimator", ["reinforce++", "reinforce++-baseline", "ppo"])
 def test_every_estimator_trains_a_planner_and_an_actor(estimator: str, tokenizer: Any, tmp_path: Path) -> None:

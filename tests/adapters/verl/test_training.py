@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("verl") is None, reason="verl is not installed"),
     pytest.mark.skipif(find_spec("trl") is None, reason="the tiny model is made in TRL's adapter"),
 ]
-ppo = pytest.mark.rotating(turn=0, of=3)
+ppo = pytest.mark.rotating(turns=[2], of=5)
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 MEMBERS = 4
 PPO = (
@@ -153,8 +153,8 @@ def test_validation_is_reported_per_environment_and_group(begun: Run, resumed: R
 @pytest.mark.parametrize(
     "estimator",
     [
-        pytest.param("grpo", marks=pytest.mark.rotating(turn=1, of=3)),
-        pytest.param("reinforce_plus_plus", marks=pytest.mark.rotating(turn=2, of=3)),
+        pytest.param("grpo", marks=pytest.mark.rotating(turns=[0, 3], of=5)),
+        pytest.param("reinforce_plus_plus", marks=pytest.mark.rotating(turns=[1, 4], of=5)),
     ],
 )
 def test_estimators_without_a_critic_train_with_verls_own_configuration(estimator: str, tmp_path: Path) -> None:
