@@ -62,6 +62,7 @@ def test_every_template_has_several_wordings_with_the_same_parameters() -> None:
         assert len(fields) == 1, f"{name}: each wording names all parameters"
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", _marked(NAMES))
 @pytest.mark.parametrize("seed", [1, 21])
 def test_instances_have_exactly_the_parameters_of_the_intent(name: str, seed: int) -> None:
