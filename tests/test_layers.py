@@ -94,6 +94,8 @@ def resolve(node: ast.ImportFrom, path: Path) -> Iterator[str]:
 
 def walk(node: ast.AST, path: Path, deferred: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # most nodes, and none of them imports
+            continue
         if isinstance(child, ast.Import):
             yield from (Import(alias.name, child.lineno, deferred) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
