@@ -9,4 +9,4 @@ import sys
 
 for _name in ("sklearn", "wandb"):
     sys.modules[_name] = None  # type: ignore[assignment]
-gc.set_threshold(50_000, 20, 20)
+gc.set_threshold(50_000, 10, 10)
