@@ -89,11 +89,14 @@ def run_forked(*words: object, folder: Path) -> None:
         Forked(code, [*map(str, words)], fixed | {"RANK": rank, "LOCAL_RANK": rank}, folder / f"rank{rank}.err")
         for rank in "01"
     ]
+    deadline = time.monotonic() + SECONDS
     try:
-        errors = [rank.communicate(SECONDS)[1] for rank in ranks]
+        while {rank.poll() for rank in ranks} in ({None}, {None, 0}) and time.monotonic() < deadline:
+            time.sleep(0.1)  # if one fails, the other would wait for it
     finally:
         for rank in ranks:
             rank.kill()
+    errors = [rank.communicate(60)[1] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], errors
 
 
