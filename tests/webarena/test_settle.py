@@ -40,7 +40,6 @@ def button(script: str) -> str:
     return f'<button onclick="{script}">Go</button><p id=out></p>'
 
 
-@pytest.mark.rotating(always=5)
 @pytest.mark.parametrize(
     ("script", "seconds"),
     [("location = '/next'", 0.0), ("fetch('/data').then(() => { location = '/next' })", 0.0)]
@@ -155,7 +154,6 @@ def test_an_intercepted_navigation_is_awaited(agent: Agent) -> None:
     assert agent.path == "/next" and "Got it" in agent.tree and agent.site.hits("/next") == 0
 
 
-@pytest.mark.rotating(always=5)
 @pytest.mark.parametrize("seconds", [0.05, SLOW])
 @pytest.mark.parametrize(
     "script",

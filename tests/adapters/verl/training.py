@@ -38,6 +38,7 @@ _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_worker_prestart": "0",  # one process per logical CPU
+    "RAY_worker_niceness": "0",  # Ray's 15 lets the tests of the other worker go first, and this one wait for minutes
     "HYDRA_FULL_ERROR": "1",
 }
 _OURS = ROOT / "adapters/verl/agentgym_verl/config"
