@@ -118,8 +118,7 @@ def test_the_web_task_recipe_works(
     add("a web task")
     monkeypatch.setenv("AGENTGYM_SLICE", "all")
     words = ("-p", "no:cacheprovider", "tests/webarena/test_templates.py", "-k", "forum-open-newest-of or wordings")
-    shown = run("-m", "pytest", "-v", *words)
-    assert "mistakes_do_not[forum-open-newest-of]" in shown and "5 passed" in shown
+    assert "5 passed" in run("-m", "pytest", "-v", *words)  # twice its instances, its evaluators, plays and wordings
 
 
 def test_the_command_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:
