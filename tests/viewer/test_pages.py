@@ -246,6 +246,7 @@ def test_turn_shows_thought_action_reward_and_errors(browser: Any, address: str)
         assert page.locator(".turn").count() == 1 and status(page) == "End of 0 turns"
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
 def test_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict[str, Any]) -> None:

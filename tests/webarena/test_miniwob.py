@@ -174,6 +174,7 @@ def test_positions_and_images_appear_in_the_observation(env: MiniWoBEnv) -> None
     assert "button 'x'" in observation and "Close'" not in observation
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["click-menu-2", "use-autocomplete"])
 def test_the_container_of_menu_items_is_not_clickable(env: MiniWoBEnv, page: str) -> None:
@@ -273,6 +274,7 @@ def test_time_neither_ends_an_episode_nor_reduces_its_reward(env: MiniWoBEnv) ->
     assert info["score"] == info["raw_reward"] == 1.0 and js(env, "WOB_REWARD_GLOBAL") == 0.0
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "seed", "role", "name"),

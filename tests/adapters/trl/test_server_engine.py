@@ -187,6 +187,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("chosen", SETTINGS.values(), ids=SETTINGS)
 def test_a_request_equals_that_of_trl(
     chosen: dict[str, Any], server: CompletionServer, trl_client: None, tmp_path: Path, tokenizer: Any
