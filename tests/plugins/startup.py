@@ -25,13 +25,13 @@ OPTIONAL = ("sklearn", "wandb")
 
 @contextmanager
 def without_optional_packages() -> Iterator[None]:
-    """Hide them from what is imported inside."""
+    """Hide them from what is imported inside; wandb for good, since TRL asks later whether it has imported it."""
     hidden = [name for name in OPTIONAL if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        for name in hidden:
+        for name in {*hidden} - {"wandb"}:
             del sys.modules[name]
 
 
