@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.plugins import durations, progress, random_examples, rotation, scheduling, signals
+from tests.plugins import durations, progress, random_examples, rotation, scheduling, selection, signals, startup
 
-PLUGINS = (signals, rotation, durations, scheduling, progress, random_examples)
+PLUGINS = (startup, signals, selection, rotation, durations, scheduling, progress, random_examples)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

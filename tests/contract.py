@@ -32,6 +32,7 @@ from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS, make_grammar
 from agentgym_envs.task import SPLITS, Task
 from tests.garbage import JUNK, complaints_of_members, mutated, with_long_numbers
+from tests.plugins.startup import python_path
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 4
@@ -215,7 +216,7 @@ def processes_agree(env_id: str, options: dict[str, Any], local_hash: str) -> No
         "print(transcript_hash(functools.partial(gym.make, sys.argv[1], **json.loads(sys.argv[2]))))"
     )
     another = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
-    environ = {**os.environ, "PYTHONHASHSEED": another, "PYTHONPATH": str(_REPO)}
+    environ = {**os.environ, "PYTHONHASHSEED": another, "PYTHONPATH": python_path(_REPO)}
     command = [sys.executable, "-c", code, env_id, json.dumps(options)]
     done = subprocess.run(command, env=environ, cwd=_REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -485,6 +486,16 @@ CHECKS = (
     renders_text,
     random_commands_are_repeatable_actions,
 )
+DAILY_CHECKS = {
+    infos_are_complete,
+    close_is_final,
+    restores_a_snapshot,
+    refuses_invalid_arguments,
+    tasks_are_sound,
+    renders_text,
+    random_commands_are_repeatable_actions,
+}
+"""The checks in every run of environments that need Java or a browser; the others rotate."""
 
 REMOTE_CHECKS = (
     infos_are_complete,

@@ -34,16 +34,7 @@ IDS = [env_id for env_id in env_ids() if env_id not in contract.NEEDS_SITES]
 CASES = [(env_id, options) for env_id in IDS for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
 HEAVY = {"AgentGym/SciWorld-v0", "AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0"}
-"""Environments that need Java or a browser. Checks that others cover too rotate between runs."""
-DAILY_CHECKS_OF_HEAVY = {
-    contract.infos_are_complete,
-    contract.close_is_final,
-    contract.restores_a_snapshot,
-    contract.refuses_invalid_arguments,
-    contract.tasks_are_sound,
-    contract.renders_text,
-    contract.random_commands_are_repeatable_actions,
-}
+"""Environments that need Java or a browser. Checks that others cover too rotate between runs, and so do all options."""
 TRANSPORTS = {
     "server": CASES,
     # Without the environments that a server keeps in workers anyway.
@@ -62,7 +53,7 @@ def _local_cases() -> Iterator[Any]:
     for (env_id, options), name in zip(CASES, NAMES, strict=True):
         heavy = env_id in HEAVY
         for check in contract.CHECKS:
-            rotating = heavy and (bool(options) or check not in DAILY_CHECKS_OF_HEAVY)
+            rotating = bool(options) or (heavy and check not in contract.DAILY_CHECKS)
             marks = _marks(slow=heavy or bool(options), rotating=rotating)
             yield pytest.param(check, env_id, options, id=f"{name}-{check.__name__}", marks=marks)
 
@@ -134,6 +125,7 @@ def test_remote_environments_give_equal_results(env_id: str, options: dict[str, 
     contract.remote_agrees(make, make_remote, transcript(CASES.index((env_id, options))))
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", sorted(HEAVY))
 def test_a_heavy_remote_environment_plays_the_same_episode(env_id: str, servers: Callable[[str], str]) -> None:
@@ -143,7 +135,7 @@ def test_a_heavy_remote_environment_plays_the_same_episode(env_id: str, servers:
 @pytest.mark.parametrize(
     ("env_id", "options"),
     [
-        pytest.param(*case, id=name, marks=_marks(slow=True, rotating=bool(case[1]) or case[0] in contract.SLOW_ENVS))
+        pytest.param(*case, id=name, marks=_marks(slow=True, rotating=case != QUICK))
         for case, name in zip(CASES, NAMES, strict=True)
     ],
 )

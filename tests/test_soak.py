@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_a_server_under_hostile_load_stays_correct_and_leaks_nothing(tmp_path: Path) -> None:
     out = tmp_path / "soak.json"

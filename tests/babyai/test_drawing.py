@@ -241,6 +241,7 @@ def _luminance(color: list[int]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("level", ["GoToObjS4", "MiniBossLevel"])
 def test_the_array_equals_the_picture_of_minigrid(level: str) -> None:
     env = gym.make("AgentGym/BabyAI-v0", render_mode="rgb_array")

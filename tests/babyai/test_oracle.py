@@ -77,6 +77,7 @@ def solve_in(env: BabyAIEnv) -> list[str]:
     return plan
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("level", VARIED)
 def test_a_variety_of_levels_is_solved(level: str) -> None:
     for seed in range(2):
@@ -212,6 +213,7 @@ def state(world: GridWorld) -> tuple[Any, ...]:
     return world.position, world.direction, world.describe_things(), world.progress()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("level", ["OpenDoorsOrderN2Debug", "OpenDoorsOrderN4Debug"])
 def test_two_strict_doors_are_unsolvable(level: str) -> None:
     worlds = [make_world(level, seed) for seed in range(6)]

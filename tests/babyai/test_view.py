@@ -55,6 +55,7 @@ def count_cells(world: GridWorld, views: int, number: int) -> int:
     return sum(len(compare(after).seen) for after in stroll(world, random.Random(number), views))
 
 
+@pytest.mark.slow
 def test_the_field_of_view_equals_minigrids() -> None:
     things = sum(count_cells(make_world(level, 5), 16, number) for number, level in enumerate(LEVELS))
     assert things > 1_500, "the comparison hardly compared anything"

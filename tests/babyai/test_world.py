@@ -146,6 +146,7 @@ def test_rewards_equal_minigrids_and_copies_behave_equally(level: str, seed: int
     assert outcome == StepOutcome(expected, True, False)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(("level", "seed", "fewest"), SEARCHED)
 def test_plans_found_in_copies_work_in_minigrid(level: str, seed: int, fewest: int) -> None:
     world = make_world(level, seed)
@@ -261,6 +262,7 @@ def explore(world: GridWorld, most: int) -> dict[tuple, set]:
     return found
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("level", "seed", "most"),
     [("PutNextS4N1", 0, 600), ("PutNextS5N2Carrying", 4, 300), ("GoToSeqS5R2", 1, 100), ("KeyInBox", 1, 100)],

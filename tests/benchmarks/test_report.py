@@ -372,6 +372,7 @@ def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "benchmarks" / "headline.png").stat().st_size > 10_000
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_an_environment_is_created_once(tmp_path: Path) -> None:
     venv = Venv(tmp_path / "venv")

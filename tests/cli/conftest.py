@@ -15,6 +15,7 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs.cli import main
+from tests.plugins.startup import python_path
 from tests.waiting import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +99,7 @@ def command(*words: object) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": python_path(ROOT), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture

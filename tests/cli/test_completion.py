@@ -38,6 +38,7 @@ def test_the_program_completes_in_a_subprocess(spawn: Run, monkeypatch: pytest.M
     assert spawn()[:2] == (0, "doctor\n")
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -32,6 +32,7 @@ def test_the_tables_list_everything(run: Run) -> None:
     assert "The core is complete" in shown
 
 
+@pytest.mark.slow
 def test_a_missing_package_comes_with_its_install_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = doctor_packages.version_of
     monkeypatch.setattr(doctor_packages, "version_of", lambda name: None if name == "minigrid" else installed(name))
@@ -102,6 +103,7 @@ def test_the_doctor_imports_no_heavy_packages() -> None:
     assert not set(done.stderr.split()) & heavy
 
 
+@pytest.mark.slow
 def test_no_secret_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AGENTGYM_TOKEN", "OPENAI_API_KEY", "HF_TOKEN", "WA_GITLAB_PASSWORD"):
         monkeypatch.setenv(name, "hunter2-secret")

@@ -18,6 +18,7 @@ def engine_without_model(model: str, *, chat_template: str | None) -> None:
     raise EngineError(f"there is no model {model}")
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ("words", "path"),
     [

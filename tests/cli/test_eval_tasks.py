@@ -27,6 +27,7 @@ def played(directory: str = "out") -> list[str]:
     return [t.task.id for t in read_trajectories(Path(directory) / "trajectories.jsonl")]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -178,6 +178,7 @@ def play(url: str) -> dict[str, Any]:
     return info
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("isolate", [[], ["--isolate", "--workers", 1]])
 def test_environments_search_a_custom_corpus(start: Start, made: Path, own: Path, isolate: list[object]) -> None:

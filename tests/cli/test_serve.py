@@ -72,6 +72,7 @@ def test_ctrl_c_closes_sessions_and_workers(start: Start) -> None:
     assert not any(worker.is_running() for worker in workers)
 
 
+@pytest.mark.rotating
 def test_without_ids_all_environments_are_served(start: Start) -> None:
     _, url, _ = start("serve")
     assert ENV in [row["id"] for row in httpx.get(f"{url}/envs").json()["envs"]]
@@ -106,6 +107,7 @@ def test_the_limits_reach_the_server(start: Start) -> None:
     until(lambda: httpx.get(f"{url}/health").json()["sessions"] == 0)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("source", ["--token", "--token-file", "variable"])
 def test_a_token_is_required_and_not_printed(start: Start, tmp_path: Path, source: str) -> None:
     (tmp_path / "secret").write_text("s3cret\n")

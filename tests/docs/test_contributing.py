@@ -112,10 +112,13 @@ def test_the_search_engine_recipe_works(add: Callable[[str], None], run: Callabl
     assert "overlap (shared words)" in run("-m", "agentgym_envs", "search", "index", "--help").replace("\n", " ")
 
 
-def test_the_web_task_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:
+def test_the_web_task_recipe_works(
+    add: Callable[[str], None], run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     add("a web task")
-    words = ("-p", "no:cacheprovider", "tests/webarena/test_templates.py", "-k", "forum-open-newest-of")
-    assert re.search(r"\d+ passed", run("-m", "pytest", "-v", *words))
+    monkeypatch.setenv("AGENTGYM_SLICE", "all")
+    words = ("-p", "no:cacheprovider", "tests/webarena/test_templates.py", "-k", "forum-open-newest-of or wordings")
+    assert "5 passed" in run("-m", "pytest", "-v", *words)  # twice its instances, its evaluators, plays and wordings
 
 
 def test_the_command_recipe_works(add: Callable[[str], None], run: Callable[..., str]) -> None:

@@ -20,6 +20,7 @@ ID = "examples.new_scenario:Tutorial/Bisect-v0"
 MAKE = partial(gym.make, ID)
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 def test_the_scenario_keeps_the_contract(check: Callable[[contract.Make], None]) -> None:
     check(MAKE)
@@ -30,6 +31,7 @@ def test_processes_agree() -> None:
     contract.processes_agree(ID, {}, contract.transcript_hash(MAKE))
 
 
+@pytest.mark.slow
 def test_the_oracle_needs_no_more_builds_than_binary_search() -> None:
     env = BisectEnv()
     for task in env.tasks:

@@ -95,6 +95,7 @@ def link_all(source: Path, target: Path, but: str) -> None:
             (target / each.name).symlink_to(each)
 
 
+@pytest.mark.slow
 def test_a_new_method_works_locally_over_a_worker_and_over_http(found: dict[str, Any]) -> None:
     assert found["local"] == ["HELLO", "HELLO"]
     assert found["worker"] == found["http"] == [["HELLO", "HELLO"]] * 2

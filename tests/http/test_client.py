@@ -175,6 +175,7 @@ def test_slow_environments_do_not_delay_fast_ones(url, tmp_path):
     until(lambda: len(late) == 12)
 
 
+@pytest.mark.rotating
 def test_64_threads_play_512_sessions(url):
     before = Api(url).sessions()
 

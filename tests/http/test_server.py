@@ -102,6 +102,7 @@ def test_a_stream_returns_finished_results_first(api, tmp_path):
     assert came == [2, 1, 0]
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize(
     ("body", "status", "kind"),
     [
@@ -131,6 +132,7 @@ def test_invalid_creations_are_refused(api, body, status, kind):
     assert api.sessions() == before
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize(
     ("method", "body", "status", "kind"),
     [
@@ -184,6 +186,7 @@ def test_every_page_responds(api):
     assert (root.status_code, root.url.path, root.headers["content-type"][:9]) == (200, "/docs", "text/html")
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("env", [TEXTCRAFT, SLOW])
 @pytest.mark.parametrize("action", ["x" * 1_000_000, "\ud800", "\x00", "é漢🙂", "a\u2028b", ""])
 def test_any_text_is_an_action(api, env, action):

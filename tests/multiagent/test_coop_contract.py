@@ -38,6 +38,7 @@ ROOT = Path(__file__).parents[2]
 TEAMS = pytest.mark.parametrize("count", [1, 2, 3, 4])
 
 
+@pytest.mark.slow_after(4)
 @TEAMS
 @pytest.mark.parametrize("worlds", WORLDS)
 def test_the_oracle_solves_a_few_tasks_of_each_group(count: int, worlds: Any) -> None:
@@ -51,6 +52,7 @@ def test_the_oracle_solves_a_few_tasks_of_each_group(count: int, worlds: Any) ->
                 assert rounds == env.task.data["plan_rounds"]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @TEAMS
 def test_the_oracle_solves_all_tasks(count: int) -> None:
@@ -62,6 +64,7 @@ def test_the_oracle_solves_all_tasks(count: int) -> None:
         solve(env)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @TEAMS
 @pytest.mark.parametrize("worlds", WORLDS)

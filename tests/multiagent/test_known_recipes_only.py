@@ -91,6 +91,7 @@ def test_only_an_agent_that_knows_a_recipe_can_teach_it() -> None:
     assert crafter.recipes_in(TORCH) == third.recipes_in(TORCH) == holder.recipes_in(TORCH) != set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, *(pytest.param(count, marks=pytest.mark.slow) for count in (3, 4))])
 def test_a_team_wins_only_with_messages(count: int) -> None:
     env = team_of(count)

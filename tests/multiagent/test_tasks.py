@@ -99,6 +99,7 @@ def test_every_task_needs_messages_gifts_and_all_agents(book: RecipeBook, agents
         check_allocation(book, task)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("agents", TEAMS)
 @pytest.mark.parametrize("worlds", ["real", "fictional", "invented"])

@@ -286,6 +286,7 @@ TEAM_SETUPS = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("n", "kind", "concurrency"), TEAM_SETUPS)
 def test_batches_never_deadlock(n: int, kind: str, concurrency: int) -> None:
     """With budgets that run out and teams that end at different times."""
@@ -301,6 +302,7 @@ def test_batches_never_deadlock(n: int, kind: str, concurrency: int) -> None:
         assert engines.sizes[0] == n * min(concurrency, 9)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
 @pytest.mark.parametrize("own", [True, False])
 def test_batches_of_planners_and_actors_never_deadlock(own: bool, concurrency: int) -> None:

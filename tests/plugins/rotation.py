@@ -1,7 +1,10 @@
 """Rotation: a sweep that is too long for every run is split into slices, and each run takes one.
 
 The cases of a test that is marked `rotating` are dealt to `SLICES` slices in turn; a test without cases goes to one of
-them. The run's key chooses the slice, so that any `SLICES` consecutive keys run everything:
+them. With `rotating(always=2)` the first two cases run every time. Tests that take turns with each other, one in each
+run, have numbers: with `rotating(turns=(0, 2), of=3)` a test has two of three turns.
+
+The run's key chooses the slice, so that any `SLICES` consecutive keys run everything:
 
 - `AGENTGYM_SLICE=4` gives the key; `AGENTGYM_SLICE=all` runs every slice.
 - Otherwise the key is the number of commits up to HEAD: the same commit runs the same slice, the next one the next.
@@ -13,7 +16,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -70,6 +74,13 @@ def in_slice(index: int, name: str, key: int | None) -> bool:
     return key is None or (index + crc32(name.encode()) - key) % SLICES == 0
 
 
+def has_turn(turns: Collection[int], of: int, key: int | None) -> bool:
+    """True if one of these turns, of `of` in all, is that of a key."""
+    if not all(0 <= turn < of <= SLICES for turn in turns):
+        raise pytest.UsageError(f"turns are numbers from 0 to {of - 1}, of at most {SLICES}, got {[*turns]}")
+    return key is None or key % SLICES % of in turns
+
+
 def part(cases: Iterable[_T], name: str) -> list[_T]:
     """The cases of the sweep `name` that this run takes, in their order.
 
@@ -96,22 +107,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is in another slice."""
-    groups: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker(MARKER):
-            groups.setdefault(sweep_of(item.nodeid), []).append(item)
+    groups, out_of_turn = _rotating(items)
     config.stash[GROUPS] = {name: [item.nodeid for item in cases] for name, cases in groups.items()}
     kept = set(map(id, chosen(groups, current_key())))
-    left_out = [
-        item
-        for cases in groups.values()
-        for item in cases
-        if id(item) not in kept and not _is_named(item.nodeid, config.args)
-    ]
+    left_out = [item for cases in groups.values() for item in cases if id(item) not in kept] + out_of_turn
+    left_out = [item for item in left_out if not _is_named(item.nodeid, config.args)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in gone]
+
+
+def _rotating(items: list[pytest.Item]) -> tuple[dict[str, list[pytest.Item]], list[pytest.Item]]:
+    """The cases that are dealt to slices, by sweep, and the tests that do not have this run's turn."""
+    groups: dict[str, list[pytest.Item]] = {}
+    seen: Counter[str] = Counter()
+    out_of_turn = []
+    for item in items:
+        if marker := item.get_closest_marker(MARKER):
+            name = sweep_of(item.nodeid)
+            seen[name] += 1
+            if "of" in marker.kwargs:
+                out_of_turn += [] if has_turn(**marker.kwargs, key=current_key()) else [item]
+            elif seen[name] > marker.kwargs.get("always", 0):
+                groups.setdefault(name, []).append(item)
+    return groups, out_of_turn
 
 
 def sweep_of(node_id: str) -> str:

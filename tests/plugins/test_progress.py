@@ -32,6 +32,7 @@ def test_skipped(): pytest.skip("why")
 FAILING = {"test_cases[it's]", "test_cases[x@y]", "test_plain", "test_with_a_broken_fixture"}
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadfile"]], ids=["here", "in workers"])
 def test_a_failing_run_prints_a_command_for_the_failed_tests(tmp_path: Path, workers: list[str]) -> None:
@@ -47,6 +48,7 @@ def test_a_failing_run_prints_a_command_for_the_failed_tests(tmp_path: Path, wor
     assert f"{len(named) - 1} failed, 1 error" in repeated.stdout
 
 
+@pytest.mark.slow
 def test_a_run_without_failures_prints_no_command(tmp_path: Path) -> None:
     done = pytest_run(tmp_path, "def test_it(): pass", "--progress", "-q")
     assert done.returncode == 0

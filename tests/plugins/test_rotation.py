@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins import rotation
-from tests.plugins.rotation import SLICES, VARIABLE, chosen, current_key, key_from, part
+from tests.plugins.rotation import SLICES, VARIABLE, chosen, current_key, has_turn, key_from, part
 from tests.plugins.small_suites import pytest_run
 
 KEYS = st.integers(0, 10_000)
@@ -26,6 +26,16 @@ def test_swept(case): pass
 
 @pytest.mark.rotating
 def test_alone(): pass
+
+@pytest.mark.rotating(always=3)
+@pytest.mark.parametrize("case", range(13))
+def test_begun(case): pass
+
+@pytest.mark.rotating(turns=[1], of=3)
+def test_first(): pass
+
+@pytest.mark.rotating(turns=[0, 2], of=3)
+def test_second(): pass
 
 def test_in_a_loop(): print("took", part(range(20), "loop"))
 """
@@ -54,6 +64,14 @@ def test_a_run_takes_an_equal_share_of_each_sweep(sweeps: dict[str, list[str]], 
     assert chosen(sweeps, None) == [case for cases in sweeps.values() for case in cases]
 
 
+@given(st.integers(1, SLICES), KEYS)
+def test_every_turn_comes_within_consecutive_keys(of: int, first: int) -> None:
+    for turn in range(of):
+        assert any(has_turn([turn], of, key) for key in range(first, first + SLICES))
+    assert sum(has_turn([turn], of, first) for turn in range(of)) == 1
+    assert has_turn(range(of), of, first) and has_turn([], of, None)
+
+
 @given(st.integers(1, 60), KEYS, st.text(max_size=5))
 def test_parts_cover_their_sequence_and_are_never_empty(size: int, first: int, name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -65,6 +83,12 @@ def test_parts_cover_their_sequence_and_are_never_empty(size: int, first: int, n
         assert part(range(size), name) == list(range(size))
     assert all(parts)
     assert {case for each in parts for case in each} == set(range(size))
+
+
+@pytest.mark.parametrize(("turns", "of"), [([3], 3), ([-1], 3), ([0], SLICES + 1)])
+def test_a_turn_that_never_comes_is_refused(turns: list[int], of: int) -> None:
+    with pytest.raises(pytest.UsageError, match="turns are numbers"):
+        has_turn(turns, of, 0)
 
 
 def test_key_from_parses_the_setting() -> None:
@@ -97,14 +121,19 @@ def run(folder: Path, key: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_pytest_leaves_out_the_other_slices(tmp_path: Path) -> None:
     one = run(tmp_path, "4")
     assert one.count("test_swept[") == 2
     assert f"took {[i for i in range(20) if rotation.in_slice(i, 'loop', 4)]}" in one
-    assert "22 passed" in run(tmp_path, "all")
+    assert [f"test_begun[{case}]" in one for case in range(3)] == [True] * 3
+    assert one.count("test_begun[") == 4
+    assert "test_first" in one and "test_second" not in one
+    assert "37 passed" in run(tmp_path, "all")
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_a_test_named_by_its_id_always_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, "4", "test_small.py::test_swept[7]")

@@ -22,6 +22,7 @@ FILES = ("--dist", "loadfile", "--no-loadscope-reorder")
 OTHER = A_SUITE.replace("test_beside", "test_other")
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text(OTHER)
@@ -33,6 +34,7 @@ def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
         assert len(workers) > 1 and len(set(workers)) == 1, ran
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_the_longest_test_runs_first(tmp_path: Path) -> None:
     long = OTHER.replace("test_other", "test_long")

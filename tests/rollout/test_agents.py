@@ -365,6 +365,7 @@ def test_no_attempt_follows_an_env_error() -> None:
         assert described(episode)["calls"] == 0
 
 
+@pytest.mark.slow_after(20)
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("context", ["full", "last:1", "summarise:1"])
 @pytest.mark.parametrize("answer", ["", "   ", "nonsense", "Action:", "Plan: ", "\ud800", "<|im_end|>" * 3])

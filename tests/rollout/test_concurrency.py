@@ -441,6 +441,7 @@ class Killer(OraclePolicy):
         return await super().act(env, messages)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("concurrency", [2, 6])
 def test_a_killed_worker_loses_only_its_own_episodes_and_is_replaced(concurrency: int) -> None:
     pool, limits = WorkerPool(2), Limits(max_turns=40)

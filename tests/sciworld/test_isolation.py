@@ -133,6 +133,7 @@ def test_junk_loads_queries_and_plans_of_other_environments_change_nothing(
     assert results == [alone[index] for index in chosen]
 
 
+@pytest.mark.rotating
 def test_episodes_of_sixteen_threads_in_two_jvms_equal_single_ones(
     plays: list[Play], alone: list[Results], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def test_episodes_of_sixteen_threads_in_two_jvms_equal_single_ones(
     assert results == expected
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("program", [None, *list(java.javas())[1:]])
 def test_episodes_are_equal_in_another_jvm_and_another_java(
     plays: list[Play], alone: list[Results], program: str | None

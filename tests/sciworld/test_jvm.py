@@ -60,6 +60,7 @@ def failed(env: SciWorldEnv, command: str = "look around") -> str:
 # Who may call
 
 
+@pytest.mark.rotating
 def test_the_gateway_needs_a_local_connection_and_the_token(env: SciWorldEnv) -> None:
     jvm = begin(env)
     listening = [c for c in psutil.Process(jvm.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
@@ -130,6 +131,7 @@ def bound_objects(jvm: Jvm) -> int:
         return int(bindings.size())
 
 
+@pytest.mark.rotating
 def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     jvm, counts = begin(make()), []
     for number in range(12):
@@ -143,6 +145,7 @@ def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     assert counts[1] <= counts[0] + 3, counts
 
 
+@pytest.mark.rotating
 def test_resets_and_steps_leak_no_java_objects(make: Make) -> None:
     """Even if Python's garbage collector never runs."""
     env = make(info=EXTRAS)
@@ -207,6 +210,7 @@ def hurry(jvm: Jvm, before: float, seconds: float) -> None:
     jvm.call_seconds = jvm._client.seconds = seconds
 
 
+@pytest.mark.rotating
 def test_a_jvm_that_runs_out_of_memory_ends_its_episodes(make: Make, capfd: pytest.CaptureFixture[str]) -> None:
     env = make(heap_mb=100)
     jvm = begin(env)
@@ -244,6 +248,7 @@ def test_an_interrupted_call_ends_the_jvm_and_raises(make: Make, no_jvms: None) 
 # The end
 
 
+@pytest.mark.rotating
 def test_a_jvm_ends_some_time_after_its_last_environment_is_closed(
     monkeypatch: pytest.MonkeyPatch, no_jvms: None
 ) -> None:
@@ -273,6 +278,7 @@ def test_an_idle_jvm_is_reused_until_all_are_shut_down(no_jvms: None) -> None:
     envs[2].close()
 
 
+@pytest.mark.rotating
 def test_a_garbage_collected_environment_returns_its_lease(monkeypatch: pytest.MonkeyPatch, no_jvms: None) -> None:
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
     env = SciWorldEnv(jvms=1)
@@ -283,6 +289,7 @@ def test_a_garbage_collected_environment_returns_its_lease(monkeypatch: pytest.M
     until(lambda: not running(pid))
 
 
+@pytest.mark.rotating
 def test_a_jvm_in_use_is_not_ended(monkeypatch: pytest.MonkeyPatch, no_jvms: None) -> None:
     """This holds even if it was idle before, and if other environments in it were closed and garbage collected."""
     first, goes, stays = (SciWorldEnv(split=None, jvms=1) for _ in range(3))
@@ -339,6 +346,7 @@ def program(code: str, begin: str = EPISODE) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("end", ENDS)
 def test_no_jvm_outlives_its_process(end: str) -> None:
     with program(ENDS[end], EPISODE if end == "ended" else JVM) as process:
@@ -380,6 +388,7 @@ except KeyboardInterrupt:
         assert not running(int(pid_line))
 
 
+@pytest.mark.rotating
 def test_a_forked_child_has_its_own_jvm() -> None:
     code = """
 told, pid = env.step("open door to kitchen")[0], os.fork()

@@ -81,6 +81,7 @@ def solve_in(env: SciWorldEnv) -> list[str]:
     return plan
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("task", [THING, PAINT])
 def test_a_plan_solves_its_task_and_is_repeatable(env: SciWorldEnv, task: str) -> None:
     begin(env, task)
@@ -187,6 +188,7 @@ def test_the_number_of_cached_paths_is_bounded(env: SciWorldEnv, monkeypatch: py
     assert [problem.variation for problem in oracle._paths] == [1]
 
 
+@pytest.mark.rotating
 def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None:
     def resets() -> float:
         times = []
@@ -204,6 +206,7 @@ def test_resets_take_as_long_after_an_oracle_as_before(env: SciWorldEnv) -> None
     assert resets() < before + search / 4
 
 
+@pytest.mark.rotating
 def test_two_threads_can_plan_in_two_jvms_at_once() -> None:
     forget()
     tasks = ["lifespan-shortest-lived/0", "find-non-living-thing/1"]
@@ -226,6 +229,7 @@ def test_two_threads_can_plan_in_two_jvms_at_once() -> None:
         env.close()
 
 
+@pytest.mark.rotating
 def test_a_slow_expert_is_stopped_without_affecting_other_environments(
     env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +245,7 @@ def test_a_slow_expert_is_stopped_without_affecting_other_environments(
         solve_in(other)
 
 
+@pytest.mark.rotating
 def test_a_jvm_that_ends_during_planning_raises_no_oracle() -> None:
     with closing(make(heap_mb=310)) as env:
         begin(env, "find-non-living-thing/7")
@@ -269,6 +274,7 @@ def test_a_variation_of_a_task_is_solved(env: SciWorldEnv, task: str) -> None:
     solve_in(env)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("task", MENDED)
 def test_mistakes_of_the_expert_are_repaired(env: SciWorldEnv, task: str) -> None:
     begin(env, task)
@@ -283,6 +289,7 @@ def test_simplified_worlds_are_solved() -> None:
             solve_in(easy)
 
 
+@pytest.mark.rotating
 def test_after_random_play_most_tasks_are_solved_and_the_others_raise(env: SciWorldEnv) -> None:
     solved = asked = 0
     for seed, task in enumerate((PAINT, THING, TWO, "chemistry-mix/3", "find-plant/7")):

@@ -138,6 +138,7 @@ def test_dev_is_train_or_validation() -> None:
     }
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_splits_and_goals_equal_those_of_the_simulator(tasks: SciTasks, simulator: Simulation) -> None:
     rng = random.Random(5)

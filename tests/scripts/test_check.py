@@ -77,6 +77,7 @@ def test_types_of_a_path_are_checked_once(path: str, types: tuple[str, ...]) -> 
     assert commands(path)["types"] == ("mypy", *types)
 
 
+@pytest.mark.slow
 def test_every_module_has_tests_that_exist() -> None:
     """Whatever a contributor names, something is run."""
     folders = ("agentgym_envs", "adapters", "benchmarks", "examples")

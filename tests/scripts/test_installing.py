@@ -69,6 +69,7 @@ def install(folder: Path, uv: int | None, pip: int, **environment: str) -> tuple
     return done.returncode, [line for line in lines if line.endswith("six==1 -e .")]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("uv", "pip", "chosen", "code", "called"),
     [

@@ -71,6 +71,7 @@ def ids(retriever: Retriever, query: str, k: int = 3) -> list[str]:
     return [hit.passage.id for hit in retriever.search([query], k)[0]]
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("k", [1, 3, 50, 1_000])
 def test_hits_are_distinct_passages_sorted_by_score(retriever: Retriever, k: int) -> None:
     for hits in retriever.search(QUERIES, k):
@@ -215,6 +216,7 @@ def test_tantivy_and_bm25s_agree(folder: Path) -> None:
     assert first > 0.9 and three > 0.85
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_tantivy_and_bm25s_agree_on_the_embedded_corpus(tmp_path: Path) -> None:
     """Tantivy rounds the lengths of texts, so near ties may be ordered differently."""

@@ -221,6 +221,7 @@ def test_a_hanging_server_raises_within_the_timeout(server: Server, search: Sear
     assert search(HttpRetriever(server.url, timeout=1.0), ["a"], 1) == [[hit("a0")]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["hang", pytest.param("trickle", marks=pytest.mark.slow)])
 def test_one_deadline_covers_all_attempts(server: Server, search: Search, how: str) -> None:
     server.otherwise = getattr(server, how)

@@ -89,6 +89,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 QUERIES = [f"{one} {other} {number}" for number, (one, other) in enumerate(zip(WORDS, WORDS[3:], strict=False))]
 
 
+@pytest.mark.rotating
 def test_a_build_killed_repeatedly_gives_the_same_index(large: tuple[Path, Path], tmp_path: Path) -> None:
     corpus, whole = large
     folder, kills, last = tmp_path / "out", 0, (0, 0)
@@ -119,6 +120,7 @@ def test_ctrl_c_prints_how_to_resume(large: tuple[Path, Path], tmp_path: Path) -
     same(folder, whole, QUERIES)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("read_before", [False, True])
 def test_a_build_resumes_after_a_full_disk(large: tuple[Path, Path], tmp_path: Path, read_before: bool) -> None:
     """Files may not grow beyond 20 kB: too little for the passages, or for the engine if the passages exist."""

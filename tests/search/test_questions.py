@@ -176,6 +176,7 @@ def test_train_questions_use_train_entities_only(kind: str) -> None:
             assert others[-1] == split
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_no_test_answer_is_a_train_answer() -> None:
     """A test question never asks for the same attribute of the same entity as a train question."""

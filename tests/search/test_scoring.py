@@ -189,6 +189,7 @@ def test_metrics_are_symmetric_for_one_answer(one: str, other: str) -> None:
     assert f1(one, other) == pytest.approx(f1(other, one))
 
 
+@pytest.mark.slow_after(9)
 @pytest.mark.parametrize(
     "work",
     [

@@ -296,6 +296,7 @@ def test_the_import_loads_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_memory_stays_flat_over_thousands_of_episodes() -> None:
     import psutil

@@ -27,6 +27,7 @@ def solve(env: TextCraftEnv) -> int:
     return len(plan)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("worlds", ["real", "fictional", "invented"])
 def test_every_goal_is_solved(worlds: Worlds, recipe_book: RecipeBook) -> None:
     env = TextCraftEnv(worlds=worlds)

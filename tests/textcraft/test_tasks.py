@@ -75,6 +75,7 @@ def world_of(task_id: str) -> int:
     return int(task_id.split("/")[1])
 
 
+@pytest.mark.slow_after(1)
 def test_worlds_of_different_splits_are_disjoint(tasks: TaskSet) -> None:
     for index, split in enumerate(SPLITS):
         drawn = [tasks.draw(key * 7919, split=split) for key in range(500)]

@@ -70,6 +70,7 @@ def advance(envs: Both, actions: tuple[str, ...], seed: int) -> None:
         assert_same(ours.reset(seed=seeds, options={"reset_mask": over}), expected_reset)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [1, 3])
 def test_results_equal_gymnasiums_for_any_actions(mode: AutoresetMode, size: int) -> None:
@@ -85,6 +86,7 @@ def test_results_equal_gymnasiums_for_any_actions(mode: AutoresetMode, size: int
         check()
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("backend", ["thread", pytest.param("process", marks=pytest.mark.slow), "async", "remote"])
 def test_results_equal_gymnasiums_with_every_backend(mode: AutoresetMode, backend: str, server: str) -> None:

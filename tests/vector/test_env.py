@@ -45,6 +45,7 @@ def test_make_vec_sets_the_spec(make: Make) -> None:
     assert "Toy/Count-v0" in repr(envs)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("backend", ["inline", "thread", "process", "async"])
 def test_wrappers_of_gymnasium_work(make: Make, backend: Any) -> None:
     name = "Toy/Async-v0" if backend == "async" else "Toy/Count-v0"

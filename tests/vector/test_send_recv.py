@@ -24,6 +24,7 @@ NAMES = {
 WAITING = tuple(NAMES)[1:]
 
 
+@pytest.mark.rotating(always=4)
 @pytest.mark.parametrize("backend", NAMES)
 @pytest.mark.parametrize("infos", ["arrays", "list"])
 def test_send_and_recv_are_the_halves_of_step(make: Make, backend: Any, infos: Any) -> None:

@@ -246,6 +246,7 @@ def test_turn_shows_thought_action_reward_and_errors(browser: Any, address: str)
         assert page.locator(".turn").count() == 1 and status(page) == "End of 0 turns"
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
 def test_panel_follows_the_turn(browser: Any, textcraft: Path, options: dict[str, Any]) -> None:
@@ -445,6 +446,7 @@ def test_exported_file_has_all_pages(browser: Any, folder: Path) -> None:
 PAGES = ["#/", "#/episode/4?turn=2", "#/episode/8", "#/episode/4?tab=raw", "#/compare/4/5"]
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
 def test_every_control_has_an_accessible_name(browser: Any, address: str, where: str) -> None:
@@ -457,6 +459,7 @@ def test_every_control_has_an_accessible_name(browser: Any, address: str, where:
         assert page.locator("h1").count() == 1
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("where", PAGES)
 def test_pages_fit_a_phone_without_horizontal_scrolling(browser: Any, address: str, where: str) -> None:
@@ -464,6 +467,7 @@ def test_pages_fit_a_phone_without_horizontal_scrolling(browser: Any, address: s
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colour_contrast_is_sufficient(browser: Any, address: str, scheme: str) -> None:

@@ -59,6 +59,7 @@ def test_panels_accept_any_record(name: str, text: str) -> None:
     assert panel["kind"] is None or len(panel["states"]) == 3
 
 
+@pytest.mark.slow_after(15)
 @pytest.mark.parametrize("name", ["TextCraft", "BabyAI", "SciWorld", "Search", "WebArena"])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_long_texts_are_read_in_linear_time(name: str, pattern: str) -> None:

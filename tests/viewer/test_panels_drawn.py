@@ -86,6 +86,7 @@ def draw(browser: Any) -> Iterator[Draw]:
     tab.close()
 
 
+@pytest.mark.rotating(always=3)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["textcraft", "textcraftcoop", "babyai", "sciworld", "search", "webarena"])
 def test_every_state_fits_its_width_and_escapes_text(draw: Draw, kind: str) -> None:

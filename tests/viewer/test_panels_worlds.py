@@ -165,6 +165,7 @@ def test_record_is_shown_without_java(monkeypatch: pytest.MonkeyPatch) -> None:
     assert panel["states"][1]["room"] == "kitchen"
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "options"), [("sciworld/find-plant/0", {"simplifications": "easy"}), ("sciworld/boil/3", {})]

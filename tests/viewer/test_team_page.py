@@ -221,6 +221,7 @@ def test_two_teams_are_compared_by_agent(browser: Any, path: Path, tmp_path: Pat
         assert page.locator(".act.different").count() == 2 and page.locator(".parting").count() == 1
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("where", [f"episode/{TRIO}", f"episode/{WORDS}?tab=tokens", f"compare/{WORDS}/{TALK}"])
 def test_team_pages_are_accessible_and_fit_a_phone(browser: Any, address: str, where: str) -> None:
     with shown(browser, address, f"#/{where}") as page:

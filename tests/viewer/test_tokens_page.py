@@ -77,6 +77,7 @@ def to_tokens(page: Any) -> None:
     page.locator(".tokens").wait_for()
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_shown_mask_equals_the_recorded_mask(
     number: int, open_tokens: Any, episodes: list[list[TokenTrajectory]]

@@ -72,6 +72,7 @@ def test_large_export_has_a_hint(
     assert "--limit" in capsys.readouterr().err
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -134,6 +135,7 @@ def test_browser_is_opened_if_there_is_a_display(monkeypatch: pytest.MonkeyPatch
     assert view._has_browser()
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_view_serves_until_interrupted(tmp_path: Path, how: signal.Signals) -> None:

@@ -203,6 +203,7 @@ def test_unavailable_commands_are_refused() -> None:
         parse_command("fly", few)
 
 
+@pytest.mark.slow_after(40)
 @pytest.mark.parametrize("bit", [*SIGNS, "] [", "[1]", "+", "-", "a ", "go ", "Control+", ". "])
 @pytest.mark.parametrize("verb", ["", "type [1] [", "type 1 ", "press ", "goto [", "stop [", "scroll ", "click "])
 def test_hostile_commands_take_linear_time(verb: str, bit: str) -> None:

@@ -112,6 +112,7 @@ def start(env: CounterEnv, goal: int = 2, seed: int = 0) -> tuple[str, dict[str,
     return env.reset(seed=seed, options={"task": f"counter/{goal}"})
 
 
+@pytest.mark.slow
 def test_a_typed_action_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def parse_again(*_: object) -> NoReturn:
         raise AssertionError("the action was parsed from its command text")

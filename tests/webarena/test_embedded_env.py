@@ -55,6 +55,7 @@ def test_the_environment_has_the_groups_of_the_paper() -> None:
     env.close()
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("site", HOSTS)
 def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
     task = next(t for t in load() if t.data["sites"][0] == site)
@@ -99,6 +100,7 @@ def test_the_oracle_solves_the_task_from_any_page(env: WebArenaEnv) -> None:
     assert info["success"]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_the_oracle_raises_after_a_change_of_the_sites(env: WebArenaEnv) -> None:
     task = a_task("change")

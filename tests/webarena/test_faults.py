@@ -51,6 +51,7 @@ WAYS: dict[str, Callable[[Agent], None]] = {
 }
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_broken_page_ends_only_its_own_episode(make_agent: MakeAgent, way: str) -> None:
     neighbour, agent = make_agent(), make_agent(call_seconds=20 if way == "memory" else 1.5)
@@ -89,6 +90,7 @@ def kill(name: str) -> None:
             process.kill()
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("name", ["chrom", "node"])
 def test_a_killed_process_is_replaced(make_agent: MakeAgent, hosts: HostRules, name: str) -> None:
     agents = [make_agent(), make_agent()]
@@ -133,6 +135,7 @@ def test_a_site_that_is_down_is_an_env_error(make_agent: MakeAgent, hosts: HostR
         neighbour.click("link", "Down")
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("how", ["goto", "click"])
 def test_a_site_that_hangs_is_an_env_error(make_agent: MakeAgent, how: str) -> None:
     agent = make_agent(timeouts=SettleTimeouts(load=0.5), call_seconds=2)

@@ -65,6 +65,7 @@ def test_brackets_in_keys_are_no_further_arguments(keys: str) -> None:
         parse("browsergym", f"keyboard_press({keys!r})")
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", NAMES)
 @examples(50)
 @given(junk=NEARLY | MARKED)

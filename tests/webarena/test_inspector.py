@@ -58,6 +58,7 @@ def test_every_site_is_served_under_a_local_host(person: Any, inspector: Inspect
     assert person.get("/status").json()["url"] == f"{ORIGINS[name]}/"
 
 
+@pytest.mark.slow
 def test_a_task_is_begun_and_scored_continuously(person: Any, inspector: InspectorApp) -> None:
     task = next(t for t in load() if t.data["kind"] == "information" and t.split == "test")
     wanted = next(e for e in evaluators_for(task) if isinstance(e, Says))

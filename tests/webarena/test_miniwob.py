@@ -133,6 +133,7 @@ def test_the_same_task_gives_the_same_text_and_another_seed_another_text(env: Mi
     assert first[1]["state_key"] == again[1]["state_key"] != other[1]["state_key"]
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["terminal", "choose-date", "click-pie", "login-user-popup"])
 def test_the_same_actions_give_the_same_text(env: MiniWoBEnv, page: str) -> None:
@@ -173,6 +174,7 @@ def test_positions_and_images_appear_in_the_observation(env: MiniWoBEnv) -> None
     assert "button 'x'" in observation and "Close'" not in observation
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["click-menu-2", "use-autocomplete"])
 def test_the_container_of_menu_items_is_not_clickable(env: MiniWoBEnv, page: str) -> None:
@@ -272,6 +274,7 @@ def test_time_neither_ends_an_episode_nor_reduces_its_reward(env: MiniWoBEnv) ->
     assert info["score"] == info["raw_reward"] == 1.0 and js(env, "WOB_REWARD_GLOBAL") == 0.0
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "seed", "role", "name"),
@@ -305,6 +308,7 @@ def test_a_lost_game_has_no_oracle(env: MiniWoBEnv) -> None:
         loop.run(env._oracle_command(env.session, env.tasks.get("miniwob/tic-tac-toe/2")), 30)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_a_random_agent_solves_little_and_breaks_nothing(env: MiniWoBEnv) -> None:
     rng, scores = random.Random(0), []

@@ -280,6 +280,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_pages_take_bounded_time(agent: Agent, script: str) -> None:
@@ -289,6 +290,7 @@ def test_hostile_pages_take_bounded_time(agent: Agent, script: str) -> None:
     assert seconds < 30  # usually 0.1 to 1 s; this allows for a busy machine
 
 
+@pytest.mark.slow
 def test_endlessly_nested_frames_are_truncated(agent: Agent) -> None:
     body = "<button>In</button><script>if (parent.depth === undefined || parent.depth < 12) {"
     body += " window.depth = (parent.depth ?? 0) + 1;"

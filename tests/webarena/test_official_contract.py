@@ -31,7 +31,13 @@ def short_settle_time() -> Iterator[None]:
     settings.load_profile("suite")
 
 
-@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, id=check.__name__, marks=() if check in contract.DAILY_CHECKS else pytest.mark.rotating)
+        for check in contract.CHECKS
+    ],
+)
 def test_the_environment_keeps_the_contract(check: Callable[[contract.Make], None], sites: Stubs) -> None:
     tasks = DATA / "official_tasks.json"
     check(

@@ -74,6 +74,7 @@ def ended(processes: list[psutil.Process]) -> bool:
     return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("end", ["exit", "SIGKILL", "SIGINT", "SIGTERM", "group SIGINT", "error"])
 def test_no_process_is_left_behind(run: list[subprocess.Popen[str]], end: str) -> None:
     ending = {"exit": "sys.exit(0)", "error": "raise RuntimeError"}.get(end, "time.sleep(60)")
@@ -105,6 +106,7 @@ def _session(process: psutil.Process) -> int:
         return 0
 
 
+@pytest.mark.rotating
 def test_a_fork_has_its_own_browser(run: list[subprocess.Popen[str]]) -> None:
     process = begin(
         """
@@ -171,6 +173,7 @@ def test_the_browser_survives_ctrl_c(run: list[subprocess.Popen[str]]) -> None:
     assert process.communicate(timeout=60)[0] == "interrupted\nwell\n"
 
 
+@pytest.mark.rotating
 def test_a_browser_is_replaced_after_enough_episodes(make_agent: MakeAgent, hosts: HostRules) -> None:
     options = BrowserOptions(hosts=hosts, recycle_after=2, idle_seconds=99)
     first, second, third = (make_agent(browser=options) for _ in range(3))
@@ -188,6 +191,7 @@ def test_a_browser_is_replaced_after_enough_episodes(make_agent: MakeAgent, host
     assert not new.browser.is_connected()
 
 
+@pytest.mark.rotating
 def test_an_idle_browser_is_closed(make_agent: MakeAgent, hosts: HostRules) -> None:
     options = BrowserOptions(hosts=hosts, idle_seconds=1.0)
     agent = make_agent(browser=options)

@@ -86,6 +86,7 @@ def test_goto_cannot_leave_the_sites(home: Agent, trap: Trap) -> None:
         assert home.path == "/"
 
 
+@pytest.mark.rotating(always=3)
 @slow
 @pytest.mark.parametrize(
     "page",
@@ -143,6 +144,7 @@ def test_a_start_page_that_leads_out_is_an_env_error(make_agent: MakeAgent, site
         make_agent().goto("/start")
 
 
+@pytest.mark.rotating(always=1)
 @slow
 @pytest.mark.parametrize(
     "outside", ["http://evil.test/", "http://127.0.0.1:{port}/", "http://[::1]:{port}/"], indirect=True
@@ -225,6 +227,7 @@ def secure(make_agent: MakeAgent, site: Site) -> Agent:
     return agent
 
 
+@pytest.mark.rotating(always=2)
 @slow
 @pytest.mark.parametrize("outside", NAMES, indirect=True)
 def test_nothing_on_a_page_reaches_another_port(home: Agent, outside: str) -> None:

@@ -118,6 +118,7 @@ def test_links_within_the_page_settle_quickly(agent: Agent, link: str, path: str
     assert agent.path == path and agent.session.settled and time.monotonic() - start < FAST
 
 
+@pytest.mark.rotating(always=4)
 @pytest.mark.parametrize(
     "href",
     [

@@ -42,6 +42,7 @@ def office() -> Iterator[Office]:
     yield from visit(Office())
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("path", ["/", *MENU_PATHS])
 def test_pages_of_the_menu_require_login(office: Office, path: str) -> None:
     page = office.get(path)

@@ -136,6 +136,7 @@ def test_actions_above_a_role_are_forbidden(code: Code, role: str) -> None:
     assert code.changes() == []
 
 
+@pytest.mark.slow
 def test_an_issue_is_opened_edited_and_closed(code: Code) -> None:
     project = code.mine()
     label = code.row("SELECT * FROM code_labels WHERE project = ?", project["id"])
@@ -199,6 +200,7 @@ def test_non_members_create_issues_without_attributes(code: Code) -> None:
     code.get(f"{project['url']}/edit", 403)
 
 
+@pytest.mark.slow
 def test_comments_are_edited_by_their_authors_only(code: Code) -> None:
     project = code.mine()
     find = """SELECT c.id FROM code_comments c JOIN code_issues i ON i.id = c.issue

@@ -174,6 +174,7 @@ def test_boards_are_subscribed_and_users_blocked(forum: Forum) -> None:
     forum.post(f"/u/{forum.value('SELECT name FROM forum_users WHERE id = 1')}/block", 403)
 
 
+@pytest.mark.slow
 def test_a_post_is_written_changed_and_deleted(forum: Forum) -> None:
     _, path = my_board(forum)
     page = forum.post(f"{path}/submit", title="On tea", body="Hot.", url="")
@@ -189,6 +190,7 @@ def test_a_post_is_written_changed_and_deleted(forum: Forum) -> None:
     forum.get(f"{page}/edit", 404)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "form",
     [
@@ -289,6 +291,7 @@ def test_pages_for_accounts_require_login(forum: Forum) -> None:
     assert second["name"] in forum.get("/settings")
 
 
+@pytest.mark.slow
 def test_messages_are_sent_and_read(forum: Forum) -> None:
     other = forum.value("SELECT name FROM forum_users WHERE id > 1 LIMIT 1")
     for wrong in ({"to": "nobody at all"}, {"to": other, "subject": ""}, {"to": other, "body": ""}):

@@ -99,6 +99,7 @@ def test_times_of_notes_and_edits_are_in_order() -> None:
     assert initial.value(versions) == 0
 
 
+@pytest.mark.slow
 def test_worlds_differ() -> None:
     names = [{row["name"] for row in world(seed).rows("SELECT name FROM map_places")} for seed in (1, 2)]
     assert len(names[0] & names[1]) < len(names[0]) / 3
@@ -142,6 +143,7 @@ def _slowly(net: Network, mode: str, start: tuple[float, float], end: tuple[floa
     return min([*ways, abs(stop - begin) * whole] if first == last else ways)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_find_route_returns_the_fastest_route(mode: str) -> None:
     net, rng = network(world(1).database), random.Random(mode)
@@ -201,6 +203,7 @@ PATHS = """
 """
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("path", PATHS.split())
 def test_pages_respond_to_any_query(maps: Map, path: str) -> None:
     maps.get(path)
@@ -294,6 +297,7 @@ def test_units_follow_the_account_settings(maps: Map) -> None:
 # --- changes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_edit_changes_a_place_and_is_logged(maps: Map) -> None:
     row = dict(maps.world.rows("SELECT * FROM map_places WHERE id = 7")[0])
     form: dict[str, Any] = {
@@ -309,6 +313,7 @@ def test_an_edit_changes_a_place_and_is_logged(maps: Map) -> None:
     assert len(maps.changed()) == 2, "nothing differed"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("field", "value"), [("name", ""), ("hours", "nine to five"), ("website", "javascript:alert(1)"), ("comment", "")]
 )
@@ -359,6 +364,7 @@ def test_notes_are_opened_commented_on_resolved_and_reopened(maps: Map) -> None:
     assert "write something" in maps.post(note, 422, action="commented", text="")
 
 
+@pytest.mark.slow
 def test_a_list_is_created_edited_and_deleted(maps: Map) -> None:
     made = maps.post("/lists/new", name="Rainy days", about="Indoors", visibility="public")
     number = int(made.rpartition("/")[2])

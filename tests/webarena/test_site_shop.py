@@ -112,6 +112,7 @@ def only(changes: list[Change], *expected: tuple[str, str]) -> None:
 # pages
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_respond(shop: Shop, path: str) -> None:
     text = shop.get(path)
@@ -216,6 +217,7 @@ def test_reviews_are_filtered_by_rating_and_paginated(shop: Shop) -> None:
 # forms
 
 
+@pytest.mark.slow
 def test_products_are_added_to_the_cart_and_removed(shop: Shop) -> None:
     product = shop.plain()
     shop.post("/cart/add", product=product["id"], quantity="3")
@@ -331,6 +333,7 @@ def test_an_incomplete_order_is_refused(shop: Shop) -> None:
     assert "out of stock" in shop.messages("/cart")
 
 
+@pytest.mark.slow
 def test_pending_orders_can_be_canceled_and_any_reordered(shop: Shop) -> None:
     pending = shop.value("SELECT number FROM shop_orders WHERE customer = 1 AND status = 'pending'")
     done = shop.value("SELECT number FROM shop_orders WHERE customer = 1 AND status = 'complete' ORDER BY id DESC")
@@ -401,6 +404,7 @@ def test_account_information_and_newsletter_are_saved(shop: Shop) -> None:
     assert "Welcome, Ann Lee!" in shop.get("/")
 
 
+@pytest.mark.slow
 def test_products_are_added_to_wish_list_and_comparison(shop: Shop) -> None:
     products = [shop.plain("AND id NOT IN (SELECT product FROM shop_wishes)", nth) for nth in range(4)]
     shop.post("/wishlist/add", product=products[0]["id"])

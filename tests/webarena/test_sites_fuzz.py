@@ -106,6 +106,7 @@ def test_forms_and_post_routes_correspond(visited: tuple[str, Any, Episode]) -> 
     assert paths.all("POST") - reached - LEFT_OUT == set(), "nobody can send these"
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.slow
 def test_every_field_has_an_accessible_name(visited: tuple[str, Any, Episode]) -> None:
     """Every visible field has a label: by `for`, as an ancestor, or by aria-label."""

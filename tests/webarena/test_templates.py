@@ -53,16 +53,16 @@ def test_there_are_enough_templates_of_every_kind() -> None:
     assert sum(one.held_out for one in every) >= 15
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_template_has_several_wordings_with_the_same_parameters(name: str) -> None:
-    template = templates()[name]
-    assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", name)
-    assert (type(template).__doc__ or "").strip()
-    assert len(set(template.intents)) >= 3
-    fields = {frozenset(_FIELD.findall(intent)) for intent in template.intents}
-    assert len(fields) == 1, "each wording names all parameters"
+def test_every_template_has_several_wordings_with_the_same_parameters() -> None:
+    for name, template in templates().items():
+        assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", name), name
+        assert (type(template).__doc__ or "").strip(), name
+        assert len(set(template.intents)) >= 3, name
+        fields = {frozenset(_FIELD.findall(intent)) for intent in template.intents}
+        assert len(fields) == 1, f"{name}: each wording names all parameters"
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", _marked(NAMES))
 @pytest.mark.parametrize("seed", [1, 21])
 def test_instances_have_exactly_the_parameters_of_the_intent(name: str, seed: int) -> None:
@@ -125,7 +125,7 @@ def test_evaluators_reject_other_changes_and_an_idle_agent(name: str) -> None:
     assert len(scored) > 1 or state.expected, "an idle agent would score"
 
 
-@pytest.mark.parametrize("name", _marked(NAMES, few=1))
+@pytest.mark.parametrize("name", _marked(NAMES, few=0))
 def test_the_oracle_solves_the_task_and_mistakes_do_not(name: str) -> None:
     template = templates()[name]
     (task,) = tasks_for_tests(template, (1, 21)[len(name) % 2], 1)
@@ -179,6 +179,7 @@ def test_the_oracle_solves_frozen_tasks() -> None:
     env.close()
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_concurrent_episodes_do_not_affect_each_other() -> None:
     changes = [templates()[name] for name in NAMES if templates()[name].kind == "change"]

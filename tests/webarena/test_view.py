@@ -46,6 +46,7 @@ def test_squeezed_texts_are_one_readable_line(text: str) -> None:
     clean.encode()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("text", "clean"),
     [

@@ -26,6 +26,7 @@ def titles(agent: Agent) -> list[str]:
     return [tab.title for tab in agent.session.tabs]
 
 
+@pytest.mark.rotating(always=3)
 @pytest.mark.parametrize("target", ["target=_blank", "target=_blank rel=opener", "target=other"])
 @pytest.mark.parametrize("seconds", [0.0, 0.4])
 def test_a_link_can_open_a_window(agent: Agent, target: str, seconds: float) -> None:
@@ -45,6 +46,7 @@ def test_a_script_can_open_a_window(agent: Agent, features: str) -> None:
     assert (agent.path, titles(agent)) == ("/next", ["First", "Next"])
 
 
+@pytest.mark.rotating
 def test_a_very_slow_window_is_awaited(agent: Agent) -> None:
     agent.site.put("/next", Reply(html("", title="Next"), seconds=3))
     agent.show("<a href=/next target=_blank>Next</a>", title="First")

@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from tests.plugins.startup import without_optional_packages
+
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 
-pytest.importorskip("trl")
+with without_optional_packages():
+    pytest.importorskip("trl")
 
-import torch
+    import torch
 
-from agentgym_trl.tiny import make_tokenizer
-from tests.adapters.trl.small import corpus, save_model
+    from agentgym_trl.tiny import make_tokenizer
+    from tests.adapters.trl.small import corpus, save_model
 
 
 @pytest.fixture(autouse=True)

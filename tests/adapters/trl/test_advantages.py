@@ -97,6 +97,7 @@ def assert_table(got: torch.Tensor, expected: Table, atol: float = 1e-9, rtol: f
     torch.testing.assert_close(got, torch.tensor(expected, dtype=got.dtype), atol=atol, rtol=rtol)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", NAMES)
 @given(episodes_(), credits_)
 def test_an_estimator_equals_its_formula(name: str, world: tuple[list[Episode], int], options: AdvantageConfig) -> None:
@@ -126,6 +127,7 @@ def test_float32_is_precise_enough(name: str, world: tuple[list[Episode], int], 
     assert_table(got, reference.estimate(name, episodes, options), atol=2e-3, rtol=1e-3)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", NAMES)
 @given(episodes_(), credits_, st.sampled_from([math.nan, math.inf, -1e30]))
 def test_observations_padding_and_unusable_episodes_have_no_effect(
@@ -182,6 +184,7 @@ def _picked(episode: Episode, indices: list[int]) -> Episode:
     return replace(episode, **lists)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=settings().max_examples // 2)
 @given(episodes_(), credits_, st.randoms(use_true_random=False))
@@ -199,6 +202,7 @@ def test_the_order_of_groups_and_episodes_has_no_effect(
     torch.testing.assert_close(after, before[order], atol=1e-9, rtol=1e-9)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", GROUPED)
 @given(episodes_(), credits_)
 def test_groups_of_one_and_equal_returns_have_zero_advantage(

@@ -151,6 +151,7 @@ def test_resuming_a_finished_run_only_reads_it(run: list[Round], model_path: Pat
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("round-*/**/*")}
 
 
+@pytest.mark.rotating(always=1)
 @train
 @pytest.mark.parametrize("ended", [PLAY.batch, 4], ids=["between batches", "inside a batch"])
 def test_a_run_killed_during_exploration_resumes(
@@ -227,6 +228,7 @@ def test_over_long_episodes_are_not_kept(run: list[Round], model_path: Path, tmp
     assert {episode_key(t) for t in again.kept()} == {key for key, length in lengths.items() if length <= limit}
 
 
+@pytest.mark.rotating
 @train
 def test_a_round_without_kept_episodes_continues(model_path: Path, tmp_path: Path) -> None:
     """No episode succeeds: the data stays the demonstrations, and equal data gives an equal model."""
@@ -385,6 +387,7 @@ def test_the_command_runs_and_resumes(command: Any, tmp_path: Path) -> None:
     assert code == 2 and "its episodes_per_task is 2, not 3" in err
 
 
+@pytest.mark.rotating
 @train
 def test_a_lora_adapter_explores_merged(command: Any, tmp_path: Path, model_path: Path) -> None:
     """A round's model is saved with its adapter merged, so it can explore and differs from the base model."""
@@ -397,6 +400,7 @@ def test_a_lora_adapter_explores_merged(command: Any, tmp_path: Path, model_path
     assert code == 2 and "nothing" in err and "Traceback" not in err, err
 
 
+@pytest.mark.rotating(always=1)
 @train
 @pytest.mark.parametrize(
     "where",
@@ -427,6 +431,7 @@ def test_ctrl_c_stops_the_command(where: Any, command: Any, tmp_path: Path, monk
     assert code == 0, err
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "words, part",
     [

@@ -117,6 +117,7 @@ def test_tiny_model_creates_a_model(agentgym: Any, tmp_path: Path) -> None:
     refused(agentgym("tiny-model", tmp_path / "x", "--seed", "few"), "--seed")
 
 
+@pytest.mark.slow
 def test_tiny_model_takes_sizes(agentgym: Any, tmp_path: Path) -> None:
     sizes = ("--hidden-size", "48", "--layers", "1", "--heads", "2")
     assert agentgym("tiny-model", tmp_path / "small", *sizes).code == 0
@@ -163,6 +164,7 @@ def test_held_out_tasks_are_played_during_training(grpo: Any, tmp_path: Path) ->
     assert more.code == 0 and more.err.count("held-out tasks") == 1, more.err
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.train
 @pytest.mark.parametrize("name", ONLINE)
 def test_every_online_algorithm_runs(name: str, train: Any, tmp_path: Path) -> None:
@@ -207,6 +209,7 @@ def test_a_config_file_holds_options(agentgym: Any, model_path: Path, tmp_path: 
     assert metrics(tmp_path / "run")[0]["learning_rate"] == 1e-4
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "text, part",
     [
@@ -357,6 +360,7 @@ def test_a_model_without_weights_is_refused(damage: str, grpo: Any, sft: Any, mo
     refused(sft("--tasks", "3", model=broken, out=tmp_path / "b"), "model")
 
 
+@pytest.mark.slow
 def test_templates_that_cannot_be_trained_on_are_refused(grpo: Any, sft: Any, tmp_path: Path) -> None:
     (tmp_path / "forgetful.jinja").write_text(FORGETFUL)
     (tmp_path / "wrong.jinja").write_text("{% for m in messages %}")
@@ -374,6 +378,7 @@ def test_environments_are_accepted_by_short_names() -> None:
     assert named == ["AgentGym/TextCraft-v0:2", "AgentGym/BabyAI-v0", "AgentGym/Search-v0:0.5", own, f"{own}:3"]
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.parametrize(
     "words, parts",
     [
@@ -433,6 +438,7 @@ def test_invalid_options_are_refused(words: list[str], parts: list[str], grpo: A
     refused(grpo(*words), *parts)
 
 
+@pytest.mark.slow
 def test_invalid_commands_are_refused(agentgym: Any) -> None:
     refused(agentgym("train", "reinforce"), "there is no algorithm 'reinforce'", *ONLINE, *OFFLINE)
     refused(agentgym("train", "gae"), "there is no algorithm 'gae'", "ppo")
@@ -476,6 +482,7 @@ def test_a_critic_that_does_not_load_is_refused(train: Any, tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_invalid_demonstrations_are_refused(sft: Any, tmp_path: Path) -> None:
     refused(sft("--demos", tmp_path / "none.jsonl"), "cannot be read: No such file")
     refused(sft("--demos", tmp_path), "cannot be read")

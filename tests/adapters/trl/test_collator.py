@@ -162,6 +162,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_layout_has_the_same_loss_and_gradient(name: str, attention: str) -> None:

@@ -86,6 +86,7 @@ def test_no_tasks_are_refused(count: int) -> None:
         make_dataset(CountEnv(), count)
 
 
+@pytest.mark.slow
 def test_long_prompts_are_left_out() -> None:
     """`Count to 10.` is one character longer than `Count to 9.`; lucky numbers have up to nine digits."""
     assert {row["task"] for row in make_dataset(CountEnv(), 20, max_prompt_chars=40)} == TRAIN

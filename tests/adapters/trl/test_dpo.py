@@ -227,6 +227,7 @@ BY_HAND: dict[str, tuple[dict[str, Any], Callable[[Scored, Scored], Tensor]]] = 
 }
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.train
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_gradient_is_that_of_the_loss_on_the_policys_tokens(
@@ -250,6 +251,7 @@ def test_the_sft_term_is_the_mean_over_the_policys_tokens(make: Callable[..., An
     torch.testing.assert_close(trainer.compute_loss(trainer.model, a_batch(trainer)), -own.mean())
 
 
+@pytest.mark.rotating(always=5)
 @pytest.mark.train
 @pytest.mark.parametrize(
     "options",
@@ -309,6 +311,7 @@ def test_precomputed_references_are_the_same(peft_config: Any, make: Callable[..
 # Runs
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.train
 @pytest.mark.parametrize("peft_config", [None, LORA], ids=["full", "lora"])
 def test_training_widens_the_margin(peft_config: Any, make: Callable[..., Any]) -> None:

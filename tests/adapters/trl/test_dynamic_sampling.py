@@ -186,6 +186,7 @@ def test_masked_truncated_answers_leave_the_loss_but_not_the_advantages(tokenize
     assert (without["tool_mask"] <= whole["tool_mask"]).all()
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.train
 @pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo", "bnpo"])
 def test_a_step_without_trained_tokens_is_harmless(loss_type: str, tokenizer: Any, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def check(model: Any, prompt: list[int], sampling: Sampling, answer: Any) -> Non
         assert answer.ids == greedy(model, prompt, sampling.max_tokens, sampling.stop_ids)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_are_those_of_the_model(family: str) -> None:
     """Groups of equal prompts, answers of several lengths, episodes that end early, windows shorter than a text."""
@@ -84,6 +85,7 @@ def test_a_common_system_prompt_is_read_once() -> None:
     assert decoder.tokens_read == 100 + 6 * 6
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.data())
 def test_any_order_of_joins_leaves_and_edits(data: st.DataObject) -> None:
@@ -127,6 +129,7 @@ def test_a_rewritten_text_is_read_from_the_first_change() -> None:
     assert decoder.tokens_read - before == 20
 
 
+@pytest.mark.slow
 def test_the_memory_is_bounded_and_evicted_episodes_are_read_again() -> None:
     model, random = random_model("qwen2"), Random(4)
     place = 2 * 3 * 2 * 16 * 4
@@ -207,6 +210,7 @@ class _Padding:
     pad_token_id = 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("temperature, top_p, top_k", [(1.0, 1.0, 0), (0.7, 0.9, 0), (1.3, 1.0, 7), (0.8, 0.8, 10)])
 def test_tokens_are_drawn_from_the_filtered_distribution(temperature: float, top_p: float, top_k: int) -> None:
     logits, count = torch.randn(1, 50, generator=torch.Generator().manual_seed(0)) * 2, 40_000
@@ -228,6 +232,7 @@ def test_a_row_is_sampled_by_its_own_settings() -> None:
     assert together == [int(choose(logits[k : k + 1], [ways[k]], [noise[k]])) for k in range(3)]
 
 
+@pytest.mark.slow
 def test_an_answer_does_not_depend_on_the_batch() -> None:
     """The same seed gives the same tokens, alone or beside other episodes."""
     model, random = random_model("qwen2"), Random(6)

@@ -176,6 +176,7 @@ def in_words(value: Any) -> str:
     return "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
 
 
+@pytest.mark.rotating(always=10)
 @pytest.mark.parametrize("name, options", CASES, ids=in_words)
 def test_the_gradient_is_the_masked_policy_gradient(
     name: str, options: dict[str, Any], tokenizer: Any, model_path: Path, tmp_path: Path

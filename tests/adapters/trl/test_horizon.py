@@ -42,6 +42,7 @@ def test_max_turns_change_at_the_scheduled_step(whole: tuple[Path, Any]) -> None
     assert logged == list(EXPECTED.values())
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("resumed_at", [CHANGE - 1, CHANGE, CHANGE + 1])
 def test_a_resumed_run_equals_the_whole_run(
     resumed_at: int, whole: tuple[Path, Any], tokenizer: Any, tmp_path: Path

@@ -19,6 +19,7 @@ from agentgym_envs.trajectory import Trajectory, read_trajectories
 from tests.adapters.trl.forked import Forked
 from tests.adapters.trl.small import DEPTH, ENV, limits_by_step, metrics, played
 from tests.graded import KWARGS
+from tests.plugins.startup import python_path
 
 pytestmark = [
     pytest.mark.train,
@@ -63,7 +64,7 @@ def start(
     fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--model", str(model)]
     small = ["--per_device_train_batch_size", "4", "--num_generations", "2", "--max_completion_length", "200"]
     fixed += ["--max-turns", "2", "--max-turn-tokens", "8", "--use_cpu", "--report_to", "none", "--out", str(out)]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
+    path = python_path(ROOT, ROOT / "adapters" / "trl")
     code, arguments = before + PROGRAM, ["train", algorithm, *fixed, *small, *map(str, words)]
     environ = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""}
     if not fresh:
@@ -169,6 +170,7 @@ def _without_times(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if "time" not in key and "per_second" not in key}
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("portion", [0.5, 1.5], ids=["the weights", "the optimizer"])
 def test_a_full_disk_is_one_line_and_loses_nothing(portion: float, model_path: Path, tmp_path: Path) -> None:
     """A limit on the file size that part of a checkpoint exceeds, with the error of a full disk."""

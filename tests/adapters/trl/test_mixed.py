@@ -94,6 +94,7 @@ def test_a_single_environment_accepts_a_weight_and_keyed_arguments(train: Any, t
     assert not [key for key in metrics(tmp_path / "out")[0] if key.startswith("rollout/TextCraft/")]
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     "words, options, part",
     [

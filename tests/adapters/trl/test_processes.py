@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,8 +22,10 @@ from safetensors.torch import load_file
 
 from agentgym_envs.trajectory import read_trajectories
 from tests.adapters.trl import processes
+from tests.adapters.trl.forked import Forked
 from tests.adapters.trl.small import DEPTH, ENV, metrics
 from tests.graded import KWARGS
+from tests.plugins.startup import python_path
 
 pytestmark = [
     pytest.mark.train,
@@ -39,7 +42,7 @@ SECONDS = 300
 def launch(*words: object, config: str = "ddp-cpu-2", more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     """`accelerate launch` with one of our configurations; the processes end with their launcher."""
     options = ["--config_file", str(CONFIGS / f"{config}.yaml"), "--main_process_port", "0", *more]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "adapters" / "trl")])
+    path = python_path(ROOT, ROOT / "adapters" / "trl")
     return subprocess.Popen(
         [sys.executable, "-m", "accelerate.commands.launch", *options, *map(str, words)],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "AGENTGYM_DEBUG": ""},
@@ -74,10 +77,33 @@ def left(out: Path, name: str) -> list[dict[str, Any]]:
     return [torch.load(path, weights_only=False) for path in sorted(out.glob(f"{name}.?.pt"))]
 
 
+def run_forked(*words: object, folder: Path) -> None:
+    """Run the program in two processes, as `accelerate launch` does, but forked from one that has imported TRL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    code = f"import runpy; runpy.run_module({processes.__name__!r}, run_name='__main__')"
+    path = python_path(ROOT, ROOT / "adapters" / "trl")
+    fixed = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    fixed |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [
+        Forked(code, [*map(str, words)], fixed | {"RANK": rank, "LOCAL_RANK": rank}, folder / f"rank{rank}.err")
+        for rank in "01"
+    ]
+    deadline = time.monotonic() + SECONDS
+    try:
+        while {rank.poll() for rank in ranks} in ({None}, {None, 0}) and time.monotonic() < deadline:
+            time.sleep(0.1)  # if one fails, the other would wait for it
+    finally:
+        for rank in ranks:
+            rank.kill()
+    errors = [rank.communicate(60)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], errors
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory, model_path: Path) -> Path:
     out = tmp_path_factory.mktemp("two")
-    run(processes.__file__, out, model_path, "compare", "together")
+    run_forked(out, model_path, "compare", "together", folder=out)
     return out
 
 

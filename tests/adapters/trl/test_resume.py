@@ -101,7 +101,7 @@ def whole(
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("step", [3, 4, pytest.param(8, marks=pytest.mark.rotating)])
+@pytest.mark.parametrize("step", [3, *(pytest.param(step, marks=pytest.mark.rotating) for step in (4, 8))])
 def test_a_resumed_run_equals_the_whole_run(
     step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +115,7 @@ def test_a_resumed_run_equals_the_whole_run(
     assert logged(trainer, step) == logged(whole, step) != []
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.train
 def test_checkpoints_of_other_runs_are_refused(whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path) -> None:
     estimator, checkpoint = whole.args.algorithm, Path(whole.args.output_dir) / "checkpoint-2"

@@ -51,6 +51,7 @@ def rolled_out(name: str, tokenizer: Any, out: Path, **more: Any) -> tuple[Any, 
     return trainer, batch, number
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("name", list(online_algorithms()))
 def test_the_rewarded_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp_path: Path) -> None:
     _, batch, number = rolled_out(name, tokenizer, tmp_path)

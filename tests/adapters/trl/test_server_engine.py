@@ -118,6 +118,7 @@ def test_recorded_tokens_are_the_sampled_ones(server: CompletionServer, tokenize
     assert engine.tokens == sum(sum(episode.assistant_mask) for episode in episodes)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("limit", [1, 30])
 def test_an_answer_ends_at_a_stop_id_an_end_token_or_the_limit(server: CompletionServer, limit: int) -> None:
     """At one of our stop ids, at the model's own end token, or at the limit."""
@@ -150,6 +151,7 @@ def test_a_slow_answer_delays_no_other_episode(tokenizer: Any) -> None:
     assert len(done) == 6 and [len(e.trajectory.turns) for e in episodes] == [3] * 6
 
 
+@pytest.mark.rotating
 def test_requests_in_flight_are_bounded_and_connections_reused(tokenizer: Any) -> None:
     with CompletionServer(make_small_model(tokenizer), hold=lambda body: time.sleep(0.01)) as server:
         play(engine_for(server.url, max_requests=3), tokenizer, 20)
@@ -185,6 +187,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("chosen", SETTINGS.values(), ids=SETTINGS)
 def test_a_request_equals_that_of_trl(
     chosen: dict[str, Any], server: CompletionServer, trl_client: None, tmp_path: Path, tokenizer: Any

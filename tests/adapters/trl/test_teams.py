@@ -128,6 +128,7 @@ def test_team_metrics_count_an_episode_once() -> None:
     assert "rollout/a/success" not in found and "rollout/b/max_turns" not in found
 
 
+@pytest.mark.slow
 def test_demonstrations_of_a_team_are_rows_of_its_agents(tokenizer: Any) -> None:
     codec = make_codec(tokenizer)
     made = oracle_demonstrations(coop, 4, groups=EASY)
@@ -386,6 +387,7 @@ def test_a_partner_with_another_vocabulary_is_refused(tokenizer: Any, model_path
         team_trainer(tmp_path, other, train_agents=["crafter_0"], partner=str(model_path))
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.train
 @pytest.mark.parametrize("estimator", ["reinforce++", "reinforce++-baseline", "ppo"])
 def test_every_estimator_trains_a_planner_and_an_actor(estimator: str, tokenizer: Any, tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ class ByGroup:
         return await self._servers[self._groups[request_id]].generate(request_id, prompt_ids=prompt_ids, **more)
 
 
+@pytest.mark.rotating(always=8)
 @pytest.mark.parametrize("family", ["qwen2.5", "qwen3-training"])
 @pytest.mark.parametrize("limits", list(LIMITS))
 @pytest.mark.parametrize("name", list(ENVS))

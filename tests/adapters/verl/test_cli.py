@@ -84,6 +84,7 @@ def test_without_verl_the_extra_is_named(agentgym: Train, monkeypatch: pytest.Mo
     assert code == 1 and "pip install 'agentgym-envs[verl]'" in err and not Path("out").exists()
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     "words, part",
     [
@@ -151,6 +152,7 @@ def ours(code: str, before: str = "") -> dict[str, Any]:
     return {"args": python(text), "env": {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "number, code, printed",
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")],
@@ -164,6 +166,7 @@ def test_signals_are_forwarded(number: int, code: int, printed: str) -> None:
         assert process.stdout.read().strip() == printed
 
 
+@pytest.mark.slow
 def test_ignored_signals_are_not_forwarded() -> None:
     code = "import os, signal; os.kill(os.getppid(), signal.SIGHUP); os.kill(os.getpid(), signal.SIGHUP)"
     process = subprocess.run(**ours(code, "signal.signal(signal.SIGHUP, signal.SIG_IGN)"), timeout=SECONDS)

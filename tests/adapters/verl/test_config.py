@@ -117,6 +117,7 @@ def test_the_environment_of_a_scenario_accepts_its_arguments(scenario: str) -> N
     gym_make(paper["env"], paper["env_kwargs"]).close()
 
 
+@pytest.mark.slow
 @examples(300)
 @given(
     text=st.text(
@@ -143,6 +144,7 @@ def test_none_values_produce_no_override() -> None:
     assert overrides({"a": None, "b": 0, "c": True, "+d.e": Path("/x")}) == ["b=0", "c=true", "+d.e=/x"]
 
 
+@pytest.mark.rotating(always=3)
 @pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize("scenario, horizon", PAPER)

@@ -139,6 +139,7 @@ def test_the_command_selects_groups_and_splits(data: Data, tmp_path: Path) -> No
     assert ({row.split for row in train}, {row.split for row in val}) == ({"test"}, {"train"})
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(
     "words, part",
     [

@@ -111,6 +111,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [None, signal.SIGKILL, signal.SIGTERM])
 def test_worker_processes_end_with_the_agent_loop_worker(end: signal.Signals | None) -> None:

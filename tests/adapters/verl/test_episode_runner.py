@@ -78,6 +78,7 @@ def test_template_and_template_arguments_come_from_verl(
         runner_of(config, tokenizer)
 
 
+@pytest.mark.rotating
 def test_a_thousand_episodes_run_concurrently(make_runner: Any, stub: Any) -> None:
     """In one process, without more time per episode."""
     count, episode_runner, server = 1000, make_runner(env_concurrency=1000), stub.StubServer(UPS, seconds=0.5)

@@ -143,6 +143,7 @@ def test_invalid_arguments_are_refused(arguments: dict[str, Any]) -> None:
         RayPool(**arguments)
 
 
+@pytest.mark.rotating
 def test_sessions_go_to_the_host_with_the_fewest(nodes: TwoNodes) -> None:
     with closing(RayPool(2, 1, ENVS)) as pool:
         assert pool.hosts == []
@@ -287,6 +288,7 @@ def test_closing_leaves_no_process(nodes: TwoNodes) -> None:
         RemoteEnv(TRICKY, pool, {})
 
 
+@pytest.mark.rotating
 def test_a_garbage_collected_pool_ends(nodes: TwoNodes) -> None:
     pool = RayPool(1, 1, ENVS)
     remote = begun(pool)
@@ -296,6 +298,7 @@ def test_a_garbage_collected_pool_ends(nodes: TwoNodes) -> None:
     until(lambda: not psutil.pid_exists(pid))
 
 
+@pytest.mark.rotating
 def test_hosts_end_with_the_process_that_made_them(nodes: TwoNodes) -> None:
     owner = ray.remote(_Owner).options(num_cpus=0).remote()
     pids = ray.get(owner.begin.remote(), timeout=SECONDS)
@@ -352,6 +355,7 @@ def test_episodes_run_within_the_event_loop_of_an_actor(nodes: TwoNodes) -> None
     ray.kill(owner)
 
 
+@pytest.mark.rotating
 def test_two_hundred_episodes_run_concurrently(pool: RayPool) -> None:
     with closing(make_vec("Toy/Tricky-v0", 200, provider=pool, infos="list")) as envs:
         envs.reset(seed=list(range(200)), options=NINE)

@@ -24,6 +24,7 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_verl.rows import TaskRow
 from tests.graded import KWARGS
+from tests.plugins.startup import python_path
 
 ROOT = Path(__file__).parents[3]
 _MARK = "AGENTGYM_TEST_RUN"
@@ -31,14 +32,13 @@ _ENVIRONMENT = {
     "VERL_USE_EXTERNAL_MODULES": "tests.adapters.verl.cpu.plugin",
     "VERL_PLATFORM": "cpu",
     "VERL_ENGINE_DEVICE": "cuda",
-    "PYTHONPATH": os.pathsep.join(
-        str(ROOT / path) for path in (".", "adapters/trl", "adapters/verl", "tests/adapters/verl/cpu/site")
-    ),
+    "PYTHONPATH": python_path(*(ROOT / path for path in (".", "adapters/trl", "adapters/verl"))),
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_worker_prestart": "0",  # one process per logical CPU
+    "RAY_worker_niceness": "0",  # Ray's 15 lets the tests of the other worker go first, and this one wait for minutes
     "HYDRA_FULL_ERROR": "1",
 }
 _OURS = ROOT / "adapters/verl/agentgym_verl/config"

@@ -15,13 +15,16 @@ from typing import Any
 import psutil
 import ray
 
+from tests.plugins.startup import python_path
+
 REPO = Path(__file__).parents[3]
 ENVS = "envs"
 _MEMORY = 80 * 2**20
 _ADDED = {
     "RAY_health_check_initial_delay_ms": "500",
     "RAY_health_check_period_ms": "500",  # for a lost node; slow ones have another setting
-    "PYTHONPATH": os.pathsep.join(map(str, (REPO, REPO / "adapters" / "verl"))),
+    "PYTHONPATH": python_path(REPO, REPO / "adapters" / "verl"),
+    "RAY_worker_niceness": "0",  # as in training.py
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behaviour, which warns less
     "RAY_USAGE_STATS_ENABLED": "0",
 }

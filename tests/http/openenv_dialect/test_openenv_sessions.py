@@ -131,6 +131,7 @@ def test_a_full_server_refuses_with_capacity_reached(openenv: Any) -> None:
             assert not third.reset().done
 
 
+@pytest.mark.rotating
 def test_an_idle_socket_is_closed_and_a_busy_one_is_not() -> None:
     with background_server([COUNT], idle_seconds=3.0, mounts=[openenv_routes]) as url:
         with raw(url) as idle, raw(url) as busy:
