@@ -49,12 +49,12 @@ class DemoSettings:
     max_turn_tokens: int = 24
     max_prompt_chars: int | None = None
     imitation_steps: int = 850
-    won_steps: int = 1100
+    won_steps: int = 1300
     imitation_learning_rate: float = 1e-3
     evol_rounds: int = 3
     evol_tasks: int | None = None
     evol_episodes_per_task: int = 20
-    evol_steps: int = 200
+    evol_steps: int = 240
     eval_turns: int = 6
     eval_turn_tokens: int = 24
     eval_tokens: int = 512
@@ -94,9 +94,9 @@ class BabyAISettings(DemoSettings):
     steps: int = 30
     max_turns: str = "4"
     max_tokens: int = 768
-    imitation_steps: int = 350
-    won_steps: int = 600
-    evol_steps: int = 130
+    imitation_steps: int = 450
+    won_steps: int = 950
+    evol_steps: int = 190
     evol_tasks: int | None = 300
     evol_episodes_per_task: int = 1
     eval_turns: int = 4
