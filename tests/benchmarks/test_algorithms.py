@@ -52,5 +52,6 @@ def test_every_seed_has_the_same_arms_and_settings() -> None:
     assert list(found) == [START, *IMITATION, "AgentEvol", "DPO", *ONLINE]
     seeds = [[run["seed"] for run in own] for own in found.values()]
     assert len(seeds[0]) >= 5 and all(each == seeds[0] for each in seeds)
-    settings = [{**run["settings"], "seed": 0} for own in found.values() for run in own]
-    assert all(each == settings[0] for each in settings)
+    for own in found.values():
+        settings = [{**run["settings"], "seed": 0} for run in own]
+        assert all(each == settings[0] for each in settings)
