@@ -44,9 +44,9 @@ from agentgym_trl.held_out import HeldOutEvaluation
 from agentgym_trl.kl_clip import bounded_reference
 from agentgym_trl.loss_statistics import LossStatistics, trained_mask
 from agentgym_trl.models import read_template
+from agentgym_trl.padding import trim_padding
 from agentgym_trl.padding_free import group_prompts
 from agentgym_trl.padding_free.training import enable_for, enable_for_critic, may_exchange_rows
-from agentgym_trl.padding import trim_padding
 from agentgym_trl.resume import EpochSampler, load_state, save_state
 from agentgym_trl.rollout import EnvSource, Rollout, make_rollout_func
 
@@ -208,7 +208,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return loss * 0.0 if self._only_critic_learns else loss
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute as TRL does, without padding. In the loss, bound the KL term and add to the statistics of the step."""
+        """Compute as TRL does, without padding. Within the loss, bound the KL term and add to the step's statistics."""
         if self.padding_free is not None and all(kwargs.get(name) is None for name in _IMAGES):
             found = self._score(*args, **{name: value for name, value in kwargs.items() if name not in _IMAGES})
         else:

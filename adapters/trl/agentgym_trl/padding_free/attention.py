@@ -68,7 +68,7 @@ def _windowed(block: AttentionBlock, positions: Tensor, window: int | None) -> T
         return block.mask
     at, seen = positions[block.queries][:, None, :, None], positions[block.keys][:, None, None, :]
     near = seen > at - window
-    return near & (seen <= at if block.mask is None else block.mask)
+    return near & block.mask if block.mask is not None else near.tril()  # by column: padding repeats a position
 
 
 def _gathered(flat: Tensor, index: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """`pack`: lay the rows of a padded batch end to end in one row.
 
-Linear layers, norms and the head then read real tokens only. Attention still works on blocks: rows of similar length are
-gathered into one small padded batch. Rows that begin with the same prompt share it: its tokens, except the last, are in
-the packed row once, and its keys and values are gathered for every row that continues it.
+Linear layers, norms and the head then read real tokens only. Attention still works on blocks: rows of similar length
+are gathered into one small padded batch. Rows that begin with the same prompt share it: its tokens, except the last,
+are in the packed row once, and its keys and values are gathered for every row that continues it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ class Branch(NamedTuple):
 class AttentionBlock:
     """Indices in the packed row of the queries (b, q) and keys (b, k) of some rows, padded on the right.
 
+    `real` (b, q) is False where a query is padding, which repeats the last token of its row.
+
     `mask` (b, 1, q, k) is True where a query may see a key. Without a mask, queries and keys are the same tokens and
     attention is causal; padding is behind the row's end, where no token looks.
     """
 
     queries: Tensor
+    real: Tensor
     keys: Tensor
     mask: Tensor | None
 
@@ -68,7 +71,7 @@ class PackedRows:
 
 
 def pack(ids: Tensor, mask: Tensor, prompt: int = 0) -> PackedRows:
-    """Pack a batch (B, S) with an attention mask. Equal tokens in the first `prompt` columns are shared between rows."""
+    """Pack a batch (B, S) with an attention mask. Rows with equal tokens in the first `prompt` columns share them."""
     layout = _Layout()
     real = mask.bool().cpu().numpy()
     table = ids.cpu().numpy()
@@ -100,9 +103,9 @@ class _Layout:
 
     def packed(self, index: Tensor, device: torch.device) -> PackedRows:
         blocks = self._blocks()
-        queries = torch.cat([block.queries.reshape(-1) for block in blocks])
+        queries, real = (torch.cat([getattr(b, name).reshape(-1) for b in blocks]) for name in ("queries", "real"))
         inverse = torch.empty(self._length, dtype=torch.long)
-        inverse[queries.flip(0)] = torch.arange(len(queries)).flip(0)  # padding repeats a row's last token
+        inverse[queries[real]] = torch.arange(len(queries))[real]
         return PackedRows(
             ids=torch.from_numpy(np.concatenate(self._tokens))[None].to(device),
             positions=torch.from_numpy(np.concatenate(self._positions))[None].to(device),
@@ -137,17 +140,17 @@ def _of_similar_length(items: Sequence[_T], length: Callable[[_T], int]) -> list
 
 
 def _causal(segments: Sequence[Segment]) -> AttentionBlock:
-    places, _ = _places(segments)
-    return AttentionBlock(places, places, None)
+    places, real = _places(segments)
+    return AttentionBlock(places, real, places, None)
 
 
 def _forked(rows: Sequence[Branch]) -> AttentionBlock:
     before, known = _places([row.shared for row in rows])
-    own, _ = _places([row.own for row in rows])
+    own, real = _places([row.own for row in rows])
     size = own.size(1)
     causal = torch.ones(size, size, dtype=torch.bool).tril()
     mask = torch.cat([known[:, None].expand(-1, size, -1), causal.expand(len(rows), -1, -1)], -1)
-    return AttentionBlock(own, torch.cat([before, own], 1), mask[:, None])
+    return AttentionBlock(own, real, torch.cat([before, own], 1), mask[:, None])
 
 
 def _places(segments: Sequence[Segment]) -> tuple[Tensor, Tensor]:
@@ -160,4 +163,5 @@ def _places(segments: Sequence[Segment]) -> tuple[Tensor, Tensor]:
 def _moved(block: AttentionBlock, device: torch.device) -> AttentionBlock:
     queries = block.queries.to(device)
     keys = queries if block.keys is block.queries else block.keys.to(device)
-    return AttentionBlock(queries, keys, None if block.mask is None else block.mask.to(device))
+    mask = None if block.mask is None else block.mask.to(device)
+    return AttentionBlock(queries, block.real, keys, mask)
