@@ -14,7 +14,6 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 import yaml
-from datasets import disable_progress_bars
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
@@ -103,7 +102,7 @@ def parse(
 def quiet() -> None:
     """Silence progress bars and deprecation warnings of libraries, which the user cannot act on."""
     transformers_logging.disable_progress_bar()
-    disable_progress_bars()
+    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # datasets is imported later
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
