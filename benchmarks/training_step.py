@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ GOAL = 2.5
 NOTE = "Other programs may run on the machine: wall times say little, and CPU times vary; compare the ratios."
 STOP_EVERY = 20
 _ENV = "AgentGym/TextCraft-v0"
-_KWARGS = {"worlds": "invented", "groups": ("depth-1",), "instructions": ""}
+_KWARGS: dict[str, Any] = {"worlds": "invented", "groups": ("depth-1",), "instructions": ""}
 _DISTRACTORS = {"tiny": 0, "52M": 8}
 
 
@@ -216,15 +216,20 @@ def peaks(folder: Path, model: str, turns: int) -> dict[str, float]:
     return found
 
 
-def measure(repeats: int, quick: bool) -> dict[str, Any]:
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The result after each setting."""
+    chosen = {"tiny, 2 turns": ("tiny", 2)} if options.quick else {name: SETTINGS[name] for name in options.only}
+    repeats = 1 if options.quick else options.repeats
+    rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="training-step-") as name:
-        folder = Path(name)
-        save_models(folder)
-        chosen = {"tiny, 2 turns": ("tiny", 2)} if quick else SETTINGS
+        folder = options.models or Path(name)
+        if not (folder / "52M").exists():
+            save_models(folder)
         for side in SIDES:  # loads what is only imported when needed
             steps_of(folder, "tiny", 1, side, 0, 1)
-        rows = {key: compare(folder, model, turns, repeats) for key, (model, turns) in chosen.items()}
-    return {"machine": machine(), "repeats": repeats, "settings": rows, "note": NOTE}
+        for key, (model, turns) in chosen.items():
+            rows[key] = compare(folder, model, turns, repeats)
+            yield {"machine": machine(), "repeats": repeats, "settings": rows, "note": NOTE}
 
 
 def show(result: Mapping[str, Any]) -> None:
@@ -242,6 +247,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     parser.add_argument("--repeats", type=int, default=5, help="counted repeats of both sides (default: 5)")
+    parser.add_argument("--only", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), metavar="SETTING")
+    parser.add_argument("--models", type=Path, help="folder of the models, to use them again")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     parser.add_argument("--one", nargs=4, metavar=("FOLDER", "MODEL", "TURNS", "SIDE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -254,10 +261,10 @@ def main() -> None:
         steps_of(Path(folder), model, int(turns), side, 0, 1)
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
-    result = measure(1 if options.quick else options.repeats, options.quick)
-    show(result)
-    if options.out:
-        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for result in measure(options):
+        show(result)
+        if options.out:
+            options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -184,6 +184,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """Prepare as TRL does, without the padding that only other micro-batches need."""
+        self._buffered_inputs: Any
         before = self._buffered_inputs
         inputs = super()._prepare_inputs(generation_batch)
         if self._buffered_inputs is not before and self.padding_free is not None and may_exchange_rows(self):

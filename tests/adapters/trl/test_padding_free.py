@@ -141,7 +141,7 @@ def visible(block: Any) -> list[list[int]]:
     return [keys[row].tolist() for mask, keys in zip(masks, block.keys, strict=True) for row in mask]
 
 
-def test_a_group_reads_its_prompt_once_and_the_head_reads_scored_tokens_only() -> None:
+def test_a_prompt_is_read_once_and_the_head_reads_scored_tokens_only() -> None:
     model, read = headed("qwen2"), []
     padding_free, _ = enable(model)
     assert padding_free is not None
@@ -202,7 +202,12 @@ def test_values_and_gradients_of_a_critic_are_those_of_padded_rows(name: str) ->
         critic.zero_grad()
         values = critic(ids, mask, prompt)
         (values * torch.linspace(-1, 1, values.numel()).view(values.shape)).sum().backward()
-        found.append((values.detach(), torch.cat([p.grad.reshape(-1).clone() for p in critic.parameters()])))
+        found.append(
+            (
+                values.detach(),
+                torch.cat([p.grad.reshape(-1).clone() for p in critic.parameters() if p.grad is not None]),
+            )
+        )
     assert critic.padding_free is not None
     torch.testing.assert_close(found[1][0], found[0][0], atol=1e-5, rtol=1e-5)
     assert apart(found[1][1], found[0][1]) < 1e-5
@@ -247,7 +252,7 @@ class Recording:
 def test_groups_share_a_micro_batch_unless_the_loss_depends_on_it(
     loss_type: str, tokenizer: Any, tmp_path: Path
 ) -> None:
-    settings = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "max_steps": 1}
+    settings: dict[str, Any] = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "max_steps": 1}
     trainer = make_trainer(tmp_path, tokenizer, loss_type=loss_type, **settings)
     recording = Recording(trainer)
     trainer.train()
@@ -340,7 +345,7 @@ def test_flash_attention_gets_whole_rows_with_positions_from_zero() -> None:
     assert inputs["position_ids"][0].tolist() == [k for row in mask for k in range(int(row.sum()))]
 
 
-def test_a_run_says_why_it_trains_on_padded_rows(
+def test_a_run_reports_why_it_trains_on_padded_rows(
     tokenizer: Any, tmp_path: Path, model_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     eager = AutoModelForCausalLM.from_pretrained(model_path, attn_implementation="eager")

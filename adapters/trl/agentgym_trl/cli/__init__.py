@@ -42,11 +42,11 @@ def train(argv: Sequence[str]) -> int:
 def _command(name: str, argv: Sequence[str]) -> Callable[[Sequence[str]], int]:
     """The function of an algorithm; its libraries are imported only now, and the trainer's not for `--help`."""
     with only_needed(argv):
-        from agentgym_trl.cli.arguments import quiet
-
-        quiet()
         if not asks_for_help(argv):
+            from agentgym_trl.cli.arguments import quiet
+
             import_module(_TRAINERS.get(name, "agentgym_trl.trainer"))
+            quiet()
         if ALGORITHMS[name].is_online:
             from agentgym_trl.cli.online import train_online
 

@@ -101,8 +101,10 @@ def parse(
 
 def quiet() -> None:
     """Silence progress bars and deprecation warnings of libraries, which the user cannot act on."""
+    from datasets import disable_progress_bars
+
     transformers_logging.disable_progress_bar()
-    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # datasets is imported later
+    disable_progress_bars()
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 

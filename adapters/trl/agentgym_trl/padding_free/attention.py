@@ -47,8 +47,8 @@ def packed_attention(
     outs = []
     for block in packed.blocks:
         mask = _windowed(block, packed.positions[0], sliding_window)
-        gathered = [_gathered(*pair) for pair in zip(flat, (block.queries, block.keys, block.keys), strict=True)]
-        out = _attend(*gathered, mask, scaling, dropout)
+        q, k, v = (_gathered(x, at) for x, at in zip(flat, (block.queries, block.keys, block.keys), strict=True))
+        out = _attend(q, k, v, mask, scaling, dropout)
         outs.append(out.transpose(1, 2).flatten(0, 1))
     return torch.cat(outs).index_select(0, packed.inverse)[None], None
 

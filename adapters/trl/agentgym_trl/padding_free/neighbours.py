@@ -30,6 +30,7 @@ def _grouped(step: Sequence[Batch]) -> list[Batch]:
     for name, value in step[0].items():
         if isinstance(value, torch.Tensor) and value.dim():
             joined = torch.cat([batch[name] for batch in step])
-            for batch, part in zip(result, joined[order.to(joined.device)].split(sizes), strict=True):
+            parts = torch.split(joined[order.to(joined.device)], sizes)
+            for batch, part in zip(result, parts, strict=True):
                 batch[name] = part
     return result
