@@ -42,11 +42,9 @@ def packed_attention(
             **kwargs,
         )
         return found
-    packed.windows.add(sliding_window)
     flat = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]  # (N, heads, size)
     outs = []
-    for block in packed.blocks:
-        mask = _windowed(block, packed.positions[0], sliding_window)
+    for block, mask in zip(packed.blocks, _masks(packed, sliding_window), strict=True):
         q, k, v = (_gathered(x, at) for x, at in zip(flat, (block.queries, block.keys, block.keys), strict=True))
         out = _attend(q, k, v, mask, scaling, dropout)
         outs.append(out.transpose(1, 2).flatten(0, 1))
@@ -60,6 +58,12 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scaling: float
     return scaled_dot_product_attention(
         q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling, dropout_p=dropout, enable_gqa=groups > 1
     )
+
+
+def _masks(packed: PackedRows, window: int | None) -> list[Tensor | None]:
+    if window not in packed.masks:
+        packed.masks[window] = [_windowed(block, packed.positions[0], window) for block in packed.blocks]
+    return packed.masks[window]
 
 
 def _windowed(block: AttentionBlock, positions: Tensor, window: int | None) -> Tensor | None:

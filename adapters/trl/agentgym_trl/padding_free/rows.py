@@ -66,8 +66,8 @@ class PackedRows:
     """(N,) index of each token among the queries of all blocks, laid end to end"""
     scored: Tensor | None = None
     """(M,) the only tokens whose hidden states leave the backbone; None: all"""
-    windows: set[int | None] = field(default_factory=set)
-    """The sliding windows with which attention was called"""
+    masks: dict[int | None, list[Tensor | None]] = field(default_factory=dict)
+    """The mask of every block for each sliding window with which attention was called; all layers share them"""
 
 
 def pack(ids: Tensor, mask: Tensor, prompt: int = 0) -> PackedRows:

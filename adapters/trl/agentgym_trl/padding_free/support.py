@@ -79,7 +79,7 @@ def _difference(model: Any, padding_free: PaddingFree) -> str:
     tolerance = (_TOLERANCE if precise else _LOW_PRECISION_TOLERANCE) * max(1.0, float(padded[real].abs().max()))
     if not apart <= tolerance:
         return f"its hidden states of packed rows differ by {apart:.2g}"
-    return _window(model.config, rows.windows)
+    return _window(model.config, set(rows.masks))
 
 
 def _compared_rows(model: Any) -> tuple[torch.Tensor, torch.Tensor, int]:
