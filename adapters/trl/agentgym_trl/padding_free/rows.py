@@ -21,7 +21,7 @@ _SMALLEST = 4  # rows in a block before another one is opened; small blocks cost
 _T = TypeVar("_T")
 
 
-class Segment(NamedTuple):
+class TokenSpan(NamedTuple):
     """Consecutive tokens of the packed row."""
 
     start: int
@@ -31,8 +31,8 @@ class Segment(NamedTuple):
 class Branch(NamedTuple):
     """A row: the part that it shares with others, possibly empty, and its own tokens."""
 
-    shared: Segment
-    own: Segment
+    shared: TokenSpan
+    own: TokenSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Layout:
     def __init__(self) -> None:
         self._tokens: list[np.ndarray] = []
         self._positions: list[np.ndarray] = []
-        self._shared: dict[bytes, Segment] = {}
+        self._shared: dict[bytes, TokenSpan] = {}
         self._rows: list[Branch] = []
         self._length = 0
 
@@ -114,8 +114,8 @@ class _Layout:
             inverse=inverse.to(device),
         )
 
-    def _append(self, tokens: np.ndarray, position: int) -> Segment:
-        segment = Segment(self._length, len(tokens))
+    def _append(self, tokens: np.ndarray, position: int) -> TokenSpan:
+        segment = TokenSpan(self._length, len(tokens))
         self._tokens.append(tokens)
         self._positions.append(np.arange(position, position + len(tokens)))
         self._length += len(tokens)
@@ -139,7 +139,7 @@ def _of_similar_length(items: Sequence[_T], length: Callable[[_T], int]) -> list
     return blocks
 
 
-def _causal(segments: Sequence[Segment]) -> AttentionBlock:
+def _causal(segments: Sequence[TokenSpan]) -> AttentionBlock:
     places, real = _places(segments)
     return AttentionBlock(places, real, places, None)
 
@@ -153,7 +153,7 @@ def _forked(rows: Sequence[Branch]) -> AttentionBlock:
     return AttentionBlock(own, real, torch.cat([before, own], 1), mask[:, None])
 
 
-def _places(segments: Sequence[Segment]) -> tuple[Tensor, Tensor]:
+def _places(segments: Sequence[TokenSpan]) -> tuple[Tensor, Tensor]:
     """The indices (b, longest) of some segments, the last one repeated, and a mask of those that are not repeated."""
     start, length = torch.tensor(segments).T
     step = torch.arange(int(length.max()))
