@@ -15,6 +15,15 @@ def as_it_is(result: Json) -> Json:
     return result
 
 
+def two_sides(result: Json) -> Json:
+    """With a list of samples for each figure of each side, instead of a list of repeats."""
+    settings = {}
+    for name, row in result["settings"].items():
+        samples = {side: {key: [one[key] for one in rows] for key in rows[0]} for side, rows in row["samples"].items()}
+        settings[name] = {**row, "samples": samples}
+    return {**result, "settings": settings}
+
+
 def sciworld(result: Json) -> Json:
     """With the rounds as samples."""
     against = result["against scienceworld"]

@@ -303,6 +303,32 @@ OVERHEAD = tuple(
     for name in ("TextCraft", "BabyAI", "Search")
 )
 
+_STEPS = tuple(f"{model}, {turns} turns" for model in ("tiny", "52M") for turns in (3, 6))
+
+
+def _step(name: str, title: str, unit: str, path: tuple[str, ...], target: float | None = None) -> Row:
+    at, peer = (("settings", name, *(part or side for part in path)) for side in ("after", "before"))
+    return Row(f"{name}, {title}", unit, at, "less", peer, "`generate`, padded rows", target, of_ratio=True)
+
+
+TRAINING_STEP = (
+    *(_step(name, "CPU of a step", "s", ("median", "", "cpu, s"), target=2.5) for name in _STEPS),
+    _step("tiny, 6 turns", "peak memory", "MB", ("peak, MB", ""), target=1.0),
+)
+
+
+def _generated(name: str, target: float | None = None) -> Row:
+    at, peer = (("settings", name, "median", side, "sampled per cpu second") for side in ("cache", "generate"))
+    return Row(f"{name}, sampled tokens per second of CPU", "/s", at, "more", peer, "`generate`", target, of_ratio=True)
+
+
+GENERATION = (
+    _generated("demo, 3 turns"),
+    _generated("demo, 8 turns", target=3.0),
+    _generated("52M, 8 turns", target=3.0),
+    _generated("52M, 8 turns, long prompts"),
+)
+
 CORES = (
     *(
         Row(

@@ -90,6 +90,11 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     reuse_kv_cache: bool = _option(
         True, "Without vLLM, keep the keys and values of an episode between its turns, and read only what is new."
     )
+    padding_free: bool = _option(
+        True,
+        "Compute the loss on rows laid end to end, without padding, and read the prompt of a group once. Models that "
+        "cannot are trained on padded rows.",
+    )
     env_concurrency: int = _option(1024, "Episodes that run at the same time.")
     env_retries: int = _option(2, "Retries of an episode that ended in env_error.")
     dynamic_sampling_retries: int = _option(

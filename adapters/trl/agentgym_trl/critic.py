@@ -24,6 +24,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from agentgym_envs.errors import UsageError
 from agentgym_trl.models import load_model, unsharded
+from agentgym_trl.padding_free import PaddingFree, model_inputs
 
 _POLICY_ONLY = ("dtype", "torch_dtype", "device_map", "quantization_config")
 """Arguments that load a policy but not its critic, which is trained in float32 on the accelerator's device."""
@@ -38,19 +39,30 @@ class Critic(nn.Module):
         self.backbone = backbone
         self.head = nn.Linear(backbone.config.get_text_config().hidden_size, 1, bias=False)
         nn.init.zeros_(self.head.weight)
+        self.padding_free: PaddingFree | None = None
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, prompt: int = 0) -> Tensor:
         """(B, S) token ids and their attention mask, padded anywhere -> (B, S) the value after each token, else 0.
 
-        Padding inside a row is removed first: sliding windows and positions would count it.
+        Rows may have the same tokens in the first `prompt` columns. Padding inside a row is removed first: sliding
+        windows and positions would count it.
         """
+        if self.padding_free is not None and mask.any():
+            rows = self.padding_free.pack(ids, mask, prompt)
+            hidden = self.backbone(**model_inputs(rows), use_cache=False).last_hidden_state
+            packed = self._read(hidden)[0]
+            return torch.where(rows.index >= 0, packed[rows.index.clamp(min=0)], 0.0)
         width = max(int(mask.sum(1).max()), 1)
         order = mask.argsort(dim=1, descending=True, stable=True)[:, :width]
         used = mask.gather(1, order)
-        hidden = self.backbone(input_ids=ids.gather(1, order), attention_mask=used, use_cache=False)
-        with torch.autocast(ids.device.type, enabled=False):  # bfloat16 has too few bits for a value
-            values: Tensor = self.head(hidden.last_hidden_state.float()).squeeze(-1) * used
+        hidden = self.backbone(input_ids=ids.gather(1, order), attention_mask=used, use_cache=False).last_hidden_state
+        values = self._read(hidden) * used
         return values.new_zeros(mask.shape).scatter(1, order, values)
+
+    def _read(self, hidden: Tensor) -> Tensor:
+        with torch.autocast(hidden.device.type, enabled=False):  # bfloat16 has too few bits for a value
+            values: Tensor = self.head(hidden.float()).squeeze(-1)
+        return values
 
     def checkpoint_gradients(self) -> None:
         """Recompute layers in the backward pass to save memory, still without dropout."""
@@ -176,7 +188,7 @@ class CriticLearner:
         # The accelerator's own context does nothing under DeepSpeed, and would need a scaler with fp16.
         reduced = self._accelerator.mixed_precision == "bf16"
         with torch.autocast(self._accelerator.device.type, torch.bfloat16, enabled=reduced):
-            values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1))
+            values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1), ids[0].size(1))
         return values
 
     def _clear(self) -> None:

@@ -4,9 +4,10 @@ It overrides a few methods of trl 1.16 (pinned; a contract test fails when they 
 
 - `_calculate_rewards` keeps the rewards of all processes;
 - `_generate_and_score_completions` replaces TRL's advantages by the estimator's;
-- `_prepare_inputs` trims padding;
+- `_prepare_inputs` trims padding, and brings rows with the same prompt together;
 - `_compute_loss` and `training_step` train the critic and log statistics of the loss;
-- `_get_per_token_logps_and_entropies` hands the log-probabilities of the loss to these statistics;
+- `_get_per_token_logps_and_entropies` leaves padding out, and hands the log-probabilities of the loss to these
+  statistics;
 - `save_model` saves a whole model where adapters are reset;
 - `_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler` make runs resumable.
 """
@@ -41,13 +42,29 @@ from agentgym_trl.failures import report_failures, without_trls_dump
 from agentgym_trl.health import HealthWatch
 from agentgym_trl.held_out import HeldOutEvaluation
 from agentgym_trl.kl_clip import bounded_reference
-from agentgym_trl.loss_statistics import LossStatistics
+from agentgym_trl.loss_statistics import LossStatistics, trained_mask
 from agentgym_trl.models import read_template
 from agentgym_trl.padding import trim_padding
+from agentgym_trl.padding_free import group_prompts
+from agentgym_trl.padding_free.training import enable_for, enable_for_critic, may_exchange_rows
 from agentgym_trl.resume import EpochSampler, load_state, save_state
 from agentgym_trl.rollout import EnvSource, Rollout, make_rollout_func
 
 __all__ = ["AgentConfig", "AgentTrainer"]
+
+_IMAGES = (
+    "pixel_values",
+    "image_grid_thw",
+    "num_images",
+    "pixel_attention_mask",
+    "spatial_shapes",
+    "num_tiles",
+    "image_sizes",
+    "token_type_ids",
+    "mm_token_type_ids",
+    "image_position_ids",
+)
+"""TRL's arguments of a forward pass over images."""
 
 
 class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
@@ -95,6 +112,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self._loss_inputs: dict[str, Any] | None = None
         self._statistics = LossStatistics(args.importance_sampling_level)
         self.learner = self._make_learner(backbone) if backbone is not None else None
+        self.padding_free, self.why_padded = enable_for(self)
+        enable_for_critic(self)
         self.add_callback(HealthWatch(stops=args.stop_on_collapse))
         if args.reset_adapter_every is not None:
             self.add_callback(AdapterReset(self))
@@ -165,7 +184,13 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """Prepare as TRL does, without the padding that only other micro-batches need."""
-        return trim_padding(super()._prepare_inputs(generation_batch))
+        self._buffered_inputs: Any
+        before = self._buffered_inputs
+        inputs = super()._prepare_inputs(generation_batch)
+        if self._buffered_inputs is not before and self.padding_free is not None and may_exchange_rows(self):
+            self._buffered_inputs = group_prompts(self._buffered_inputs, self.args.gradient_accumulation_steps)
+            inputs = self._buffered_inputs[self._step % self.args.steps_per_generation]
+        return trim_padding(inputs)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         """Accumulate the critic's gradient, which frees its activations, and then compute TRL's loss."""
@@ -184,8 +209,11 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         return loss * 0.0 if self._only_critic_learns else loss
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute as TRL does. Within the loss, bound the KL term and add to the statistics of the step."""
-        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        """Compute as TRL does, without padding. Within the loss, bound the KL term and add to the step's statistics."""
+        if self.padding_free is not None and all(kwargs.get(name) is None for name in _IMAGES):
+            found = self._score(*args, **{name: value for name, value in kwargs.items() if name not in _IMAGES})
+        else:
+            found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
         if self._loss_inputs is None:
             return found
         if self.model.training:
@@ -194,6 +222,32 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             reference = self._loss_inputs["ref_per_token_logps"]
             self._loss_inputs["ref_per_token_logps"] = bounded_reference(found[0], reference, self.args.kl_clip)
         return found
+
+    def _score(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, None]:
+        """TRL's result from packed rows; within the loss, only trained tokens are scored."""
+        assert self.padding_free is not None
+        if self._loss_inputs is None:
+            scored = attention_mask[:, -logits_to_keep:].bool()
+        else:
+            scored = trained_mask(self._loss_inputs)
+        logprobs, entropies = self.padding_free.score(
+            model,
+            input_ids,
+            attention_mask,
+            scored,
+            batch_size=batch_size or len(input_ids),
+            autocast=self.accelerator.autocast,
+        )
+        return logprobs, entropies if compute_entropy else None, None
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Take TRL's step, and a step of the critic when the policy's gradients are complete; log the time.

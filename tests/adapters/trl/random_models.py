@@ -27,6 +27,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "llama-eager": ("LlamaForCausalLM", "LlamaConfig", {"attn_implementation": "eager"}),
     "mistral": ("MistralForCausalLM", "MistralConfig", {"sliding_window": 16}),
     "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**_WINDOW, "attn_implementation": "eager"}),
+    "gemma2-sdpa": ("Gemma2ForCausalLM", "Gemma2Config", {**_WINDOW, "attn_implementation": "sdpa"}),
     "gemma3": (
         "Gemma3ForCausalLM",
         "Gemma3TextConfig",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 
 from rich.console import Console
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.registration import load_object
-from agentgym_trl.algorithms import ALGORITHMS, Algorithm
-from agentgym_trl.cli.arguments import Parser, quiet
+from agentgym_trl.algorithms import ALGORITHMS
+from agentgym_trl.cli.imports import asks_for_help, only_needed
 
+_TRAINERS = {"sft": "agentgym_trl.sft", "dpo": "agentgym_trl.dpo", "agentevol": "agentgym_trl.agentevol"}
+"""The modules that import the trainers of algorithms that are not online."""
 _USAGE = """usage: agentgym train ALGORITHM [options]
 
 on episodes that the policy plays during training, optionally with a turn-limit curriculum:
@@ -33,17 +36,23 @@ def train(argv: Sequence[str]) -> int:
     name, *rest = argv
     if name not in ALGORITHMS:
         raise UsageError(f"there is no algorithm {name!r}; choose from {', '.join(ALGORITHMS)}")
-    quiet()
-    return _run(name, ALGORITHMS[name], rest)
+    return _command(name, argv)(rest)
 
 
-def _run(name: str, algorithm: Algorithm, argv: Sequence[str]) -> int:
-    """Run an algorithm's command; its libraries are imported only now."""
-    if algorithm.is_online:
-        from agentgym_trl.cli.online import train_online
+def _command(name: str, argv: Sequence[str]) -> Callable[[Sequence[str]], int]:
+    """The function of an algorithm; its libraries are imported only now, and the trainer's not for `--help`."""
+    with only_needed(argv):
+        if not asks_for_help(argv):
+            from agentgym_trl.cli.arguments import quiet
 
-        return train_online(name, argv)
-    return int(load_object(algorithm.command)(argv))
+            import_module(_TRAINERS.get(name, "agentgym_trl.trainer"))
+            quiet()
+        if ALGORITHMS[name].is_online:
+            from agentgym_trl.cli.online import train_online
+
+            return partial(train_online, name)
+        command: Callable[[Sequence[str]], int] = load_object(ALGORITHMS[name].command)
+        return command
 
 
 def _usage() -> str:
@@ -58,6 +67,7 @@ def tiny_model(argv: Sequence[str]) -> int:
     """Make a small untrained model and its tokenizer."""
     from agentgym_envs.cli.envs import find_env
     from agentgym_envs.rollout.mixture import gym_make
+    from agentgym_trl.cli.arguments import Parser, quiet
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model
 

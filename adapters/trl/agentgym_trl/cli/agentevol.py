@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
-from trl import SFTConfig, get_peft_config
+from trl import SFTConfig
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, Limits
 from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.agentevol import Evaluate, EvolSettings, agentevol, print_rounds
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
-from agentgym_trl.cli.runs import model_name, run_settings
 from agentgym_trl.cli.sft import DemoArguments, codec_of, load_demonstrations
-from agentgym_trl.engines import HFEngine
-from agentgym_trl.exploration import PlaySettings, evaluator
-from agentgym_trl.models import load_model
 from agentgym_trl.run_directory import claim_run_directory
-from agentgym_trl.sft import Demonstration
+
+if TYPE_CHECKING:
+    from agentgym_trl.agentevol import Evaluate, EvolSettings
+    from agentgym_trl.sft import Demonstration
 
 
 @dataclass
@@ -56,6 +54,11 @@ class EvolArguments:
 def train_agentevol(argv: Sequence[str]) -> int:
     """Explore, keep the successes, train the base model on them, repeat. Returns the exit code."""
     env_args, args, model_args, demo_args, evol_args = parse(SFTConfig, argv, DemoArguments, EvolArguments)
+    from trl import get_peft_config  # with the trainer it takes seconds, which --help need not wait for
+
+    from agentgym_trl.agentevol import agentevol, print_rounds
+    from agentgym_trl.cli.runs import model_name, run_settings
+
     environment = only_environment(env_args)
     codec = codec_of(args, model_args, demo_args)
     settings = evol_settings(evol_args, env_args, args.seed)
@@ -87,6 +90,9 @@ def train_agentevol(argv: Sequence[str]) -> int:
 
 def evol_settings(evol: EvolArguments, env: EnvArguments, seed: int) -> EvolSettings:
     """Convert the options to the settings of `agentevol`. Raises UsageError."""
+    from agentgym_trl.agentevol import EvolSettings
+    from agentgym_trl.exploration import PlaySettings
+
     for name in ("max_turns", "max_tokens", "max_turn_tokens", "explore_batch"):
         if getattr(evol, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(evol, name)}")
@@ -122,6 +128,10 @@ def _evaluate(
     """Evaluate on validation tasks, sampled as in exploration."""
     if count < 1:
         return None
+    from agentgym_trl.engines import HFEngine
+    from agentgym_trl.exploration import evaluator
+    from agentgym_trl.models import load_model
+
     tasks = text_env(environment.make()).tasks.sample(count, split="validation", groups=settings.groups, seed=1)
 
     def load(model: str) -> tuple[Any, ChatCodec]:

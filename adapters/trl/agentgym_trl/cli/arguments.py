@@ -14,7 +14,6 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 import yaml
-from datasets import disable_progress_bars
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
@@ -102,6 +101,8 @@ def parse(
 
 def quiet() -> None:
     """Silence progress bars and deprecation warnings of libraries, which the user cannot act on."""
+    from datasets import disable_progress_bars
+
     transformers_logging.disable_progress_bar()
     disable_progress_bars()
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from trl import DPOConfig, get_peft_config
+from trl import DPOConfig
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
@@ -16,10 +16,7 @@ from agentgym_envs.task import check_selection
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
-from agentgym_trl.cli.runs import model_name, run, run_settings
-from agentgym_trl.dpo import make_dpo_trainer
 from agentgym_trl.error_messages import as_usage_errors
-from agentgym_trl.models import load_tokenizer, make_codec, read_template
 from agentgym_trl.pairs import PairSet, Preference, load_trajectories, make_pairs
 
 
@@ -52,6 +49,12 @@ def train_dpo(argv: Sequence[str]) -> int:
     if env_args.resume and args.sync_ref_model:
         raise UsageError("a run with --sync_ref_model cannot be resumed: TRL does not save the updated reference model")
     pairs = _pairs(pair_args, env_args, only_environment(env_args), args.seed)
+    from trl import get_peft_config  # with the trainer it takes seconds, which --help need not wait for
+
+    from agentgym_trl.cli.runs import model_name, run, run_settings
+    from agentgym_trl.dpo import make_dpo_trainer
+    from agentgym_trl.models import load_tokenizer, make_codec, read_template
+
     template = read_template(pair_args.chat_template)
     codec = make_codec(load_tokenizer(model_args.model_name_or_path), template=template)
     settings = run_settings(args, "dpo", env_args, model_args, pairs=pairs.digest())

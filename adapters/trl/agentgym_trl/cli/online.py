@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trl import get_peft_config
-
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
-from agentgym_trl.cli.runs import model_name, run, run_settings
-from agentgym_trl.dataset import as_dataset
+from agentgym_trl.config import AgentConfig
 from agentgym_trl.error_messages import as_usage_errors
-from agentgym_trl.models import load_tokenizer, make_codec, read_template
-from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
 _EVAL_SEED = 20_000
 
@@ -25,6 +20,17 @@ def train_online(algorithm: str, argv: Sequence[str]) -> int:
     env_args, args, model_args = parse(AgentConfig, argv, fixed={"algorithm": algorithm})
     if args.eval_strategy != "no":
         raise UsageError("--eval_strategy is TRL's evaluation of a data set; use --eval-every N, on held-out tasks")
+    return _train(algorithm, env_args, args, model_args)
+
+
+def _train(algorithm: str, env_args: EnvArguments, args: AgentConfig, model_args: Any) -> int:
+    """Run with parsed options; the trainer and its libraries are imported only now."""
+    from trl import get_peft_config
+
+    from agentgym_trl.cli.runs import model_name, run, run_settings
+    from agentgym_trl.models import load_tokenizer, make_codec, read_template
+    from agentgym_trl.trainer import AgentTrainer
+
     found = environments(env_args)
     codec = make_codec(
         load_tokenizer(model_args.model_name_or_path),
@@ -50,6 +56,8 @@ def train_online(algorithm: str, argv: Sequence[str]) -> int:
 
 def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:
     """The tasks of all environments, as a dataset."""
+    from agentgym_trl.dataset import as_dataset
+
     drawn = draw_mixture(
         found,
         env_args.tasks,
@@ -65,6 +73,8 @@ def _held_out(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig
     """The held-out tasks; the same in every evaluation, and in runs that differ by their seed only."""
     if args.eval_split == env_args.split:
         raise UsageError(f"--eval-split {args.eval_split} is the split that is trained on; held-out tasks need another")
+    from agentgym_trl.dataset import as_dataset
+
     tasks = draw_mixture(
         found, args.eval_tasks, enough=args.eval_tasks, split=args.eval_split, groups=env_args.groups, seed=_EVAL_SEED
     )

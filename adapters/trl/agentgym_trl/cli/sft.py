@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trl import ModelConfig, SFTConfig, get_peft_config
+from trl import ModelConfig, SFTConfig
 
 from agentgym_envs.cli.common import json_object
 from agentgym_envs.errors import UsageError
@@ -14,12 +14,10 @@ from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import only_environment
-from agentgym_trl.cli.runs import model_name, run, run_settings
-from agentgym_trl.conversations import read_demonstrations
-from agentgym_trl.demonstrations import oracle_demonstrations
 from agentgym_trl.error_messages import as_usage_errors
-from agentgym_trl.models import load_tokenizer, make_codec, read_template
-from agentgym_trl.sft import Demonstration, make_sft_trainer
+
+if TYPE_CHECKING:
+    from agentgym_trl.sft import Demonstration
 
 
 @dataclass
@@ -46,6 +44,11 @@ class DemoArguments:
 def train_sft(argv: Sequence[str]) -> int:
     """Train on demonstrations. Returns the exit code."""
     env_args, args, model_args, demo_args = parse(SFTConfig, argv, DemoArguments)
+    from trl import get_peft_config  # with the trainer it takes seconds, which --help need not wait for
+
+    from agentgym_trl.cli.runs import model_name, run, run_settings
+    from agentgym_trl.sft import make_sft_trainer
+
     environment = only_environment(env_args, teams=True)
     codec = codec_of(args, model_args, demo_args)
     demonstrations = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
@@ -60,6 +63,8 @@ def train_sft(argv: Sequence[str]) -> int:
 
 def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments) -> ChatCodec:
     """The codec of the options; clears `chat_template_path`, so that TRL does not apply the template again."""
+    from agentgym_trl.models import load_tokenizer, make_codec, read_template
+
     template, args.chat_template_path = read_template(args.chat_template_path), None
     kwargs: Any = demo_args.chat_template_kwargs  # parsed already
     return make_codec(load_tokenizer(str(model_args.model_name_or_path)), template=template, template_kwargs=kwargs)
@@ -69,6 +74,9 @@ def load_demonstrations(
     path: str | None, arguments: EnvArguments, environment: MixtureEnv, seed: int
 ) -> Sequence[Demonstration]:
     """The trajectories or conversations in a file, or the oracle's own."""
+    from agentgym_trl.conversations import read_demonstrations
+    from agentgym_trl.demonstrations import oracle_demonstrations
+
     if path is not None:
         try:
             return read_demonstrations(path)

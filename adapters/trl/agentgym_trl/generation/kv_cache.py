@@ -47,11 +47,13 @@ class _RowLayer(CacheLayerMixin):  # type: ignore[misc]
         """Move the rows `kept` to the front of a new table."""
         if not self.is_initialized:
             return
+        in_order = bool((kept == torch.arange(len(kept))).all())
         for name in ("keys", "values"):
             held = getattr(self, name)
             table = held.new_zeros(rows, width, *held.shape[2:])
             common = min(width, held.size(1))
-            table[: len(kept), :common] = held[kept.to(held.device), :common]
+            chosen = slice(len(kept)) if in_order else kept.to(held.device)  # a slice is copied once, an index twice
+            table[: len(kept), :common] = held[chosen, :common]
             setattr(self, name, table)
 
     def copy(self, source: int, target: int, length: int) -> None:

@@ -25,7 +25,7 @@ def why_not(model: Any, compare: Callable[[], str]) -> str:
     """
     if model in _known:
         return _known[model]
-    reason = _known[model] = _by_config(model) or compare()
+    reason = _known[model] = _no_generation(model) or by_config(model) or compare()
     if reason:
         _log.warning(
             "%s generates with `generate`, which reads every conversation again in each turn: %s",
@@ -35,9 +35,14 @@ def why_not(model: Any, compare: Callable[[], str]) -> str:
     return reason
 
 
-def _by_config(model: Any) -> str:
+def _no_generation(model: Any) -> str:
+    return "" if hasattr(model, "generate") else "it is not a transformers model"
+
+
+def by_config(model: Any) -> str:
+    """The reason in a model's configuration why its layers are not attention by position only; empty if they are."""
     config: Any = getattr(model, "config", None)
-    if not hasattr(config, "get_text_config") or not hasattr(model, "generate"):
+    if not hasattr(config, "get_text_config"):
         return "it is not a transformers model"
     if getattr(config, "is_encoder_decoder", False):
         return "it has an encoder"

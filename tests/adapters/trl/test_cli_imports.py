@@ -1,0 +1,62 @@
+"""A training command imports only what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from agentgym_trl.cli.imports import only_needed
+
+_HELP = """
+import sys
+from agentgym_envs.cli import main
+sys.argv = ["agentgym", "train", "grpo", "--help"]
+try:
+    main(sys.argv[1:])
+finally:
+    heavy = ("trl", "datasets", "peft", "sklearn", "trl.trainer.grpo_trainer")
+    print("imported:", *(name for name in heavy if name in sys.modules))
+"""
+
+
+def test_help_imports_no_trainer() -> None:
+    done = subprocess.run([sys.executable, "-c", _HELP], capture_output=True, text=True, check=True)
+    assert "--learning_rate" in done.stdout
+    assert done.stdout.splitlines()[-1] == "imported: trl"
+
+
+def hidden(argv: list[str], monkeypatch: pytest.MonkeyPatch, own: bool = True) -> set[str]:
+    """The packages that cannot be imported, of some that are not imported yet."""
+    packages = ("sklearn", "wandb", "peft")
+    for name in packages:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "argv", ["agentgym", "train", *argv] if own else ["pytest"])
+    with only_needed(argv):
+        found = {name for name in packages if name in sys.modules and sys.modules[name] is None}
+    assert not found & sys.modules.keys()
+    return found
+
+
+def test_packages_are_hidden_that_the_command_does_not_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert hidden(["grpo", "--env", "x"], monkeypatch) == {"sklearn", "wandb"}
+    assert hidden(["grpo", "--help"], monkeypatch) == {"sklearn", "wandb", "peft"}
+    assert hidden(["grpo", "--report-to", "wandb"], monkeypatch) == {"sklearn"}
+    config = tmp_path / "run.yaml"
+    config.write_text("report_to: all\n")
+    assert hidden(["grpo", "--config", str(config)], monkeypatch) == {"sklearn"}
+    assert hidden(["grpo", f"--config={config}"], monkeypatch) == {"sklearn"}
+
+
+def test_nothing_is_hidden_from_a_program_that_calls_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hidden(["grpo", "--help"], monkeypatch, own=False) == set()
+
+
+def test_installed_packages_are_listed_once() -> None:
+    before = metadata.packages_distributions
+    with only_needed([]):
+        assert metadata.packages_distributions() is metadata.packages_distributions()
+    assert metadata.packages_distributions is before
