@@ -19,7 +19,7 @@ try:
     main(sys.argv[1:])
 finally:
     heavy = ("trl", "datasets", "peft", "sklearn", "trl.trainer.grpo_trainer")
-    print("imported:", *(name for name in heavy if name in sys.modules))
+    print("imported:", *(name for name in heavy if sys.modules.get(name)))
 """
 
 

@@ -37,14 +37,7 @@ def test_every_arm_is_trained_measured_and_shown(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tiny(given: DemoSettings) -> DemoSettings:
-        steps: Any = {
-            "warm_steps": 2,
-            "steps": 2,
-            "imitation_steps": 2,
-            "won_steps": 2,
-            "evol_rounds": 1,
-            "evol_steps": 2,
-        }
+        steps: Any = dict.fromkeys(("warm_steps", "steps", "imitation_steps", "won_steps", "evol_steps"), 2)
         sizes: Any = {"demonstrations": 40, "tasks_per_step": 2, "group_size": 2, "micro_batch": 4, "eval_tasks": 12}
         return replace(given, **steps, **sizes, evol_rounds=1, evol_tasks=4, evol_episodes_per_task=1)
 

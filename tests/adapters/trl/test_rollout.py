@@ -33,7 +33,10 @@ from tests.graded import KWARGS
 
 @pytest.mark.train
 def test_an_unmodified_trainer_trains_equally(tokenizer: Any, tmp_path: Path) -> None:
-    """TRL's own trainer with our rollout, and our trainer: equal episodes, advantages and weights."""
+    """TRL's own trainer with our rollout, and our trainer on padded rows: equal episodes, advantages and weights.
+
+    Without padding, sums have another order, which Adam magnifies where a gradient is close to zero.
+    """
     rollout = make_rollout_func(ScoredCraft, tokenizer, schedule=2, max_tokens=200, max_turn_tokens=10)
     seen: list[torch.Tensor] = []
 
@@ -52,7 +55,7 @@ def test_an_unmodified_trainer_trains_equally(tokenizer: Any, tmp_path: Path) ->
         rollout_func=rollout,
     )
     theirs.train()
-    ours = make_trainer(tmp_path / "ours", tokenizer)
+    ours = make_trainer(tmp_path / "ours", tokenizer, padding_free=False)
     ours.train()
     assert len(seen) == len(ours.outputs) == 2
     for one, other in zip(seen, ours.outputs, strict=True):
