@@ -302,7 +302,11 @@ def _bars(axes: Any, runs: dict[str, list[dict[str, Any]]], colours: dict[str, s
             colour = colours.get(name, "#9aa5b1" if name == START else "#d97706")
             axes.bar(at, mean(values), 0.38, yerr=error, color=colour, alpha=1 - 0.45 * row, capsize=2, ecolor="#444")
             axes.text(at, max(values) + 2, f"{mean(values):.0f}", ha="center", fontsize=8)
-    axes.set_xticks(range(len(runs)), [name.replace(" ", "\n").replace("++-", "++\n").replace("FORCE", "-\nFORCE") for name in runs], fontsize=8)
+    axes.set_xticks(
+        range(len(runs)),
+        [name.replace(" ", "\n").replace("++-", "++\n").replace("FORCE", "-\nFORCE") for name in runs],
+        fontsize=8,
+    )
     title = labels_of(runs)[0].removesuffix(", sampled")
     axes.set(ylabel="success, %", ylim=(0, 108), title=f"{title.capitalize()}: sampled (dark) and greedy (light)")
 

@@ -3,6 +3,7 @@
 import io
 import json
 import runpy
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,9 +105,10 @@ def test_the_recipes_are_those_of_their_script(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.rotating
 def test_a_failure_of_the_controls_is_shown_with_its_reason(tmp_path: Path) -> None:
-    failed = pytest.raises(EngineError, match=r"controls\.log has the reason")
-    with arms.in_background(arms.CONTROLS, tmp_path, SMALL) as wait, failed:  # there are no demonstrations
-        wait(Console(file=io.StringIO()))
+    with closing(arms.Background(arms.CONTROLS, tmp_path, SMALL)) as controls:  # there are no demonstrations
+        controls.begin()
+        with pytest.raises(EngineError, match=r"controls\.log has the reason"):
+            controls.wait(Console(file=io.StringIO()))
     assert "demos.jsonl" in (tmp_path / "controls.log").read_text()
 
 

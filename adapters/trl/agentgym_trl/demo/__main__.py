@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -47,19 +48,20 @@ def run_demo(out: Path, *, seed: int, is_quick: bool, console: Console, scenario
 
     settings = SCENARIOS[scenario](seed=seed)
     settings = quick(settings) if is_quick else settings
-    demos = clock("teacher plays", lambda: stages.make_demonstrations(out, settings))
-    report.print_teacher(console, demos, settings)
-    tiny = clock("make a small model", lambda: stages.make_tiny_model(out, settings, demos))
-    warm_folder, grpo_folder = (out / arms.folder(name) for name in (arms.WARM, arms.GRPO))
-    clock("warm start", lambda: stages.warm_start(tiny, warm_folder, demos, settings, console))
-    with arms.in_background(arms.CONTROLS, out, settings) as controls:
+    with closing(arms.Background(arms.CONTROLS, out, settings)) as controls:
+        demos = clock("teacher plays", lambda: stages.make_demonstrations(out, settings))
+        report.print_teacher(console, demos, settings)
+        tiny = clock("make a small model", lambda: stages.make_tiny_model(out, settings, demos))
+        warm_folder, grpo_folder = (out / arms.folder(name) for name in (arms.WARM, arms.GRPO))
+        clock("warm start", lambda: stages.warm_start(tiny, warm_folder, demos, settings, console))
+        controls.begin()
         warm = arms.finish_arm(arms.WARM, out, settings, warm_folder, clock.cpu_seconds["warm start"])
         report.print_line(console, warm)
         trained = [clock("GRPO", lambda: arms.run_arm(arms.GRPO, out, settings, console))]
         report.print_line(console, trained[0])
         if settings.evol_rounds:
             trained.append(clock("AgentEvol", lambda: arms.run_arm(arms.AGENTEVOL, out, settings, console)))
-        found = [warm, *clock("controls", lambda: controls(console)), *reversed(trained)]
+        found = [warm, *clock("controls", lambda: controls.wait(console)), *reversed(trained)]
     report.write(out, settings, found, stages.training_curve(grpo_folder), clock.seconds)
     facts = {
         "scenario": scenario,

@@ -9,10 +9,10 @@ import json
 import multiprocessing
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -85,30 +85,35 @@ def folder(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-@contextmanager
-def in_background(names: Sequence[str], out: Path, settings: DemoSettings) -> Iterator[Callable[[Console], list[Arm]]]:
-    """Run arms in another process; yields a function that waits for them and returns them.
+class Background:
+    """Arms that run in another process, which loads its libraries before they can begin."""
 
-    The process ends with the block, whatever happens.
-    """
-    context = multiprocessing.get_context("spawn")
-    process = context.Process(target=_run_controls, args=(tuple(names), out, settings), daemon=True)
-    process.start()
+    def __init__(self, names: Sequence[str], out: Path, settings: DemoSettings) -> None:
+        """Start the process."""
+        context = multiprocessing.get_context("spawn")
+        self._names, self._out, self._may_begin = names, out, context.Event()
+        arguments = (tuple(names), out, settings, self._may_begin)
+        self._process = context.Process(target=_run_controls, args=arguments, daemon=True)
+        self._process.start()
 
-    def wait(console: Console) -> list[Arm]:
+    def begin(self) -> None:
+        """Begin with the arms: the warm start is there."""
+        self._may_begin.set()
+
+    def wait(self, console: Console) -> list[Arm]:
+        """Wait for the arms. Raises EngineError if one failed."""
         with console.status("") as status:
-            while process.is_alive():
-                status.update("waiting for the controls: " + _progress(names, out))
-                process.join(_POLL_SECONDS)
-        if process.exitcode:
-            raise EngineError(f"the controls failed; {out / 'controls.log'} has the reason")
-        return [read_arm(name, out) for name in names]
+            while self._process.is_alive():
+                status.update("waiting for the controls: " + _progress(self._names, self._out))
+                self._process.join(_POLL_SECONDS)
+        if self._process.exitcode:
+            raise EngineError(f"the controls failed; {self._out / 'controls.log'} has the reason")
+        return [read_arm(name, self._out) for name in self._names]
 
-    try:
-        yield wait
-    finally:
-        process.kill()
-        process.join()
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.join()
 
 
 def use_one_thread() -> None:
@@ -119,9 +124,10 @@ def use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _run_controls(names: Sequence[str], out: Path, settings: DemoSettings) -> None:
+def _run_controls(names: Sequence[str], out: Path, settings: DemoSettings, may_begin: Any) -> None:
     quiet()
     use_one_thread()
+    may_begin.wait()
     with open(out / "controls.log", "w", encoding="utf-8") as log:
         try:
             for name in names:
