@@ -20,7 +20,7 @@ SITE = str(Path(__file__).with_name("site"))
 THRESHOLD = 50_000, 10, 10
 """Of the collector in other processes. Here it stays, since tests measure the memory of this process."""
 OPTIONAL = ("sklearn", "wandb")
-"""Packages that transformers and TRL import where they are installed, though our extras do not ask for them."""
+"""Packages that transformers and TRL import where they are installed, though training does not need them."""
 
 
 @contextmanager
@@ -42,7 +42,9 @@ def python_path(*folders: Path) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
-    """Have every process of the tests start faster."""
+    """Have every process of the tests start faster. In a worker, give back sklearn, which dense search needs."""
+    if sys.modules.get("sklearn", sys) is None:
+        del sys.modules["sklearn"]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")]))
 
 
