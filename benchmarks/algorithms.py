@@ -113,6 +113,8 @@ def run_one(name: str, seed: int, options: argparse.Namespace) -> None:
     quiet()
     arms.use_one_thread()
     settings = replace(SCENARIOS[options.scenario](seed=seed), **options.set)
+    if name == "PPO":
+        settings = replace(settings, steps=round(PPO_SHARE * settings.steps))
     out, console = options.work / f"seed-{seed}", Console(stderr=True)
     began = time.process_time()
     model, facts = train(name, out, settings, console)
@@ -143,8 +145,6 @@ def train(name: str, out: Path, settings: Any, console: Console) -> tuple[Path, 
         return dpo(out, settings, console)
     if name not in ONLINE:
         return arms.train_arm(name, out, settings, console), {}
-    if name == "PPO":
-        settings = replace(settings, steps=round(PPO_SHARE * settings.steps))
     warm, model = out / arms.folder(arms.WARM), out / arms.folder(name)
     stages.reinforce(warm, model, settings, console, name, **ONLINE[name])
     rows = [row for row in stages.training_curve(model) if "rollout/success" in row]

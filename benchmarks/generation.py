@@ -64,35 +64,20 @@ def demo_setting(folder: Path, groups: int, turns: int) -> Setting:
 def big_setting(folder: Path, turns: int, instructions: bool) -> Setting:
     """A Qwen2 of 52 million parameters, with the tokenizer of the demo."""
     import gymnasium as gym
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
 
     from agentgym_envs.rollout import Sampling
     from agentgym_trl.models import load_tokenizer, make_codec
+    from benchmarks.large_model import large_model
 
     settings, warm = _warm_start(folder)
     tokenizer = load_tokenizer(str(warm))
     codec, size = make_codec(tokenizer), len(tokenizer)
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=size,
-        hidden_size=640,
-        intermediate_size=1728,
-        num_hidden_layers=12,
-        num_attention_heads=10,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-    )
     stops = (*range(20, 20 + size // STOP_EVERY), tokenizer.eos_token_id)
     kwargs = {**settings.env_kwargs, "max_distractors": 8}
     if instructions:
         del kwargs["instructions"]
     env = lambda: gym.make(settings.env_id, **kwargs)  # noqa: E731
-    model = Qwen2ForCausalLM(config).eval()
+    model = large_model(tokenizer).eval()
     return Setting(model, codec, env, _specs(settings, 1), turns, Sampling(12, stop_ids=stops), 12)
 
 

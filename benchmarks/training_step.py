@@ -34,6 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import machine
+from benchmarks.large_model import large_model
 
 SIDES: dict[str, dict[str, Any]] = {
     "before": {"reuse_kv_cache": False, "padding_free": False},
@@ -81,29 +82,8 @@ def save_models(folder: Path) -> None:
     trainer.train()
     trainer.save_model()
     tokenizer.save_pretrained(folder / "tiny")
-    _large_model(tokenizer).save_pretrained(folder / "52M")
+    large_model(tokenizer).save_pretrained(folder / "52M")
     tokenizer.save_pretrained(folder / "52M")
-
-
-def _large_model(tokenizer: Any) -> Any:
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=640,
-        intermediate_size=1728,
-        num_hidden_layers=12,
-        num_attention_heads=10,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    return Qwen2ForCausalLM(config)
 
 
 def _plain() -> dict[str, Any]:

@@ -53,18 +53,16 @@ def train_arm(name: str, out: Path, settings: DemoSettings, console: Console) ->
     return stages.imitate(warm, model, rows, args, console, name)
 
 
-def run_arm(name: str, out: Path, settings: DemoSettings, console: Console, split: str = "test") -> Arm:
+def run_arm(name: str, out: Path, settings: DemoSettings, console: Console) -> Arm:
     """Train an arm, measure it, and write its episodes and its CPU time."""
     began = time.process_time()
     model = train_arm(name, out, settings, console)
-    return finish_arm(name, out, settings, model, time.process_time() - began, split)
+    return finish_arm(name, out, settings, model, time.process_time() - began)
 
 
-def finish_arm(
-    name: str, out: Path, settings: DemoSettings, model: Path, cpu_seconds: float, split: str = "test"
-) -> Arm:
+def finish_arm(name: str, out: Path, settings: DemoSettings, model: Path, cpu_seconds: float) -> Arm:
     """Measure a trained arm, and write its episodes and its CPU time."""
-    measured = stages.measure(model, settings, split)
+    measured = stages.measure(model, settings)
     place = out / "evaluation" / folder(name)
     stages.write_measurements(place, measured)
     facts = {"cpu_seconds": round(cpu_seconds, 1), "measurements": [m.name for m in measured]}

@@ -123,7 +123,7 @@ def write(
 After the same warm start, every arm uses about the same CPU time. The limit is {settings.eval_turns} turns. Seed
 {settings.seed}.</p>
 <img alt="Learning curve, and success of every arm" src="data:image/png;base64,{image}">
-<h2>Tasks that were not trained on</h2>{_html_table(found)}
+<h2>Evaluation</h2>{_html_table(found)}
 <p>Intervals are over tasks, for this one training seed. {escape(verdict(found))}</p>
 <h2>Episodes, before and after GRPO</h2>{_episodes(before, after)}
 <footer>{escape(_facts(settings, seconds))}</footer></html>"""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,8 +43,7 @@ from agentgym_trl.tiny import save_tiny_model
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
 
 ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": []}
-SAMPLED, GREEDY = "sampled", "greedy"
-_TEMPERATURES = {SAMPLED: 1.0, GREEDY: 0.0}
+_TEMPERATURES = {"sampled": 1.0, "greedy": 0.0}
 _TRAINING, _VALIDATION, _TEST = 1_000_000, 8_000_000, 9_000_000  # seeds of draws; demonstrations have the seed itself
 
 
@@ -188,7 +187,8 @@ def measure(model: Path, settings: DemoSettings, split: str = "test") -> list[Me
     engine, codec = load_engine(str(model))
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
     found = []
-    with _random_state(0):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
         for held_out in settings.held_out:
             specs = held_out_specs(settings, held_out, split)
             for way, temperature in _TEMPERATURES.items():
@@ -216,13 +216,6 @@ def _train(trainer: Any, title: str, console: Console, progress: ProgressLine | 
 def file_name(measurement: str) -> str:
     """The name of the file with the episodes of a measurement."""
     return re.sub("[^a-z]+", "-", measurement) + ".jsonl"
-
-
-@contextmanager
-def _random_state(seed: int) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
 
 
 def held_out_specs(settings: DemoSettings, held_out: HeldOut, split: str) -> list[EpisodeSpec]:
