@@ -223,8 +223,8 @@ class ChatCodec:
             return
         words = _any_of(("XSYSTEMX", "XUSERX", "XTHOUGHTX", "XANSWERX", "XOBSERVATIONX"))
         short = _conversation(*self._answers[:1] * 2)
-        long = [_message(m["role"], words.sub(lambda word: word[0] * 100, m["content"])) for m in short]
-        if words.sub(lambda word: word[0] * 100, self._render(short)) != self._render(long):
+        long = [_message(m["role"], words.sub(lambda word: word[0][::-1] * 100, m["content"])) for m in short]
+        if words.sub(lambda word: word[0][::-1] * 100, self._render(short)) != self._render(long):
             raise TemplateError(
                 "the chat template shows parts of earlier messages, so that the text of a message cannot be told from "
                 "the template's own. Pass a template that shows messages whole (--chat-template FILE)"
