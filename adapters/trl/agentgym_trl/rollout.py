@@ -58,6 +58,8 @@ class Rollout:
         weakref.finalize(self, self.runners.close)
         names = [""] if callable(make_env) else list(make_env)
         self.team = find_team_roles(self.runners, names, options.train_agents)
+        if options.agent is not None and self.team.agents:
+            raise UsageError(f"--agent is for a single agent, and this environment is a team: {self.team.agents}")
         if options.partner is not None and self.team.trained == self.team.agents:
             raise UsageError(_needless_partner(self.team.agents))
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
@@ -88,6 +90,11 @@ class Rollout:
             self.codec,
             mask_truncated_answers=self.options.mask_truncated_answers,
         )
+        if any(rows["context_starts"]) and not getattr(trainer, "trains_contexts", False):
+            raise UsageError(
+                f"an episode has several contexts, which {type(trainer).__name__} cannot train on: use AgentTrainer, or "
+                "a chat template that keeps earlier messages as they are and an agent with the context 'full'"
+            )
         if self.team.agents:
             rows["agent"] = [row.trajectory.meta["agent"] for row in self.last]
         return rows
@@ -173,7 +180,8 @@ def make_rollout_func(
 
     Args:
         env: an environment id, a function that makes an environment, or a mapping from names to such functions.
-        tokenizer: the model's tokenizer; its chat template must be prefix-preserving.
+        tokenizer: the model's tokenizer. If its chat template rewrites earlier messages, as those of thinking models
+            do, an episode has several contexts, which only `AgentTrainer` can train on.
         env_kwargs: arguments for `gym.make`, if `env` is an id.
         schedule: the max turns: a number, a function of the global step, or a mapping from environments (names, or
             short names such as TextCraft for AgentGym/TextCraft-v0) to such functions.
@@ -184,17 +192,20 @@ def make_rollout_func(
         chat_template_kwargs: variables of the template, such as `{"enable_thinking": False}`.
         trajectories: a directory for `step-N.jsonl` files.
         options: `eval_max_turns`, `env_concurrency`, `env_retries`, `dynamic_sampling_retries`,
-            `mask_truncated_answers`, `record_tokens`, `train_agents`, `partner`; see `RolloutOptions`.
+            `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`; see `RolloutOptions`.
 
     Raises:
-        TemplateError: the chat template is missing or not prefix-preserving.
+        TemplateError: the chat template is missing, or shows messages in part.
         UsageError: the schedules do not match the environments; the environments have different teams; an agent to
             train is not in the team; the partner has another vocabulary.
     """
-    make_env: MakeEnvs = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
+    kwargs = dict(env_kwargs or {})
+    if (agent := options.get("agent")) is not None:
+        kwargs.setdefault("grammar", agent.grammar)
+    make_env: MakeEnvs = (lambda: gym.make(env, **kwargs)) if isinstance(env, str) else env
     return Rollout(
         make_env,
-        ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs),
+        ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs, forks=True),
         _schedules(schedule, list(env) if isinstance(env, Mapping) else []),
         Limits(max_tokens=max_tokens, max_turn_tokens=max_turn_tokens),
         RolloutOptions(trajectories=Path(trajectories) if trajectories else None, **options),

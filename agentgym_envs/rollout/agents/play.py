@@ -11,7 +11,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.agents.context import SUMMARY_TOKENS, first_turn_that_fits, summary_room, visible_messages
 from agentgym_envs.rollout.agents.conversation import Conversation, user
-from agentgym_envs.rollout.agents.models import Dialogue, Model, Usage
+from agentgym_envs.rollout.agents.models import Dialogue, Model, TokenModel, Usage
 from agentgym_envs.rollout.agents.styles import (
     AFTER_PLAN,
     ASK_LESSON,
@@ -21,6 +21,7 @@ from agentgym_envs.rollout.agents.styles import (
     system_message,
 )
 from agentgym_envs.rollout.chat import ChatCodec
+from agentgym_envs.rollout.engines import Engine, Sampling
 from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_many
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory, join_contexts
@@ -96,6 +97,30 @@ async def play_many_agents(
 
     async def one(runner: EnvRunner, spec: EpisodeSpec) -> AgentEpisode:
         return await _play(runner, agent, model, spec, limits)
+
+    return await run_many(specs, envs, one, concurrency, on_done, model.batch)
+
+
+async def play_many_as_agent(
+    specs: Sequence[EpisodeSpec],
+    envs: MakeEnvs | RunnerPool,
+    agent: Agent,
+    engine: Engine,
+    codec: ChatCodec,
+    *,
+    limits: Limits,
+    sampling: Sampling | None = None,
+    concurrency: int = 256,
+    on_done: Callable[[TokenTrajectory], None] | None = None,
+) -> list[TokenTrajectory]:
+    """Play many episodes with an agent on a token engine, like `rollout.play_many`, for training.
+
+    An episode is one trajectory, with its contexts end to end; see `AgentEpisode.tokens`.
+    """
+    model = TokenModel(engine, codec, sampling)
+
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> TokenTrajectory:
+        return (await _play(runner, agent, model, spec, limits)).tokens(codec)
 
     return await run_many(specs, envs, one, concurrency, on_done, model.batch)
 
