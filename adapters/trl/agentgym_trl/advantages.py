@@ -176,7 +176,7 @@ def discounts(batch: AdvantageBatch, factor: float, per: Literal["turn", "token"
 
 def turn_ends(turn_numbers: Tensor) -> Tensor:
     """(B, T) True on the last token of every turn."""
-    none = torch.iinfo(turn_numbers.dtype).max
+    none = 1 << 30
     later = torch.nn.functional.pad(torch.where(turn_numbers > 0, turn_numbers, none)[:, 1:], (0, 1), value=none)
     following = later.flip(1).cummin(1).values.flip(1)  # the number of the next answer token
     return (turn_numbers > 0) & (turn_numbers != following)

@@ -35,10 +35,12 @@ class ContextRows:
         """(R, P + T') the attention mask of the contexts."""
         return (self.source >= 0).long()
 
-    def batch_size(self, rows: int | None = None) -> tuple[int | None]:
-        """The rows of a forward pass if it had `rows` episodes: as many passes, since each may be a collective call."""
-        passes = -(-self.shape[0] // rows) if rows else 1
-        return (-(-len(self.source) // passes) if rows else None,)
+    def batch_size(self, episodes: int | None) -> int | None:
+        """The contexts of a forward pass, for as many passes as with `episodes` each: they may be collective calls."""
+        if episodes is None:
+            return None
+        passes = -(-self.shape[0] // episodes)
+        return -(-len(self.source) // passes)
 
     def take(self, values: Tensor) -> Tensor:
         """Values of the episodes' tokens (B, P + T) as those of the contexts (R, P + T'); 0 on padding."""

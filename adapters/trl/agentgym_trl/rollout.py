@@ -90,10 +90,10 @@ class Rollout:
             self.codec,
             mask_truncated_answers=self.options.mask_truncated_answers,
         )
-        if any(rows["context_starts"]) and not getattr(trainer, "trains_contexts", False):
+        if any(row.context_starts for row in self.last) and not getattr(trainer, "trains_contexts", False):
             raise UsageError(
-                f"an episode has several contexts, which {type(trainer).__name__} cannot train on: use AgentTrainer, or "
-                "a chat template that keeps earlier messages as they are and an agent with the context 'full'"
+                f"an episode has several contexts, on which {type(trainer).__name__} cannot train: use AgentTrainer, "
+                "or a chat template that keeps earlier messages as they are and an agent with the context 'full'"
             )
         if self.team.agents:
             rows["agent"] = [row.trajectory.meta["agent"] for row in self.last]

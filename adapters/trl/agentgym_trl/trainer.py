@@ -219,12 +219,12 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
-        *args: Any,
-        **kw: Any,
+        batch_size: int | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Compute as TRL does, context by context. Within the loss, bound the KL term and add to the step's statistics.
 
-        `args` and `kw` are TRL's further arguments.
+        `kwargs` are TRL's further arguments.
         """
         completion, scored = input_ids[:, -logits_to_keep:], attention_mask[:, -logits_to_keep:].bool()
         if self._loss_inputs is None:
@@ -232,11 +232,11 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         else:
             contexts, scored = self._loss_inputs.get("contexts"), trained_mask(self._loss_inputs)
         if contexts is None:
-            found = self._score(model, input_ids, attention_mask, scored, *args, **kw)
+            found = self._score(model, input_ids, attention_mask, scored, batch_size, **kwargs)
         else:
             rows = context_rows(attention_mask, contexts)
             inside = (rows.take(input_ids), rows.mask, rows.take_behind(scored.long()).bool())
-            logprobs, entropies, rest = self._score(model, *inside, *rows.batch_size(*args), **kw)
+            logprobs, entropies, rest = self._score(model, *inside, rows.batch_size(batch_size), **kwargs)
             found = rows.put(logprobs), None if entropies is None else rows.put(entropies), rest
         if self._loss_inputs is None:
             return found
