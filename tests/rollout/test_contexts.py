@@ -138,8 +138,9 @@ def test_joined_contexts_split_into_the_same_contexts(
     for segment, own in zip(episode.segments, again, strict=True):
         mine = segment.trajectory is episode.trajectory
         rewards = segment.rewards if mine else [0.0] * len(segment.ids)
-        plain = {"trajectory": episode.trajectory, "rewards": rewards, "answer_turns": segment.turn_numbers}
-        assert replace(own, answer_turns=own.turn_numbers) == replace(segment, **plain)
+        numbers = segment.turn_numbers
+        expected = replace(segment, trajectory=episode.trajectory, rewards=rewards, answer_turns=numbers)
+        assert replace(own, answer_turns=own.turn_numbers) == expected
     assert sum(whole.rewards) == pytest.approx(sum(turn.reward for turn in episode.trajectory.turns))
 
 

@@ -163,6 +163,11 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         None, "With teams: a frozen model that plays the untrained agents; by default the policy plays them."
     )
     chat_template: str | None = _option(None, "File with a Jinja chat template.")
+    keep_thoughts: bool = _option(
+        False,
+        "Replace a template that drops the thoughts of earlier answers by TRL's template for training, so that an "
+        "episode has one context; by default a context begins wherever the template rewrites the conversation.",
+    )
     record_tokens: bool = _option(
         False, "Record every token with its mask and log-probability next to the trajectories, for agentgym view."
     )

@@ -12,16 +12,25 @@ from hypothesis import strategies as st
 from trl import GRPOConfig, GRPOTrainer
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout import AGENTS, TokenTrajectory, make_agent
+from agentgym_envs.rollout import AGENTS, Generation, TokenTrajectory, make_agent
 from agentgym_envs.rollout.tokens import join_contexts
 from agentgym_trl.algorithms import online_algorithms
+from agentgym_trl.collator import MultiTurnCollator
 from agentgym_trl.config import CHOICES
 from agentgym_trl.context_rows import context_numbers, context_rows
+from agentgym_trl.conversations import ConversationRecord, Exchange, encode_conversation
+from agentgym_trl.dpo import dpo_dataset
+from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.episode_player import EpisodePlayer
+from agentgym_trl.models import make_codec
+from agentgym_trl.pairs import Pair, Preference
 from agentgym_trl.rollout import make_rollout_func
+from agentgym_trl.sft import sft_dataset
+from agentgym_trl.trainer import AgentTrainer
 from tests.adapters.trl.small import ScoredCraft, dataset, first_batch, make_small_model, make_trainer, settings
 from tests.adapters.trl.test_gradient import gradients
 from tests.adapters.trl.test_padding_free import apart
+from tests.rollout.families import FAMILIES, roll, trl_template
 from tests.trying import examples
 
 pytestmark = pytest.mark.train
@@ -221,3 +230,57 @@ def test_a_context_without_an_agent_is_refused(tokenizer: Any, tmp_path: Path) -
         make_trainer(tmp_path, tokenizer, agent="sage")
     with pytest.raises(UsageError, match="there is no context policy 'first:2'"):
         make_trainer(tmp_path, tokenizer, agent="act", context="first:2")
+
+
+THINKING = FAMILIES["qwen3-training"]
+
+
+def thinking_codec(**options: Any) -> Any:
+    tokenizer = THINKING.tokenizer()
+    tokenizer.chat_template = trl_template("qwen3")
+    return make_codec(tokenizer, **options)
+
+
+def test_demonstrations_of_a_thinking_model_have_a_row_for_each_context() -> None:
+    codec = thinking_codec()
+    played = roll(codec, [codec.encode_answer("<think>\nhm\n</think>\n\nup")] * 3, ["a", "b", "c", "d"])
+    assert len(played.contexts()) == 3
+    dataset = sft_dataset([played.trajectory], codec)
+    assert [list(row["input_ids"]) for row in dataset] == [c.prompt_ids + c.ids for c in played.contexts()]
+    batch = MultiTurnCollator(0)([played])
+    assert len(batch["input_ids"]) == 3 and int((batch["labels"] >= 0).sum()) == sum(played.assistant_mask)
+    kept = thinking_codec(keep_thoughts=True)
+    assert len(sft_dataset([played.trajectory], kept)) == 1
+
+
+def test_a_conversation_of_a_thinking_model_has_a_row_for_each_context() -> None:
+    codec = thinking_codec()
+    exchanges = tuple(Exchange(f"see {n}", "<think>\nhm\n</think>\n\nup", n != 1) for n in range(3))
+    rows = encode_conversation(ConversationRecord(exchanges), codec)
+    texts = [codec.tokenizer.decode(row["input_ids"]) for row in rows]
+    assert [text.count("hm") for text in texts] == [1, 1] and "see 2" in texts[1] and "see 1" not in texts[0]
+
+
+def test_pairs_of_several_contexts_are_refused() -> None:
+    codec = thinking_codec()
+    texts = ["<think>\nhm\n</think>\n\nup"] * 2
+    sides = [roll(codec, [codec.encode_answer(t) for t in texts], ["a", "b", "c"]).trajectory for _ in range(2)]
+    with pytest.raises(UsageError, match="dpo compares trajectories of one context each"):
+        dpo_dataset([Pair(*sides, Preference.SCORE)], codec)
+
+
+def test_a_thinking_model_trains_with_its_own_template(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Contexts come from the template, which drops the model's `<think>` blocks."""
+    tokenizer = THINKING.tokenizer()
+    tokenizer.chat_template = trl_template("qwen3")
+    thought = tokenizer.encode("<think>a</think>up<|im_end|>")
+
+    def answer(engine: TrainerEngine, prompts: Any, samplings: Any) -> list[Generation]:
+        return [Generation(thought, "stop") for _ in prompts]
+
+    monkeypatch.setattr(TrainerEngine, "generate_batch", answer)
+    options: dict[str, Any] = {"max_turns": "3", "max_turn_tokens": 40, "max_completion_length": 400}
+    trainer = make_trainer(tmp_path, tokenizer, trainer=AgentTrainer, **options)
+    first_batch(trainer)
+    assert {len(episode.context_starts) for episode in trainer.rollout.last} == {2}
+    trainer.train()
