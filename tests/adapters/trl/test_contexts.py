@@ -256,7 +256,7 @@ def test_demonstrations_of_a_thinking_model_have_a_row_for_each_context() -> Non
 def test_a_conversation_of_a_thinking_model_has_a_row_for_each_context() -> None:
     codec = thinking_codec()
     exchanges = tuple(Exchange(f"see {n}", "<think>\nhm\n</think>\n\nup", n != 1) for n in range(3))
-    rows = encode_conversation(ConversationRecord(exchanges), codec)
+    rows = encode_conversation(ConversationRecord("talk", exchanges), codec)
     texts = [codec.tokenizer.decode(row["input_ids"]) for row in rows]
     assert [text.count("hm") for text in texts] == [1, 1] and "see 2" in texts[1] and "see 1" not in texts[0]
 
@@ -266,7 +266,7 @@ def test_pairs_of_several_contexts_are_refused() -> None:
     texts = ["<think>\nhm\n</think>\n\nup"] * 2
     sides = [roll(codec, [codec.encode_answer(t) for t in texts], ["a", "b", "c"]).trajectory for _ in range(2)]
     with pytest.raises(UsageError, match="dpo compares trajectories of one context each"):
-        dpo_dataset([Pair(*sides, Preference.SCORE)], codec)
+        dpo_dataset([Pair(sides[0], sides[1], Preference.SCORE)], codec)
 
 
 def test_a_thinking_model_trains_with_its_own_template(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -168,10 +168,28 @@ def test_a_template_that_drops_thoughts_is_refused_with_a_hint(template: str) ->
     with pytest.raises(TemplateError, match=r"prefix-preserving.*<family>_training\.jinja \(--chat-template FILE\)"):
         ChatCodec(tokenizer)
     with pytest.raises(TemplateError, match="prefix-preserving"):
-        make_codec(tokenizer, template=trl_template(template))  # the user's own template is not replaced
+        make_codec(tokenizer, template=trl_template(template), keep_thoughts=True)  # the user's own is not replaced
+
+
+@pytest.mark.parametrize("template", [*TRAINING, "deepseek_r1_distill"])
+def test_a_thinking_model_reads_what_its_template_shows(template: str) -> None:
+    codec = make_codec(shipped(template, "<|im_start|>", "<|im_end|>", "<｜User｜>", "<｜Assistant｜>"))
+    generated = codec.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "x"}], tokenize=False, add_generation_prompt=True
+    )
+    thought = THOUGHT.removeprefix("<think>\n") if "<think>" in generated else THOUGHT
+    played = roll(codec, [codec.encode_answer(thought + word) for word in WORDS], SAYS)
+    contexts = played.contexts()
+    assert codec.rewrites and len(contexts) == len(WORDS)
+    for turn, context in enumerate(contexts):
+        messages = played.trajectory.messages()[: 2 * turn + 2]
+        text = codec.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        assert context.prompt_ids == codec.tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert codec.decode(context.ids) == thought + WORDS[turn]
 
 
 @pytest.mark.parametrize(("template", "training"), TRAINING.items())
 def test_its_training_template_is_used(template: str, training: str) -> None:
-    assert make_codec(like(QWEN, template)).tokenizer.chat_template == trl_template(training)
+    codec = make_codec(like(QWEN, template), keep_thoughts=True)
+    assert codec.tokenizer.chat_template == trl_template(training)
     ChatCodec(like(QWEN, training))
