@@ -364,7 +364,7 @@ def test_a_model_without_weights_is_refused(damage: str, grpo: Any, sft: Any, mo
 def test_templates_that_cannot_be_trained_on_are_refused(grpo: Any, sft: Any, tmp_path: Path) -> None:
     (tmp_path / "forgetful.jinja").write_text(FORGETFUL)
     (tmp_path / "partial.jinja").write_text(
-        FORGETFUL.replace("{{ m.content }}", "{{ m.content[:3] if m.role == 'system' else m.content }}")
+        FORGETFUL.replace("{{ m.content }}", "{{ m.content if loop.last or m.role != 'user' else m.content[:7] }}")
     )
     (tmp_path / "wrong.jinja").write_text("{% for m in messages %}")
     (tmp_path / "binary.jinja").write_bytes(b"\xff\xfe\xff")
