@@ -40,7 +40,7 @@ def folder_with_short_path(prefix: str) -> Iterator[str]:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove it. The next run in this process, if any, makes its own beside it."""
+    """Remove it. The next run in this process, if any, makes another one."""
     if folder := config.stash.get(_FOLDER, None):
         os.environ[VARIABLE] = os.environ[_KEPT]
         tempfile.tempdir = None

@@ -26,7 +26,7 @@ def test_the_directory_of_this_run_has_a_short_path(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["here", "in a worker"])
-def test_what_a_process_leaves_is_removed(tmp_path: Path, workers: list[str]) -> None:
+def test_files_left_by_a_process_are_removed(tmp_path: Path, workers: list[str]) -> None:
     done = pytest_run(tmp_path, A_SUITE, "-rP", "--basetemp", str(tmp_path / "base"), *workers)
     assert done.returncode == 0, done.stdout
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("left ")]
