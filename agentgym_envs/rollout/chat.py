@@ -138,7 +138,7 @@ class ChatCodec:
         return [_Piece(contents[part], False) if part in contents else _Piece(part, True) for part in parts]
 
     def _mark(self, message: Message, name: str, contents: dict[str, str]) -> str:
-        """Return names in place of the content, and add what they stand for to `contents`.
+        """Return names in place of the content, and add their texts to `contents`.
 
         The tags of a thought are kept, since a template may look for them.
         """
@@ -207,7 +207,7 @@ class ChatCodec:
         return str(self.tokenizer.eos_token), before, after
 
     def _change_of_history(self) -> str | None:
-        """What the template changes in earlier messages as a conversation grows; None if nothing."""
+        """A description of the change to earlier messages as a conversation grows; None if they stay."""
         for answer in self._answers:
             full = self._render(_conversation(*[answer] * _PROBED_ANSWERS))
             end = self.turn_end if self._shows_end else ""

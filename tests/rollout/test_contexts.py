@@ -53,7 +53,7 @@ def rendered(codec: ChatCodec, trajectory: Trajectory, turns: int, template: str
     return list(codec.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_a_thinking_model_reads_what_its_template_shows() -> None:
+def test_a_thinking_model_reads_the_text_of_its_template() -> None:
     episode, writer = thinking()
     assert QWEN3.rewrites and len(writer.calls) == 4
     for turn, (read, _) in enumerate(writer.calls):

@@ -119,7 +119,7 @@ def test_every_loss_means_episodes_and_not_contexts(
 
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("context", ["full", "last:1", "summarise:1"])
-def test_agents_train_on_what_their_model_read(
+def test_agents_train_on_the_contexts_of_their_answers(
     name: str, context: str, tokenizer: Any, model_path: Path, tmp_path: Path
 ) -> None:
     """The log-probabilities of the trainer are those of each context alone."""

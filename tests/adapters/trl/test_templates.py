@@ -172,7 +172,7 @@ def test_a_template_that_drops_thoughts_is_refused_with_a_hint(template: str) ->
 
 
 @pytest.mark.parametrize("template", [*TRAINING, "deepseek_r1_distill"])
-def test_a_thinking_model_reads_what_its_template_shows(template: str) -> None:
+def test_a_thinking_model_reads_the_text_of_its_template(template: str) -> None:
     codec = make_codec(shipped(template, "<|im_start|>", "<|im_end|>", "<｜User｜>", "<｜Assistant｜>"))
     generated = codec.tokenizer.apply_chat_template(
         [{"role": "user", "content": "x"}], tokenize=False, add_generation_prompt=True
