@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -33,11 +34,12 @@ def hidden(argv: list[str], monkeypatch: pytest.MonkeyPatch, own: bool = True) -
     """The packages that cannot be imported, of some that are not imported yet."""
     packages = ("sklearn", "wandb", "peft")
     for name in packages:
-        monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.setitem(sys.modules, name, sys)  # so that it is restored after the test
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "argv", ["agentgym", "train", *argv] if own else ["pytest"])
     with only_needed(argv):
         found = {name for name in packages if name in sys.modules and sys.modules[name] is None}
-    assert not found & sys.modules.keys()
+    assert found & sys.modules.keys() == found & {"wandb"}, "loggers stay hidden"
     return found
 
 
@@ -53,6 +55,24 @@ def test_packages_are_hidden_that_the_command_does_not_use(monkeypatch: pytest.M
 
 def test_nothing_is_hidden_from_a_program_that_calls_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hidden(["grpo", "--help"], monkeypatch, own=False) == set()
+
+
+_CARD = """
+import sys
+sys.argv = ["agentgym", "train", "grpo"]
+from agentgym_trl.cli.imports import only_needed
+with only_needed(["grpo"]):
+    import trl.trainer.base_trainer as trainer
+print(trainer.is_wandb_available(), hasattr(trainer, "wandb"))
+"""
+
+
+def test_trl_finds_no_logger_later_that_it_has_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "wandb.py").write_text("run = None\n")
+    paths = [str(tmp_path), *(path for path in sys.path if not path.endswith("tests/plugins/site"))]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run([sys.executable, "-c", _CARD], capture_output=True, text=True, check=True, env=environ)
+    assert done.stdout.splitlines()[-1] == "False False"
 
 
 def test_installed_packages_are_listed_once() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 _UNUSED = ("sklearn", "scipy", "trio")
 """Transformers imports the first two for assisted generation and object detection; httpcore supports the third."""
 _LOGGERS = ("wandb", "mlflow", "trackio")
+"""Stay hidden until the process ends."""
 _FOR_TRAINING = ("peft", "datasets")
 
 
@@ -32,7 +33,7 @@ def only_needed(argv: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         metadata.packages_distributions = scan
-        for name in hidden:
+        for name in set(hidden) - set(_LOGGERS):  # TRL asks again later whether a logger is there, and then uses it
             sys.modules.pop(name, None)
 
 
