@@ -56,6 +56,23 @@ def row_scale(output: dict[str, Any], accelerator: Any) -> Tensor:
     return scale
 
 
+def loss_weights(average: str, turn_numbers: Tensor, output: dict[str, Any], accelerator: Any) -> Tensor:
+    """(B, T) weights with which a mean over the trained tokens of all processes is one over `average`.
+
+    `turn_numbers` (B, T) are those of `AdvantageBatch`; `average` is "token", "turn" or "episode". A turn or an episode
+    counts if it has a trained token.
+    """
+    trained = trained_mask(output)
+    if average == "token":
+        return trained.float()
+    unit = turn_numbers if average == "turn" else torch.ones_like(turn_numbers)
+    unit = torch.where(trained, unit, 0).long()
+    sizes = unit.new_zeros(len(unit), int(unit.max()) + 1).scatter_add(1, unit, trained.long())
+    counts = torch.stack([trained.sum(), (sizes[:, 1:] > 0).sum()]).float()
+    tokens, units = accelerator.reduce(counts, "sum")
+    return torch.where(trained, tokens / units.clamp(min=1) / sizes.gather(1, unit).clamp(min=1), 0.0)
+
+
 def token_kl(trainer: Any, output: dict[str, Any]) -> Tensor:
     """(B, T) log pi(token) - log pi_ref(token), whose sum over an episode is the k1 estimate of the KL divergence.
 

@@ -36,6 +36,8 @@ CHOICES = {
     "vllm_importance_sampling_mode": ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask"),
 }
 """The values that trl 1.16 accepts for its settings of type str."""
+AVERAGES = ("token", "turn", "episode")
+"""What `--loss-average` accepts."""
 CISPO_MAX_WEIGHT = 5.0
 """The largest importance weight of `--loss_type cispo`. Source: ScaleRL, arXiv 2510.13786 (CISPO: arXiv 2506.13585)."""
 _OUR_CHOICES = {"discount_per": ("turn", "token"), "kl_in": ("loss", "reward")}
@@ -86,6 +88,11 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     stop_on_collapse: bool = _option(
         False,
         "Stop when the mean score of ten steps, or the interval of held-out success, falls below half of its best.",
+    )
+    loss_average: str | None = _option(
+        None,
+        "Unit of the loss's mean: token, turn or episode, whatever its number of tokens and contexts; by default that of "
+        "--loss_type (dapo: token). For the losses dapo and cispo.",
     )
     mask_truncated_answers: bool = _option(False, "Leave the tokens of truncated answers out of the loss.")
     reuse_kv_cache: bool = _option(
@@ -235,6 +242,17 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
                 "for algorithms that compare within groups"
             )
 
+    def _check_average(self) -> None:
+        if self.loss_average is None:
+            return
+        if self.loss_average not in AVERAGES:
+            raise UsageError(f"there is no loss_average {self.loss_average!r}; choose from {', '.join(AVERAGES)}")
+        if self.loss_type not in ("dapo", "cispo") or self.importance_sampling_level != "token":
+            raise UsageError(
+                "--loss-average weighs the tokens of --loss_type dapo or cispo with --importance_sampling_level token; "
+                f"got {self.loss_type} and {self.importance_sampling_level}"
+            )
+
     def _init_trl(self) -> None:
         """Run TRL's checks with a group of 2 if it is 1: TRL requires 2, which only grouped algorithms need."""
         if self.num_generations != 1:
@@ -260,6 +278,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             raise UsageError(f"--kl-clip must be above 0, got {self.kl_clip}")
         if self.kl_clip is not None and not self.beta:
             raise UsageError("--kl-clip bounds the KL term, which has no weight; set for example --beta 0.01")
+        self._check_average()
         if self.keep_best and self.eval_every is None:
             raise UsageError("--keep-best needs evaluations on held-out tasks, for example --eval-every 50")
         if self.kl_in == "reward" and not self.beta:

@@ -28,7 +28,7 @@ from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.adapter_reset import AdapterReset, save_merged
 from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
-from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, row_scale, token_kl
+from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, loss_weights, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.context_rows import context_numbers, context_rows
 from agentgym_trl.critic import (
@@ -153,6 +153,9 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         batch = assemble(rows, self.accelerator, team.group_size(num_generations), team.roles)
         self._store_advantages(output, batch, local)
         output["row_scale"] = row_scale(output, self.accelerator)
+        if self.args.loss_average is not None:
+            numbers = rows["turn_numbers"]
+            output["loss_weights"] = loss_weights(self.args.loss_average, numbers, output, self.accelerator)
         if team.roles > 1:
             self._log_zero_variance_groups(batch.group_size)
         self._rollout_seconds += time.perf_counter() - began
@@ -205,6 +208,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if self.loss_type in ROW_MEANS:  # TRL divides by all rows, also those without a trained token
             inputs = {**inputs, "advantages": inputs["advantages"] * inputs["row_scale"]}
             beta = beta and beta * float(inputs["row_scale"])  # reading it waits for the device
+        if "loss_weights" in inputs:  # TRL multiplies every term of a token by its mask
+            inputs = {**inputs, "tool_mask": inputs["tool_mask"] * inputs["loss_weights"]}
         self._loss_inputs = inputs = dict(inputs)
         try:
             with self._kl_weight(beta):

@@ -15,8 +15,9 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import AGENTS, Generation, TokenTrajectory, make_agent
 from agentgym_envs.rollout.tokens import join_contexts
 from agentgym_trl.algorithms import online_algorithms
+from agentgym_trl.batch import loss_weights
 from agentgym_trl.collator import MultiTurnCollator
-from agentgym_trl.config import CHOICES
+from agentgym_trl.config import AVERAGES, CHOICES
 from agentgym_trl.context_rows import context_numbers, context_rows
 from agentgym_trl.conversations import ConversationRecord, Exchange, encode_conversation
 from agentgym_trl.dpo import dpo_dataset
@@ -27,7 +28,7 @@ from agentgym_trl.pairs import Pair, Preference
 from agentgym_trl.rollout import make_rollout_func
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.trainer import AgentTrainer
-from tests.adapters.trl.small import ScoredCraft, dataset, first_batch, make_small_model, make_trainer, settings
+from tests.adapters.trl.small import ScoredCraft, config, dataset, first_batch, make_small_model, make_trainer, settings
 from tests.adapters.trl.test_gradient import gradients
 from tests.adapters.trl.test_padding_free import apart
 from tests.rollout.families import FAMILIES, roll, trl_template
@@ -115,6 +116,53 @@ def test_every_loss_means_episodes_and_not_contexts(
         _, _, loss, grads, _ = step_of(tmp_path, tokenizer, str(model_path), loss_type=loss_type, beta=0.1)
         losses.append((loss, grads))
     assert losses[1][0] == pytest.approx(losses[0][0], rel=3e-6, abs=1e-6) and apart(losses[1][1], losses[0][1]) < 1e-5
+
+
+def test_the_loss_is_a_mean_over_episodes_turns_or_tokens(
+    splits: list[bool], tokenizer: Any, model_path: Path, tmp_path: Path
+) -> None:
+    splits[-1] = True
+    found = {}
+    for average in (None, *AVERAGES):
+        options: dict[str, Any] = {"loss_average": average, "beta": 0.1, "per_device_train_batch_size": 8}
+        trainer, batch, _, grads, _ = step_of(tmp_path, tokenizer, str(model_path), **options)
+        found[average] = grads
+    _, _, _, by_episode, _ = step_of(tmp_path, tokenizer, str(model_path), loss_type="grpo", beta=0.1)
+    assert apart(found["token"], found[None]) < 1e-5 and apart(found["episode"], by_episode) < 1e-5
+    weights, numbers = batch["loss_weights"], batch["tool_mask"] * batch["completion_mask"]
+    assert float(weights.sum()) == pytest.approx(float(numbers.sum()), rel=1e-5), "episode: the weights of one batch"
+    turns = loss_weights("turn", turn_numbers_of(trainer, batch), batch, trainer.accelerator)
+    sums = [
+        row[spans[0] : spans[1]].sum()
+        for row, e in zip(turns, trainer.rollout.last, strict=True)
+        for spans in e.turn_spans
+    ]
+    assert torch.stack(sums).std() < 1e-4 < found["turn"].abs().max()
+    assert apart(found["turn"], found["token"]) > 1e-4 < apart(found["turn"], found["episode"])
+
+
+def turn_numbers_of(trainer: Any, batch: dict[str, Any]) -> torch.Tensor:
+    numbers = torch.zeros_like(batch["completion_ids"])
+    for row, episode in zip(numbers, trainer.rollout.last, strict=True):
+        for number, (begin, end) in zip(episode.turn_numbers, episode.turn_spans, strict=True):
+            row[begin:end] = number
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss_average": "row"}, "there is no loss_average 'row'; choose from token, turn, episode"),
+        (
+            {"loss_average": "turn", "loss_type": "grpo"},
+            "--loss-average weighs the tokens of --loss_type dapo or cispo",
+        ),
+        ({"loss_average": "turn", "importance_sampling_level": "sequence"}, "got dapo and sequence"),
+    ],
+)
+def test_a_mean_that_a_loss_cannot_have_is_refused(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        config(tmp_path, **options)
 
 
 @pytest.mark.parametrize("name", AGENTS)
