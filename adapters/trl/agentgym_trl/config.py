@@ -37,7 +37,7 @@ CHOICES = {
 }
 """The values that trl 1.16 accepts for its settings of type str."""
 AVERAGES = ("token", "turn", "episode")
-"""What `--loss-average` accepts."""
+"""The values of `--loss-average`."""
 CISPO_MAX_WEIGHT = 5.0
 """The largest importance weight of `--loss_type cispo`. Source: ScaleRL, arXiv 2510.13786 (CISPO: arXiv 2506.13585)."""
 _OUR_CHOICES = {"discount_per": ("turn", "token"), "kl_in": ("loss", "reward")}
@@ -91,8 +91,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     )
     loss_average: str | None = _option(
         None,
-        "Unit of the loss's mean: token, turn or episode, whatever its number of tokens and contexts; by default that of "
-        "--loss_type (dapo: token). For the losses dapo and cispo.",
+        "Unit of the loss's mean, for --loss_type dapo and cispo: token (the default), turn or episode, whatever its "
+        "number of tokens and contexts.",
     )
     mask_truncated_answers: bool = _option(False, "Leave the tokens of truncated answers out of the loss.")
     reuse_kv_cache: bool = _option(
