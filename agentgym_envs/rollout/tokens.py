@@ -17,7 +17,8 @@ class TokenTrajectory:
     `assistant_mask` is 1 exactly on the tokens that the policy sampled. `turn_spans` has the begin and end (exclusive)
     of each turn's answer, as indices into `ids`; the mask is 1 inside the spans and 0 outside. `rewards` holds the
     reward of a turn on the last token of its answer and 0 elsewhere. `logprobs` come from the engine: 0.0 where the
-    mask is 0, or None if the engine gives none. The last token belongs to an answer. T is 0 for an episode without an
+    mask is 0, or None if the engine gives none. `versions` has the version of the policy that sampled each token, 0 where
+    the mask is 0, or is None if the engine counts no versions. The last token belongs to an answer. T is 0 for an episode without an
     answer. `bootstrap_ids` are the tokens that the policy would have read next if a limit truncated the episode, else
     empty. A critic uses them to estimate the value of the last state.
     """
@@ -30,12 +31,13 @@ class TokenTrajectory:
     turn_spans: tuple[tuple[int, int], ...]
     logprobs: list[float] | None = None
     bootstrap_ids: list[int] = field(default_factory=list)
+    versions: list[int] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.ids), len(self.assistant_mask), len(self.rewards)}
-        lengths |= {len(self.logprobs)} if self.logprobs is not None else set()
+        lengths |= {len(given) for given in (self.logprobs, self.versions) if given is not None}
         if len(lengths) != 1:
-            raise ValueError(f"ids, mask, rewards and logprobs differ in length: {sorted(lengths)}")
+            raise ValueError(f"ids, mask, rewards, logprobs and versions differ in length: {sorted(lengths)}")
         if self.ids and not self.assistant_mask[-1]:
             raise ValueError("the last token of a trajectory must belong to an answer")
         if mask_of_spans(self.turn_spans, len(self.ids)) != self.assistant_mask:
@@ -59,6 +61,8 @@ class TokenBuilder:
     turn_spans: list[tuple[int, int]] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     has_logprobs: bool = True
+    versions: list[int] = field(default_factory=list)
+    has_versions: bool = True
 
     def add_answer(self, generation: Generation) -> None:
         """Append the sampled tokens unchanged, as one turn."""
@@ -69,6 +73,10 @@ class TokenBuilder:
             self.has_logprobs = False
         else:
             self.logprobs[-len(generation.ids) :] = generation.logprobs
+        if generation.version is None:
+            self.has_versions = False
+        else:
+            self.versions[-len(generation.ids) :] = [generation.version] * len(generation.ids)
 
     def add_reward(self, reward: float) -> None:
         """Add the reward of the turn to the last token of its answer."""
@@ -89,16 +97,20 @@ class TokenBuilder:
     def build(self, trajectory: Trajectory) -> TokenTrajectory:
         """The finished record."""
         logprobs = self.logprobs if self.has_logprobs and self.ids else None
+        versions = self.versions if self.has_versions and self.ids else None
         continues = trajectory.truncated and trajectory.usable
         after = self.between(trajectory.final_observation) if continues else []
         spans = tuple(self.turn_spans)
-        return TokenTrajectory(trajectory, self.prompt_ids, self.ids, self.mask, self.rewards, spans, logprobs, after)
+        return TokenTrajectory(
+            trajectory, self.prompt_ids, self.ids, self.mask, self.rewards, spans, logprobs, after, versions
+        )
 
     def _append(self, ids: Sequence[int], mask: int) -> None:
         self.ids += ids
         self.mask += [mask] * len(ids)
         self.rewards += [0.0] * len(ids)
         self.logprobs += [0.0] * len(ids)
+        self.versions += [0] * len(ids)
 
 
 def spans_of_mask(mask: Sequence[int]) -> Iterator[tuple[int, int]]:
