@@ -45,7 +45,7 @@ class Session:
         )
         self._closed = False
         virtual = self._settings.times is not None
-        self._driver: Driver = VirtualDriver(_earliest(state)) if virtual else ThreadDriver()
+        self._driver: Driver = VirtualDriver(earliest(state)) if virtual else ThreadDriver()
         engine = make_engine(trainer, self._settings, self._driver)
         self.scheduler = Scheduler(make_spec, engine, self._play, sizes, self._settings)
         if state is not None:
@@ -84,7 +84,7 @@ class Session:
             return await play_on(runner, engine, self._codec, spec, limits=self._limits)
 
 
-def _earliest(state: dict[str, Any] | None) -> float:
+def earliest(state: dict[str, Any] | None) -> float:
     """The virtual time at which the first episode in flight began."""
     if state is None:
         return 0.0
