@@ -67,14 +67,17 @@ class SamplingEngine(ABC):
 class BatchingEngine(SamplingEngine):
     """Collects requests into batches: a batch begins when the last has ended, and all requests that wait join it.
 
-    In lock-step it begins when all running episodes wait, as in a synchronous rollout.
+    In lock-step it begins when all running episodes wait, as in a synchronous rollout. With `parallel`, batches do not
+    wait for the last one.
     """
+
+    parallel = False
 
     def __init__(self, *, lockstep: bool) -> None:
         self._lockstep, self._running, self._busy, self._frozen = lockstep, 0, False, False
         self._waiting: list[Request] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = set[asyncio.Task[None]]()
         self._busy_until: float | None = None
 
     @abstractmethod
@@ -121,9 +124,9 @@ class BatchingEngine(SamplingEngine):
     async def aclose(self) -> None:
         """Stop the running batch."""
         self._cancel_timer()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _wake(self) -> None:
         """Begin a batch if it is time."""
@@ -140,8 +143,10 @@ class BatchingEngine(SamplingEngine):
         requests = sorted((request for request in self._waiting if not request.future.done()), key=_order)
         self._waiting = []
         if requests:
-            self._busy = True
-            self._task = asyncio.get_running_loop().create_task(self._run(requests))
+            self._busy = not self.parallel
+            task = asyncio.get_running_loop().create_task(self._run(requests))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _run(self, requests: Sequence[Request]) -> None:
         try:
