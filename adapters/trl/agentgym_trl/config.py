@@ -12,6 +12,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
+from agentgym_trl.asynchronous.options import check_async
 
 _MINIMUM: dict[str, float] = {
     "num_generations": 1,
@@ -196,6 +197,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             self.epsilon_high = CISPO_MAX_WEIGHT  # else TRL takes --epsilon, 0.2: every weight would be clamped to 0.2
         self._init_trl()
         self._check_choices()
+        check_async(self)
 
     @property
     def advantage_config(self) -> AdvantageConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,10 @@ def make_engine(
     if settings.times is not None:
         sampler = TrainerSampler(trainer)
         return TwinEngine(sampler, settings.times, lockstep=lockstep, on_swap=sampler.engine.drop_cache)
+    if trainer.args.use_vllm:
+        from agentgym_trl.asynchronous.server import make_server_sampler
+
+        return make_server_sampler(trainer, driver)
     return _process_engine(trainer, tuple(sorted(stop_ids)), lockstep)
 
 
@@ -55,7 +60,7 @@ def _process_engine(trainer: Any, stop_ids: tuple[int, ...], lockstep: bool) -> 
     base = model.get_base_model() if hasattr(model, "peft_config") else model
     setup = WorkerSetup(
         model_class=type(base),
-        config=base.config,
+        config=_plain(base.config),
         adapter=model.peft_config["default"] if hasattr(model, "peft_config") else None,
         weights=SharedWeights(model.state_dict()),
         dtype=torch.bfloat16 if trainer.args.bf16 else next(model.parameters()).dtype,
@@ -65,3 +70,11 @@ def _process_engine(trainer: Any, stop_ids: tuple[int, ...], lockstep: bool) -> 
     )
     [sampling] = with_settings(trainer, [Sampling(1, stop_ids=stop_ids)])
     return ProcessEngine(setup, model.state_dict, sampling, lockstep=lockstep)
+
+
+def _plain(config: Any) -> Any:
+    """A copy of a model's configuration with an attention that another process knows."""
+    config = deepcopy(config)
+    if config._attn_implementation != "eager":
+        config._attn_implementation = "sdpa"  # the decoder's own attention takes its place
+    return config

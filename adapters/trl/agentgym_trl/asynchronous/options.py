@@ -7,6 +7,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from agentgym_envs.errors import UsageError
 from agentgym_trl.asynchronous.settings import AsyncSettings
 
 
@@ -18,6 +19,26 @@ def async_options(args: Any) -> dict[str, Any]:
 
     staleness = 1 if args.max_staleness is None else args.max_staleness
     return {"make": partial(AsyncRollout, settings=AsyncSettings(staleness, args.async_oversample or 0))}
+
+
+def check_async(args: Any) -> None:
+    """Raise UsageError if the settings of an `AgentConfig` exclude each other."""
+    if not args.asynchronous:
+        for name, option in (("max_staleness", "--max-staleness"), ("async_oversample", "--async-oversample")):
+            if getattr(args, name) is not None:
+                raise UsageError(f"{option} is for asynchronous training; add --async, or leave it out")
+        return
+    if args.use_vllm and args.vllm_mode != "server":
+        raise UsageError(
+            "--async samples while the model is trained, and vLLM in the training processes (--vllm_mode colocate) cannot "
+            "get new weights meanwhile; use a server (--vllm_mode server), or none: a second process then samples"
+        )
+    if args.world_size > 1:
+        raise UsageError(
+            f"--async trains in one process, and there are {args.world_size}; start one, or leave out --async"
+        )
+    if args.dynamic_sampling_retries:
+        raise UsageError("--dynamic-sampling-retries waits for whole batches; leave it out, or leave out --async")
 
 
 class CloseRollout(TrainerCallback):  # type: ignore[misc]

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from agentgym_envs.errors import EnvError
+from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_trl.asynchronous.correction import as_configured
 from agentgym_trl.asynchronous.groups import Group
@@ -27,6 +27,8 @@ class AsyncRollout(Rollout):
     def __init__(self, *args: Any, settings: AsyncSettings) -> None:
         """`settings` may be changed until the first rollout; the other arguments are those of `Rollout`."""
         super().__init__(*args)
+        if self.team.agents:
+            raise UsageError("--async plays environments with a single agent; leave it out to train a team")
         self.settings = settings
         self._session: Session | None = None
         self._state: dict[str, Any] | None = None
