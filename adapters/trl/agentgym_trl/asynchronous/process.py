@@ -38,18 +38,12 @@ class ProcessEngine(BatchingEngine):
     parallel = True
 
     def __init__(
-        self,
-        setup: WorkerSetup,
-        read_weights: ReadWeights,
-        sampling: Sampling,
-        *,
-        lockstep: bool,
-        hang_seconds: float = HANG_SECONDS,
+        self, setup: WorkerSetup, read_weights: ReadWeights, sampling: Sampling, *, lockstep: bool
     ) -> None:
         """`read_weights` returns the state dict of the trainer's model; `sampling` has the settings of all answers."""
         super().__init__(lockstep=lockstep)
         self._setup, self._read_weights, self._sampling = setup, read_weights, sampling
-        self._hang_seconds = hang_seconds
+        self.hang_seconds = HANG_SECONDS
         self._numbers = itertools.count()
         self._open: dict[int, tuple[tuple[Any, ...], Request, asyncio.Future[Generation]]] = {}
         self._loaded = asyncio.Event()
@@ -173,16 +167,16 @@ class ProcessEngine(BatchingEngine):
         """Restart a process that has work and sends nothing for too long."""
         self._heard = time.monotonic()
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(self._hang_seconds, self._check)
+            self._watch = asyncio.get_running_loop().call_later(self.hang_seconds, self._check)
 
     def _check(self) -> None:
         self._watch = None
         busy = bool(self._open) or not self._loaded.is_set()
         silent = time.monotonic() - self._heard
-        if busy and silent >= self._hang_seconds:
-            self._restart(f"sent nothing for {self._hang_seconds:.0f} seconds")
+        if busy and silent >= self.hang_seconds:
+            self._restart(f"sent nothing for {self.hang_seconds:.0f} seconds")
         elif busy:
-            left = self._hang_seconds - silent
+            left = self.hang_seconds - silent
             self._watch = asyncio.get_running_loop().call_later(left, self._check)
 
     def _end_process(self) -> None:
