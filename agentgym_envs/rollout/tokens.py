@@ -17,10 +17,10 @@ class TokenTrajectory:
     `assistant_mask` is 1 exactly on the tokens that the policy sampled. `turn_spans` has the begin and end (exclusive)
     of each turn's answer, as indices into `ids`; the mask is 1 inside the spans and 0 outside. `rewards` holds the
     reward of a turn on the last token of its answer and 0 elsewhere. `logprobs` come from the engine: 0.0 where the
-    mask is 0, or None if the engine gives none. `versions` has the version of the policy that sampled each token, 0 where
-    the mask is 0, or is None if the engine counts no versions. The last token belongs to an answer. T is 0 for an episode without an
+    mask is 0, or None if the engine gives none. The last token belongs to an answer. T is 0 for an episode without an
     answer. `bootstrap_ids` are the tokens that the policy would have read next if a limit truncated the episode, else
-    empty. A critic uses them to estimate the value of the last state.
+    empty. A critic uses them to estimate the value of the last state. `versions` has the version of the policy that
+    sampled each token: 0 where the mask is 0, or None if the engine counts no versions.
     """
 
     trajectory: Trajectory

@@ -1,4 +1,4 @@
-"""`VirtualLoop`: an event loop with a virtual clock, which jumps to the next timer when nothing is left to do until then.
+"""`VirtualLoop`: an event loop with a virtual clock, which jumps to the next timer when nothing else is left to do.
 
 Code that sleeps and waits in asyncio runs unchanged, in the same order as in real time, as on a machine on which only
 sleeping takes time. Threads and sockets do not use the virtual clock: use them only while no timer runs.

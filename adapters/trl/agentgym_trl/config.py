@@ -162,8 +162,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     )
     max_staleness: int | None = _option(
         None,
-        "--async: largest number of versions, one per rollout, between the policy that sampled a token and the one that "
-        "is trained on it (default 1); 0: the batches of synchronous training.",
+        "--async: largest number of versions, one per rollout, between the policy that sampled a token and the one "
+        "that is trained on it (default 1); 0: the batches of synchronous training.",
     )
     async_oversample: int | None = _option(
         None,

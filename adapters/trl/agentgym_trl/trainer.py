@@ -28,8 +28,8 @@ from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.adapter_reset import AdapterReset, save_merged
 from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
-from agentgym_trl.asynchronous.options import CloseRollout, async_options
 from agentgym_trl.asynchronous.correction import as_with_vllm
+from agentgym_trl.asynchronous.options import CloseRollout, async_options
 from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.critic import (

@@ -162,7 +162,7 @@ def test_training_with_a_server_is_corrected_for_staleness(
     assert loads and set(loads) == {0}
     rows = [row for row in trainer.state.log_history if "async/staleness" in row]
     assert len(rows) == 4 and rows[0]["sampling/sampling_logp_difference/max"] < 1e-3
-    assert [row["async/max_staleness"] for row in rows][0] == 0
+    assert rows[0]["async/max_staleness"] == 0
     assert max(row["async/max_staleness"] for row in rows) == 1
     assert rows[-1]["effective_sample_size"] < 1
     tasks = [(t.task.id, t.seed) for step in range(4) for t in played(tmp_path, step)]

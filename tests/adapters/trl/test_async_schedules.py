@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -12,15 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import EpisodeSpec, Generation, Sampling
 from agentgym_trl.asynchronous.engine import Request
 from agentgym_trl.asynchronous.groups import Group
-from agentgym_trl.asynchronous.loops import VirtualDriver, until
+from agentgym_trl.asynchronous.loops import VirtualDriver
 from agentgym_trl.asynchronous.scheduler import Scheduler, Sizes
 from agentgym_trl.asynchronous.session import earliest
 from agentgym_trl.asynchronous.settings import AsyncSettings, VirtualTimes
-from agentgym_trl.asynchronous.twin import TwinEngine
+from agentgym_trl.asynchronous.virtual import VirtualEngine
 
 ROLLOUTS = 8
 Episode = tuple[tuple[int, ...], ...]
@@ -67,7 +67,7 @@ class Run:
         self.schedule, settings = schedule, schedule.settings
         assert settings.times is not None
         self.driver = VirtualDriver(0.0 if state is None else earliest(state))
-        self.engine = TwinEngine(self._sample, settings.times, lockstep=not settings.max_staleness)
+        self.engine = VirtualEngine(self._sample, settings.times, lockstep=not settings.max_staleness)
         self.scheduler = Scheduler(self._spec, self.engine, self._play, schedule.sizes, settings)
         if state is not None:
             self.driver.call(self.scheduler.restore(state))
@@ -76,7 +76,7 @@ class Run:
         version = self.scheduler.next_rollout
         groups = self.driver.call(self.scheduler.collect(step=version, run=1000 + version))
         assert self.schedule.settings.times is not None
-        self.driver.call(_sleep(self.schedule.settings.times.train_seconds(version)))
+        self.driver.call(asyncio.sleep(self.schedule.settings.times.train_seconds(version)))
         return groups
 
     def state(self) -> dict[str, Any]:
@@ -106,12 +106,6 @@ class Run:
             context = context + answer.ids
         usable = sum(context) % 100 >= 100 * self.schedule.failing
         return SimpleNamespace(trajectory=SimpleNamespace(usable=usable), answers=tuple(answers))
-
-
-async def _sleep(seconds: float) -> None:
-    import asyncio
-
-    await asyncio.sleep(seconds)
 
 
 def facts(groups: Sequence[Group]) -> Batch:

@@ -25,7 +25,9 @@ TIMES = VirtualTimes(seed=1, env=3.0, batch=0.1, token=0.02, train=3.0, train_si
 STEPS = 12
 
 
-def make(out: Path, tokenizer: Any, model: Path, algorithm: str, *, times: VirtualTimes | None = None, **more: Any) -> Any:
+def make(
+    out: Path, tokenizer: Any, model: Path, algorithm: str, *, times: VirtualTimes | None = None, **more: Any
+) -> Any:
     fixed = {"max_steps": STEPS, "per_device_train_batch_size": 4, "max_turns": "2,3", "every": 3, "max_turn_tokens": 6}
     args = config(out, algorithm=algorithm, **{**fixed, **RUNS[algorithm], **more})
     trainer = AgentTrainer(str(model), ScoredCraft, args=args, processing_class=tokenizer, train_dataset=dataset(5))
@@ -48,10 +50,10 @@ def test_staleness_0_equals_synchronous_training(
     synchronous = make(tmp_path / "synchronous", tokenizer, model_path, algorithm)
     synchronous.train()
     more = {"asynchronous": True, "max_staleness": 0}
-    twin = make(tmp_path / "twin", tokenizer, model_path, algorithm, times=TIMES, **more)
-    twin.train()
-    assert losses(twin) == losses(synchronous) != []
-    assert_equal(state_of(twin), state_of(synchronous))
+    virtual = make(tmp_path / "virtual", tokenizer, model_path, algorithm, times=TIMES, **more)
+    virtual.train()
+    assert losses(virtual) == losses(synchronous) != []
+    assert_equal(state_of(virtual), state_of(synchronous))
 
 
 @pytest.fixture(scope="module", params=RUNS)
@@ -68,7 +70,7 @@ def whole(
 
 
 @pytest.mark.parametrize("step", [3, *(pytest.param(step, marks=pytest.mark.rotating) for step in (1, 2, 4, 5, 6, 7))])
-def test_a_resumed_twin_equals_the_whole_run(
+def test_a_resumed_run_equals_the_whole_run(
     step: int, whole: Any, tokenizer: Any, model_path: Path, tmp_path: Path
 ) -> None:
     """Episodes in flight continue with the tokens that they had, of older versions of the policy."""

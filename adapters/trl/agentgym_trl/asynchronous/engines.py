@@ -15,7 +15,7 @@ from agentgym_trl.asynchronous.engine import SamplingEngine
 from agentgym_trl.asynchronous.loops import Driver
 from agentgym_trl.asynchronous.process import ProcessEngine
 from agentgym_trl.asynchronous.settings import AsyncSettings
-from agentgym_trl.asynchronous.twin import TrainerSampler, TwinEngine
+from agentgym_trl.asynchronous.virtual import TrainerSampler, VirtualEngine
 from agentgym_trl.asynchronous.weights import SharedWeights
 from agentgym_trl.asynchronous.worker import WorkerSetup
 from agentgym_trl.engines import why_generate, with_settings
@@ -25,10 +25,8 @@ from agentgym_trl.generation.support import why_not
 _PROBE = range(1, 9)
 
 
-def make_engine(
-    trainer: Any, settings: AsyncSettings, driver: Driver, stop_ids: Iterable[int]
-) -> SamplingEngine:
-    """The twin's engine on a virtual clock, else the trainer's vLLM server, else a process with a copy of the model.
+def make_engine(trainer: Any, settings: AsyncSettings, driver: Driver, stop_ids: Iterable[int]) -> SamplingEngine:
+    """The trainer's model on a virtual clock, else the trainer's vLLM server, else a process with a copy of the model.
 
     Without staleness, answers are sampled in lock-step, so that the batches are those of a synchronous rollout.
     `stop_ids` end a turn in the chat template.
@@ -39,7 +37,7 @@ def make_engine(
     lockstep = not settings.max_staleness
     if settings.times is not None:
         sampler = TrainerSampler(trainer)
-        return TwinEngine(sampler, settings.times, lockstep=lockstep, on_swap=sampler.engine.drop_cache)
+        return VirtualEngine(sampler, settings.times, lockstep=lockstep, on_swap=sampler.engine.drop_cache)
     if trainer.args.use_vllm:
         from agentgym_trl.asynchronous.server import make_server_sampler
 

@@ -28,7 +28,7 @@ class LoggedAnswer:
 
 @dataclass(slots=True)
 class EpisodeLog:
-    """What an episode needs to be played again up to the point that it had reached.
+    """The answers and times from which an episode is played again up to the point that it had reached.
 
     `key` identifies the episode's random numbers: a number of the rollout in which it began, and its own number there.
     `began` is the time at which it began, None before.

@@ -30,8 +30,8 @@ def check_async(args: Any) -> None:
         return
     if args.use_vllm and args.vllm_mode != "server":
         raise UsageError(
-            "--async samples while the model is trained, and vLLM in the training processes (--vllm_mode colocate) cannot "
-            "get new weights meanwhile; use a server (--vllm_mode server), or none: a second process then samples"
+            "--async samples while the model is trained, and vLLM in the training processes (--vllm_mode colocate) "
+            "cannot get new weights meanwhile; use a server (--vllm_mode server), or none: a second process then samples"
         )
     if args.world_size > 1:
         raise UsageError(

@@ -37,9 +37,7 @@ class ProcessEngine(BatchingEngine):
 
     parallel = True
 
-    def __init__(
-        self, setup: WorkerSetup, read_weights: ReadWeights, sampling: Sampling, *, lockstep: bool
-    ) -> None:
+    def __init__(self, setup: WorkerSetup, read_weights: ReadWeights, sampling: Sampling, *, lockstep: bool) -> None:
         """`read_weights` returns the state dict of the trainer's model; `sampling` has the settings of all answers."""
         super().__init__(lockstep=lockstep)
         self._setup, self._read_weights, self._sampling = setup, read_weights, sampling
@@ -166,8 +164,9 @@ class ProcessEngine(BatchingEngine):
     def _watch_process(self) -> None:
         """Restart a process that has work and sends nothing for too long."""
         self._heard = time.monotonic()
-        if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(self.hang_seconds, self._check)
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = asyncio.get_running_loop().call_later(self.hang_seconds, self._check)
 
     def _check(self) -> None:
         self._watch = None

@@ -20,7 +20,7 @@ MakeSpec = Callable[[int, int], EpisodeSpec]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Groups in a batch, episodes in a group, episodes at the same time, retries of a failed one; number of the rank."""
+    """Groups in a batch, episodes in a group and at the same time, retries of a failed one; the number of the rank."""
 
     batch: int
     group: int

@@ -1,4 +1,4 @@
-"""`AsyncSettings`, and `VirtualTimes` for the deterministic twin."""
+"""`AsyncSettings`, and `VirtualTimes` for runs on a virtual clock."""
 
 from __future__ import annotations
 

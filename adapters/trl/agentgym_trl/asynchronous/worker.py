@@ -27,7 +27,7 @@ _Message = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a process needs to make the model: its class and configurations, and where its weights are."""
+    """All that a process needs to make the model: class, configurations and shared weights."""
 
     model_class: Any
     config: Any

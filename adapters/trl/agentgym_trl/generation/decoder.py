@@ -42,10 +42,12 @@ class PendingAnswer:
 
     @property
     def unread(self) -> Sequence[int]:
+        """The tokens of the prompt that the row does not hold."""
         return self.ids[self.known :]
 
     @property
     def stopped(self) -> bool:
+        """True if it ended with a stop id."""
         return bool(self.tokens) and self.tokens[-1] in self.sampling.stop_ids
 
     @property

@@ -1,4 +1,4 @@
-"""`TwinEngine`: samples with the trainer's model in this process, and takes modelled time on a virtual clock."""
+"""`VirtualEngine`: samples with the trainer's model in this process, and takes modelled time on a virtual clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentgym_trl.engines import TrainerEngine
 Sample = Callable[[Sequence[Request]], list[Generation]]
 
 
-class TwinEngine(BatchingEngine):
+class VirtualEngine(BatchingEngine):
     """A batch is sampled when it begins, with the weights of that time, and delivered when it ends."""
 
     def __init__(
