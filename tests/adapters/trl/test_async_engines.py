@@ -143,7 +143,12 @@ def loads(server: CompletionServer, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """The number of requests in flight at every load of weights."""
     seen: list[int] = []
     load = server.load
-    monkeypatch.setattr(server, "load", lambda weights: (seen.append(server.in_flight), load(weights))[1])
+
+    def counting(weights: Any) -> None:
+        seen.append(server.in_flight)
+        load(weights)
+
+    monkeypatch.setattr(server, "load", counting)
     yield seen
 
 

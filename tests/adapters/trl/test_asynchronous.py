@@ -132,7 +132,7 @@ def test_a_second_process_trains_with_staleness(tokenizer: Any, tmp_path: Path) 
     """With an adapter. After the end, the groups in flight are replayed by the next run of the same trainer."""
     from peft import LoraConfig
 
-    more = {"asynchronous": True, "max_staleness": 2, "max_steps": 4, "learning_rate": 1e-2}
+    more: dict[str, Any] = {"asynchronous": True, "max_staleness": 2, "max_steps": 4, "learning_rate": 1e-2}
     trainer = make_trainer(tmp_path, tokenizer, extra={"peft_config": LoraConfig(r=4)}, **more)
     trainer.train()
     rows = [row for row in trainer.state.log_history if "async/staleness" in row]

@@ -31,7 +31,7 @@ def check_async(args: Any) -> None:
     if args.use_vllm and args.vllm_mode != "server":
         raise UsageError(
             "--async samples while the model is trained, and vLLM in the training processes (--vllm_mode colocate) "
-            "cannot get new weights meanwhile; use a server (--vllm_mode server), or none: a second process then samples"
+            "cannot get new weights meanwhile; use --vllm_mode server, or no vLLM: a second process then samples"
         )
     if args.world_size > 1:
         raise UsageError(

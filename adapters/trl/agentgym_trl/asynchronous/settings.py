@@ -17,7 +17,7 @@ class VirtualTimes:
     """Seconds that the parts of a run take on a virtual clock. All follow from the seed.
 
     A step of the environment takes log-normal time with mean `env` and parameter `env_sigma`. A batch of answers takes
-    `batch` seconds, and `token` seconds for every token of its longest answer. The training between two rollouts takes
+    `batch` seconds, `token` seconds for every token of its longest answer, and `row` seconds for every token of all. The training between two rollouts takes
     log-normal time with mean `train` and parameter `train_sigma`.
     """
 
@@ -26,6 +26,7 @@ class VirtualTimes:
     env_sigma: float = 1.0
     batch: float = 0.0
     token: float = 0.0
+    row: float = 0.0
     train: float = 0.0
     train_sigma: float = 0.0
 
@@ -35,7 +36,7 @@ class VirtualTimes:
 
     def decode_seconds(self, lengths: Sequence[int]) -> float:
         """The time of a batch with answers of these lengths."""
-        return self.batch + self.token * max(lengths)
+        return self.batch + self.token * max(lengths) + self.row * sum(lengths)
 
     def train_seconds(self, rollout: int) -> float:
         """The time of the training after a rollout."""

@@ -38,7 +38,8 @@ class SharedWeights:
         for name, tensor in state.items():
             self._entries.append(_Entry(name, tensor.dtype, tuple(tensor.shape), size))
             size += -(-self._entries[-1].bytes // _ALIGNED) * _ALIGNED
-        self._buffer = torch.empty(max(size, 1), dtype=torch.uint8).share_memory_()
+        self._buffer = torch.empty(max(size, 1), dtype=torch.uint8)
+        self._buffer.share_memory_()  # type: ignore[no-untyped-call]
         self.write(state)
 
     @torch.no_grad()
