@@ -53,6 +53,7 @@ class Scheduler:
         self._tasks: dict[asyncio.Task[None], Group] = {}
         self._changed = asyncio.Event()
         self._failure: BaseException | None = None
+        self._frozen = False
 
     @property
     def live(self) -> tuple[Group, ...]:
@@ -71,6 +72,9 @@ class Scheduler:
         """
         self.version, self._step, self._run, self._numbers = self.next_rollout, step, run, 0
         await self.engine.swap(self.version)
+        if self._frozen:
+            self.engine.thaw({})
+        self._frozen = False
         self._replay_late()
         self._admit()
         while (batch := self._choose()) is None:
@@ -105,7 +109,8 @@ class Scheduler:
     async def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state. Episodes in flight are replayed with the answers that they had.
 
-        On a virtual clock, they are replayed at their own times, and this call lasts until the time of the state.
+        On a virtual clock, they are replayed at their own times, and this call lasts until the time of the state. On a
+        real one, new answers wait for the weights of the next rollout.
         """
         for name in ("version", "next_rollout", "_position", "_step", "_run", "_numbers", "replayed"):
             setattr(self, name, state[name])
@@ -123,7 +128,9 @@ class Scheduler:
             await until(state["time"])
         self._queue = sorted(later, key=_place)
         self._start_more()
-        self.engine.thaw(state["engine"])
+        self._frozen = self.settings.times is None
+        if not self._frozen:
+            self.engine.thaw(state["engine"])
 
     def _restored(self, state: dict[str, Any]) -> Group:
         logs = [EpisodeLog.from_state(log) for log in state["logs"]]

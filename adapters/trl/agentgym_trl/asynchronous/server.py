@@ -25,7 +25,6 @@ class ServerSampler(SamplingEngine):
         self._server, self._restore = server, restore
         self._in_flight = 0
         self._open, self._idle = asyncio.Event(), asyncio.Event()
-        self._open.set()
         self._idle.set()
 
     async def answer(self, request: Request) -> Generation:
