@@ -17,8 +17,8 @@ class VirtualTimes:
     """Seconds that the parts of a run take on a virtual clock. All follow from the seed.
 
     A step of the environment takes log-normal time with mean `env` and parameter `env_sigma`. A batch of answers takes
-    `batch` seconds, `token` seconds for every token of its longest answer, and `row` seconds for every token of all. The training between two rollouts takes
-    log-normal time with mean `train` and parameter `train_sigma`.
+    `batch` seconds, `token` seconds for every token of its longest answer, and `row` seconds for every token of all
+    answers. The training between two rollouts takes log-normal time with mean `train` and parameter `train_sigma`.
     """
 
     seed: int = 0
