@@ -4,10 +4,12 @@
 
 Every seed has its own warm start, from which GRPO continues for the same number of steps with each bound. The runs are
 on the virtual clock, so that staleness does not depend on this machine: an update lasts as long as an episode, and
-tokens get as old as the bound allows. The mean staleness of tokens is in the result. Staleness 0 is synchronous training.
+tokens get as old as the bound allows. The mean staleness of tokens is in the result. Staleness 0 is synchronous
+training.
 
-A run takes one process, one thread and about a minute of CPU time, a warm start too: half an hour for all 30.
-Finished runs in `--work` are read. Several processes with the same `--work` share the runs: each takes one that no other has begun.
+A run takes one process, one thread and about a minute of CPU time, a warm start too: half an hour for all 30. Finished
+runs in `--work` are read. Several processes with the same `--work` share the runs: each takes one that no other has
+begun.
 """
 
 from __future__ import annotations
