@@ -35,7 +35,7 @@ from rich.table import Table
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.rollout import EpisodeSpec, Generation, Sampling
 from agentgym_envs.task import Task, TaskTable
-from agentgym_trl.asynchronous.engine import Request
+from agentgym_trl.asynchronous.engine import AnswerRequest
 from agentgym_trl.asynchronous.loops import VirtualDriver
 from agentgym_trl.asynchronous.scheduler import Scheduler, Sizes
 from agentgym_trl.asynchronous.settings import AsyncSettings, VirtualTimes
@@ -85,7 +85,7 @@ class Measured:
     def _spec(self, number: int, step: int) -> EpisodeSpec:
         return EpisodeSpec(seed=number)
 
-    def _sample(self, requests: Sequence[Request]) -> list[Generation]:
+    def _sample(self, requests: Sequence[AnswerRequest]) -> list[Generation]:
         lengths = np.random.default_rng([len(requests), *requests[0].seed]).integers(
             ANSWER // 2, 2 * ANSWER, len(requests)
         )

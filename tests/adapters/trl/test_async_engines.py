@@ -17,7 +17,7 @@ import torch
 
 from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import Generation, Sampling, run_sync
-from agentgym_trl.asynchronous.engine import Request
+from agentgym_trl.asynchronous.engine import AnswerRequest
 from agentgym_trl.asynchronous.process import ProcessEngine
 from agentgym_trl.asynchronous.weights import SharedWeights
 from agentgym_trl.asynchronous.worker import WorkerSetup
@@ -59,7 +59,7 @@ def with_engine(model: Any, use: Use, *, setup: WorkerSetup | None = None) -> An
 
 async def ask(engine: ProcessEngine, prompts: Sequence[Sequence[int]] = PROMPTS, tokens: int = 8) -> list[Generation]:
     requests = [
-        Request(prompt, Sampling(tokens), (1, number, 0), (number, 0), lambda *_: None)
+        AnswerRequest(prompt, Sampling(tokens), (1, number, 0), (number, 0), lambda *_: None)
         for number, prompt in enumerate(prompts)
     ]
     return list(await asyncio.gather(*map(engine.answer, requests)))

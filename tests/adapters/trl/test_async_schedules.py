@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from agentgym_envs.rollout import EpisodeSpec, Generation, Sampling
-from agentgym_trl.asynchronous.engine import Request
-from agentgym_trl.asynchronous.groups import Group
+from agentgym_trl.asynchronous.engine import AnswerRequest
+from agentgym_trl.asynchronous.groups import EpisodeGroup
 from agentgym_trl.asynchronous.loops import VirtualDriver
 from agentgym_trl.asynchronous.scheduler import Scheduler, Sizes
 from agentgym_trl.asynchronous.session import earliest
@@ -72,7 +72,7 @@ class Run:
         if state is not None:
             self.driver.call(self.scheduler.restore(state))
 
-    def rollout(self) -> list[Group]:
+    def rollout(self) -> list[EpisodeGroup]:
         version = self.scheduler.next_rollout
         groups = self.driver.call(self.scheduler.collect(step=version, run=1000 + version))
         assert self.schedule.settings.times is not None
@@ -89,7 +89,7 @@ class Run:
     def _spec(self, number: int, step: int) -> EpisodeSpec:
         return EpisodeSpec(seed=number, meta={"step": step})
 
-    def _sample(self, requests: Sequence[Request]) -> list[Generation]:
+    def _sample(self, requests: Sequence[AnswerRequest]) -> list[Generation]:
         """Answers that follow from the weights, the context and the random numbers."""
         answers = []
         for request in requests:
@@ -108,11 +108,11 @@ class Run:
         return SimpleNamespace(trajectory=SimpleNamespace(usable=usable), answers=tuple(answers))
 
 
-def facts(groups: Sequence[Group]) -> Batch:
+def facts(groups: Sequence[EpisodeGroup]) -> Batch:
     return [(g.number, [g.episodes[member].answers for member in range(len(g.logs))]) for g in groups]  # type: ignore[attr-defined]
 
 
-def check_batch(schedule: Schedule, rollout: int, groups: Sequence[Group]) -> None:
+def check_batch(schedule: Schedule, rollout: int, groups: Sequence[EpisodeGroup]) -> None:
     """A batch has whole groups, every token is young enough, and versions never fall within an episode."""
     assert len(groups) == schedule.sizes.batch
     for _, episodes in facts(groups):

@@ -15,7 +15,7 @@ LINGER_SECONDS = 0.002
 
 
 @dataclass(eq=False, slots=True)
-class Request:
+class AnswerRequest:
     """An answer to sample. `seed` has its random numbers, and `order` its place in a batch.
 
     `note` is called with the answer as soon as it is known, and with the time at which it is delivered.
@@ -37,7 +37,7 @@ class SamplingEngine(ABC):
     tokens = 0
 
     @abstractmethod
-    async def answer(self, request: Request) -> Generation:
+    async def answer(self, request: AnswerRequest) -> Generation:
         """Sample one answer, with the version of the weights."""
 
     @abstractmethod
@@ -75,16 +75,16 @@ class BatchingEngine(SamplingEngine):
 
     def __init__(self, *, lockstep: bool) -> None:
         self._lockstep, self._running, self._busy, self._frozen = lockstep, 0, False, False
-        self._waiting: list[Request] = []
+        self._waiting: list[AnswerRequest] = []
         self._timer: asyncio.TimerHandle | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._busy_until: float | None = None
 
     @abstractmethod
-    async def decode(self, requests: Sequence[Request]) -> list[Generation]:
+    async def decode(self, requests: Sequence[AnswerRequest]) -> list[Generation]:
         """One answer per request, in order; call `note` of every request."""
 
-    async def answer(self, request: Request) -> Generation:
+    async def answer(self, request: AnswerRequest) -> Generation:
         """Wait for a batch, and return the answer."""
         request.future = asyncio.get_running_loop().create_future()
         self._waiting.append(request)
@@ -148,7 +148,7 @@ class BatchingEngine(SamplingEngine):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, requests: Sequence[Request]) -> None:
+    async def _run(self, requests: Sequence[AnswerRequest]) -> None:
         try:
             answers = await self.decode(requests)
             for request, answer in zip(requests, answers, strict=True):
@@ -171,5 +171,5 @@ class BatchingEngine(SamplingEngine):
         self._timer = None
 
 
-def _order(request: Request) -> tuple[int, int]:
+def _order(request: AnswerRequest) -> tuple[int, int]:
     return request.order

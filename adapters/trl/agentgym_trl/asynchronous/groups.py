@@ -53,7 +53,7 @@ class EpisodeLog:
 
 
 @dataclass(eq=False, slots=True)
-class Group:
+class EpisodeGroup:
     """Episodes of one task. `version` and `step` are those of the trainer when the group was admitted.
 
     `completed` orders complete groups: the time at which the last episode ended, then the number.
@@ -84,7 +84,9 @@ def checksum(ids: Sequence[int]) -> int:
     return zlib.crc32(np.asarray(ids, np.int64).tobytes())
 
 
-def choose(live: Sequence[Group], rollout: int, size: int, staleness: int, *, wait: bool) -> list[Group] | None:
+def choose(
+    live: Sequence[EpisodeGroup], rollout: int, size: int, staleness: int, *, wait: bool
+) -> list[EpisodeGroup] | None:
     """The groups of a batch: the first complete ones that leave time for all others. None if none can be chosen yet.
 
     A group may be used up to the rollout `version + staleness`. At most `size` groups can be used in each rollout, so
@@ -92,7 +94,7 @@ def choose(live: Sequence[Group], rollout: int, size: int, staleness: int, *, wa
     otherwise it takes those that are complete.
     """
     complete = sorted((group for group in live if group.completed is not None), key=_when)
-    chosen: list[Group] = []
+    chosen: list[EpisodeGroup] = []
     for deadline in range(rollout, rollout + staleness + 1):
         due = [group for group in live if group.version + staleness <= deadline]
         needed = len(due) - (deadline - rollout) * size - len(chosen)
@@ -104,6 +106,6 @@ def choose(live: Sequence[Group], rollout: int, size: int, staleness: int, *, wa
     return chosen[:size] if len(chosen) >= size else None
 
 
-def _when(group: Group) -> tuple[float, int]:
+def _when(group: EpisodeGroup) -> tuple[float, int]:
     assert group.completed is not None
     return group.completed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentgym_trl.asynchronous.groups import Group
+from agentgym_trl.asynchronous.groups import EpisodeGroup
 from agentgym_trl.asynchronous.scheduler import Scheduler
 
 
-def group_metrics(groups: Sequence[Group], scheduler: Scheduler, seconds: float) -> dict[str, float]:
+def group_metrics(groups: Sequence[EpisodeGroup], scheduler: Scheduler, seconds: float) -> dict[str, float]:
     """Staleness of the batch, groups in flight, and the seconds that the trainer waited.
 
     The staleness of a token is the version that is trained on it less the version that sampled it. A group is ready if
@@ -32,11 +32,11 @@ def group_metrics(groups: Sequence[Group], scheduler: Scheduler, seconds: float)
     }
 
 
-def _ages(group: Group, version: int) -> list[int]:
+def _ages(group: EpisodeGroup, version: int) -> list[int]:
     return [version - sampled for member in group.episodes for sampled in _versions(group, member)]
 
 
-def _versions(group: Group, member: int) -> list[int]:
+def _versions(group: EpisodeGroup, member: int) -> list[int]:
     """The version of each sampled token of an episode; empty if the engine counts none."""
     episode = group.episodes[member]
     mask = zip(episode.versions or [], episode.assistant_mask, strict=False)

@@ -16,7 +16,7 @@ import torch.multiprocessing
 
 from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import Generation, Sampling
-from agentgym_trl.asynchronous.engine import BatchingEngine, Request
+from agentgym_trl.asynchronous.engine import BatchingEngine, AnswerRequest
 from agentgym_trl.asynchronous.worker import WorkerSetup, serve
 
 HANG_SECONDS = 600.0
@@ -43,7 +43,7 @@ class ProcessEngine(BatchingEngine):
         self._setup, self._read_weights, self._sampling = setup, read_weights, sampling
         self.hang_seconds = HANG_SECONDS
         self._numbers = itertools.count()
-        self._open: dict[int, tuple[tuple[Any, ...], Request, asyncio.Future[Generation]]] = {}
+        self._open: dict[int, tuple[tuple[Any, ...], AnswerRequest, asyncio.Future[Generation]]] = {}
         self._loaded = asyncio.Event()
         self._loaded.set()
         self._attempts = 0
@@ -54,7 +54,7 @@ class ProcessEngine(BatchingEngine):
         self._process: Any = None
         self._connection: Connection | None = None
 
-    async def decode(self, requests: Sequence[Request]) -> list[Generation]:
+    async def decode(self, requests: Sequence[AnswerRequest]) -> list[Generation]:
         """Send the requests and wait for their answers."""
         self._check_error()
         return list(await asyncio.gather(*map(self._send, requests)))
@@ -74,7 +74,7 @@ class ProcessEngine(BatchingEngine):
         await super().aclose()
         self._end_process()
 
-    def _send(self, request: Request) -> asyncio.Future[Generation]:
+    def _send(self, request: AnswerRequest) -> asyncio.Future[Generation]:
         number = next(self._numbers)
         sampling = replace(self._sampling, max_tokens=request.sampling.max_tokens)
         message = ("sample", number, list(request.prompt_ids), sampling, request.seed)

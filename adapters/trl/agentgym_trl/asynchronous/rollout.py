@@ -10,7 +10,7 @@ from typing import Any
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_trl.asynchronous.correction import as_configured
-from agentgym_trl.asynchronous.groups import Group
+from agentgym_trl.asynchronous.groups import EpisodeGroup
 from agentgym_trl.asynchronous.metrics import group_metrics
 from agentgym_trl.asynchronous.session import Session
 from agentgym_trl.asynchronous.settings import AsyncSettings
@@ -79,7 +79,7 @@ class AsyncRollout(Rollout):
         weakref.finalize(self, self._session.close)
         return self._session
 
-    def _rows(self, groups: Sequence[Group], step: int, rank: int) -> dict[str, Any]:
+    def _rows(self, groups: Sequence[EpisodeGroup], step: int, rank: int) -> dict[str, Any]:
         specs = [group.spec for group in groups for _ in group.logs]
         episodes = [group.episodes[member] for group in groups for member in range(len(group.logs))]
         if not any(episode.trajectory.usable for episode in episodes):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.rollout import Engine, EpisodeSpec, Generation, Sampling, TokenTrajectory
-from agentgym_trl.asynchronous.engine import Request, SamplingEngine
-from agentgym_trl.asynchronous.groups import EpisodeLog, Group, LoggedAnswer, checksum, choose
+from agentgym_trl.asynchronous.engine import AnswerRequest, SamplingEngine
+from agentgym_trl.asynchronous.groups import EpisodeLog, EpisodeGroup, LoggedAnswer, checksum, choose
 from agentgym_trl.asynchronous.loops import until
 from agentgym_trl.asynchronous.settings import AsyncSettings
 
@@ -47,20 +47,20 @@ class Scheduler:
         self.sizes, self.settings = sizes, settings
         self.version = self.next_rollout = self._position = self._step = self._run = self._numbers = 0
         self.replayed = self.retried = 0
-        self._live: list[Group] = []
+        self._live: list[EpisodeGroup] = []
         self._again: list[int] = []
-        self._queue: list[tuple[int, int, Group]] = []
-        self._tasks: dict[asyncio.Task[None], Group] = {}
+        self._queue: list[tuple[int, int, EpisodeGroup]] = []
+        self._tasks: dict[asyncio.Task[None], EpisodeGroup] = {}
         self._changed = asyncio.Event()
         self._failure: BaseException | None = None
         self._frozen = False
 
     @property
-    def live(self) -> tuple[Group, ...]:
+    def live(self) -> tuple[EpisodeGroup, ...]:
         """The groups that are running, or complete and not yet used."""
         return tuple(self._live)
 
-    async def collect(self, step: int, run: int) -> list[Group]:
+    async def collect(self, step: int, run: int) -> list[EpisodeGroup]:
         """The groups of the next batch, in the order of the stream.
 
         Args:
@@ -132,12 +132,12 @@ class Scheduler:
         if not self._frozen:
             self.engine.thaw(state["engine"])
 
-    def _restored(self, state: dict[str, Any]) -> Group:
+    def _restored(self, state: dict[str, Any]) -> EpisodeGroup:
         logs = [EpisodeLog.from_state(log) for log in state["logs"]]
         spec = self._make_spec(state["number"], state["step"])
-        return Group(state["number"], spec, state["version"], state["step"], logs)
+        return EpisodeGroup(state["number"], spec, state["version"], state["step"], logs)
 
-    def _choose(self) -> list[Group] | None:
+    def _choose(self) -> list[EpisodeGroup] | None:
         if self._failure is not None:
             raise self._failure
         settings = self.settings
@@ -159,7 +159,7 @@ class Scheduler:
 
     def _begin(self, number: int) -> None:
         logs = [EpisodeLog(self._key()) for _ in range(self.sizes.group)]
-        group = Group(number, self._make_spec(number, self._step), self.version, self._step, logs)
+        group = EpisodeGroup(number, self._make_spec(number, self._step), self.version, self._step, logs)
         self._live.append(group)
         self._queue += [(number, member, group) for member in range(self.sizes.group)]
 
@@ -185,7 +185,7 @@ class Scheduler:
             self._queue.remove(first)
             self._start(first[2], first[1])
 
-    def _start(self, group: Group, member: int) -> None:
+    def _start(self, group: EpisodeGroup, member: int) -> None:
         task = asyncio.get_running_loop().create_task(self._episode(group, member))
         self._tasks[task] = group
         self.engine.began()
@@ -200,7 +200,7 @@ class Scheduler:
         self.engine.ended()
         self._changed.set()
 
-    async def _episode(self, group: Group, member: int) -> None:
+    async def _episode(self, group: EpisodeGroup, member: int) -> None:
         """Play one episode, again if the environment failed."""
         log, loop = group.logs[member], asyncio.get_running_loop()
         while True:
@@ -242,8 +242,8 @@ class _LoggedEngine:
             self._log.answers.append(LoggedAnswer(answer, context, at))
 
         seed = (*self._log.key, turn, self._scheduler.sizes.rank)
-        return await self._scheduler.engine.answer(Request(prompt_ids, sampling, seed, self._order, note))
+        return await self._scheduler.engine.answer(AnswerRequest(prompt_ids, sampling, seed, self._order, note))
 
 
-def _place(waiting: tuple[int, int, Group]) -> tuple[int, int]:
+def _place(waiting: tuple[int, int, EpisodeGroup]) -> tuple[int, int]:
     return waiting[:2]

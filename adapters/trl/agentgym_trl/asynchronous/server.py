@@ -9,7 +9,7 @@ from typing import Any
 
 from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import Generation
-from agentgym_trl.asynchronous.engine import Request, SamplingEngine
+from agentgym_trl.asynchronous.engine import AnswerRequest, SamplingEngine
 from agentgym_trl.asynchronous.loops import Driver
 from agentgym_trl.server_engine import ServerEngine, server_engine_for
 
@@ -27,7 +27,7 @@ class ServerSampler(SamplingEngine):
         self._open, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
 
-    async def answer(self, request: Request) -> Generation:
+    async def answer(self, request: AnswerRequest) -> Generation:
         """Sample one answer."""
         while not self._open.is_set():
             await self._open.wait()

@@ -12,7 +12,7 @@ from agentgym_envs.rollout import Engine, EpisodeSpec, TokenTrajectory
 from agentgym_envs.rollout.play import play_on
 from agentgym_envs.vector import RunnerPool
 from agentgym_trl.asynchronous.engines import make_engine
-from agentgym_trl.asynchronous.groups import Group
+from agentgym_trl.asynchronous.groups import EpisodeGroup
 from agentgym_trl.asynchronous.loops import Driver, ThreadDriver, VirtualDriver
 from agentgym_trl.asynchronous.scheduler import Scheduler, Sizes
 from agentgym_trl.asynchronous.stream import TaskStream
@@ -51,7 +51,7 @@ class Session:
         if state is not None:
             self._driver.call(self.scheduler.restore(state))
 
-    def collect(self, step: int) -> list[Group]:
+    def collect(self, step: int) -> list[EpisodeGroup]:
         """The groups of the next batch."""
         run = int(torch.randint(2**62, ()))  # follows from torch's seed, and is repeated by a resumed run
         return self._driver.call(self.scheduler.collect(step, run))

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from agentgym_envs.rollout import Generation, Sampling
-from agentgym_trl.asynchronous.engine import BatchingEngine, Request
+from agentgym_trl.asynchronous.engine import BatchingEngine, AnswerRequest
 from agentgym_trl.asynchronous.loops import until
 from agentgym_trl.asynchronous.settings import VirtualTimes
 from agentgym_trl.engines import TrainerEngine
 
-Sample = Callable[[Sequence[Request]], list[Generation]]
+Sample = Callable[[Sequence[AnswerRequest]], list[Generation]]
 
 
 class VirtualEngine(BatchingEngine):
@@ -26,7 +26,7 @@ class VirtualEngine(BatchingEngine):
         super().__init__(lockstep=lockstep)
         self._sample, self._times, self._on_swap = sample, times, on_swap
 
-    async def decode(self, requests: Sequence[Request]) -> list[Generation]:
+    async def decode(self, requests: Sequence[AnswerRequest]) -> list[Generation]:
         """Sample, and wait for as long as the batch takes."""
         answers = [replace(answer, version=self.version) for answer in self._sample(requests)]
         at = asyncio.get_running_loop().time() + self._times.decode_seconds([len(answer.ids) for answer in answers])
@@ -51,7 +51,7 @@ class TrainerSampler:
         self.engine = TrainerEngine(trainer)
         self._seeds = self.engine._seeds = _GivenSeeds()  # type: ignore[assignment]
 
-    def __call__(self, requests: Sequence[Request]) -> list[Generation]:
+    def __call__(self, requests: Sequence[AnswerRequest]) -> list[Generation]:
         """One answer per request."""
         self._seeds.next = [request.seed for request in requests]
         samplings: list[Sampling] = [request.sampling for request in requests]
