@@ -16,7 +16,7 @@ import torch.multiprocessing
 
 from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import Generation, Sampling
-from agentgym_trl.asynchronous.engine import BatchingEngine, AnswerRequest
+from agentgym_trl.asynchronous.engine import AnswerRequest, BatchingEngine
 from agentgym_trl.asynchronous.worker import WorkerSetup, serve
 
 HANG_SECONDS = 600.0

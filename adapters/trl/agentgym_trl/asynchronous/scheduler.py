@@ -10,7 +10,7 @@ from typing import Any
 
 from agentgym_envs.rollout import Engine, EpisodeSpec, Generation, Sampling, TokenTrajectory
 from agentgym_trl.asynchronous.engine import AnswerRequest, SamplingEngine
-from agentgym_trl.asynchronous.groups import EpisodeLog, EpisodeGroup, LoggedAnswer, checksum, choose
+from agentgym_trl.asynchronous.groups import EpisodeGroup, EpisodeLog, LoggedAnswer, checksum, choose
 from agentgym_trl.asynchronous.loops import until
 from agentgym_trl.asynchronous.settings import AsyncSettings
 

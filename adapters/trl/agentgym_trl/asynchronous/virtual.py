@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentgym_envs.rollout import Generation, Sampling
-from agentgym_trl.asynchronous.engine import BatchingEngine, AnswerRequest
+from agentgym_trl.asynchronous.engine import AnswerRequest, BatchingEngine
 from agentgym_trl.asynchronous.loops import until
 from agentgym_trl.asynchronous.settings import VirtualTimes
 from agentgym_trl.engines import TrainerEngine
