@@ -95,7 +95,7 @@ def _trainer_class() -> Any:
     class VirtualTrainer(AgentTrainer):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            times = VirtualTimes(seed=self.args.seed, env=1.0, env_sigma=1.0, batch=0.05, token=0.005, train=8.0)
+            times = VirtualTimes(seed=self.args.seed, env=1.0, env_sigma=1.0, batch=0.3, token=0.005, train=8.0)
             self.rollout: Any
             self.rollout.settings = replace(self.rollout.settings, times=times)
 

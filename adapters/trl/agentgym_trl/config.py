@@ -198,6 +198,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._init_trl()
         self._check_choices()
         check_async(self)
+        if self.asynchronous and self.max_staleness is None:
+            self.max_staleness = 1
 
     @property
     def advantage_config(self) -> AdvantageConfig:

@@ -17,8 +17,8 @@ def async_options(args: Any) -> dict[str, Any]:
         return {}
     from agentgym_trl.asynchronous.rollout import AsyncRollout
 
-    staleness = 1 if args.max_staleness is None else args.max_staleness
-    return {"make": partial(AsyncRollout, settings=AsyncSettings(staleness, args.async_oversample or 0))}
+    settings = AsyncSettings(args.max_staleness, args.async_oversample or 0)
+    return {"make": partial(AsyncRollout, settings=settings)}
 
 
 def check_async(args: Any) -> None:
