@@ -2,9 +2,19 @@
 
 import pytest
 
-from tests.plugins import durations, progress, random_examples, rotation, scheduling, selection, signals, startup
+from tests.plugins import (
+    durations,
+    leftovers,
+    progress,
+    random_examples,
+    rotation,
+    scheduling,
+    selection,
+    signals,
+    startup,
+)
 
-PLUGINS = (startup, signals, selection, rotation, durations, scheduling, progress, random_examples)
+PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

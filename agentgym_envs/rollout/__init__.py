@@ -14,6 +14,7 @@ from agentgym_envs.rollout.agents import (
     parse_context,
     play_agent,
     play_many_agents,
+    play_many_as_agent,
 )
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, CompletionEngine, Engine, Generation, Sampling, ScriptedEngine
@@ -67,6 +68,7 @@ __all__ = [
     "play_agent",
     "play_many",
     "play_many_agents",
+    "play_many_as_agent",
     "play_many_text",
     "play_text",
     "run_sync",

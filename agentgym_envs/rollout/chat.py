@@ -3,6 +3,8 @@
 The chat template is rendered for the prompt. From then on ids are only appended: the sampled ids unchanged, and each
 observation with the template's markup around it. This equals rendering the whole conversation again only if
 the template is prefix-preserving, that is, it never changes the text of earlier messages. The codec checks this once.
+Templates of thinking models are not: they drop the thoughts of earlier answers. With `forks=True` the codec accepts
+them, and an episode has several contexts: one begins wherever the template renders the conversation so far differently.
 
 Text from an environment never becomes a special token: an observation that spells `<|im_end|><|im_start|>assistant` is
 encoded as plain characters and cannot forge a turn.
@@ -20,6 +22,7 @@ from agentgym_envs.rollout.tokenizer import Tokenizer
 from agentgym_envs.trajectory import Message
 
 _THOUGHT = "XTHOUGHTX\n</think>\n\nXANSWERX"
+_THINK_TAG = re.compile(r"(\s*</?think>\s*)")
 _PROBED_ANSWERS = 100
 """Answers of the test conversation, more than an episode has in practice: some templates drop the oldest messages."""
 
@@ -38,6 +41,7 @@ class ChatCodec:
         *,
         template: str | None = None,
         template_kwargs: Mapping[str, Any] | None = None,
+        forks: bool = False,
     ) -> None:
         """Find out what the template puts around an observation, and check the template.
 
@@ -45,9 +49,12 @@ class ChatCodec:
             tokenizer: a Hugging Face tokenizer.
             template: a Jinja chat template, instead of the tokenizer's own.
             template_kwargs: more variables of the template, such as `enable_thinking=False`.
+            forks: accept a template that renders earlier messages differently as a conversation grows; `rewrites` says
+                whether this one does.
 
         Raises:
-            TemplateError: the template is missing or not prefix-preserving; the message says what to do.
+            TemplateError: the template is missing, or it is not prefix-preserving and `forks` is false; the message
+                says what to do.
         """
         self.tokenizer = tokenizer
         self._template = template if template is not None else tokenizer.chat_template
@@ -61,7 +68,7 @@ class ChatCodec:
         self._kwargs = dict(template_kwargs or {})
         self._pieces = Pieces(tokenizer)
         self._special = _any_of(_special_tokens(tokenizer))
-        self.system_role = True
+        self.system_role, self.rewrites = True, False
         self.system_role = self._accepts_system()
         self._trims = "  XUSERX" not in self._render([_message("user", "  XUSERX  ")])
         self._answers = self._answer_forms()
@@ -69,15 +76,29 @@ class ChatCodec:
         self.turn_end, self._before, self._after = self._learn_observation()
         self.turn_end_id: int = tokenizer.convert_tokens_to_ids(self.turn_end)
         self.stop_ids: frozenset[int] = frozenset({self.turn_end_id, tokenizer.eos_token_id} - {None})
-        self._check_prefix_preserving()
+        change = self._change_of_history()
+        self.rewrites = change is not None
+        if change is not None and not forks:
+            raise TemplateError(change)
+        self._check_whole()
         self._check_lead()
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Encode a conversation up to the beginning of the model's answer."""
-        messages = messages if self.system_role else _fold_system(messages)
-        names = [f"XMESSAGE{number}X" for number in range(len(messages))]
-        rendered = self._render([_message(m["role"], name) for m, name in zip(messages, names, strict=True)])
-        return self._encode(self._fill(rendered, names, [m["content"] for m in messages]))
+        return self._encode(self._pieces_of(messages))
+
+    def continues(self, messages: Sequence[Message]) -> bool:
+        """True if a conversation that ends with an answer and an observation renders as the one before it, continued.
+
+        False where the template rewrites an earlier message, so that a new context begins.
+        """
+        if not self.rewrites:
+            return True
+        *before, answer, observation = messages
+        end = (self.turn_end if self._shows_end else "") + self._before
+        tail = end + self._trim(observation["content"]) + self._after
+        text, earlier = self._text(messages), self._text(before) + self._lead
+        return text in {earlier + content + tail for content in (answer["content"], answer["content"].strip())}
 
     def encode_observation(self, text: str) -> list[int]:
         """Encode what follows an answer's end token, up to the beginning of the next answer."""
@@ -103,6 +124,38 @@ class ChatCodec:
     def encode_answer(self, text: str) -> list[int]:
         """Encode an answer that was not sampled, such as a demonstration, with its end token."""
         return [*self._encode([_Piece(self._lead + text, False)]), self.turn_end_id]
+
+    def _pieces_of(self, messages: Sequence[Message]) -> list[_Piece]:
+        """The rendered conversation, in which the template's own text is separate from the contents of messages."""
+        messages = messages if self.system_role else _fold_system(messages)
+        contents: dict[str, str] = {}
+        marked = [_message(m["role"], self._mark(m, f"XMESSAGE{n}X", contents)) for n, m in enumerate(messages)]
+        rendered = self._render(marked)
+        missing = [n for n, m in enumerate(marked, 1) if m["content"] in contents and m["content"] not in rendered]
+        if missing and (not self.rewrites or missing[-1] == len(marked)):
+            raise TemplateError(f"the chat template does not show message {missing[0]} of the prompt")
+        parts = re.split(f"({_any_of(contents).pattern})", rendered)
+        return [_Piece(contents[part], False) if part in contents else _Piece(part, True) for part in parts]
+
+    def _mark(self, message: Message, name: str, contents: dict[str, str]) -> str:
+        """Return names in place of the content, and add their texts to `contents`.
+
+        The tags of a thought are kept, since a template may look for them.
+        """
+        if not self.rewrites or message["role"] != "assistant":
+            contents[name] = self._trim(message["content"])
+            return name
+        marked = ""
+        for number, part in enumerate(_THINK_TAG.split(self._trim(message["content"]))):
+            if number % 2 or not part:
+                marked += part
+            else:
+                contents[f"{name}{number}X"] = part
+                marked += f"{name}{number}X"
+        return marked
+
+    def _text(self, messages: Sequence[Message]) -> str:
+        return "".join(piece.text for piece in self._pieces_of(messages))
 
     def _render(self, messages: Sequence[Message]) -> str:
         if not self.system_role:
@@ -153,14 +206,29 @@ class ChatCodec:
             raise TemplateError("neither the chat template nor the tokenizer has a token that ends an answer")
         return str(self.tokenizer.eos_token), before, after
 
-    def _check_prefix_preserving(self) -> None:
+    def _change_of_history(self) -> str | None:
+        """A description of the change to earlier messages as a conversation grows; None if they stay."""
         for answer in self._answers:
             full = self._render(_conversation(*[answer] * _PROBED_ANSWERS))
             end = self.turn_end if self._shows_end else ""
             turn = f"{self._lead}{answer}{end}{self._before}XOBSERVATIONX{self._after}"
             expected = self._render(_conversation()) + _PROBED_ANSWERS * turn
             if full.replace(f"XANSWERX {end}", f"XANSWERX{end}") != expected:
-                raise TemplateError(_explain(full, expected))
+                return _explain(full, expected)
+        return None
+
+    def _check_whole(self) -> None:
+        """Check that a template that rewrites messages shows the text of each one whole or not at all."""
+        if not self.rewrites:
+            return
+        words = _any_of(("XSYSTEMX", "XUSERX", "XTHOUGHTX", "XANSWERX", "XOBSERVATIONX"))
+        short = _conversation(*self._answers[:1] * 2)
+        long = [_message(m["role"], words.sub(lambda word: word[0][::-1] * 100, m["content"])) for m in short]
+        if words.sub(lambda word: word[0][::-1] * 100, self._render(short)) != self._render(long):
+            raise TemplateError(
+                "the chat template shows parts of earlier messages, so that the text of a message cannot be told from "
+                "the template's own. Pass a template that shows messages whole (--chat-template FILE)"
+            )
 
     def _check_lead(self) -> None:
         """Check that an answer with a leading space has the same ids on its own as within the conversation."""
@@ -177,13 +245,6 @@ class ChatCodec:
 
     def _trim(self, text: str) -> str:
         return text.strip() if self._trims else text
-
-    def _fill(self, rendered: str, names: Sequence[str], contents: Sequence[str]) -> list[_Piece]:
-        content_of = dict(zip(names, contents, strict=True))
-        if missing := [number for number, name in enumerate(names, 1) if name not in rendered]:
-            raise TemplateError(f"the chat template does not show message {missing[0]} of the prompt")
-        parts = re.split(f"({_any_of(names).pattern})", rendered)
-        return [_Piece(self._trim(content_of[p]), False) if p in content_of else _Piece(p, True) for p in parts]
 
     def _encode(self, pieces: Sequence[_Piece]) -> list[int]:
         text = "".join(piece.text for piece in pieces)

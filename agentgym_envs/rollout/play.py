@@ -16,7 +16,7 @@ from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
-from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
+from agentgym_envs.rollout.tokens import Draft, EpisodeBuilder, TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
 from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
@@ -200,66 +200,48 @@ class TokenPlayer:
 
     def __init__(self, instructions: str, engine: Engine, codec: ChatCodec, limits: Limits, sampling: Sampling) -> None:
         """`instructions` is the text of the system prompt."""
-        self._instructions = instructions
         self._engine, self._codec, self._limits, self._sampling = engine, codec, limits, sampling
-        self._builder: TokenBuilder | None = None
+        self._episode = EpisodeBuilder(codec, instructions)
 
     async def act(self, observation: str) -> Answer | None:
         """The engine's next answer, or None if the token budget is used up."""
-        context = self._extend(observation)
-        if context is None:
+        draft = self._episode.draft(observation)
+        cap = min(self._limits.max_turn_tokens, self._room(draft))
+        if cap < 1:
             return None
-        builder, room = context
-        cap = min(self._limits.max_turn_tokens, room)
-        generation = await sample_answer(self._engine, self._codec, builder, self._sampling, cap)
-        info = {"finish": generation.finish, "tokens": len(generation.ids)}
-        return Answer(self._codec.decode(generation.ids), info)
+        turn = self._episode.begin_answer(draft)
+        generation = await sample_answer(self._engine, self._codec, draft.builder, self._sampling, cap, turn)
+        text = self._codec.decode(generation.ids)
+        self._episode.end_answer(text)
+        return Answer(text, {"finish": generation.finish, "tokens": len(generation.ids)})
 
     def reward(self, reward: float) -> None:
         """Add the reward of the last answer."""
-        assert self._builder is not None
-        self._builder.add_reward(reward)
+        self._episode.add_reward(reward)
 
     def finish(self, trajectory: Trajectory) -> TokenTrajectory:
         """Build the record; without an answer it has only a prompt."""
-        if self._builder is None:
-            self._builder = self._begin(trajectory.final_observation)
-        return self._builder.build(trajectory)
+        return self._episode.build(trajectory)
 
-    def _begin(self, observation: str) -> TokenBuilder:
-        prompt = prompt_messages(self._instructions, observation)
-        return TokenBuilder(self._codec, self._codec.encode_prompt(prompt))
-
-    def _extend(self, observation: str) -> tuple[TokenBuilder, int] | None:
-        """Append the observation if at least one token of an answer fits after it."""
-        if self._builder is None:
-            self._builder, between = self._begin(observation), list[int]()
-        else:
-            between = self._builder.between(observation)
-        room = self._room(self._builder) - len(between)
-        if room < 1:
-            return None
-        self._builder.add_between(between)
-        return self._builder, room
-
-    def _room(self, builder: TokenBuilder) -> int:
-        """The number of tokens that may still be appended."""
-        room, context = self._limits.max_tokens - len(builder.ids), self._limits.max_context
-        if context is None:
-            return room
-        return min(room, context - len(builder.prompt_ids) - len(builder.ids))
+    def _room(self, draft: Draft) -> int:
+        """The number of tokens that an answer may have."""
+        room, context = self._episode.room(draft, self._limits.max_tokens), self._limits.max_context
+        return room if context is None else min(room, context - draft.size)
 
 
 async def sample_answer(
-    engine: Engine, codec: ChatCodec, builder: TokenBuilder, sampling: Sampling, cap: int
+    engine: Engine, codec: ChatCodec, builder: TokenBuilder, sampling: Sampling, cap: int, turn: int | None = None
 ) -> Generation:
-    """Sample at most `cap` tokens and append them. Raises EngineError for an empty answer."""
+    """Sample at most `cap` tokens and append them; see `TokenBuilder.add_answer` for `turn`.
+
+    Raises EngineError for an empty answer.
+    """
     stop_ids = sampling.stop_ids or tuple(sorted(codec.stop_ids))
     sampling = replace(sampling, max_tokens=min(sampling.max_tokens, cap), stop_ids=stop_ids)
     generation = await engine.generate(builder.prompt_ids + builder.ids, sampling)
     if not generation.ids:
         raise EngineError("the engine returned an empty answer; every answer needs at least its end token")
-    builder.add_answer(generation)
+    builder.add_answer(generation, turn)
     return generation
 
 

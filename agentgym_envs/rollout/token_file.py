@@ -87,7 +87,7 @@ class TokenWriter(LineWriter):
 
         Raises OSError as `write_line` does.
         """
-        records = [_fields(TokenRecord.of(segment, codec)) for segment in segments]
+        records = [_fields(TokenRecord.of(own, codec)) for segment in segments for own in segment.contexts()]
         row = {"schema": TOKEN_SCHEMA_VERSION, "of": mark, "segments": records}  # in this order, as _HEAD reads it
         self.write_line(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 

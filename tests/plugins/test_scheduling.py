@@ -1,10 +1,12 @@
-"""The tests of a file run on one worker, and the longest file goes first."""
+"""The tests of a file, or of a group of files, run on one worker, and the longest goes first."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from tests.plugins.rotation import ROOT
+from tests.plugins.scheduling import GROUPS, group_of
 from tests.plugins.small_suites import pytest_run
 
 A_SUITE = """
@@ -32,6 +34,30 @@ def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
     for belongs in ("test_beside", "test_other"):
         workers = [worker for name, worker in ran if name.startswith(belongs)]
         assert len(workers) > 1 and len(set(workers)) == 1, ran
+
+
+@pytest.mark.rotating
+@pytest.mark.slow
+def test_files_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
+    (tmp_path / "early.py").write_text(
+        "from tests.plugins import scheduling\n"
+        "scheduling._GROUP_OF.update(dict.fromkeys(['test_a.py', 'test_c.py', 'test_e.py'], 'some'))\n"
+    )
+    suite = A_SUITE.replace("request.node.name", "request.node.nodeid")
+    for name in "abcdef":
+        (tmp_path / f"test_{name}.py").write_text(suite)
+    assert pytest_run(tmp_path, suite, "-n", "3", *FILES, "-p", "early").returncode == 0
+    ran = [json.loads(line) for line in (tmp_path / "order.txt").read_text().splitlines()]
+    assert len({worker for name, worker in ran if name[5] in "ace"}) == 1 < len({worker for _, worker in ran})
+
+
+def test_files_of_groups_exist() -> None:
+    files = [file for group in GROUPS.values() for file in group]
+    assert len(files) == len(set(files)) and all((ROOT / file).is_file() for file in files)
+    assert (
+        group_of(f"{GROUPS['verl'][0]}::test_it[1]") == "verl"
+        and group_of("tests/test_it.py::test") == "tests/test_it.py"
+    )
 
 
 @pytest.mark.rotating

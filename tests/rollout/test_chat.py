@@ -257,7 +257,8 @@ def test_a_message_that_the_template_leaves_out_is_named() -> None:
 def test_the_adapter_takes_the_training_template_of_the_family() -> None:
     tokenizer = FAMILIES["qwen3-training"].tokenizer()
     tokenizer.chat_template = trl_template("qwen3")
-    codec = make_codec(tokenizer)
+    assert make_codec(tokenizer).rewrites and tokenizer.chat_template == trl_template("qwen3")
+    codec = make_codec(tokenizer, keep_thoughts=True)
     assert tokenizer.chat_template == trl_template("qwen3_training")
     assert codec.encode_observation("b") == CODECS["qwen3-training"].encode_observation("b")
 
@@ -266,9 +267,9 @@ def test_the_adapter_refuses_an_unknown_template() -> None:
     tokenizer = FAMILIES["smollm2"].tokenizer()
     tokenizer.chat_template = NOT_PREFIX_PRESERVING["counts the turns"]
     with pytest.raises(TemplateError, match="prefix-preserving"):
-        make_codec(tokenizer)
+        make_codec(tokenizer, keep_thoughts=True)
     with pytest.raises(TemplateError, match="prefix-preserving"):  # the caller's own template is not replaced
-        make_codec(tokenizer, template=trl_template("qwen3"))
+        make_codec(tokenizer, template=trl_template("qwen3"), keep_thoughts=True)
 
 
 def test_the_adapter_leaves_a_good_template_alone() -> None:

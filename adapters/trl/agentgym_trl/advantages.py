@@ -4,7 +4,8 @@ Shapes: B episodes in groups of `group_size` consecutive ones (same task and see
 An estimator returns one advantage per episode, (B,), or one per token, (B, T). An unusable episode (`env_error`) gets 0
 and enters no mean.
 
-A turn is a run of tokens that the policy sampled. Its reward is on its last token, where every estimator reads it.
+A turn is the tokens that the policy sampled between two steps of the environment: an action, and a plan or a summary
+before it. Its reward is on its last token, where every estimator reads it.
 Observation tokens are not steps of the policy: estimators skip them and do not discount across them.
 
 To add an algorithm, write a function here and add a row to `agentgym_trl.algorithms.ALGORITHMS`.
@@ -175,7 +176,9 @@ def discounts(batch: AdvantageBatch, factor: float, per: Literal["turn", "token"
 
 def turn_ends(turn_numbers: Tensor) -> Tensor:
     """(B, T) True on the last token of every turn."""
-    following = torch.nn.functional.pad(turn_numbers[:, 1:], (0, 1))
+    none = 1 << 30
+    later = torch.nn.functional.pad(torch.where(turn_numbers > 0, turn_numbers, none)[:, 1:], (0, 1), value=none)
+    following = later.flip(1).cummin(1).values.flip(1)  # the number of the next answer token
     return (turn_numbers > 0) & (turn_numbers != following)
 
 

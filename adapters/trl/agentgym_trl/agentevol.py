@@ -281,8 +281,9 @@ class _Run:
 
     def fits(self, trajectory: Trajectory) -> bool:
         """True if it fits the context. Over-long demonstrations raise; over-long explored episodes are skipped."""
-        episode = encode_trajectory(trajectory, self.codec)
-        return self.args.max_length is None or len(episode.prompt_ids) + len(episode.ids) <= self.args.max_length
+        contexts = encode_trajectory(trajectory, self.codec).contexts()
+        longest = max(len(context.prompt_ids) + len(context.ids) for context in contexts)
+        return self.args.max_length is None or longest <= self.args.max_length
 
     def explore(self, directory: Path, number: int, last: Round) -> list[Trajectory]:
         """The episodes of a round, in the order of tasks and episodes."""

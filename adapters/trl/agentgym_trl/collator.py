@@ -37,9 +37,9 @@ def make_row(prompt_ids: Sequence[int], ids: Sequence[int], assistant_mask: Sequ
     return {"input_ids": [*prompt_ids, *ids], "labels": [IGNORED] * len(prompt_ids) + labels}
 
 
-def row_of(episode: TokenTrajectory) -> TrainingRow:
-    """The row of a trajectory, P + T long."""
-    return make_row(episode.prompt_ids, episode.ids, episode.assistant_mask)
+def rows_of(episode: TokenTrajectory) -> list[TrainingRow]:
+    """The row of each context of a trajectory, P + T long."""
+    return [make_row(one.prompt_ids, one.ids, one.assistant_mask) for one in episode.contexts()]
 
 
 def best_fit(lengths: Sequence[int], max_length: int) -> list[list[int]]:
@@ -107,13 +107,15 @@ class MultiTurnCollator:
     def __call__(self, batch: Sequence[TokenTrajectory | TrainingRow]) -> dict[str, Any]:
         """Make a batch of B rows of L tokens for a causal language model; all tensors are int64.
 
+        A trajectory has one row per context.
+
         Returns:
             `input_ids` and `labels` (B, L). Without packing also `attention_mask` (B, L), and `position_ids` (B, L) if
             the padding is on the left. With packing, B is the number of packed rows, `position_ids` start at 0 in
             every trajectory, and there is no `attention_mask`: transformers separates trajectories by their positions,
             but only without an attention mask and without a cache, hence `use_cache` is False.
         """
-        rows = [row_of(item) if isinstance(item, TokenTrajectory) else item for item in batch]
+        rows = [row for item in batch for row in (rows_of(item) if isinstance(item, TokenTrajectory) else [item])]
         return self._packed(rows) if self.packing else self._unpacked(rows)
 
     def _unpacked(self, rows: Sequence[TrainingRow]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from transformers.utils import is_torch_bf16_gpu_available
 from trl import GRPOConfig
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import AGENTS, Agent, make_agent
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
@@ -149,6 +150,14 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.2,
         "ppo: clip range of a value around its estimate at the rollout, in the critic's loss; None: no clipping.",
     )
+    agent: str | None = _option(
+        None,
+        f"How the model reasons: {', '.join(AGENTS)}; by default it answers with an action, in the environment's form.",
+    )
+    context: str = _option(
+        "full", "What an --agent sees: the whole episode (full), last:K turns, or summarise:K, a summary and K turns."
+    )
+    attempts: int = _option(3, "--agent reflect: largest number of attempts at a task.")
     train_agents: list[str] | None = field(
         default=None,
         metadata={"help": "With teams: the agents to train; by default all of them, with one shared policy."},
@@ -171,6 +180,11 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         "--max-staleness; without, a batch waits for them.",
     )
     chat_template: str | None = _option(None, "File with a Jinja chat template.")
+    keep_thoughts: bool = _option(
+        False,
+        "Replace a template that drops the thoughts of earlier answers by TRL's template for training, so that an "
+        "episode has one context; by default a context begins wherever the template rewrites the conversation.",
+    )
     record_tokens: bool = _option(
         False, "Record every token with its mask and log-probability next to the trajectories, for agentgym view."
     )
@@ -185,6 +199,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
                 "rewards are summed before advantages are computed; leave out --multi_objective_aggregation"
             )
         parse_schedules(self.max_turns, self.every)
+        _ = self.agent_options
         for name, minimum in _MINIMUM.items():
             if (value := getattr(self, name)) is not None and value < minimum:
                 raise UsageError(f"{flag(name)} must be at least {minimum}, got {value}")
@@ -212,6 +227,15 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             turn_level=self.turn_level_advantage,
             step_weight=self.step_advantage_weight,
         )
+
+    @property
+    def agent_options(self) -> Agent | None:
+        """The agent that plays the episodes; None if the model answers without one. Raises UsageError."""
+        if self.agent is not None:
+            return make_agent(self.agent, self.context, self.attempts)
+        if self.context != "full":
+            raise UsageError(f"--context {self.context} needs an agent, for example --agent act")
+        return None
 
     def _check_algorithm(self) -> None:
         name, known = self.algorithm, online_algorithms()

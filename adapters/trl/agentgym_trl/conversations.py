@@ -14,7 +14,7 @@ from typing import Any
 
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.rollout import ChatCodec, Generation, TokenBuilder
-from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_envs.trajectory import Message, Trajectory, read_trajectories
 from agentgym_trl.collator import TrainingRow, make_row
 
 _ROLES = ("human", "gpt")
@@ -59,19 +59,26 @@ class ConversationRecord:
         return cls(str(record.get("item_id", "")), tuple(exchanges))
 
 
-def encode_conversation(conversation: ConversationRecord, codec: ChatCodec) -> TrainingRow:
-    """Encode a conversation as tokens and labels, by the same rule as rollouts. The first message is the prompt."""
-    prompt = [{"role": "user", "content": conversation.exchanges[0].message}]
-    builder = TokenBuilder(codec, codec.encode_prompt(prompt))
-    for number, exchange in enumerate(conversation.exchanges):
-        if number:
-            builder.add_between(builder.between(exchange.message))
+def encode_conversation(conversation: ConversationRecord, codec: ChatCodec) -> list[TrainingRow]:
+    """Encode a conversation as tokens and labels, one row per context, by the same rule as rollouts.
+
+    The first message is the prompt. Contexts in which nothing is trained on are left out, unless all are.
+    """
+    messages, contexts = list[Message](), list[TokenBuilder]()
+    for exchange in conversation.exchanges:
+        messages.append({"role": "user", "content": exchange.message})
+        if contexts and codec.continues(messages):
+            contexts[-1].add_between(contexts[-1].between(exchange.message))
+        else:
+            contexts.append(TokenBuilder(codec, codec.encode_prompt(messages)))
         answer = codec.encode_answer(exchange.answer)
         if exchange.trained:
-            builder.add_answer(Generation(answer, "stop"))
+            contexts[-1].add_answer(Generation(answer, "stop"))
         else:
-            builder.add_between(answer)
-    return make_row(builder.prompt_ids, builder.ids, builder.mask)
+            contexts[-1].add_between(answer)
+        messages.append({"role": "assistant", "content": exchange.answer})
+    trained = [context for context in contexts if any(context.mask)] or contexts[:1]
+    return [make_row(context.prompt_ids, context.ids, context.mask) for context in trained]
 
 
 def read_demonstrations(path: str | Path) -> Sequence[Trajectory | ConversationRecord]:

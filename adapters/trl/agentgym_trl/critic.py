@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from agentgym_envs.errors import UsageError
+from agentgym_trl.context_rows import context_rows
 from agentgym_trl.models import load_model, unsharded
 from agentgym_trl.padding_free import PaddingFree, model_inputs
 
@@ -41,14 +42,13 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.weight)
         self.padding_free: PaddingFree | None = None
 
-    def forward(self, ids: Tensor, mask: Tensor, prompt: int = 0) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(B, S) token ids and their attention mask, padded anywhere -> (B, S) the value after each token, else 0.
 
-        Rows may have the same tokens in the first `prompt` columns. Padding inside a row is removed first: sliding
-        windows and positions would count it.
+        Padding inside a row is removed first: sliding windows and positions would count it.
         """
         if self.padding_free is not None and mask.any():
-            rows = self.padding_free.pack(ids, mask, prompt)
+            rows = self.padding_free.pack(ids, mask)
             hidden = self.backbone(**model_inputs(rows), use_cache=False).last_hidden_state
             packed = self._read(hidden)[0]
             return torch.where(rows.index >= 0, packed[rows.index.clamp(min=0)], 0.0)
@@ -110,6 +110,7 @@ class CriticLearner:
         """
         prompt, completion = output["prompt_ids"], output["completion_ids"]
         ids, mask = _pad_right(bootstrap_ids, prompt)
+        contexts = output.get("contexts")
         parts = []
         for begin in range(0, len(prompt), rows):
             part = slice(begin, begin + rows)
@@ -117,6 +118,7 @@ class CriticLearner:
                 self._forward(
                     [prompt[part], completion[part], ids[part]],
                     [output["prompt_mask"][part], output["completion_mask"][part], mask[part]],
+                    contexts[part] if contexts is not None else None,
                 )
             )
         values = torch.cat(parts)
@@ -132,9 +134,9 @@ class CriticLearner:
         Source of the clipping: PPO's reference implementation; Engstrom et al., arXiv 2005.12729, section 2.
         """
         prompt = inputs["prompt_ids"]
-        values = self._forward([prompt, inputs["completion_ids"]], [inputs["prompt_mask"], inputs["completion_mask"]])[
-            :, prompt.size(1) - 1 : -1
-        ]
+        masks = [inputs["prompt_mask"], inputs["completion_mask"]]
+        values = self._forward([prompt, inputs["completion_ids"]], masks, inputs.get("contexts"))
+        values = values[:, prompt.size(1) - 1 : -1]
         mask, old, target = inputs["value_mask"].bool(), inputs["old_values"], inputs["value_targets"]
         errors = (values - target).square()
         if (limit := self._options.clip_range) is not None:
@@ -184,12 +186,18 @@ class CriticLearner:
         self._optimizer.load_state_dict(state["optimizer"])
         self._steps = state["steps"]
 
-    def _forward(self, ids: list[Tensor], masks: list[Tensor]) -> Tensor:
+    def _forward(self, ids: list[Tensor], masks: list[Tensor], contexts: Tensor | None) -> Tensor:
+        """The value after each token of prompts, completions and what follows; see `context_rows` for `contexts`."""
         # The accelerator's own context does nothing under DeepSpeed, and would need a scaler with fp16.
         reduced = self._accelerator.mixed_precision == "bf16"
         with torch.autocast(self._accelerator.device.type, torch.bfloat16, enabled=reduced):
-            values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1), ids[0].size(1))
-        return values
+            if contexts is None:
+                values: Tensor = self.critic(torch.cat(ids, 1), torch.cat(masks, 1))
+                return values
+            last = contexts.max(1, keepdim=True).values
+            after = [last.expand(-1, part.size(1)) for part in ids[2:]]
+            rows = context_rows(torch.cat(masks, 1), torch.cat([contexts, *after], 1))
+            return rows.put_all(self.critic(rows.take(torch.cat(ids, 1)), rows.mask))
 
     def _clear(self) -> None:
         self._optimizer.zero_grad()

@@ -145,6 +145,8 @@ def _row(pair: Pair, codec: ChatCodec) -> dict[str, Any]:
             f"the sides of a pair must have the same prompt; those of task {pair.chosen.task.id} and "
             f"{pair.rejected.task.id} differ (agentgym_trl.pairs.make_pairs makes pairs that do)"
         )
+    if chosen.context_starts or rejected.context_starts:
+        raise UsageError("dpo compares trajectories of one context each: pass a codec that keeps earlier messages")
     return {
         "prompt_ids": chosen.prompt_ids,
         "chosen_ids": chosen.ids,

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_envs.multiagent.play import Engines, play_many_teams
-from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, play_many, run_sync
+from agentgym_envs.rollout import (
+    ChatCodec,
+    EpisodeSpec,
+    Limits,
+    Sampling,
+    play_many,
+    play_many_as_agent,
+    run_sync,
+)
 from agentgym_envs.vector import RunnerPool
 from agentgym_trl.agent_trajectories import Episode
 from agentgym_trl.distributed import anywhere
@@ -82,6 +90,8 @@ class EpisodePlayer:
         if self.team.agents:
             return await play_many_teams(specs, self.runners, engine, self.codec, **options)
         assert not isinstance(engine, Mapping)
+        if self.options.agent is not None:
+            return await play_many_as_agent(specs, self.runners, self.options.agent, engine, self.codec, **options)
         return await play_many(specs, self.runners, engine, self.codec, **options)
 
     async def _play_with_partner(

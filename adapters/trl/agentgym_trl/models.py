@@ -40,19 +40,24 @@ def load_model(model: str, **kwargs: Any) -> Any:
 
 
 def make_codec(
-    tokenizer: Any, *, template: str | None = None, template_kwargs: dict[str, Any] | None = None
+    tokenizer: Any,
+    *,
+    template: str | None = None,
+    template_kwargs: dict[str, Any] | None = None,
+    keep_thoughts: bool = False,
 ) -> ChatCodec:
     """A codec for multi-turn training; sets the template of its `tokenizer`.
 
-    If the tokenizer's own template is not prefix-preserving, it is replaced by TRL's training template for the model
-    family (such as Qwen3), if TRL has one. Raises TemplateError.
+    If the template drops the thoughts of earlier answers, as those of thinking models do, an episode has several
+    contexts. With `keep_thoughts`, a tokenizer's own template of this kind is replaced by TRL's training template for
+    the model family (such as Qwen3), and an episode has one. Raises TemplateError.
     """
     if template is not None:
         tokenizer.chat_template = template
     try:
-        return ChatCodec(tokenizer, template_kwargs=template_kwargs)
+        return ChatCodec(tokenizer, template_kwargs=template_kwargs, forks=not keep_thoughts)
     except TemplateError as error:
-        training = _training_template(tokenizer) if template is None and tokenizer.chat_template else None
+        training = _training_template(tokenizer) if keep_thoughts and template is None else None
         if training is None:
             raise error from None
         tokenizer.chat_template = training
@@ -107,6 +112,8 @@ def best_device() -> torch.device:
 
 
 def _training_template(tokenizer: Any) -> str | None:
+    if not tokenizer.chat_template:
+        return None
     try:
         template: str | None = get_training_chat_template(tokenizer)
     except ValueError:

@@ -59,6 +59,8 @@ class Rollout:
         weakref.finalize(self, self.runners.close)
         names = [""] if callable(make_env) else list(make_env)
         self.team = find_team_roles(self.runners, names, options.train_agents)
+        if options.agent is not None and self.team.agents:
+            raise UsageError(f"--agent is for a single agent, and this environment is a team: {self.team.agents}")
         if options.partner is not None and self.team.trained == self.team.agents:
             raise UsageError(_needless_partner(self.team.agents))
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
@@ -79,11 +81,13 @@ class Rollout:
         with awake(trainer), self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
             rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
             specs, episodes = rollout.play(prompts)
-        rows = self.rows(specs, episodes, rollout.group_size)
+        rows = self.rows(specs, episodes, rollout.group_size, trainer)
         self.metrics |= rollout.metrics(time.perf_counter() - began)
         return rows
 
-    def rows(self, specs: Sequence[EpisodeSpec], episodes: Sequence[Episode], group_size: int) -> dict[str, Any]:
+    def rows(
+        self, specs: Sequence[EpisodeSpec], episodes: Sequence[Episode], group_size: int, trainer: Any
+    ) -> dict[str, Any]:
         """TRL's columns of a batch of episodes; `metrics` and `last` are those of this batch from now on."""
         envs = [] if callable(self.make_env) else list(self.make_env)
         self.metrics = summarise(gathered(facts(specs, episodes)), envs)
@@ -94,6 +98,11 @@ class Rollout:
             self.codec,
             mask_truncated_answers=self.options.mask_truncated_answers,
         )
+        if any(row.context_starts for row in self.last) and not getattr(trainer, "trains_contexts", False):
+            raise UsageError(
+                f"an episode has several contexts, on which {type(trainer).__name__} cannot train: use AgentTrainer, "
+                "or a chat template that keeps earlier messages as they are and an agent with the context 'full'"
+            )
         if self.team.agents:
             rows["agent"] = [row.trajectory.meta["agent"] for row in self.last]
         return rows
@@ -190,7 +199,8 @@ def make_rollout_func(
 
     Args:
         env: an environment id, a function that makes an environment, or a mapping from names to such functions.
-        tokenizer: the model's tokenizer; its chat template must be prefix-preserving.
+        tokenizer: the model's tokenizer. If its chat template rewrites earlier messages, as those of thinking models
+            do, an episode has several contexts, which only `AgentTrainer` can train on.
         env_kwargs: arguments for `gym.make`, if `env` is an id.
         schedule: the max turns: a number, a function of the global step, or a mapping from environments (names, or
             short names such as TextCraft for AgentGym/TextCraft-v0) to such functions.
@@ -202,17 +212,20 @@ def make_rollout_func(
         trajectories: a directory for `step-N.jsonl` files.
         make: makes the rollout, for subclasses with further arguments.
         options: `eval_max_turns`, `env_concurrency`, `env_retries`, `dynamic_sampling_retries`,
-            `mask_truncated_answers`, `record_tokens`, `train_agents`, `partner`; see `RolloutOptions`.
+            `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`; see `RolloutOptions`.
 
     Raises:
-        TemplateError: the chat template is missing or not prefix-preserving.
+        TemplateError: the chat template is missing, or shows messages in part.
         UsageError: the schedules do not match the environments; the environments have different teams; an agent to
             train is not in the team; the partner has another vocabulary.
     """
-    make_env: MakeEnvs = (lambda: gym.make(env, **dict(env_kwargs or {}))) if isinstance(env, str) else env
+    kwargs = dict(env_kwargs or {})
+    if (agent := options.get("agent")) is not None:
+        kwargs.setdefault("grammar", agent.grammar)
+    make_env: MakeEnvs = (lambda: gym.make(env, **kwargs)) if isinstance(env, str) else env
     return make(
         make_env,
-        ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs),
+        ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs, forks=True),
         _schedules(schedule, list(env) if isinstance(env, Mapping) else []),
         Limits(max_tokens=max_tokens, max_turn_tokens=max_turn_tokens),
         RolloutOptions(trajectories=Path(trajectories) if trajectories else None, **options),

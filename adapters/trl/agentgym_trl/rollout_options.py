@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentgym_envs.rollout import Agent
+
 
 @dataclass(frozen=True, slots=True)
 class RolloutOptions:
@@ -20,6 +22,8 @@ class RolloutOptions:
     trajectories: a directory for `step-N.jsonl` files.
     record_tokens: also write `step-N.tokens.jsonl` files, with every token, its mask (1 for a sampled token, also where
         `mask_truncated_answers` leaves it out of the loss), and the log-probability from the engine.
+    agent: how the model reasons in an episode, and the context that it sees; by default it answers the whole
+        conversation.
     train_agents: the members of a team that are trained; all by default.
     partner: a frozen model (a directory, or a name on the hub) that plays the other members; by default the policy
         plays them.
@@ -32,5 +36,6 @@ class RolloutOptions:
     mask_truncated_answers: bool = False
     trajectories: Path | None = None
     record_tokens: bool = False
+    agent: Agent | None = None
     train_agents: Sequence[str] | None = None
     partner: str | None = None

@@ -14,14 +14,14 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.agent_trajectories import agent_views
-from agentgym_trl.collator import MultiTurnCollator, TrainingRow, check_length, row_of
+from agentgym_trl.collator import MultiTurnCollator, TrainingRow, check_length, rows_of
 from agentgym_trl.conversations import ConversationRecord, encode_conversation
 
 Demonstration = Trajectory | ConversationRecord
 
 
 def sft_dataset(demonstrations: Iterable[Demonstration], codec: ChatCodec, max_length: int | None = None) -> Any:
-    """Rows of `input_ids` and `labels` for `SFTTrainer`; a team's episode has one row per agent.
+    """Rows of `input_ids` and `labels` for `SFTTrainer`: one per context of an episode, and per agent of a team.
 
     Raises:
         UsageError: there is no trajectory to train on, or one is longer than `max_length` tokens.
@@ -88,8 +88,8 @@ class _Trainer(SFTTrainer):  # type: ignore[misc]
 
 def _rows(demonstration: Demonstration, codec: ChatCodec) -> list[TrainingRow]:
     if isinstance(demonstration, ConversationRecord):
-        return [encode_conversation(demonstration, codec)]
-    return [row_of(encode_trajectory(view, codec)) for view in agent_views(demonstration) if view.turns]
+        return encode_conversation(demonstration, codec)
+    return [row for view in agent_views(demonstration) if view.turns for row in rows_of(encode_trajectory(view, codec))]
 
 
 def _pad_id(tokenizer: Any) -> int:

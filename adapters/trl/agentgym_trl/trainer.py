@@ -6,8 +6,8 @@ It overrides a few methods of trl 1.16 (pinned; a contract test fails when they 
 - `_generate_and_score_completions` replaces TRL's advantages by the estimator's;
 - `_prepare_inputs` trims padding, and brings rows with the same prompt together;
 - `_compute_loss` and `training_step` train the critic and log statistics of the loss;
-- `_get_per_token_logps_and_entropies` leaves padding out, and hands the log-probabilities of the loss to these
-  statistics;
+- `_get_per_token_logps_and_entropies` takes the contexts of episodes apart, leaves padding out, and hands the
+  log-probabilities of the loss to these statistics;
 - `save_model` saves a whole model where adapters are reset;
 - `_get_train_sampler`, `_save_checkpoint` and `_load_optimizer_and_scheduler` make runs resumable.
 """
@@ -32,6 +32,7 @@ from agentgym_trl.asynchronous.correction import as_with_vllm
 from agentgym_trl.asynchronous.options import CloseRollout, async_options
 from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
+from agentgym_trl.context_rows import context_numbers, context_rows
 from agentgym_trl.critic import (
     Critic,
     CriticLearner,
@@ -72,6 +73,8 @@ _IMAGES = (
 class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     """Trains a model on the episodes of one or several environments."""
 
+    trains_contexts = True
+    """True for a trainer that reads the contexts of an episode one by one; `Rollout` asks for it."""
     _tag_names = ["trl", "grpo", "agentgym"]  # noqa: RUF012 (TRL's name and type)
 
     def __init__(
@@ -141,6 +144,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         began = time.perf_counter()
         with as_with_vllm(self, self._corrects_staleness):
             output: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        if (contexts := context_numbers(self.rollout.last, output["completion_ids"])) is not None:
+            output["contexts"] = contexts
         local = self._local(inputs)
         rows = local_rows(inputs, output, self._returns()[local], self.reward_weights[0])
         if self.args.kl_in == "reward":
@@ -212,12 +217,31 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             self._loss_inputs = None
         return loss * 0.0 if self._only_critic_learns else loss
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute as TRL does, without padding. Within the loss, bound the KL term and add to the step's statistics."""
-        if self.padding_free is not None and all(kwargs.get(name) is None for name in _IMAGES):
-            found = self._score(*args, **{name: value for name, value in kwargs.items() if name not in _IMAGES})
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Compute as TRL does, context by context. Within the loss, bound the KL term and add to the step's statistics.
+
+        `kwargs` are TRL's further arguments.
+        """
+        completion, scored = input_ids[:, -logits_to_keep:], attention_mask[:, -logits_to_keep:].bool()
+        if self._loss_inputs is None:
+            contexts = context_numbers(self.rollout.last, completion)
         else:
-            found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+            contexts, scored = self._loss_inputs.get("contexts"), trained_mask(self._loss_inputs)
+        if contexts is None:
+            found = self._score(model, input_ids, attention_mask, scored, batch_size, **kwargs)
+        else:
+            rows = context_rows(attention_mask, contexts)
+            inside = (rows.take(input_ids), rows.mask, rows.take_behind(scored.long()).bool())
+            logprobs, entropies, rest = self._score(model, *inside, rows.batch_size(batch_size), **kwargs)
+            found = rows.put(logprobs), None if entropies is None else rows.put(entropies), rest
         if self._loss_inputs is None:
             return found
         if self.model.training:
@@ -232,17 +256,15 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         model: Any,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
-        logits_to_keep: int,
+        scored: torch.Tensor,
         batch_size: int | None = None,
-        compute_entropy: bool = False,
-        compute_aux_loss: bool = False,
-    ) -> tuple[torch.Tensor, torch.Tensor | None, None]:
-        """TRL's result from packed rows; within the loss, only trained tokens are scored."""
-        assert self.padding_free is not None
-        if self._loss_inputs is None:
-            scored = attention_mask[:, -logits_to_keep:].bool()
-        else:
-            scored = trained_mask(self._loss_inputs)
+        **kwargs: Any,
+    ) -> Any:
+        """TRL's result, from packed rows if the model can read them, and then only for tokens in `scored` (B, T)."""
+        if self.padding_free is None or any(kwargs.get(name) is not None for name in _IMAGES):
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, scored.size(1), batch_size, **kwargs
+            )
         logprobs, entropies = self.padding_free.score(
             model,
             input_ids,
@@ -251,7 +273,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             batch_size=batch_size or len(input_ids),
             autocast=self.accelerator.autocast,
         )
-        return logprobs, entropies if compute_entropy else None, None
+        return logprobs, entropies if kwargs.get("compute_entropy") else None, None
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Take TRL's step, and a step of the critic when the policy's gradients are complete; log the time.
@@ -384,6 +406,7 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "dynamic_sampling_retries": args.dynamic_sampling_retries,
         "trajectories": Path(args.output_dir) / "trajectories",
         "record_tokens": args.record_tokens,
+        "agent": args.agent_options,
         "train_agents": args.train_agents,
         "partner": args.partner,
         **async_options(args),

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, TokenTrajectory
+from agentgym_envs.trajectory import Trajectory
 
 
 def prompt_of(task: str, seed: int, goal: str, env: str = "") -> list[dict[str, Any]]:
@@ -53,6 +54,7 @@ def columns(
         "token_rewards": [episode.rewards or [0.0] for episode in episodes],
         "state_keys": [_state_keys(episode) or [0] for episode in episodes],
         "bootstrap_ids": [episode.bootstrap_ids for episode in episodes],
+        "context_starts": [list(episode.context_starts) for episode in episodes],
         "prompt": [_prompt(spec, episode) for spec, episode in zip(specs, episodes, strict=True)],
         "episode_score": [e.trajectory.score if e.trajectory.usable else None for e in episodes],
         "task": [episode.trajectory.task.id for episode in episodes],
@@ -71,29 +73,40 @@ def _trained(episode: TokenTrajectory, mask_truncated_answers: bool) -> list[int
     if not episode.trajectory.usable:
         return [0] * max(len(episode.ids), 1)
     mask = list(episode.assistant_mask)
-    spans = episode.turn_spans if mask_truncated_answers else ()
-    for turn, (begin, end) in zip(episode.trajectory.turns, spans, strict=False):
-        if turn.info.get("finish") == "length":
+    infos = [info for attempt in _infos(episode.trajectory) for info in attempt] if mask_truncated_answers else []
+    actions = dict(zip(episode.turn_numbers, episode.turn_spans, strict=True))  # the last answer of each turn
+    for number, info in enumerate(infos, 1):
+        if info.get("finish") == "length":
+            begin, end = actions[number]
             mask[begin:end] = [0] * (end - begin)
     return mask
 
 
 def _turn_numbers(episode: TokenTrajectory) -> list[int]:
     """(T,) the number of each sampled token's turn, from 1; 0 on other tokens."""
-    numbers = [0] * len(episode.ids)
-    for number, (begin, end) in enumerate(episode.turn_spans, 1):
-        numbers[begin:end] = [number] * (end - begin)
-    return numbers
+    return _per_answer(episode, list(episode.turn_numbers))
 
 
 def _state_keys(episode: TokenTrajectory) -> list[int]:
     """(T,) the key of the state in which the turn of each token began."""
-    keys = [0] * len(episode.ids)
-    before = _number(episode.trajectory.meta.get("state_key"))
-    for turn, (begin, end) in zip(episode.trajectory.turns, episode.turn_spans, strict=False):
-        keys[begin:end] = [before] * (end - begin)
-        before = _number(turn.info.get("state_key"))
-    return keys
+    first = episode.trajectory.meta.get("state_key")
+    keys = [key for infos in _infos(episode.trajectory) for key in (first, *(i.get("state_key") for i in infos[:-1]))]
+    before = dict(enumerate(map(_number, keys), 1))
+    return _per_answer(episode, [before.get(number, 0) for number in episode.turn_numbers])
+
+
+def _per_answer(episode: TokenTrajectory, values: Sequence[int]) -> list[int]:
+    """(T,) the value of the answer that each token belongs to; 0 on other tokens."""
+    row = [0] * len(episode.ids)
+    for (begin, end), value in zip(episode.turn_spans, values, strict=True):
+        row[begin:end] = [value] * (end - begin)
+    return row
+
+
+def _infos(trajectory: Trajectory) -> list[list[Mapping[str, Any]]]:
+    """The infos of the turns, for each attempt at the task; all but the last one failed."""
+    failed = trajectory.meta.get("attempts", ())
+    return [*([turn["info"] for turn in attempt["turns"]] for attempt in failed), [t.info for t in trajectory.turns]]
 
 
 def _number(state_key: str | None) -> int:

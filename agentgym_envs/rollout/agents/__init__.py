@@ -2,7 +2,13 @@
 
 from agentgym_envs.rollout.agents.context import Context, parse_context
 from agentgym_envs.rollout.agents.models import ChatModel, Dialogue, Model, TokenModel
-from agentgym_envs.rollout.agents.play import AgentEpisode, FailedAttempt, play_agent, play_many_agents
+from agentgym_envs.rollout.agents.play import (
+    AgentEpisode,
+    FailedAttempt,
+    play_agent,
+    play_many_agents,
+    play_many_as_agent,
+)
 from agentgym_envs.rollout.agents.styles import AGENTS, Agent, make_agent
 from agentgym_envs.rollout.policies import ModelReply
 
@@ -21,4 +27,5 @@ __all__ = [
     "parse_context",
     "play_agent",
     "play_many_agents",
+    "play_many_as_agent",
 ]

@@ -144,6 +144,7 @@ class _TokenDialogue(Dialogue):
         self._encoded: list[Message] = []  # the messages in the last context
         self._draft: _Draft | None = None
         self._acted = False
+        self._actions = 0
 
     def room(self, messages: Sequence[Message]) -> int:
         size = self._encode(list(messages)).size
@@ -153,6 +154,7 @@ class _TokenDialogue(Dialogue):
     def add_reward(self, reward: float) -> None:
         self._builders[-1].add_reward(reward)
         self._acted = True
+        self._actions += 1
 
     def segments(self, trajectory: Trajectory) -> list[TokenTrajectory]:
         segments = [builder.build(trajectory) for builder in self._builders]
@@ -167,7 +169,8 @@ class _TokenDialogue(Dialogue):
             draft.builder.add_between(draft.between)
         else:
             self._builders.append(draft.builder)
-        generation = await sample_answer(self._engine, self._codec, draft.builder, self._sampling, cap)
+        turn = self._actions + 1
+        generation = await sample_answer(self._engine, self._codec, draft.builder, self._sampling, cap, turn)
         text = self._codec.decode(generation.ids)
         self._encoded = [*messages, {"role": "assistant", "content": text}]
         self._acted = False
@@ -176,7 +179,7 @@ class _TokenDialogue(Dialogue):
     def _encode(self, messages: list[Message]) -> _Draft:
         """Encode the messages: as a continuation of the last context if they continue it, else from scratch."""
         if self._draft is None or self._draft.messages != messages:
-            if self._builders and messages[:-1] == self._encoded:
+            if self._builders and messages[:-1] == self._encoded and self._codec.continues(messages):
                 builder = self._builders[-1]
                 self._draft = _Draft(messages, builder, builder.between(messages[-1]["content"]))
             else:

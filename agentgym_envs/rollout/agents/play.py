@@ -11,7 +11,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.agents.context import SUMMARY_TOKENS, first_turn_that_fits, summary_room, visible_messages
 from agentgym_envs.rollout.agents.conversation import Conversation, user
-from agentgym_envs.rollout.agents.models import Dialogue, Model, Usage
+from agentgym_envs.rollout.agents.models import Dialogue, Model, TokenModel, Usage
 from agentgym_envs.rollout.agents.styles import (
     AFTER_PLAN,
     ASK_LESSON,
@@ -20,10 +20,12 @@ from agentgym_envs.rollout.agents.styles import (
     revised_plan,
     system_message,
 )
+from agentgym_envs.rollout.chat import ChatCodec
+from agentgym_envs.rollout.engines import Engine, Sampling
 from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_many
 from agentgym_envs.rollout.policies import Answer
-from agentgym_envs.rollout.tokens import TokenTrajectory
-from agentgym_envs.trajectory import Trajectory
+from agentgym_envs.rollout.tokens import TokenTrajectory, join_contexts
+from agentgym_envs.trajectory import Trajectory, prompt_messages
 from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
 
@@ -48,13 +50,27 @@ class AgentEpisode:
 
     `trajectory` is the last attempt; its `meta` describes the agent and has the earlier `attempts`. `segments` are the
     contexts that the model answered in, as token ids, in the order in which they began. Each sampled token has mask 1
-    in exactly one segment. Each segment holds the trajectory of its own attempt. Without token ids or without an answer
-    there are no segments.
+    in exactly one segment. Each segment holds the trajectory of its own attempt; the numbers of turns continue from one
+    attempt to the next. Without token ids or without an answer there are no segments.
     """
 
     trajectory: Trajectory
     segments: tuple[TokenTrajectory, ...]
     failed_attempts: tuple[FailedAttempt, ...]
+
+    def tokens(self, codec: ChatCodec) -> TokenTrajectory:
+        """The episode as one trajectory to train on, with its contexts end to end.
+
+        The rewards are those of the last attempt, whose score is the episode's. Without an answer it has only a prompt.
+        """
+        if not self.segments:
+            prompt = prompt_messages(self.trajectory.instructions, self.trajectory.final_observation)
+            return TokenTrajectory(self.trajectory, codec.encode_prompt(prompt), [], [], [], ())
+        return join_contexts([self._as_scored(segment) for segment in self.segments])
+
+    def _as_scored(self, segment: TokenTrajectory) -> TokenTrajectory:
+        last = segment.trajectory is self.trajectory
+        return segment if last else replace(segment, rewards=[0.0] * len(segment.rewards))
 
 
 async def play_agent(env: Env, agent: Agent, model: Model, spec: EpisodeSpec, *, limits: Limits) -> AgentEpisode:
@@ -85,6 +101,37 @@ async def play_many_agents(
     return await run_many(specs, envs, one, concurrency, on_done, model.batch)
 
 
+async def play_many_as_agent(
+    specs: Sequence[EpisodeSpec],
+    envs: MakeEnvs | RunnerPool,
+    agent: Agent,
+    engine: Engine,
+    codec: ChatCodec,
+    *,
+    limits: Limits,
+    sampling: Sampling | None = None,
+    concurrency: int = 256,
+    on_done: Callable[[TokenTrajectory], None] | None = None,
+) -> list[TokenTrajectory]:
+    """Play many episodes with an agent on a token engine, like `rollout.play_many`, for training.
+
+    An episode is one trajectory, with its contexts end to end; see `AgentEpisode.tokens`.
+    """
+    model = TokenModel(engine, codec, sampling)
+
+    async def one(runner: EnvRunner, spec: EpisodeSpec) -> TokenTrajectory:
+        return (await _play(runner, agent, model, spec, limits)).tokens(codec)
+
+    return await run_many(specs, envs, one, concurrency, on_done, model.batch)
+
+
+async def play_as_agent_on(
+    runner: EnvRunner, agent: Agent, engine: Engine, codec: ChatCodec, spec: EpisodeSpec, *, limits: Limits
+) -> TokenTrajectory:
+    """Play one episode of `play_many_as_agent` on a runner: for callers that have their own `RunnerPool`."""
+    return (await _play(runner, agent, TokenModel(engine, codec, None), spec, limits)).tokens(codec)
+
+
 async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
     limits = spec.within(limits)
     failed: list[FailedAttempt] = []
@@ -99,10 +146,19 @@ async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec
         usage.add(attempt.dialogue.usage)
         if not lesson:  # without a lesson, another attempt would only be another sample
             break
-        segments += attempt.dialogue.segments(trajectory)
+        segments += _segments(attempt, trajectory, failed)
         failed.append(FailedAttempt(trajectory, lesson))
     trajectory = replace(trajectory, meta={**trajectory.meta, **_meta(agent, attempt, usage, failed)})
-    return AgentEpisode(trajectory, (*segments, *attempt.dialogue.segments(trajectory)), tuple(failed))
+    return AgentEpisode(trajectory, (*segments, *_segments(attempt, trajectory, failed)), tuple(failed))
+
+
+def _segments(attempt: _Attempt, trajectory: Trajectory, earlier: Sequence[FailedAttempt]) -> list[TokenTrajectory]:
+    """The segments of an attempt, with turns counted from those of the earlier attempts."""
+    segments = attempt.dialogue.segments(trajectory)
+    played = sum(len(before.trajectory.turns) for before in earlier)
+    if not played:
+        return segments
+    return [replace(own, answer_turns=tuple(played + number for number in own.turn_numbers)) for own in segments]
 
 
 class _Attempt:

@@ -145,6 +145,18 @@ def test_a_second_process_trains_with_staleness(tokenizer: Any, tmp_path: Path) 
     assert sorted([*range(8), *numbers])[-1] == state["_position"] - 1 and len(numbers) == state["_position"] - 8
 
 
+def test_episodes_of_several_contexts_train_asynchronously(tokenizer: Any, tmp_path: Path) -> None:
+    """Every answer of every context has its version."""
+    more = {"asynchronous": True, "max_staleness": 2, "max_steps": 4, "agent": "act", "context": "last:1"}
+    trainer: Any = make_trainer(tmp_path, tokenizer, max_turns="3", **more)
+    trainer.rollout.settings = AsyncSettings(2, 0, TIMES)
+    trainer.train()
+    assert any(episode.context_starts for episode in trainer.rollout.last)
+    rows = [row for row in trainer.state.log_history if "async/staleness" in row]
+    assert max(row["async/max_staleness"] for row in rows) == 2 and rows[-1]["effective_sample_size"] < 1
+    assert all(episode.versions is not None for episode in trainer.rollout.last)
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"asynchronous": True, "max_staleness": -1}, "--max-staleness must be at least 0, got -1"),
     ({"asynchronous": True, "async_oversample": -1}, "--async-oversample must be at least 0, got -1"),

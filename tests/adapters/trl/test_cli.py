@@ -363,13 +363,18 @@ def test_a_model_without_weights_is_refused(damage: str, grpo: Any, sft: Any, mo
 @pytest.mark.slow
 def test_templates_that_cannot_be_trained_on_are_refused(grpo: Any, sft: Any, tmp_path: Path) -> None:
     (tmp_path / "forgetful.jinja").write_text(FORGETFUL)
+    (tmp_path / "partial.jinja").write_text(
+        FORGETFUL.replace("{{ m.content }}", "{{ m.content if loop.last or m.role != 'user' else m.content[:7] }}")
+    )
     (tmp_path / "wrong.jinja").write_text("{% for m in messages %}")
     (tmp_path / "binary.jinja").write_bytes(b"\xff\xfe\xff")
-    refused(grpo("--chat-template", tmp_path / "forgetful.jinja"), "not prefix-preserving", "--chat-template FILE")
+    kept = ("--chat-template", tmp_path / "forgetful.jinja", "--keep-thoughts", "true")
+    refused(grpo(*kept), "not prefix-preserving", "--chat-template FILE")
+    refused(grpo("--chat-template", tmp_path / "partial.jinja"), "shows parts of earlier messages")
     refused(grpo("--chat-template", tmp_path / "wrong.jinja"), "does not render")
     refused(grpo("--chat-template", tmp_path / "none.jinja"), "cannot be read: No such file")
     refused(grpo("--chat-template", tmp_path / "binary.jinja"), "not UTF-8")
-    refused(sft("--chat-template", tmp_path / "forgetful.jinja"), "not prefix-preserving")
+    refused(sft(*kept), "not prefix-preserving")
 
 
 def test_environments_are_accepted_by_short_names() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.trajectory import TrajectoryWriter
-from agentgym_trl.collator import IGNORED, row_of
+from agentgym_trl.collator import IGNORED, rows_of
 from agentgym_trl.conversations import ConversationRecord, Exchange, encode_conversation, read_demonstrations
 from tests.adapters.trl.small import demonstrations
 from tests.rollout.families import FAMILIES, roll
@@ -74,10 +74,10 @@ def test_messages_after_the_last_trained_answer_are_left_out() -> None:
 def test_a_conversation_has_the_mask_of_an_episode(name: str) -> None:
     """If all answers are trained on, its row is that of an episode with the same answers."""
     codec = ChatCodec(FAMILIES[name].tokenizer())
-    played = row_of(roll(codec, [codec.encode_answer(word) for word in WORDS], SAYS, instructions=""))
-    row = encode_conversation(ConversationRecord.from_record(record((True, True, True))), codec)
+    (played,) = rows_of(roll(codec, [codec.encode_answer(word) for word in WORDS], SAYS, instructions=""))
+    (row,) = encode_conversation(ConversationRecord.from_record(record((True, True, True))), codec)
     assert row == played
-    context = encode_conversation(RECORD, codec)
+    (context,) = encode_conversation(RECORD, codec)
     assert context["input_ids"] == played["input_ids"]
     assert trained(context) == codec.encode_answer("up") + codec.encode_answer("up up")
     first = len(codec.encode_prompt([{"role": "user", "content": SAYS[0]}])) + len(codec.encode_answer("OK"))
@@ -87,7 +87,7 @@ def test_a_conversation_has_the_mask_of_an_episode(name: str) -> None:
 def test_encoding_gives_the_literal_labels() -> None:
     codec = ChatCodec(FAMILIES["qwen2.5"].tokenizer())
     two = ConversationRecord("", (Exchange("a", "b", False), Exchange("c", "up", True)))
-    row = encode_conversation(two, codec)
+    (row,) = encode_conversation(two, codec)
     start, end = 258, 259  # <|im_start|>, <|im_end|>
     turn = [*b"b", end, 10, start, *b"user\nc", end, 10, start, *b"assistant\n"]
     assert row["input_ids"][-len(turn) - 2 :] == [*turn, 256, end]  # 256 is "up"
@@ -104,7 +104,7 @@ def test_the_labels_are_the_answers_to_train_on(losses: list[bool | None], trail
         with pytest.raises(TrajectoryError, match="nothing to train on"):
             ConversationRecord.from_record({"conversations": messages})
         return
-    row = encode_conversation(ConversationRecord.from_record({"conversations": messages}), codec)
+    (row,) = encode_conversation(ConversationRecord.from_record({"conversations": messages}), codec)
     assert trained(row) == [i for n in kept for i in codec.encode_answer(f"g{n}")]
     assert row["labels"][-1] != IGNORED
     text = codec.tokenizer.decode(row["input_ids"])

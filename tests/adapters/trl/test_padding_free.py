@@ -120,8 +120,8 @@ def test_batches_of_any_shape_have_the_gradients_of_padded_rows(
 @examples(50)
 @given(seed=st.integers(0, 10**6), groups=st.integers(1, 4), size=st.integers(1, 6), shares=st.booleans())
 def test_every_token_sees_its_own_row_up_to_itself(seed: int, groups: int, size: int, shares: bool) -> None:
-    ids, mask, scored = random_batch(seed, groups, size)
-    rows = pack(ids, mask, ids.size(1) - scored.size(1) if shares else 0)
+    ids, mask, _ = random_batch(seed, groups, size)
+    rows = pack(ids, mask, shares=shares)
     assert (rows.ids.numel() == mask.sum()) if size == 1 or not shares else (rows.ids.numel() <= mask.sum())
     queries = torch.cat([block.queries.reshape(-1) for block in rows.blocks])
     assert queries[rows.inverse].tolist() == list(range(rows.ids.numel()))
@@ -145,12 +145,13 @@ def test_a_prompt_is_read_once_and_the_head_reads_scored_tokens_only() -> None:
     model, read = headed("qwen2"), []
     padding_free, _ = enable(model)
     assert padding_free is not None
-    ids = torch.tensor([[5, 6, 7, 8, 9, 10], [5, 6, 7, 8, 11, 0], [0, 5, 6, 7, 12, 13]])
+    prompt = list(range(5, 15))
+    ids = torch.tensor([[*prompt, 15, 16], [*prompt, 17, 0], [0, *prompt[:9], 18, 19]])
     mask, scored = (ids > 0).long(), torch.tensor([[0, 1], [1, 0], [0, 0]])
     model.model.register_forward_hook(lambda *a: read.append(a[2].last_hidden_state.shape[1]))
     model.model.embed_tokens.register_forward_hook(lambda *a: read.append(a[2].shape[1]))
     logprobs, entropies = packed_score(model, padding_free, (ids, mask, scored))
-    assert read == [3 + 3 + 2 + 2 + 3, 2]
+    assert read == [9 + (1 + 2) + (1 + 1) + 2, 2], "nine tokens are common; one more is too few to share"
     assert (logprobs != 0).tolist() == (entropies != 0).tolist() == scored.bool().tolist()
 
 
@@ -190,8 +191,7 @@ def test_an_adapter_is_trained_on_packed_rows() -> None:
 
 @pytest.mark.parametrize("name", ["mistral", "gemma3"])
 def test_values_and_gradients_of_a_critic_are_those_of_padded_rows(name: str) -> None:
-    ids, mask, scored = random_batch(5)
-    prompt = ids.size(1) - scored.size(1)
+    ids, mask, _ = random_batch(5)
     ids, mask = (torch.nn.functional.pad(x, (0, 4), value=v) for x, v in ((ids, 7), (mask, 0)))
     mask[::2, -4:-1] = 1  # the tokens of a last observation, behind the padding of the row
     critic = Critic(random_model(name).base_model)
@@ -200,7 +200,7 @@ def test_values_and_gradients_of_a_critic_are_those_of_padded_rows(name: str) ->
     for padding_free in (None, enable(critic.backbone)[0]):
         critic.padding_free = padding_free
         critic.zero_grad()
-        values = critic(ids, mask, prompt)
+        values = critic(ids, mask)
         (values * torch.linspace(-1, 1, values.numel()).view(values.shape)).sum().backward()
         found.append(
             (
@@ -338,7 +338,7 @@ def test_a_model_that_cannot_read_packed_rows_keeps_its_attention(name: str, rea
 def test_flash_attention_gets_whole_rows_with_positions_from_zero() -> None:
     """The kernel itself needs a GPU."""
     ids, mask, _ = random_batch(6)
-    rows = PaddingFree(flash=True).pack(ids, mask, 20)
+    rows = PaddingFree(flash=True).pack(ids, mask)
     inputs = model_inputs(rows)
     assert inputs["attention_mask"] is None
     assert inputs["input_ids"][0].tolist() == ids[mask.bool()].tolist()

@@ -221,5 +221,8 @@ def test_a_row_of_another_dataset_is_refused() -> None:
 
 
 def test_a_template_that_cannot_be_trained_on_is_refused(tokenizer: Any) -> None:
-    with pytest.raises(TemplateError, match="prefix-preserving"):
-        make_rollout_func("AgentGym/TextCraft-v0", tokenizer, env_kwargs=KWARGS, chat_template=FORGETFUL)
+    partial = FORGETFUL.replace(
+        "{{ m.content }}", "{{ m.content if loop.last or m.role != 'user' else m.content[:7] }}"
+    )
+    with pytest.raises(TemplateError, match="shows parts of earlier messages"):
+        make_rollout_func("AgentGym/TextCraft-v0", tokenizer, env_kwargs=KWARGS, chat_template=partial)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import TemplateError
 from agentgym_envs.rollout import ChatCodec, TokenTrajectory, encode_trajectory
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.collator import IGNORED, MultiTurnCollator, row_of
+from agentgym_trl.collator import IGNORED, MultiTurnCollator, rows_of
 from agentgym_trl.models import make_codec
 from tests.rollout.families import FAMILIES, MISTRAL, Family, roll, trl_template
 from tests.trying import examples
@@ -100,7 +100,7 @@ def test_the_mask_is_that_of_reinforcement_learning(name: str) -> None:
     codec = CODECS[name]
     played, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name)], SAYS)
     assert (read.prompt_ids, read.ids, read.assistant_mask) == (played.prompt_ids, played.ids, played.assistant_mask)
-    row = row_of(read)
+    row = rows_of(read)[0]
     mask = [0] * len(played.prompt_ids) + played.assistant_mask
     assert [int(label != IGNORED) for label in row["labels"]] == mask
     batch = MultiTurnCollator(0)([read])
@@ -117,7 +117,7 @@ def test_the_tokens_are_those_of_the_rendered_conversation(name: str) -> None:
         messages[1]["content"] = f"{messages[0]['content']}\n\n{messages[1]['content']}"
         del messages[0]
     whole = case.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **case.kwargs)
-    ids = row_of(read)["input_ids"]
+    ids = rows_of(read)[0]["input_ids"]
     assert ids == case.tokenizer(whole, add_special_tokens=False)["input_ids"][: len(ids)]
 
 
@@ -129,8 +129,8 @@ def test_thoughts_are_kept(name: str) -> None:
     played, read = play_and_read(name, [codec.encode_answer(text) for text in texts], SAYS)
     assert read.assistant_mask == played.assistant_mask and read.ids == played.ids
     assert played.trajectory.actions == texts
-    assert trained_texts(codec, row_of(read)) == [text + codec.turn_end for text in texts]
-    assert codec.tokenizer.decode(row_of(read)["input_ids"]).count("I must go.") == len(texts)
+    assert trained_texts(codec, rows_of(read)[0]) == [text + codec.turn_end for text in texts]
+    assert codec.tokenizer.decode(rows_of(read)[0]["input_ids"]).count("I must go.") == len(texts)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -142,7 +142,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 def test_any_text_has_the_mask_of_reinforcement_learning(name: str, words: list[str], observations: list[str]) -> None:
     codec = CODECS[name]
     played, read = play_and_read(name, [codec.encode_answer(text) for text in answers(name, words=words)], observations)
-    assert row_of(read) == row_of(played)
+    assert rows_of(read)[0] == rows_of(played)[0]
 
 
 @every_template
@@ -152,7 +152,11 @@ def test_other_tokens_of_the_same_text_have_the_same_text_in_the_loss(name: str)
     spelled = [[*b"u", *b"p", codec.turn_end_id]] * 3  # "up" is one token
     played, read = play_and_read(name, spelled, SAYS)
     assert read.ids != played.ids
-    assert trained_texts(codec, row_of(read)) == trained_texts(codec, row_of(played)) == ["up" + codec.turn_end] * 3
+    assert (
+        trained_texts(codec, rows_of(read)[0])
+        == trained_texts(codec, rows_of(played)[0])
+        == ["up" + codec.turn_end] * 3
+    )
 
 
 TRAINING = {"qwen3": "qwen3_training", "qwen3_5_think": "qwen3_5_think_training", "qwen3_6": "qwen3_6_training"}
@@ -164,10 +168,28 @@ def test_a_template_that_drops_thoughts_is_refused_with_a_hint(template: str) ->
     with pytest.raises(TemplateError, match=r"prefix-preserving.*<family>_training\.jinja \(--chat-template FILE\)"):
         ChatCodec(tokenizer)
     with pytest.raises(TemplateError, match="prefix-preserving"):
-        make_codec(tokenizer, template=trl_template(template))  # the user's own template is not replaced
+        make_codec(tokenizer, template=trl_template(template), keep_thoughts=True)  # the user's own is not replaced
+
+
+@pytest.mark.parametrize("template", [*TRAINING, "deepseek_r1_distill"])
+def test_a_thinking_model_reads_the_text_of_its_template(template: str) -> None:
+    codec = make_codec(shipped(template, "<|im_start|>", "<|im_end|>", "<｜User｜>", "<｜Assistant｜>"))
+    generated = codec.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "x"}], tokenize=False, add_generation_prompt=True
+    )
+    thought = THOUGHT.removeprefix("<think>\n") if "<think>" in generated else THOUGHT
+    played = roll(codec, [codec.encode_answer(thought + word) for word in WORDS], SAYS)
+    contexts = played.contexts()
+    assert codec.rewrites and len(contexts) == len(WORDS)
+    for turn, context in enumerate(contexts):
+        messages = played.trajectory.messages()[: 2 * turn + 2]
+        text = codec.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        assert context.prompt_ids == codec.tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert codec.decode(context.ids) == thought + WORDS[turn]
 
 
 @pytest.mark.parametrize(("template", "training"), TRAINING.items())
 def test_its_training_template_is_used(template: str, training: str) -> None:
-    assert make_codec(like(QWEN, template)).tokenizer.chat_template == trl_template(training)
+    codec = make_codec(like(QWEN, template), keep_thoughts=True)
+    assert codec.tokenizer.chat_template == trl_template(training)
     ChatCodec(like(QWEN, training))

@@ -123,7 +123,7 @@ def test_a_garbage_collected_runner_closes_its_environments(
 
 
 def test_an_environment_that_hangs_ends_its_episode(make_runner: Any, stub: Any, released: None) -> None:
-    episode_runner = make_runner(env_seconds=3.0, env_retries=1)
+    episode_runner = make_runner(env_seconds=1.5, env_retries=1)
     hang = [[UP, END], episode_runner.codec.encode_answer("hang")]
     row = columns(stub.count(env="Toy/Slow-v0"))
     (episode,) = play(episode_runner, stub.StubServer(hang, UPS), row)

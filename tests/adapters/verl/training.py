@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_verl.rows import TaskRow
 from tests.graded import KWARGS
+from tests.plugins.leftovers import folder_with_short_path
 from tests.plugins.startup import python_path
 
 ROOT = Path(__file__).parents[3]
@@ -112,7 +110,7 @@ def launch(
     """
     began, metrics, mark = time.monotonic(), folder / f"{name}.jsonl", {_MARK: uuid4().hex}
     environment = {**os.environ, **_ENVIRONMENT, **mark, "VERL_FILE_LOGGER_PATH": str(metrics)}
-    with _ray_folder() as temp, (folder / "run.log").open("ab") as log:
+    with folder_with_short_path("agv-") as temp, (folder / "run.log").open("ab") as log:
         environment["RAY_TMPDIR"] = temp  # /tmp/ray may have the cluster of another user or run
         environment.pop("RAY_ADDRESS", None)
         command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides, "+size=tiny"]
@@ -133,16 +131,6 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, until: Callable[[],
             process.send_signal(signal.SIGINT)
             until = None
         time.sleep(0.2)
-
-
-@contextmanager
-def _ray_folder() -> Iterator[str]:
-    """The folder of Ray's session, with a short path, as it has sockets."""
-    temp = tempfile.mkdtemp(prefix="agv-")
-    try:
-        yield temp
-    finally:
-        shutil.rmtree(temp, ignore_errors=True)
 
 
 def _end_all(mark: str, connect_timeout: float) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any
 import psutil
 import ray
 
+from tests.plugins.leftovers import folder_with_short_path
 from tests.plugins.startup import python_path
 
 REPO = Path(__file__).parents[3]
@@ -55,13 +54,13 @@ def two_nodes() -> Iterator[TwoNodes]:
     """Start the nodes; at the end they are gone, and this process is as before."""
     from ray.cluster_utils import Cluster
 
-    folder = tempfile.mkdtemp(prefix="agr-")  # a short path, as it has sockets
     environ, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
-    os.environ.update(_ADDED, RAY_TMPDIR=folder)
+    os.environ.update(_ADDED)
     os.environ.pop("RAY_ADDRESS", None)
     head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": _MEMORY}
-    with warnings.catch_warnings():
+    with folder_with_short_path("agr-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray leaves files open
+        os.environ["RAY_TMPDIR"] = folder
         cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
         try:
             ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
@@ -72,4 +71,3 @@ def two_nodes() -> Iterator[TwoNodes]:
             signal.signal(signal.SIGTERM, handler)
             os.environ.clear()
             os.environ.update(environ)
-            shutil.rmtree(folder, ignore_errors=True)

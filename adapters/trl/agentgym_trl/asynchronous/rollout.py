@@ -43,7 +43,7 @@ class AsyncRollout(Rollout):
             session = self._session or self._open(trainer, len(prompts))
             groups = session.collect(step)
         seconds = time.perf_counter() - began
-        rows = self._rows(groups, step, int(trainer.accelerator.process_index))
+        rows = self._rows(groups, step, trainer)
         self.metrics |= group_metrics(groups, session.scheduler, seconds)
         with as_configured(trainer):
             session.train()
@@ -79,12 +79,12 @@ class AsyncRollout(Rollout):
         weakref.finalize(self, self._session.close)
         return self._session
 
-    def _rows(self, groups: Sequence[EpisodeGroup], step: int, rank: int) -> dict[str, Any]:
+    def _rows(self, groups: Sequence[EpisodeGroup], step: int, trainer: Any) -> dict[str, Any]:
         specs = [group.spec for group in groups for _ in group.logs]
         episodes = [group.episodes[member] for group in groups for member in range(len(group.logs))]
         if not any(episode.trajectory.usable for episode in episodes):
             raise EnvError(f"every episode of this step failed, the first with: {episodes[0].trajectory.error}")
-        with self._recorder(step, True, rank) as on_done:
+        with self._recorder(step, True, int(trainer.accelerator.process_index)) as on_done:
             for episode in episodes if on_done is not None else ():
                 on_done(episode)  # type: ignore[misc]
-        return self.rows(specs, episodes, len(groups[0].logs))
+        return self.rows(specs, episodes, len(groups[0].logs), trainer)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from agentgym_envs.rollout import Engine, EpisodeSpec, TokenTrajectory
+from agentgym_envs.rollout.agents.play import play_as_agent_on
 from agentgym_envs.rollout.play import play_on
 from agentgym_envs.vector import RunnerPool
 from agentgym_trl.asynchronous.engines import make_engine
@@ -28,6 +29,7 @@ class Session:
         """Begin, or continue from the state of an earlier session. `groups` is the number of groups in a batch."""
         self._settings, self._codec, self._limits = rollout.settings, rollout.codec, rollout.limits
         options = rollout.options
+        self._agent = options.agent
         self._runners = RunnerPool(rollout.make_env, options.env_concurrency)
         stream = TaskStream(trainer._get_train_sampler(), lambda row: trainer.train_dataset[row]["prompt"])
         owner = weakref.proxy(rollout)  # the rollout ends its session when it is deleted
@@ -81,6 +83,8 @@ class Session:
 
     async def _play(self, spec: EpisodeSpec, engine: Engine) -> TokenTrajectory:
         async with self._runners.lease(spec.env) as runner:
+            if self._agent is not None:
+                return await play_as_agent_on(runner, self._agent, engine, self._codec, spec, limits=self._limits)
             return await play_on(runner, engine, self._codec, spec, limits=self._limits)
 
 

@@ -56,7 +56,7 @@ def train_dpo(argv: Sequence[str]) -> int:
     from agentgym_trl.models import load_tokenizer, make_codec, read_template
 
     template = read_template(pair_args.chat_template)
-    codec = make_codec(load_tokenizer(model_args.model_name_or_path), template=template)
+    codec = make_codec(load_tokenizer(model_args.model_name_or_path), template=template, keep_thoughts=True)
     settings = run_settings(args, "dpo", env_args, model_args, pairs=pairs.digest())
     with as_usage_errors():
         trainer = make_dpo_trainer(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import Agent
 from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
@@ -31,16 +33,18 @@ def _train(algorithm: str, env_args: EnvArguments, args: AgentConfig, model_args
     from agentgym_trl.models import load_tokenizer, make_codec, read_template
     from agentgym_trl.trainer import AgentTrainer
 
-    found = environments(env_args)
+    found = [_for_agent(environment, args.agent_options) for environment in environments(env_args)]
     codec = make_codec(
         load_tokenizer(model_args.model_name_or_path),
         template=read_template(args.chat_template),
         template_kwargs=args.chat_template_kwargs,
+        keep_thoughts=args.keep_thoughts,
     )
     dataset = _tasks(found, env_args, args)
     _check_enough(dataset, args)
     team = {} if args.train_agents is None else {"train_agents": args.train_agents, "partner": args.partner}
-    settings = run_settings(args, algorithm, env_args, model_args, **team)
+    agent = {} if args.agent is None else {"agent": args.agent, "context": args.context, "attempts": args.attempts}
+    settings = run_settings(args, algorithm, env_args, model_args, **team, **agent)
     with as_usage_errors():
         trainer = AgentTrainer(
             model_name(model_args, args),
@@ -52,6 +56,13 @@ def _train(algorithm: str, env_args: EnvArguments, args: AgentConfig, model_args
             peft_config=get_peft_config(model_args),
         )
     return run(trainer, settings, resume=env_args.resume)
+
+
+def _for_agent(environment: MixtureEnv, agent: Agent | None) -> MixtureEnv:
+    """The environment with the grammar of the agent, unless the caller has chosen another."""
+    if agent is None:
+        return environment
+    return replace(environment, kwargs={"grammar": agent.grammar, **environment.kwargs})
 
 
 def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:

@@ -36,6 +36,14 @@ class DemoArguments:
         metadata={"help": "Variables of the chat template, as JSON: '{\"enable_thinking\": false}'."},
     )
 
+    keep_thoughts: bool = field(
+        default=False,
+        metadata={
+            "help": "Replace a template that drops the thoughts of earlier answers by TRL's template for training; by "
+            "default a trajectory has a row for each context that the template shows."
+        },
+    )
+
     def __post_init__(self) -> None:
         """Parse the JSON. Raises UsageError."""
         self.chat_template_kwargs = json_object("--chat-template-kwargs", self.chat_template_kwargs)
@@ -53,6 +61,7 @@ def train_sft(argv: Sequence[str]) -> int:
     codec = codec_of(args, model_args, demo_args)
     demonstrations = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
     data = {"demos": demo_args.demos, "chat_template_kwargs": demo_args.chat_template_kwargs}
+    data |= {"keep_thoughts": True} if demo_args.keep_thoughts else {}
     settings = run_settings(args, "sft", env_args, model_args, **data)
     with as_usage_errors():
         trainer = make_sft_trainer(
@@ -67,7 +76,8 @@ def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments)
 
     template, args.chat_template_path = read_template(args.chat_template_path), None
     kwargs: Any = demo_args.chat_template_kwargs  # parsed already
-    return make_codec(load_tokenizer(str(model_args.model_name_or_path)), template=template, template_kwargs=kwargs)
+    tokenizer = load_tokenizer(str(model_args.model_name_or_path))
+    return make_codec(tokenizer, template=template, template_kwargs=kwargs, keep_thoughts=demo_args.keep_thoughts)
 
 
 def load_demonstrations(

@@ -23,9 +23,9 @@ class PaddingFree:
 
     flash: bool = False
 
-    def pack(self, ids: Tensor, mask: Tensor, prompt: int) -> PackedRows:
-        """Pack a batch (B, S), whose first `prompt` columns may be shared between rows."""
-        return replace(pack(ids, mask), blocks=()) if self.flash else pack(ids, mask, prompt)
+    def pack(self, ids: Tensor, mask: Tensor) -> PackedRows:
+        """Pack a batch (B, S)."""
+        return replace(pack(ids, mask, shares=False), blocks=()) if self.flash else pack(ids, mask)
 
     def score(
         self,
@@ -59,7 +59,7 @@ class PaddingFree:
 
     def _score(self, model: Any, ids: Tensor, mask: Tensor, scored: Tensor) -> tuple[Tensor, Tensor | None]:
         width = scored.size(1)
-        rows = self.pack(ids, mask, ids.size(1) - width)
+        rows = self.pack(ids, mask)
         scored = scored & (rows.index[:, -width:] >= 0)
         where = scored if scored.any() else rows.index[:, -width:] >= 0  # the head needs a token for a gradient of 0
         before = rows.index[:, -width - 1 : -1][where]

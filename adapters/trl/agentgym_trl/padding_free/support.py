@@ -12,7 +12,7 @@ from agentgym_trl.padding_free.attention import ATTENTION
 from agentgym_trl.padding_free.forward import PaddingFree, model_inputs
 
 _FLASH = "flash_attention_2"
-_LENGTHS = ((5, 9), (5, 3), (2, 7))
+_LENGTHS = ((9, 5), (9, 3), (2, 7))
 """Prompt and completion of the compared rows, in tokens; the first two rows have the same prompt."""
 _TOLERANCE = 1e-3
 _LOW_PRECISION_TOLERANCE = 5e-2
@@ -65,8 +65,8 @@ def _keep_scored(module: Any, args: Any, kwargs: dict[str, Any], output: Any) ->
 def _difference(model: Any, padding_free: PaddingFree) -> str:
     """Compare the hidden states of packed rows with those of padded ones; a reason if they differ."""
     backbone = model.base_model
-    ids, mask, prompt = _compared_rows(model)
-    rows = padding_free.pack(ids, mask, prompt)
+    ids, mask = _compared_rows(model)
+    rows = padding_free.pack(ids, mask)
     try:
         with evaluating(model):
             padded = backbone(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state.float()
@@ -82,13 +82,13 @@ def _difference(model: Any, padding_free: PaddingFree) -> str:
     return _window(model.config, set(rows.masks))
 
 
-def _compared_rows(model: Any) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Ids and mask of some rows in TRL's layout, and the width of their prompts."""
+def _compared_rows(model: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and mask of some rows in TRL's layout."""
     prompt, rest = (max(lengths) for lengths in zip(*_LENGTHS, strict=True))
     step = torch.arange(prompt + rest)
     mask = torch.stack([(step >= prompt - p) & (step < prompt + r) for p, r in _LENGTHS]).long()
     ids = (7 * step + 3 * (step >= prompt) * torch.arange(len(_LENGTHS))[:, None]) % model.config.vocab_size
-    return (ids * mask).to(model.device), mask.to(model.device), prompt
+    return (ids * mask).to(model.device), mask.to(model.device)
 
 
 def _window(config: Any, seen: set[int | None]) -> str:
