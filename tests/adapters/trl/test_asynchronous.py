@@ -147,7 +147,13 @@ def test_a_second_process_trains_with_staleness(tokenizer: Any, tmp_path: Path) 
 
 def test_episodes_of_several_contexts_train_asynchronously(tokenizer: Any, tmp_path: Path) -> None:
     """Every answer of every context has its version."""
-    more = {"asynchronous": True, "max_staleness": 2, "max_steps": 4, "agent": "act", "context": "last:1"}
+    more: dict[str, Any] = {
+        "asynchronous": True,
+        "max_staleness": 2,
+        "max_steps": 4,
+        "agent": "act",
+        "context": "last:1",
+    }
     trainer: Any = make_trainer(tmp_path, tokenizer, max_turns="3", **more)
     trainer.rollout.settings = AsyncSettings(2, 0, TIMES)
     trainer.train()
