@@ -48,7 +48,11 @@ class Session:
         self._closed = False
         virtual = self._settings.times is not None
         self._driver: Driver = VirtualDriver(earliest(state)) if virtual else ThreadDriver()
-        engine = make_engine(trainer, self._settings, self._driver, rollout.codec.stop_ids)
+        try:
+            engine = make_engine(trainer, self._settings, self._driver, rollout.codec.stop_ids)
+        except BaseException:
+            self._driver.close()  # else its thread would outlive the error
+            raise
         self.scheduler = Scheduler(make_spec, engine, self._play, sizes, self._settings)
         if state is not None:
             self._driver.call(self.scheduler.restore(state))
