@@ -28,11 +28,15 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One sampled answer. `ids` includes the end token if `finish` is "stop"; `logprobs` has the same length."""
+    """One sampled answer. `ids` includes the end token if `finish` is "stop"; `logprobs` has the same length.
+
+    `version` is the version of the policy that sampled it, if the engine counts versions.
+    """
 
     ids: list[int]
     finish: Literal["stop", "length"]
     logprobs: list[float] | None = None
+    version: int | None = None
 
 
 class Engine(Protocol):

@@ -16,7 +16,7 @@ from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
-from agentgym_envs.rollout.tokens import Draft, EpisodeBuilder, TokenBuilder, TokenTrajectory
+from agentgym_envs.rollout.tokens import ContextDraft, EpisodeBuilder, TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
 from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
@@ -223,7 +223,7 @@ class TokenPlayer:
         """Build the record; without an answer it has only a prompt."""
         return self._episode.build(trajectory)
 
-    def _room(self, draft: Draft) -> int:
+    def _room(self, draft: ContextDraft) -> int:
         """The number of tokens that an answer may have."""
         room, context = self._episode.room(draft, self._limits.max_tokens), self._limits.max_context
         return room if context is None else min(room, context - draft.size)

@@ -21,7 +21,8 @@ class TokenTrajectory:
     reward of a turn on the last token of its answer and 0 elsewhere. `logprobs` come from the engine: 0.0 where the
     mask is 0, or None if the engine gives none. The last token belongs to an answer. T is 0 for an episode without an
     answer. `bootstrap_ids` are the tokens that the policy would have read next if a limit truncated the episode, else
-    empty. A critic uses them to estimate the value of the last state.
+    empty. A critic uses them to estimate the value of the last state. `versions` has the version of the policy that
+    sampled each token: 0 where the mask is 0, or None if the engine counts no versions.
 
     An episode of several contexts has them end to end in `ids`, the prompt of each further one included, with mask 0.
     `context_starts` are the indices where these prompts begin; tokens do not see those of an earlier context.
@@ -39,12 +40,13 @@ class TokenTrajectory:
     bootstrap_ids: list[int] = field(default_factory=list)
     context_starts: tuple[int, ...] = ()
     answer_turns: tuple[int, ...] = ()
+    versions: list[int] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.ids), len(self.assistant_mask), len(self.rewards)}
-        lengths |= {len(self.logprobs)} if self.logprobs is not None else set()
+        lengths |= {len(given) for given in (self.logprobs, self.versions) if given is not None}
         if len(lengths) != 1:
-            raise ValueError(f"ids, mask, rewards and logprobs differ in length: {sorted(lengths)}")
+            raise ValueError(f"ids, mask, rewards, logprobs and versions differ in length: {sorted(lengths)}")
         if self.ids and not self.assistant_mask[-1]:
             raise ValueError("the last token of a trajectory must belong to an answer")
         if mask_of_spans(self.turn_spans, len(self.ids)) != self.assistant_mask:
@@ -106,6 +108,8 @@ class TokenBuilder:
     logprobs: list[float] = field(default_factory=list)
     has_logprobs: bool = True
     answer_turns: list[int] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    has_versions: bool = True
 
     def add_answer(self, generation: Generation, turn: int | None = None) -> None:
         """Append the sampled tokens unchanged, as an answer in the next turn, or in the one with the number `turn`."""
@@ -117,6 +121,10 @@ class TokenBuilder:
             self.has_logprobs = False
         else:
             self.logprobs[-len(generation.ids) :] = generation.logprobs
+        if generation.version is None:
+            self.has_versions = False
+        else:
+            self.versions[-len(generation.ids) :] = [generation.version] * len(generation.ids)
 
     def add_reward(self, reward: float) -> None:
         """Add the reward of the turn to the last token of its answer."""
@@ -137,6 +145,7 @@ class TokenBuilder:
     def build(self, trajectory: Trajectory) -> TokenTrajectory:
         """The finished record."""
         logprobs = self.logprobs if self.has_logprobs and self.ids else None
+        versions = self.versions if self.has_versions and self.ids else None
         continues = trajectory.truncated and trajectory.usable
         after = self.between(trajectory.final_observation) if continues else []
         spans, turns = tuple(self.turn_spans), tuple(self.answer_turns)
@@ -150,6 +159,7 @@ class TokenBuilder:
             logprobs,
             after,
             answer_turns=() if turns == tuple(range(1, len(turns) + 1)) else turns,
+            versions=versions,
         )
 
     def _append(self, ids: Sequence[int], mask: int) -> None:
@@ -157,9 +167,10 @@ class TokenBuilder:
         self.mask += [mask] * len(ids)
         self.rewards += [0.0] * len(ids)
         self.logprobs += [0.0] * len(ids)
+        self.versions += [0] * len(ids)
 
 
-class Draft(NamedTuple):
+class ContextDraft(NamedTuple):
     """The context of the next answer: `builder` with the ids `between`. `messages` are the conversation up to there."""
 
     builder: TokenBuilder
@@ -182,24 +193,24 @@ class EpisodeBuilder:
         self._contexts: list[TokenBuilder] = []
         self._answers = 0
 
-    def draft(self, observation: str) -> Draft:
+    def draft(self, observation: str) -> ContextDraft:
         """The context for an answer to `observation`, and the ids that it still lacks; nothing is changed."""
         codec = self._codec
         if not self._contexts:
             prompt = prompt_messages(self._instructions, observation)
-            return Draft(TokenBuilder(codec, codec.encode_prompt(prompt)), [], prompt)
+            return ContextDraft(TokenBuilder(codec, codec.encode_prompt(prompt)), [], prompt)
         messages = [*self._messages, {"role": "user", "content": observation}] if codec.rewrites else []
         if codec.rewrites and not codec.continues(messages):
-            return Draft(TokenBuilder(codec, codec.encode_prompt(messages)), [], messages)
+            return ContextDraft(TokenBuilder(codec, codec.encode_prompt(messages)), [], messages)
         last = self._contexts[-1]
-        return Draft(last, last.between(observation), messages)
+        return ContextDraft(last, last.between(observation), messages)
 
-    def room(self, draft: Draft, max_tokens: int) -> int:
+    def room(self, draft: ContextDraft, max_tokens: int) -> int:
         """The tokens that are left if a context may be `max_tokens` longer than the first prompt."""
         first = (self._contexts or [draft.builder])[0].prompt_ids
         return len(first) + max_tokens - draft.size
 
-    def begin_answer(self, draft: Draft) -> int:
+    def begin_answer(self, draft: ContextDraft) -> int:
         """Append the ids of a draft, and return the number of the turn."""
         if draft.between:
             draft.builder.add_between(draft.between)
@@ -227,13 +238,14 @@ class EpisodeBuilder:
 def join_contexts(contexts: Sequence[TokenTrajectory]) -> TokenTrajectory:
     """Join the contexts of an episode, in the order in which they began, into one trajectory.
 
-    The record of the episode is that of the last context. Log-probabilities are kept if every context has them.
+    The record of the episode is that of the last context. Log-probabilities and versions are kept if every context has
+    them.
     """
     if len(contexts) == 1:
         return contexts[0]
     first, ids, starts = contexts[0], list[int](), list[int]()
     mask, rewards, logprobs = list[int](), list[float](), list[float]()
-    spans, turns = list[tuple[int, int]](), list[int]()
+    spans, turns, versions = list[tuple[int, int]](), list[int](), list[int]()
     for context in contexts:
         prompt = context.prompt_ids if context is not first else []
         starts += [len(ids)] if prompt else []
@@ -242,6 +254,7 @@ def join_contexts(contexts: Sequence[TokenTrajectory]) -> TokenTrajectory:
         mask += [*empty, *context.assistant_mask]
         rewards += [*empty, *context.rewards]
         logprobs += [*empty, *(context.logprobs or [0.0] * len(context.ids))]
+        versions += [*empty, *(context.versions or [0] * len(context.ids))]
         spans += [(at + begin, at + end) for begin, end in context.turn_spans]
         turns += context.turn_numbers
     return TokenTrajectory(
@@ -255,6 +268,7 @@ def join_contexts(contexts: Sequence[TokenTrajectory]) -> TokenTrajectory:
         contexts[-1].bootstrap_ids,
         tuple(starts),
         () if turns == list(range(1, len(turns) + 1)) else tuple(turns),
+        versions if all(context.versions is not None for context in contexts) else None,
     )
 
 

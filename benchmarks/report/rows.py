@@ -294,6 +294,27 @@ LOCKSTEP = (
     _wait("128 episodes, steps take 0.3 s", "environment, 0.3"),
 )
 
+
+def _async(title: str, bound: int, side: str, sigma: str = "1", target: float | None = None) -> Row:
+    path, by = (f"sigma {sigma}", "median"), f"synchronous steps, {side}"
+    name, peer = (*path, f"staleness {bound}, episodes/s"), (*path, f"{side}, episodes/s")
+    return Row(title, "episodes/s", name, "more", peer, by, target=target, of_ratio=target is not None)
+
+
+ASYNCHRONOUS = (
+    *(_async(f"max staleness {bound}", bound, "lock-step", target=2.5) for bound in (1, 2, 4, 8)),
+    *(_async(f"max staleness {bound}", bound, "requests") for bound in (1, 2, 4, 8)),
+    *(_async(f"max staleness 2, log-normal {sigma}", 2, "requests", sigma) for sigma in ("0.5", "1.5")),
+    Row(
+        "on a real clock, max staleness 2",
+        "episodes/s",
+        ("real clock", "asynchronous", "episodes/s"),
+        "more",
+        ("real clock", "synchronous", "episodes/s"),
+        "synchronous steps, lock-step",
+    ),
+)
+
 OVERHEAD = tuple(
     Row(
         f"{name}, outside generation and training",

@@ -253,6 +253,16 @@ _ALL = (
         readme=(1,),
     ),
     _section(
+        "asynchronous",
+        "Asynchronous training",
+        "How many episodes per second does `--async` train on, compared with synchronous steps?",
+        rows.ASYNCHRONOUS,
+        quick=("--quick", "--repeats", "1"),
+        extras=("trl",),
+        minutes=8,
+        headline=(1, 5),
+    ),
+    _section(
         "overhead",
         "A training step",
         "Which share of a training step is spent outside the model?",

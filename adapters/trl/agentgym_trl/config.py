@@ -13,6 +13,7 @@ from agentgym_envs.rollout import AGENTS, Agent, make_agent
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
+from agentgym_trl.asynchronous.options import check_async
 
 _MINIMUM: dict[str, float] = {
     "num_generations": 1,
@@ -25,6 +26,8 @@ _MINIMUM: dict[str, float] = {
     "env_concurrency": 1,
     "env_retries": 0,
     "dynamic_sampling_retries": 0,
+    "max_staleness": 0,
+    "async_oversample": 0,
     "critic_learning_rate": 0,
     "critic_warmup_steps": 0,
     "critic_lr_warmup_steps": 0,
@@ -169,6 +172,20 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     partner: str | None = _option(
         None, "With teams: a frozen model that plays the untrained agents; by default the policy plays them."
     )
+    asynchronous: bool = _option(
+        False,
+        "Let episodes continue while the trainer learns: with a vLLM server, or in a process with a copy of the model.",
+    )
+    max_staleness: int | None = _option(
+        None,
+        "--async: largest number of versions, one per rollout, between the policy that sampled a token and the one "
+        "that is trained on it (default 1); 0: the batches of synchronous training.",
+    )
+    async_oversample: int | None = _option(
+        None,
+        "--async: further groups in flight (default 0). The slowest groups are then played again if they miss "
+        "--max-staleness; without, a batch waits for them.",
+    )
     chat_template: str | None = _option(None, "File with a Jinja chat template.")
     keep_thoughts: bool = _option(
         False,
@@ -202,6 +219,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             self.epsilon_high = CISPO_MAX_WEIGHT  # else TRL takes --epsilon, 0.2: every weight would be clamped to 0.2
         self._init_trl()
         self._check_choices()
+        check_async(self)
+        if self.asynchronous and self.max_staleness is None:
+            self.max_staleness = 1
 
     @property
     def advantage_config(self) -> AdvantageConfig:

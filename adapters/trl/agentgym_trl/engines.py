@@ -101,13 +101,10 @@ class TrainerEngine(_CachingEngine):
         """One answer per prompt, with the trainer's sampling settings."""
         if self._together:
             anywhere(True)
-        trainer = self._trainer
-        _add_end_tokens(trainer, {token for sampling in samplings for token in sampling.stop_ids})
-        settings = {"temperature": trainer.temperature, "top_p": trainer.top_p, "top_k": max(trainer.top_k or 0, 0)}
-        ends = tuple(trainer.eos_token_ids)
+        samplings = with_settings(self._trainer, samplings)
         began = time.perf_counter()
         try:
-            answers = self._answer(prompts, [replace(s, stop_ids=s.stop_ids + ends, **settings) for s in samplings])
+            answers = self._answer(prompts, samplings)
         finally:
             self.seconds += time.perf_counter() - began
         self.tokens += sum(len(answer.ids) for answer in answers)
@@ -232,7 +229,7 @@ def _generates_itself(trainer: Any) -> bool:
     return bool(trainer.use_vllm or overridden or not getattr(trainer.args, "reuse_kv_cache", True))
 
 
-def _why_generate(trainer: Any) -> str:
+def why_generate(trainer: Any) -> str:
     """The reason for which keys and values cannot be kept in this run; empty if there is none."""
     if has_sharded_weights(trainer):
         return "the weights are sharded, so that every forward pass is a collective call"
@@ -251,12 +248,20 @@ def _model_to_cache(trainer: Any) -> Any:
     """The trainer's model, or None if TRL generates. An unexpected reason is logged once."""
     if _generates_itself(trainer):
         return None
-    if reason := _why_generate(trainer):
+    if reason := why_generate(trainer):
         if reason not in _logged:
             _log.warning("generation reads every conversation again in each turn: %s", reason)
         _logged.add(reason)
         return None
     return trainer.accelerator.unwrap_model(trainer.model_wrapped, keep_torch_compile=False)
+
+
+def with_settings(trainer: Any, samplings: Sequence[Sampling]) -> list[Sampling]:
+    """The same answers with the trainer's sampling settings and end tokens."""
+    _add_end_tokens(trainer, {token for sampling in samplings for token in sampling.stop_ids})
+    settings = {"temperature": trainer.temperature, "top_p": trainer.top_p, "top_k": max(trainer.top_k or 0, 0)}
+    ends = tuple(trainer.eos_token_ids)
+    return [replace(sampling, stop_ids=sampling.stop_ids + ends, **settings) for sampling in samplings]
 
 
 def _add_end_tokens(trainer: Any, stop_ids: Iterable[int]) -> None:

@@ -26,6 +26,8 @@ _SAME = (
     "gradient_accumulation_steps",
     "steps_per_generation",
     "num_iterations",
+    "asynchronous",
+    "max_staleness",
 )
 """The settings that decide the order of the data and the saved batches: a resumed run must have the same values."""
 
@@ -95,6 +97,7 @@ def save_state(trainer: Any, checkpoint: Path) -> None:
         # The metrics since the last line of the log.
         "metrics": dict(trainer._metrics["train"]),
         "loss": (float(trainer._tr_loss), trainer._globalstep_last_logged),
+        "episodes": trainer.rollout.state(),
         # A reference model that follows the policy has a state; a fixed one is loaded again by TRL.
         "reference": trainer.ref_model.state_dict() if trainer.args.sync_ref_model else None,
     }
@@ -135,6 +138,7 @@ def load_state(trainer: Any, checkpoint: Path) -> None:
     trainer.add_callback(_LossSoFar(trainer, state["loss"]))
     resets = trainer.args.reset_adapter_every is not None
     load_base(trainer.accelerator.unwrap_model(trainer.model), checkpoint, resets=resets)
+    trainer.rollout.load(state["episodes"])
     if state["reference"]:
         trainer.ref_model.load_state_dict(state["reference"])
     if trainer.learner:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -46,6 +46,7 @@ class Rollout:
     """Plays the episodes of a training step; TRL calls it as a `rollout_func`."""
 
     __name__ = "agentgym_rollout"  # TRL reads the name of the function
+    max_staleness = 0
 
     def __init__(
         self, make_env: MakeEnvs, codec: ChatCodec, schedule: Schedules, limits: Limits, options: RolloutOptions
@@ -80,12 +81,19 @@ class Rollout:
         with awake(trainer), self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
             rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
             specs, episodes = rollout.play(prompts)
+        rows = self.rows(specs, episodes, rollout.group_size, trainer)
+        self.metrics |= rollout.metrics(time.perf_counter() - began)
+        return rows
+
+    def rows(
+        self, specs: Sequence[EpisodeSpec], episodes: Sequence[Episode], group_size: int, trainer: Any
+    ) -> dict[str, Any]:
+        """TRL's columns of a batch of episodes; `metrics` and `last` are those of this batch from now on."""
         envs = [] if callable(self.make_env) else list(self.make_env)
         self.metrics = summarise(gathered(facts(specs, episodes)), envs)
-        self.metrics |= rollout.metrics(time.perf_counter() - began)
-        self.last = self.team.rows(episodes, rollout.group_size)
+        self.last = self.team.rows(episodes, group_size)
         rows = columns(
-            self.team.per_row(specs, rollout.group_size),
+            self.team.per_row(specs, group_size),
             self.last,
             self.codec,
             mask_truncated_answers=self.options.mask_truncated_answers,
@@ -126,6 +134,16 @@ class Rollout:
         return list(episode_score)
 
     reward.__name__ = "score"
+
+    def state(self) -> dict[str, Any] | None:
+        """The state for a checkpoint, if episodes continue between rollouts."""
+        return None
+
+    def load(self, state: dict[str, Any] | None) -> None:
+        """Continue from a state in the next rollout."""
+
+    def close(self) -> None:
+        """End episodes that continue between rollouts."""
 
     def max_turns(self, env: str, step: int, training: bool) -> int:
         """The max turns of an episode in the environment named `env` that starts at training step `step`."""
@@ -174,6 +192,7 @@ def make_rollout_func(
     chat_template: str | None = None,
     chat_template_kwargs: Mapping[str, Any] | None = None,
     trajectories: str | Path | None = None,
+    make: Callable[..., Rollout] = Rollout,
     **options: Any,
 ) -> Rollout:
     """Make a `rollout_func` for `trl.GRPOTrainer` that plays episodes of `env`; its `reward` is the reward function.
@@ -191,6 +210,7 @@ def make_rollout_func(
         chat_template: a Jinja template that replaces the tokenizer's own.
         chat_template_kwargs: variables of the template, such as `{"enable_thinking": False}`.
         trajectories: a directory for `step-N.jsonl` files.
+        make: makes the rollout, for subclasses with further arguments.
         options: `eval_max_turns`, `env_concurrency`, `env_retries`, `dynamic_sampling_retries`,
             `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`; see `RolloutOptions`.
 
@@ -203,7 +223,7 @@ def make_rollout_func(
     if (agent := options.get("agent")) is not None:
         kwargs.setdefault("grammar", agent.grammar)
     make_env: MakeEnvs = (lambda: gym.make(env, **kwargs)) if isinstance(env, str) else env
-    return Rollout(
+    return make(
         make_env,
         ChatCodec(tokenizer, template=chat_template, template_kwargs=chat_template_kwargs, forks=True),
         _schedules(schedule, list(env) if isinstance(env, Mapping) else []),

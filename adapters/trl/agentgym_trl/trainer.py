@@ -28,6 +28,8 @@ from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.adapter_reset import AdapterReset, save_merged
 from agentgym_trl.advantages import AdvantageBatch, value_targets
 from agentgym_trl.algorithms import ALGORITHMS
+from agentgym_trl.asynchronous.correction import as_with_vllm
+from agentgym_trl.asynchronous.options import CloseRollout, async_options
 from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, loss_weights, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.context_rows import context_numbers, context_rows
@@ -118,6 +120,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self.padding_free, self.why_padded = enable_for(self)
         enable_for_critic(self)
         self.add_callback(HealthWatch(stops=args.stop_on_collapse))
+        self.add_callback(CloseRollout(self.rollout))
         if args.reset_adapter_every is not None:
             self.add_callback(AdapterReset(self))
         if args.eval_every is not None:
@@ -139,7 +142,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         """Generate as TRL does, and compute the advantages with our estimator."""
         began = time.perf_counter()
-        output: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        with as_with_vllm(self, self._corrects_staleness):
+            output: dict[str, Any] = super()._generate_and_score_completions(inputs)
         if (contexts := context_numbers(self.rollout.last, output["completion_ids"])) is not None:
             output["contexts"] = contexts
         local = self._local(inputs)
@@ -212,7 +216,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             inputs = {**inputs, "tool_mask": inputs["tool_mask"] * inputs["loss_weights"]}
         self._loss_inputs = inputs = dict(inputs)
         try:
-            with self._kl_weight(beta):
+            with self._kl_weight(beta), as_with_vllm(self, self._corrects_staleness):
                 loss: torch.Tensor = super()._compute_loss(model, inputs)
         finally:
             self._loss_inputs = None
@@ -296,6 +300,11 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
             for name, value in self._statistics.take(self.accelerator).items():
                 self._log(name, value)
         return loss
+
+    @property
+    def _corrects_staleness(self) -> bool:
+        """True if older versions of the policy may have sampled tokens of the batch."""
+        return self.model.training and self.rollout.max_staleness > 0
 
     @property
     def _only_critic_learns(self) -> bool:
@@ -405,4 +414,5 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "agent": args.agent_options,
         "train_agents": args.train_agents,
         "partner": args.partner,
+        **async_options(args),
     }

@@ -125,6 +125,13 @@ async def play_many_as_agent(
     return await run_many(specs, envs, one, concurrency, on_done, model.batch)
 
 
+async def play_as_agent_on(
+    runner: EnvRunner, agent: Agent, engine: Engine, codec: ChatCodec, spec: EpisodeSpec, *, limits: Limits
+) -> TokenTrajectory:
+    """Play one episode of `play_many_as_agent` on a runner: for callers that have their own `RunnerPool`."""
+    return (await _play(runner, agent, TokenModel(engine, codec, None), spec, limits)).tokens(codec)
+
+
 async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
     limits = spec.within(limits)
     failed: list[FailedAttempt] = []

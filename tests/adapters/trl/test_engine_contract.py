@@ -16,7 +16,7 @@ from peft import LoraConfig
 from trl import GRPOConfig, GRPOTrainer
 
 from agentgym_envs.rollout import ChatCodec, CompletionEngine, Generation, Limits, Sampling, play_many, run_sync
-from agentgym_trl.engines import HFEngine, TrainerEngine, _why_generate
+from agentgym_trl.engines import HFEngine, TrainerEngine, why_generate
 from agentgym_trl.generation.cached_model import evaluating
 from agentgym_trl.server_engine import server_engine_for
 from agentgym_trl.tiny import make_tokenizer
@@ -254,7 +254,7 @@ def test_the_runs_whose_keys_and_values_are_not_kept(change: dict[str, Any], rea
     plugin = SimpleNamespace(zero_stage=fields.pop("zero_stage", 0))
     accelerator = SimpleNamespace(num_processes=1, state=SimpleNamespace(deepspeed_plugin=plugin))
     args = SimpleNamespace(generation_kwargs=None, cache_implementation=None)
-    found = _why_generate(SimpleNamespace(accelerator=accelerator, args=args, **fields))
+    found = why_generate(SimpleNamespace(accelerator=accelerator, args=args, **fields))
     assert bool(found) == bool(reason) and reason in found
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.run_directory import last_checkpoint
 from tests.adapters.trl.forked import Forked
 from tests.adapters.trl.small import DEPTH, ENV, limits_by_step, metrics, played
 from tests.graded import KWARGS
@@ -118,6 +119,30 @@ def test_a_stopped_run_saves_and_resumes(
     assert code == 0, err
     assert sorted(limits_by_step(tmp_path / "out")) == [*done, len(done)]
     assert [row["step"] for row in metrics(tmp_path / "out") if "loss" in row] == list(range(1, len(done) + 2))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_an_asynchronous_run_ends_with_its_process_and_resumes(
+    sent: signal.Signals, model_path: Path, tmp_path: Path
+) -> None:
+    """The second process has the same stderr: the end of that shows that both have ended."""
+    out, words = tmp_path / "out", ["--async", "--max-staleness", "2", "--save_steps", "1"]
+    slowly = SLOWLY.replace(
+        "agentgym_trl.rollout import Rollout", "agentgym_trl.asynchronous.rollout import AsyncRollout"
+    )
+    slowly = slowly.replace("Rollout.__call__", "AsyncRollout.__call__").replace("AsyncAsync", "Async")
+    process = start(model_path, out, *words, "--max_steps", "500", before=slowly, fresh=True)
+    wait_for((out / "trajectories" / "step-2.jsonl").exists, process)
+    wait_for((out / "checkpoint-2" / "trainer_state.json").exists, process)
+    process.send_signal(sent)
+    code, err = finish(process)
+    assert code == (130 if sent == signal.SIGINT else -sent), err
+    assert "Traceback" not in err
+    done = int(last_checkpoint(out).rpartition("-")[2])  # type: ignore[union-attr]
+    code, err = finish(start(model_path, out, *words, "--max_steps", done + 1, "--resume", fresh=True))
+    assert code == 0, err
+    tasks = [(t.task.id, t.seed) for step in range(done + 1) for t in played(out, step)]
+    assert len(tasks) == 4 * (done + 1) and set(Counter(tasks).values()) == {2}, "whole groups, none twice"
 
 
 def test_ctrl_c_twice_ends_at_once(model_path: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from trl import SFTConfig
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import EpisodeSpec, Limits, ScriptedEngine, encode_trajectory, play
-from agentgym_trl.collator import IGNORED, row_of
+from agentgym_trl.collator import IGNORED, rows_of
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.models import make_codec
 from agentgym_trl.sft import _check_packing, make_sft_trainer, sft_dataset
@@ -46,7 +46,7 @@ def test_labels_are_the_mask_of_a_rollout(tokenizer: Any) -> None:
             encoded.ids,
             encoded.assistant_mask,
         )
-        labels = row_of(encoded)["labels"]
+        labels = rows_of(encoded)["labels"]
         assert [i for i in labels if i != IGNORED] == [i for answer in answers for i in answer]
         assert [int(i != IGNORED) for i in labels] == [0] * len(rolled.prompt_ids) + rolled.assistant_mask
 

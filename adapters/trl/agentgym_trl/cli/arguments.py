@@ -158,8 +158,9 @@ def _own_fields(config: type[Any]) -> set[str]:
 def _short_names(config: type[Any]) -> dict[str, str]:
     """Our names for options of TRL's, on the command line and in config files."""
     names = {"model": "model_name_or_path", "out": "output_dir"}
-    if "chat_template_path" in config.__dataclass_fields__:
-        names["chat_template"] = "chat_template_path"
+    for short, long in (("chat_template", "chat_template_path"), ("async", "asynchronous")):
+        if long in config.__dataclass_fields__:
+            names[short] = long
     return names
 
 

@@ -131,15 +131,17 @@ def reinforce(
     console: Console,
     title: str = "GRPO",
     tasks: Any = None,
+    trainer_class: type[AgentTrainer] = AgentTrainer,
     **options: Any,
 ) -> Path:
     """Train by reinforcement learning on new training tasks.
 
-    `tasks` replaces the rows of `training_tasks`. `options` are further fields of `AgentConfig`; the default is GRPO.
+    `tasks` replaces the rows of `training_tasks`, `trainer_class` the trainer. `options` are further fields of
+    `AgentConfig`; the default is GRPO.
     """
     set_seed(settings.seed)
     tokenizer = load_tokenizer(str(model))
-    trainer = AgentTrainer(
+    trainer = trainer_class(
         load_model(str(model)),
         make_env(settings),
         args=_online_config(out, settings, **options),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ _MEMORY_SHARE = 0.25
 
 
 @dataclass(eq=False, slots=True)
-class _Answer:
+class PendingAnswer:
     """A prompt and its answer so far. `noise` has one number per token; the row holds `known` tokens of the prompt."""
 
     ids: Sequence[int]
@@ -34,19 +35,28 @@ class _Answer:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, ids: Sequence[int], sampling: Sampling, seed: Sequence[int]) -> Self:
+        """An answer that is not begun."""
+        return cls(ids, sampling, np.random.Generator(np.random.PCG64(list(seed))).random(sampling.max_tokens))
+
     @property
     def unread(self) -> Sequence[int]:
+        """The tokens of the prompt that the row does not hold."""
         return self.ids[self.known :]
 
     @property
     def stopped(self) -> bool:
-        return self.tokens[-1] in self.sampling.stop_ids
+        """True if it ended with a stop id."""
+        return bool(self.tokens) and self.tokens[-1] in self.sampling.stop_ids
 
     @property
     def ended(self) -> bool:
+        """True if it has its last token."""
         return self.stopped or len(self.tokens) >= self.sampling.max_tokens
 
     def generation(self) -> Generation:
+        """The answer so far."""
         return Generation(self.tokens, "stop" if self.stopped else "length", self.logprobs)
 
 
@@ -72,27 +82,37 @@ class CachedDecoder:
         self._model = CachedModel(model)
         self._temperature, self._max_bytes = logprob_temperature, max_bytes
         self._rows = Rows()
-        self._active: list[_Answer] = []
+        self._active: list[PendingAnswer] = []
         self._weights: Any = None
 
     def answer(
         self, prompts: Sequence[Sequence[int]], samplings: Sequence[Sampling], seeds: Sequence[Sequence[int]]
     ) -> list[Generation]:
         """Return one answer per prompt, in order."""
-        self._drop_if_weights_changed()
-        fields = zip(prompts, samplings, seeds, strict=True)
-        answers = [_Answer(ids, sampling, _noise(seed, sampling.max_tokens)) for ids, sampling, seed in fields]
+        answers = [PendingAnswer.of(*fields) for fields in zip(prompts, samplings, seeds, strict=True)]
         waiting = answers
+        with self.running():
+            while waiting or self._active:
+                waiting = self.advance(waiting)
+        return [answer.generation() for answer in answers]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Prepare the model for `advance`. The weights must not change meanwhile."""
+        self._drop_if_weights_changed()
         try:
             with self._model.running():
-                while waiting or self._active:
-                    waiting = self._admit(waiting) if waiting else []
-                    if self._active:
-                        self._step()
+                yield
         except BaseException:
             self.drop()
             raise
-        return [answer.generation() for answer in answers]
+
+    def advance(self, waiting: list[PendingAnswer]) -> list[PendingAnswer]:
+        """Begin the answers that there is room for, sample one token of each, and return those that still wait."""
+        waiting = self._admit(waiting) if waiting else []
+        if self._active:
+            self._step()
+        return waiting
 
     def drop(self) -> None:
         """Free the cache."""
@@ -106,7 +126,7 @@ class CachedDecoder:
             self.drop()
         self._weights = weights
 
-    def _admit(self, waiting: list[_Answer]) -> list[_Answer]:
+    def _admit(self, waiting: list[PendingAnswer]) -> list[PendingAnswer]:
         """Read the prompts that there are rows for; return the others.
 
         Rows that are continued are taken first, so that no other prompt overwrites them.
@@ -123,7 +143,7 @@ class CachedDecoder:
         self._read(continued)
         return rest
 
-    def _waves(self, answers: Sequence[_Answer]) -> list[list[_Answer]]:
+    def _waves(self, answers: Sequence[PendingAnswer]) -> list[list[PendingAnswer]]:
         """Sets of prompts to read one after another, so that later ones get copies of what earlier ones have read.
 
         Equal prompts are read once. If all have a long common beginning, one prompt goes first.
@@ -137,7 +157,7 @@ class CachedDecoder:
                 return [wave for wave in (different[:1], different[1:], equal) if wave]
         return [wave for wave in (different, equal) if wave]
 
-    def _make_room(self, waiting: Sequence[_Answer]) -> int:
+    def _make_room(self, waiting: Sequence[PendingAnswer]) -> int:
         """The number of waiting prompts that may join now, at least one if no row is active; make rows for them."""
         longest = max(len(answer.ids) + answer.sampling.max_tokens for answer in (*waiting, *self._active))
         limit = self._max_rows(max(self._rows.width, _rounded(int(_GROWTH * longest))))
@@ -169,7 +189,7 @@ class CachedDecoder:
         self._model.cache.resize(torch.from_numpy(kept), rows, width)
         table.resize(kept, rows, width)
 
-    def _continue_row(self, answer: _Answer) -> bool:
+    def _continue_row(self, answer: PendingAnswer) -> bool:
         """Take the row that ends where this prompt goes on, if there is one."""
         source, common = self._rows.best_match(answer.ids)
         if not self._rows.is_continued(source, common):
@@ -178,7 +198,7 @@ class CachedDecoder:
         self._rows.take(source, answer.ids[:common])
         return True
 
-    def _start_row(self, answer: _Answer) -> None:
+    def _start_row(self, answer: PendingAnswer) -> None:
         """Take another row, with a copy of the longest common beginning if that is worth it."""
         if self._continue_row(answer):
             return
@@ -189,7 +209,7 @@ class CachedDecoder:
             self._model.cache.copy(source, answer.row, answer.known)
         self._rows.take(answer.row, answer.ids[: answer.known])
 
-    def _read(self, answers: Sequence[_Answer]) -> None:
+    def _read(self, answers: Sequence[PendingAnswer]) -> None:
         """Read what is new, in passes over prompts with similarly many new tokens, and sample the first tokens."""
         for bucket in _buckets(answers):
             bucket.sort(key=lambda answer: answer.row)
@@ -235,7 +255,7 @@ class CachedDecoder:
         for answer in self._active:
             answer.row = moved.get(answer.row, answer.row)
 
-    def _sample(self, answers: Sequence[_Answer], logits: torch.Tensor) -> None:
+    def _sample(self, answers: Sequence[PendingAnswer], logits: torch.Tensor) -> None:
         """Append one token to each answer; those that have ended leave."""
         noise = [float(answer.noise[len(answer.tokens)]) for answer in answers]
         chosen = choose(logits, [answer.sampling for answer in answers], noise)
@@ -244,12 +264,12 @@ class CachedDecoder:
             answer.tokens.append(token)
             answer.logprobs.append(score)
             self._rows.busy[answer.row] = not answer.ended
-        self._active = [answer for answer in self._active if not (answer.tokens and answer.ended)]
+        self._active = [answer for answer in self._active if not answer.ended]
 
 
-def _buckets(answers: Iterable[_Answer]) -> list[list[_Answer]]:
+def _buckets(answers: Iterable[PendingAnswer]) -> list[list[PendingAnswer]]:
     """Prompts to read in one pass: padding to the longest is cheap, or the pass is small."""
-    found: list[list[_Answer]] = []
+    found: list[list[PendingAnswer]] = []
     for answer in sorted(answers, key=lambda answer: -len(answer.unread)):
         full = found and len(found[-1]) >= _SMALL_PASS
         if not found or (full and len(answer.unread) < _SIMILAR * len(found[-1][0].unread) - 2):
@@ -263,10 +283,6 @@ def _common_prefix(texts: Sequence[Sequence[int]]) -> int:
     table = np.array([text[:shortest] for text in texts])
     alike = (table == table[0]).all(0)
     return shortest if alike.all() else int(alike.argmin())
-
-
-def _noise(seed: Sequence[int], count: int) -> np.ndarray:
-    return np.random.Generator(np.random.PCG64(list(seed))).random(count)
 
 
 def _rounded(width: int) -> int:

@@ -1,0 +1,52 @@
+"""The options of asynchronous training, and the end of a run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from transformers import TrainerCallback
+
+from agentgym_envs.errors import UsageError
+from agentgym_trl.asynchronous.settings import AsyncSettings
+
+
+def async_options(args: Any) -> dict[str, Any]:
+    """The arguments of `make_rollout_func` for an `AgentConfig`."""
+    if not args.asynchronous:
+        return {}
+    from agentgym_trl.asynchronous.rollout import AsyncRollout
+
+    settings = AsyncSettings(args.max_staleness, args.async_oversample or 0)
+    return {"make": partial(AsyncRollout, settings=settings)}
+
+
+def check_async(args: Any) -> None:
+    """Raise UsageError if the settings of an `AgentConfig` exclude each other."""
+    if not args.asynchronous:
+        for name, option in (("max_staleness", "--max-staleness"), ("async_oversample", "--async-oversample")):
+            if getattr(args, name) is not None:
+                raise UsageError(f"{option} is for asynchronous training; add --async, or leave it out")
+        return
+    if args.use_vllm and args.vllm_mode != "server":
+        raise UsageError(
+            "--async samples while the model is trained, and vLLM in the training processes (--vllm_mode colocate) "
+            "cannot get new weights meanwhile; use --vllm_mode server, or no vLLM: a second process then samples"
+        )
+    if args.world_size > 1:
+        raise UsageError(
+            f"--async trains in one process, and there are {args.world_size}; start one, or leave out --async"
+        )
+    if args.dynamic_sampling_retries:
+        raise UsageError("--dynamic-sampling-retries waits for whole batches; leave it out, or leave out --async")
+
+
+class CloseRollout(TrainerCallback):  # type: ignore[misc]
+    """Ends the episodes that are still running at the end of training."""
+
+    def __init__(self, rollout: Any) -> None:
+        self._rollout = rollout
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Close the rollout."""
+        self._rollout.close()
