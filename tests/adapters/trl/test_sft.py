@@ -46,7 +46,7 @@ def test_labels_are_the_mask_of_a_rollout(tokenizer: Any) -> None:
             encoded.ids,
             encoded.assistant_mask,
         )
-        labels = rows_of(encoded)["labels"]
+        labels = rows_of(encoded)[0]["labels"]
         assert [i for i in labels if i != IGNORED] == [i for answer in answers for i in answer]
         assert [int(i != IGNORED) for i in labels] == [0] * len(rolled.prompt_ids) + rolled.assistant_mask
 
