@@ -10,6 +10,10 @@ class Codec:
 
     stop_ids: ClassVar[frozenset[int]] = frozenset({10})
     turn_end_id = 10
+    rewrites = False
+
+    def continues(self, messages: Any) -> bool:
+        return True
 
     def encode_prompt(self, messages: Any) -> list[int]:
         return [ord(letter) for message in messages for letter in message["content"]]
