@@ -57,7 +57,7 @@ class CompletionServer:
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.in_flight = self.most_in_flight = self.connections = 0
-        self.lock, self._count = threading.Lock(), threading.Lock()
+        self.lock, self._count, self._closed = threading.Lock(), threading.Lock(), False
         self._http = QuietHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
@@ -71,6 +71,9 @@ class CompletionServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+        self._closed = True
+        with self.lock:  # a thread that still computes when Python ends would abort the process
+            pass
 
     def load(self, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Load new weights, by the names of the model."""
@@ -114,6 +117,8 @@ class CompletionServer:
         if (length := max(map(len, prompts)) + body["max_tokens"]) > self.context:
             return 400, {"error": {"message": f"maximum context length is {self.context} tokens, not {length}"}}
         with self.lock:
+            if self._closed:
+                return 503, {"error": {"message": "the server has ended"}}
             choices = [self._choice(prompt, body) for prompt in prompts for _ in range(body.get("n", 1))]
         return 200, self._edit({"choices": choices})
 

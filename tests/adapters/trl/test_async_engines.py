@@ -101,6 +101,7 @@ def kill(process: Any) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("harm", [kill, stop])
 def test_a_dead_or_hanging_process_is_replaced(harm: Callable[[Any], None], model: Any) -> None:
     """The open requests get the answers that they would have had."""
@@ -121,6 +122,7 @@ def test_a_dead_or_hanging_process_is_replaced(harm: Callable[[Any], None], mode
     assert [answer.ids for answer in found] == expected(model) and {answer.version for answer in found} == {2}
 
 
+@pytest.mark.rotating(turns=(0,), of=2)
 def test_a_process_that_cannot_work_ends_the_run(model: Any) -> None:
     async def use(engine: ProcessEngine) -> None:
         await engine.swap(0)
@@ -174,6 +176,7 @@ def test_training_with_a_server_is_corrected_for_staleness(
     assert len(tasks) == 4 * 8 and len(set(tasks)) == 4 * 2
 
 
+@pytest.mark.rotating(turns=(1,), of=2)
 def test_a_server_that_dies_during_a_swap_ends_the_run(
     server: CompletionServer,  # noqa: F811
     trl_client: None,  # noqa: F811

@@ -114,6 +114,7 @@ class Remember(TrainerCallback):  # type: ignore[misc]
         self._call()
 
 
+@pytest.mark.rotating(turns=(0,), of=2)
 def test_a_second_process_samples_like_the_trainer(tokenizer: Any, tmp_path: Path) -> None:
     """Without staleness, the run equals the synchronous one bit for bit. The process ends with the run."""
     synchronous = make_trainer(tmp_path / "synchronous", tokenizer, max_steps=3)
@@ -128,6 +129,7 @@ def test_a_second_process_samples_like_the_trainer(tokenizer: Any, tmp_path: Pat
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.rotating(turns=(1,), of=2)
 def test_a_second_process_trains_with_staleness(tokenizer: Any, tmp_path: Path) -> None:
     """With an adapter. After the end, the groups in flight are replayed by the next run of the same trainer."""
     from peft import LoraConfig

@@ -88,6 +88,7 @@ def step_of(out: Path, tokenizer: Any, model: str, **options: Any) -> Any:
     return trainer, batch, float(loss.detach()), grads, torch.cat(critic) if critic else None
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("padding_free", [True, False])
 @pytest.mark.parametrize("algorithm", online_algorithms())
 def test_an_unchanged_context_split_into_contexts_has_the_same_gradient(
@@ -107,6 +108,7 @@ def test_an_unchanged_context_split_into_contexts_has_the_same_gradient(
         assert apart(other_critic, critic) < 1e-5 and critic.abs().max() > 1e-3
 
 
+@pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("loss_type", CHOICES["loss_type"])
 def test_every_loss_means_episodes_and_not_contexts(
     loss_type: str, splits: list[bool], tokenizer: Any, model_path: Path, tmp_path: Path
@@ -165,6 +167,7 @@ def test_a_mean_that_a_loss_cannot_have_is_refused(options: dict[str, Any], word
         config(tmp_path, **options)
 
 
+@pytest.mark.rotating(always=3)
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("context", ["full", "last:1", "summarise:1"])
 def test_agents_train_on_the_contexts_of_their_answers(
@@ -208,6 +211,7 @@ def alone(model: Any, context: TokenTrajectory, temperature: float) -> torch.Ten
     return logits.log_softmax(-1)[at - 1, ids[at]]
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("algorithm", online_algorithms())
 def test_every_algorithm_takes_steps_with_an_agent(algorithm: str, tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(
