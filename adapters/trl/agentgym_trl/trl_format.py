@@ -54,7 +54,6 @@ def columns(
         "token_rewards": [episode.rewards or [0.0] for episode in episodes],
         "state_keys": [_state_keys(episode) or [0] for episode in episodes],
         "bootstrap_ids": [episode.bootstrap_ids for episode in episodes],
-        "context_starts": [list(episode.context_starts) for episode in episodes],
         "prompt": [_prompt(spec, episode) for spec, episode in zip(specs, episodes, strict=True)],
         "episode_score": [e.trajectory.score if e.trajectory.usable else None for e in episodes],
         "task": [episode.trajectory.task.id for episode in episodes],

@@ -11,13 +11,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Sampling
 from agentgym_envs.rollout.play import Limits, sample_answer
 from agentgym_envs.rollout.policies import ChatClient, ModelReply
-from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory
+from agentgym_envs.rollout.tokens import ContextDraft, TokenBuilder, TokenTrajectory
 from agentgym_envs.trajectory import Message, Trajectory
 
 _TOKENS_PER_CHARACTER = 0.25
@@ -124,25 +124,13 @@ class ChatModel:
         await self._server.aclose()
 
 
-class _Draft(NamedTuple):
-    """Messages as ids: those of `builder`, then `between`."""
-
-    messages: list[Message]
-    builder: TokenBuilder
-    between: list[int]
-
-    @property
-    def size(self) -> int:
-        return len(self.builder.prompt_ids) + len(self.builder.ids) + len(self.between)
-
-
 class _TokenDialogue(Dialogue):
     def __init__(self, engine: Engine, codec: ChatCodec, sampling: Sampling, limits: Limits) -> None:
         super().__init__(limits)
         self._engine, self._codec, self._sampling = engine, codec, sampling
         self._builders: list[TokenBuilder] = []  # one for each context
         self._encoded: list[Message] = []  # the messages in the last context
-        self._draft: _Draft | None = None
+        self._draft: ContextDraft | None = None
         self._acted = False
         self._actions = 0
 
@@ -176,14 +164,14 @@ class _TokenDialogue(Dialogue):
         self._acted = False
         return ModelReply(text, generation.finish, prompt_tokens, len(generation.ids))
 
-    def _encode(self, messages: list[Message]) -> _Draft:
+    def _encode(self, messages: list[Message]) -> ContextDraft:
         """Encode the messages: as a continuation of the last context if they continue it, else from scratch."""
         if self._draft is None or self._draft.messages != messages:
             if self._builders and messages[:-1] == self._encoded and self._codec.continues(messages):
                 builder = self._builders[-1]
-                self._draft = _Draft(messages, builder, builder.between(messages[-1]["content"]))
+                self._draft = ContextDraft(builder, builder.between(messages[-1]["content"]), messages)
             else:
-                self._draft = _Draft(messages, TokenBuilder(self._codec, self._codec.encode_prompt(messages)), [])
+                self._draft = ContextDraft(TokenBuilder(self._codec, self._codec.encode_prompt(messages)), [], messages)
         return self._draft
 
 
