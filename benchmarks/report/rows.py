@@ -350,6 +350,11 @@ GENERATION = (
     _generated("52M, 8 turns, long prompts"),
 )
 
+STARTUP = (
+    Row("options of GRPO, CPU", "s", med("ours, help"), peer=med("TRL, help"), by="`trl grpo --help`", target=5.0),
+    Row("imports of GRPO, CPU", "s", med("ours, imports"), peer=med("TRL, imports"), by="TRL", target=5.0),
+)
+
 CORES = (
     *(
         Row(

@@ -295,6 +295,16 @@ _ALL = (
         headline=(1, 2),
     ),
     _section(
+        "startup",
+        "The start of a training command",
+        "How long until a training command can load its model?",
+        rows.STARTUP,
+        quick=("--repeats", "1"),
+        extras=("trl",),
+        minutes=3,
+        headline=(1,),
+    ),
+    _section(
         "footprint",
         "Size of an installation",
         "How many packages and megabytes does an installation have, and how long does the import take?",
