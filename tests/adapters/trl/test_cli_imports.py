@@ -24,6 +24,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_help_imports_no_trainer() -> None:
     done = subprocess.run([sys.executable, "-c", _HELP], capture_output=True, text=True, check=True)
     assert "--learning_rate" in done.stdout
@@ -67,6 +68,7 @@ print(trainer.is_wandb_available(), hasattr(trainer, "wandb"))
 """
 
 
+@pytest.mark.slow
 def test_trl_finds_no_logger_later_that_it_has_not_imported(tmp_path: Path) -> None:
     (tmp_path / "wandb.py").write_text("run = None\n")
     paths = [str(tmp_path), *(path for path in sys.path if not path.endswith("tests/plugins/site"))]
