@@ -1,13 +1,14 @@
 """Success after asynchronous training by the bound on staleness, with the quick start's policy and task.
 
-    python -m benchmarks.staleness --work DIR [--out benchmarks/results/staleness.json] [--seeds 101 102 103 104 105]
+    python -m benchmarks.staleness --work DIR [--out benchmarks/results/staleness.json] [--seeds 111 112 113 114 115]
 
 Every seed has its own warm start, from which GRPO continues for the same number of steps with each bound. The runs are
 on the virtual clock, so that staleness does not depend on this machine: an update lasts as long as an episode, and
 tokens get as old as the bound allows. The mean staleness of tokens is in the result. Staleness 0 is synchronous
-training.
+training. "Unmasked" arms train without `--off_policy_mask_threshold`, so on failed episodes at any distance from the
+policy.
 
-A run takes one process, one thread and about a minute of CPU time, a warm start too: half an hour for all 30. Finished
+A run takes one process, one thread and about a minute of CPU time, a warm start too: 40 minutes for all 40. Finished
 runs in `--work` are read. Several processes with the same `--work` share the runs: each takes one that no other has
 begun.
 """
@@ -35,14 +36,14 @@ from benchmarks.algorithms import START, figures_of, interval, success
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
 
-BOUNDS = (0, 1, 2, 4, 8)
+UNMASKED = {"off_policy_mask_threshold": float("inf")}
+ARMS: dict[str, dict[str, Any]] = {
+    **{f"staleness {bound}": {"max_staleness": bound} for bound in (0, 1, 2, 4, 8)},
+    **{f"staleness {bound}, unmasked": {"max_staleness": bound, **UNMASKED} for bound in (2, 4)},
+}
+"""The options of every arm; the first is synchronous."""
 RUN_SECONDS = 60
 """Approximate CPU seconds of a run or a warm start."""
-
-
-def name_of(bound: int) -> str:
-    """The name of a run in the folder of its seed."""
-    return f"staleness {bound}"
 
 
 @contextmanager
@@ -58,23 +59,22 @@ def claimed(path: Path) -> Iterator[bool]:
         yield not path.exists()
 
 
-def run(work: Path, seed: int, bound: int | None) -> None:
-    """Make a warm start (`bound` is None) or train from it, measure, and write the figures down."""
+def run(work: Path, seed: int, name: str, split: str) -> None:
+    """Make a warm start or train an arm from it, measure, and write the figures down."""
     from agentgym_trl.demo import arms, stages
     from agentgym_trl.demo.settings import DemoSettings
     from benchmarks import algorithms
 
     settings, out, console = DemoSettings(seed=seed), work / f"seed-{seed}", Console(quiet=True)
-    name = START if bound is None else name_of(bound)
     began, facts = time.process_time(), dict[str, Any]()
-    if bound is None:
+    if name == START:
         model, facts = algorithms.train(START, out, settings, console)
     else:
-        model = out / name.replace(" ", "-")
-        options = {"asynchronous": True, "max_staleness": bound, "trainer_class": _trainer_class()}
+        model = out / name.replace(", ", " ").replace(" ", "-")
+        options = {"asynchronous": True, "trainer_class": _trainer_class(), **ARMS[name]}
         stages.reinforce(out / arms.folder(arms.WARM), model, settings, console, name, **options)
         facts = _facts(stages.training_curve(model))
-    results = {m.name: asdict(m.metrics) for m in stages.measure(model, settings, "test")}
+    results = {m.name: asdict(m.metrics) for m in stages.measure(model, settings, split)}
     figures = {
         "arm": name,
         "seed": seed,
@@ -111,23 +111,22 @@ def _facts(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def work_off(work: Path, seeds: Sequence[int]) -> None:
+def work_off(work: Path, seeds: Sequence[int], split: str) -> None:
     """Do all runs that no other process has done or is doing."""
     for seed in seeds:
-        for bound in (None, *BOUNDS):
-            name = START if bound is None else name_of(bound)
-            if bound is not None and not figures_of(work, START, seed).exists():
+        for name in (START, *ARMS):
+            if name != START and not figures_of(work, START, seed).exists():
                 break  # another process makes the warm start
             with claimed(figures_of(work, name, seed)) as mine:
                 if mine:
-                    run(work, seed, bound)
+                    run(work, seed, name, split)
                     Console(stderr=True).print(f"{name}, seed {seed}: done")
 
 
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
     label = next(iter(runs[START][0]["results"]))
     table = Table("max staleness", "success, % [95 %]", "less 0, points [95 %]", "mean staleness", "ESS", title=label)
-    base = success(runs[name_of(0)], label)
+    base = success(runs[next(iter(ARMS))], label)
     for name, own in runs.items():
         values = success(own, label)
         difference = interval([value - other for value, other in zip(values, base, strict=True)])
@@ -139,7 +138,8 @@ def show(runs: dict[str, list[dict[str, Any]]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103, 104, 105])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[111, 112, 113, 114, 115])
+    parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
     parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
@@ -148,12 +148,12 @@ def main() -> None:
 
     quiet()
     arms.use_one_thread()
-    names = [START, *map(name_of, BOUNDS)]
+    names = [START, *ARMS]
     missing = [(n, s) for s in options.seeds for n in names if not figures_of(options.work, n, s).exists()]
     Console(stderr=True).print(
         f"{len(missing)} runs are missing: about {len(missing) * RUN_SECONDS / 60:.0f} CPU minutes"
     )
-    work_off(options.work, options.seeds)
+    work_off(options.work, options.seeds, options.split)
     if any(not figures_of(options.work, name, seed).exists() for name, seed in missing):
         Console(stderr=True).print("other processes are still at work; the last one shows the result")
         return

@@ -13,7 +13,7 @@ from agentgym_envs.rollout import AGENTS, Agent, make_agent
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
-from agentgym_trl.asynchronous.options import check_async
+from agentgym_trl.asynchronous.options import check_async, set_async_defaults
 
 _MINIMUM: dict[str, float] = {
     "num_generations": 1,
@@ -220,8 +220,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._init_trl()
         self._check_choices()
         check_async(self)
-        if self.asynchronous and self.max_staleness is None:
-            self.max_staleness = 1
+        set_async_defaults(self)
 
     @property
     def advantage_config(self) -> AdvantageConfig:

@@ -10,6 +10,9 @@ from transformers import TrainerCallback
 from agentgym_envs.errors import UsageError
 from agentgym_trl.asynchronous.settings import AsyncSettings
 
+MAX_STALE_KL = 0.05
+"""Default of --off_policy_mask_threshold with --async, in nats per token; chosen on pilot seeds of the quick start."""
+
 
 def async_options(args: Any) -> dict[str, Any]:
     """The arguments of `make_rollout_func` for an `AgentConfig`."""
@@ -39,6 +42,19 @@ def check_async(args: Any) -> None:
         )
     if args.dynamic_sampling_retries:
         raise UsageError("--dynamic-sampling-retries waits for whole batches; leave it out, or leave out --async")
+
+
+def set_async_defaults(args: Any) -> None:
+    """Fill in the options of an `AgentConfig` that have another default in asynchronous training.
+
+    Without a limit on how far they are from the policy, failed episodes of older versions make runs collapse.
+    """
+    if not args.asynchronous:
+        return
+    if args.max_staleness is None:
+        args.max_staleness = 1
+    if args.max_staleness and args.off_policy_mask_threshold is None:
+        args.off_policy_mask_threshold = MAX_STALE_KL
 
 
 class CloseRollout(TrainerCallback):  # type: ignore[misc]

@@ -1,0 +1,244 @@
+"""An agent that sees a quarter of its episode: how should its contexts be trained on?
+
+    python -m benchmarks.contexts --work DIR [--out benchmarks/results/contexts.json] [--seeds 101 102 103 104 105]
+
+The policy and the task are those of the quick start. Every arm has a warm start on the same demonstrations, in the
+contexts that its agent sees, and then the same number of steps and episodes of GRPO:
+
+- "full": the agent sees the whole episode, one context per episode.
+- "every context": it sees the first observation and the last turn (`--agent act --context last:1`), and all contexts
+  of an episode are trained on, as the trainer does.
+- "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
+  one context.
+- "full, then last turn": trained as "full", evaluated with the memory of the other two.
+
+The tokens that a step samples and the tokens of the contexts that it trains on are in the result. A run takes one
+process, one thread and about a minute of CPU time. Finished runs in `--work` are read; several processes share them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.algorithms import figures_of, interval, success
+from benchmarks.staleness import claimed
+
+os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
+warnings.filterwarnings("ignore")
+
+MEMORY = "last:1"
+SEES = {"full": "full", "every context": MEMORY, "last context": MEMORY}
+"""What the agent of an arm sees in training."""
+TRANSFER = "full, then last turn"
+
+
+def conversations(trajectories: Sequence[Any], context: str) -> list[Any]:
+    """The demonstrations as an agent sees them: unchanged, or a record for each context of `last:K`."""
+    from agentgym_trl.conversations import ConversationRecord
+
+    if context == "full":
+        return list(trajectories)
+    kept = int(context.rpartition(":")[2])
+    usable = [trajectory for trajectory in trajectories if trajectory.usable and trajectory.turns]
+    last_turns = [(t, turn) for t in usable for turn in (min(kept, len(t.turns) - 1), *range(kept + 1, len(t.turns)))]
+    return [ConversationRecord(t.task.id, _exchanges(t, turn, kept)) for t, turn in last_turns]
+
+
+def _exchanges(trajectory: Any, turn: int, kept: int) -> tuple[Any, ...]:
+    """The context in which a turn is played; earlier answers are trained on only if they belong to the same one."""
+    from agentgym_envs.rollout.agents.conversation import Conversation
+    from agentgym_trl.conversations import Exchange
+
+    turns = trajectory.turns[: turn + 1]
+    conversation = Conversation("", [t.observation for t in turns], [t.action for t in turns[:-1]])
+    contents = [message["content"] for message in conversation.messages(max(0, turn - kept))] + [turns[-1].action]
+    pairs = list(zip(contents[::2], contents[1::2], strict=True))
+    return tuple(
+        Exchange(seen, answer, trained=turn <= kept or number == len(pairs))
+        for number, (seen, answer) in enumerate(pairs, 1)
+    )
+
+
+def warm_start(work: Path, seed: int, context: str) -> None:
+    """Imitate the quick start's demonstrations in the contexts of an agent."""
+    from agentgym_trl.demo import stages
+    from agentgym_trl.demo.settings import DemoSettings
+    from agentgym_trl.demonstrations import environment_corpus
+    from agentgym_trl.tiny import save_tiny_model
+
+    settings, out = DemoSettings(seed=seed), folder(work, seed, f"start {context}")
+    trajectories = stages.make_demonstrations(out, settings)
+    shown = [exchange.message for record in conversations(trajectories, MEMORY) for exchange in record.exchanges]
+    texts = [text for t in trajectories for turn in t.turns for text in (turn.observation, turn.action)]
+    size = {"hidden_size": settings.hidden_size, "layers": settings.layers, "heads": settings.heads}
+    words = [*environment_corpus(stages.make_env(settings)), *texts, *shown]
+    common = {"closed": settings.closed_vocabulary, "embedding_std": settings.embedding_std}
+    save_tiny_model(out / "tiny", words, seed=seed, **common, **size)
+    rows = conversations(trajectories, context)
+    args = stages.sft_config(out / "warm", settings)
+    stages.imitate(out / "tiny", out / "warm", rows, args, Console(quiet=True), "warm start")
+
+
+def folder(work: Path, seed: int, name: str) -> Path:
+    """The folder of an arm or a warm start."""
+    return work / f"seed-{seed}" / name.replace(" ", "-").replace(":", "-")
+
+
+def reinforce(work: Path, seed: int, arm: str) -> dict[str, Any]:
+    """Train an arm from its warm start; return the tokens that it sampled and trained on, and its curve."""
+    from agentgym_trl.demo import stages
+    from agentgym_trl.demo.settings import DemoSettings
+
+    out, settings = folder(work, seed, arm), DemoSettings(seed=seed)
+    counts: list[tuple[int, int]] = []
+    options = {"agent": "act", "context": SEES[arm], "trainer_class": _trainer_class(arm, counts)}
+    start = folder(work, seed, f"start {SEES[arm]}") / "warm"
+    stages.reinforce(start, out, settings, Console(quiet=True), arm, **options)
+    rows = [row for row in stages.training_curve(out) if "rollout/success" in row]
+    sampled, trained = (sum(column) for column in zip(*counts, strict=True))
+    return {"sampled": sampled, "trained": trained, "curve": [row["rollout/success"] for row in rows]}
+
+
+def _trainer_class(arm: str, counts: list[tuple[int, int]]) -> Any:
+    """The trainer, which counts the sampled tokens and those of the contexts; it may keep only the last context."""
+    from agentgym_trl.trainer import AgentTrainer
+
+    class CountingTrainer(AgentTrainer):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            rollout: Any = self.rollout
+            make_rows = rollout.rows
+
+            def rows(specs: Any, episodes: Any, *rest: Any) -> Any:
+                sampled = sum(sum(episode.assistant_mask) for episode in episodes)
+                if arm == "last context":
+                    episodes = [episode.contexts()[-1] for episode in episodes]
+                contexts = [context for episode in episodes for context in episode.contexts()]
+                counts.append((sampled, sum(len(c.prompt_ids) + len(c.ids) for c in contexts)))
+                return make_rows(specs, episodes, *rest)
+
+            rollout.rows = rows
+
+    return CountingTrainer
+
+
+def measure(model: Path, context: str, seed: int, split: str) -> dict[str, Any]:
+    """Play every set of held-out tasks with the memory of an agent."""
+    import torch
+
+    from agentgym_envs.evaluate import evaluate
+    from agentgym_envs.rollout import Limits, Sampling, make_agent, play_many_as_agent, run_sync
+    from agentgym_trl.demo import stages
+    from agentgym_trl.demo.settings import DemoSettings
+    from agentgym_trl.models import load_engine
+
+    settings, agent = DemoSettings(seed=seed), make_agent("act", context, 1)
+    (engine, codec), sampling = load_engine(str(model)), Sampling(settings.eval_turn_tokens, 1.0)
+    limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
+    found = {}
+    torch.manual_seed(0)
+    for held_out in settings.held_out:
+        specs = stages.held_out_specs(settings, held_out, split)
+        played = run_sync(
+            play_many_as_agent(
+                specs,
+                stages.make_env(settings),
+                agent,
+                engine,
+                codec,
+                limits=limits,
+                sampling=sampling,
+                concurrency=160,
+            )
+        )
+        found[f"{held_out.name}, sampled"] = asdict(evaluate([episode.trajectory for episode in played]).overall)
+    return found
+
+
+def run(work: Path, seed: int, name: str, split: str) -> None:
+    """Do a run, measure, and write the figures down."""
+    began, facts = time.process_time(), dict[str, Any]()
+    if name in SEES:
+        facts = reinforce(work, seed, name)
+        results = measure(folder(work, seed, name), SEES[name], seed, split)
+    elif name == TRANSFER:
+        results = measure(folder(work, seed, "full"), MEMORY, seed, split)
+    else:
+        context = name.removeprefix("start ")
+        warm_start(work, seed, context)
+        results = measure(folder(work, seed, name) / "warm", context, seed, split)
+    figures = {"arm": name, "seed": seed, "cpu_seconds": round(time.process_time() - began, 1), **facts}
+    text = json.dumps({**figures, "results": results}, indent=1)
+    figures_of(work, name.replace(":", "-"), seed).write_text(text + "\n", encoding="utf-8")
+
+
+def names() -> list[str]:
+    """The runs of a seed, in an order in which they can be made."""
+    return [*(f"start {context}" for context in dict.fromkeys(SEES.values())), *SEES, TRANSFER]
+
+
+def work_off(work: Path, seeds: Sequence[int], split: str) -> bool:
+    """Do all runs that no other process has done or is doing; True if all are done."""
+    paths = {(seed, name): figures_of(work, name.replace(":", "-"), seed) for seed in seeds for name in names()}
+    for (seed, name), path in paths.items():
+        with claimed(path) as mine:
+            if mine:
+                run(work, seed, name, split)
+                Console(stderr=True).print(f"{name}, seed {seed}: done")
+    return all(path.exists() for path in paths.values())
+
+
+def show(runs: dict[str, list[dict[str, Any]]]) -> None:
+    """Success by arm, and the difference from the arm that trains on every context."""
+    label, *_ = next(iter(runs.values()))[0]["results"]
+    base = success(runs["every context"], label)
+    table = Table("arm", "success, % [95 %]", "less every context, points [95 %]", "sampled", "trained on", title=label)
+    for name, own in runs.items():
+        values = success(own, label)
+        difference = interval([value - other for value, other in zip(values, base, strict=True)])
+        cells = [f"{middle:.1f} [{low:.1f}, {high:.1f}]" for middle, low, high in (interval(values), difference)]
+        tokens = [f"{mean(run[key] for run in own):,.0f}" if key in own[0] else "" for key in ("sampled", "trained")]
+        table.add_row(name, *cells, *tokens)
+    Console(width=130).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103, 104, 105])
+    parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
+    parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
+    parser.add_argument("--out", type=Path, help="JSON file for the figures")
+    options = parser.parse_args()
+    from agentgym_trl.demo import arms
+    from agentgym_trl.demo.quiet import quiet
+
+    quiet()
+    arms.use_one_thread()
+    if not work_off(options.work, options.seeds, options.split):
+        Console(stderr=True).print("other processes are still at work; the last one shows the result")
+        return
+    runs = {
+        name: [
+            json.loads(figures_of(options.work, name.replace(":", "-"), s).read_text("utf-8")) for s in options.seeds
+        ]
+        for name in names()
+    }
+    show(runs)
+    if options.out:
+        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
