@@ -1,6 +1,6 @@
 """An agent that sees a quarter of its episode: how should its contexts be trained on?
 
-    python -m benchmarks.contexts --work DIR [--out benchmarks/results/contexts.json] [--seeds 101 102 103 104 105]
+    python -m benchmarks.contexts [--work DIR] [--out benchmarks/results/contexts.json] [--seeds 101 102 103 104 105]
 
 The policy and the task are those of the quick start. Every arm has a warm start on the same demonstrations, in the
 contexts that its agent sees, and then the same number of steps and episodes of GRPO:
@@ -82,13 +82,14 @@ def warm_start(work: Path, seed: int, context: str) -> None:
     trajectories = stages.make_demonstrations(out, settings)
     shown = [exchange.message for record in conversations(trajectories, MEMORY) for exchange in record.exchanges]
     texts = [text for t in trajectories for turn in t.turns for text in (turn.observation, turn.action)]
-    size = {"hidden_size": settings.hidden_size, "layers": settings.layers, "heads": settings.heads}
     words = [*environment_corpus(stages.make_env(settings)), *texts, *shown]
-    common = {"closed": settings.closed_vocabulary, "embedding_std": settings.embedding_std}
-    save_tiny_model(out / "tiny", words, seed=seed, **common, **size)
-    rows = conversations(trajectories, context)
+    options: dict[str, Any] = {"closed": settings.closed_vocabulary, "embedding_std": settings.embedding_std}
+    options |= {"hidden_size": settings.hidden_size, "layers": settings.layers, "heads": settings.heads}
+    save_tiny_model(out / "tiny", words, seed=seed, **options)
+    records = conversations(trajectories, context)
     args = stages.sft_config(out / "warm", settings)
-    stages.imitate(out / "tiny", out / "warm", rows, args, Console(quiet=True), "warm start")
+    args.per_device_train_batch_size = settings.warm_batch * len(records) // len(trajectories)  # as many epochs
+    stages.imitate(out / "tiny", out / "warm", records, args, Console(quiet=True), "warm start")
 
 
 def folder(work: Path, seed: int, name: str) -> Path:
@@ -218,7 +219,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103, 104, 105])
     parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
-    parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
+    parser.add_argument(
+        "--work", type=Path, default=Path("runs/contexts"), help="directory for the runs; finished ones are read"
+    )
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
     from agentgym_trl.demo import arms

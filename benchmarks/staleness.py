@@ -1,6 +1,6 @@
 """Success after asynchronous training by the bound on staleness, with the quick start's policy and task.
 
-    python -m benchmarks.staleness --work DIR [--out benchmarks/results/staleness.json] [--seeds 111 112 113 114 115]
+    python -m benchmarks.staleness [--work DIR] [--out benchmarks/results/staleness.json] [--seeds 111 112 113 114 115]
 
 Every seed has its own warm start, from which GRPO continues for the same number of steps with each bound. The runs are
 on the virtual clock, so that staleness does not depend on this machine: an update lasts as long as an episode, and
@@ -140,7 +140,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[111, 112, 113, 114, 115])
     parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
-    parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
+    parser.add_argument(
+        "--work", type=Path, default=Path("runs/staleness"), help="directory for the runs; finished ones are read"
+    )
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
     from agentgym_trl.demo import arms

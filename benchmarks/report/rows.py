@@ -390,6 +390,10 @@ def _success(arms: Sequence[str]) -> tuple[Row, ...]:
 
 ALGORITHMS = _success((*_QUICKSTART_ARMS, "DPO", "RLOO", "REINFORCE++", "REINFORCE++-baseline", "PPO"))
 ALGORITHMS_BABYAI = _success(_QUICKSTART_ARMS)
+STALENESS = tuple(
+    Row(f"success, {name}", "%", med(name), "more", med("staleness 0"), "synchronous steps", compared=False)
+    for name in (*(f"staleness {bound}" for bound in (1, 2, 4, 8)), "staleness 2, unmasked", "staleness 4, unmasked")
+)
 COOP = (
     Row(
         "success of the team, REINFORCE++ with baseline",

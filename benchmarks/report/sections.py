@@ -335,6 +335,15 @@ _ALL = (
         **{**_TRAINS, "plot": ""},
     ),
     _section(
+        "staleness",
+        "Success of asynchronous training",
+        "Does success suffer if tokens are older than the policy?",
+        rows.STALENESS,
+        read=readers.algorithms,
+        minutes=40,
+        **{**_TRAINS, "plot": ""},
+    ),
+    _section(
         "coop",
         "A team",
         "Does a team learn?",

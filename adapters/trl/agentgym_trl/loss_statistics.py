@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from trl import GRPOTrainer
 
 
 class LossStatistics:
@@ -19,9 +20,9 @@ class LossStatistics:
     Source: Kong (1992), "A note on importance sampling using standardized weights".
     """
 
-    def __init__(self, level: str = "token") -> None:
-        """`level` is TRL's `importance_sampling_level`."""
-        self._level = level
+    def __init__(self, level: str = "token", off_policy_threshold: float | None = None) -> None:
+        """Take TRL's `importance_sampling_level` and `off_policy_mask_threshold`."""
+        self._level, self._threshold = level, off_policy_threshold
         self._sums: Tensor | None = None
 
     @torch.no_grad()
@@ -31,17 +32,28 @@ class LossStatistics:
         weights = torch.where(mask, self._weights(logprobs, batch, mask), 0.0)
         difference = torch.where(mask, logprobs - _sampling_logprobs(logprobs, batch), 0.0).nan_to_num(0.0)
         kl = difference.exp() - 1 - difference
-        sums = torch.stack([weights.sum(), weights.square().sum(), mask.sum(), kl.sum()]).double()
+        masked = mask & ~self._kept(logprobs, batch, mask)
+        sums = torch.stack([weights.sum(), weights.square().sum(), mask.sum(), kl.sum(), masked.sum()]).double()
         self._sums = sums if self._sums is None else self._sums + sums
 
     def take(self, accelerator: Any) -> dict[str, float]:
         """The statistics over all processes since the last call; every process must call it."""
-        sums = torch.zeros(4, dtype=torch.double, device=accelerator.device) if self._sums is None else self._sums
+        sums = torch.zeros(5, dtype=torch.double, device=accelerator.device) if self._sums is None else self._sums
         self._sums = None
-        total, squares, count, kl = accelerator.reduce(sums, reduction="sum").tolist()
+        total, squares, count, kl, masked = accelerator.reduce(sums, reduction="sum").tolist()
         if not count or not squares:
             return {}
-        return {"effective_sample_size": total**2 / (count * squares), "sampler_kl": kl / count}
+        found = {"effective_sample_size": total**2 / (count * squares), "sampler_kl": kl / count}
+        return found if self._threshold is None else {**found, "off_policy_masked": masked / count}
+
+    def _kept(self, logprobs: Tensor, batch: Mapping[str, Any], mask: Tensor) -> Tensor:
+        """False where TRL masks a negative advantage in an episode far from the policy; broadcasts to (B, T)."""
+        if self._threshold is None:
+            return mask
+        advantages = batch["advantages"] if batch["advantages"].dim() == 2 else batch["advantages"][:, None]
+        sampled = _sampling_logprobs(logprobs, batch)
+        kept: Tensor = GRPOTrainer.get_off_policy_mask(advantages, logprobs, sampled, mask.float(), self._threshold)
+        return kept.bool()
 
     def _weights(self, logprobs: Tensor, batch: Mapping[str, Any], mask: Tensor) -> Tensor:
         """(B, T) importance weights, 1 where the batch has nothing to correct."""

@@ -115,7 +115,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self._rewards_per_function = torch.empty(0)
         self._rollout_seconds = self._train_seconds = 0.0
         self._loss_inputs: dict[str, Any] | None = None
-        self._statistics = LossStatistics(args.importance_sampling_level)
+        self._statistics = LossStatistics(args.importance_sampling_level, args.off_policy_mask_threshold)
         self.learner = self._make_learner(backbone) if backbone is not None else None
         self.padding_free, self.why_padded = enable_for(self)
         enable_for_critic(self)

@@ -13,6 +13,7 @@ import torch
 from transformers import TrainerCallback
 
 from agentgym_envs.errors import UsageError
+from agentgym_trl.asynchronous.options import MAX_STALE_KL
 from agentgym_trl.asynchronous.rollout import AsyncRollout
 from agentgym_trl.asynchronous.settings import AsyncSettings, VirtualTimes
 from agentgym_trl.trainer import AgentTrainer
@@ -102,6 +103,7 @@ def test_tokens_of_older_versions_are_corrected_and_logged(whole: Any) -> None:
     assert first["sampling/importance_sampling_ratio/mean"] == pytest.approx(1, abs=1e-4)
     assert last["sampling/importance_sampling_ratio/mean"] != pytest.approx(1, abs=1e-4)
     assert 0 < last["effective_sample_size"] < 1 and last["sampler_kl"] > 1e-6
+    assert first["off_policy_masked"] == 0 <= last["off_policy_masked"] < 1
 
 
 class Remember(TrainerCallback):  # type: ignore[misc]
@@ -179,6 +181,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_settings_that_exclude_each_other_are_refused(options: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         config(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "threshold"),
+    [
+        ({}, None),
+        ({"max_staleness": 0}, None),
+        ({"max_staleness": 4}, MAX_STALE_KL),
+        ({"max_staleness": None}, MAX_STALE_KL),
+    ],
+)
+def test_old_failures_far_from_the_policy_are_masked(options: dict[str, Any], threshold: float, tmp_path: Path) -> None:
+    """By default, with older versions only."""
+    asked = {"asynchronous": True, **options} if options else {}
+    assert config(tmp_path, **asked).off_policy_mask_threshold == threshold
+    chosen = config(tmp_path, **asked, off_policy_mask_threshold=float("inf"))
+    assert chosen.off_policy_mask_threshold == float("inf")
 
 
 def test_models_that_another_process_cannot_sample_from_are_refused(tokenizer: Any, tmp_path: Path) -> None:

@@ -64,6 +64,18 @@ def test_weights_of_sequences_are_geometric_means() -> None:
     assert found["effective_sample_size"] == pytest.approx(6**2 / (4 * 10))
 
 
+def test_masked_tokens_are_those_of_bad_episodes_far_from_the_policy() -> None:
+    """Episodes with mean differences of 0.3, 0.1 and 0.3 nats, and only the last one better than its group."""
+    sampled = [[-1.0, -1.4, 5.0], [-1.0, -1.2, 5.0], [-1.0, -1.4, 5.0]]
+    columns = {"sampling_per_token_logps": sampled, "advantages": [[-1.0], [-1.0], [1.0]]}
+    found = LossStatistics(off_policy_threshold=0.2)
+    found.add(
+        torch.tensor([[-1.3, -1.7, 0.0], [-1.1, -1.3, 0.0], [-1.3, -1.7, 0.0]]), batch([[1, 1, 0]] * 3, **columns)
+    )
+    assert found.take(ONE_PROCESS)["off_policy_masked"] == pytest.approx(1 / 3)
+    assert "off_policy_masked" not in statistics([[-1.0]], batch([[1]]))
+
+
 def test_weights_for_vllm_are_per_token_and_truncated(tmp_path: Path) -> None:
     ours = config(tmp_path)
     assert (ours.vllm_importance_sampling_mode, ours.vllm_importance_sampling_clip_max) == ("token_truncate", 2.0)
