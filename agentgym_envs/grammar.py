@@ -194,7 +194,6 @@ class ToolCall(NamedTuple):
 
 
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
-_PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([^<>\n]+)>(.*)</function>", re.DOTALL)
 
 
@@ -227,7 +226,9 @@ def _json_call(thought: str, body: str) -> ToolCall | None:
 
 
 def _tagged_call(thought: str, function: re.Match[str]) -> ToolCall | None:
-    return _checked(ToolCall(thought, function[1], dict(_PARAMETER.findall(function[2]))))
+    texts = [part.partition("<parameter=")[2].partition(">") for part in function[2].split("</parameter>")[:-1]]
+    arguments = {name: value.removeprefix("\n").removesuffix("\n") for name, _, value in texts}
+    return _checked(ToolCall(thought, function[1], arguments))
 
 
 def _checked(call: ToolCall) -> ToolCall | None:

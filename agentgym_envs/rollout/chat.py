@@ -192,9 +192,9 @@ class ChatCodec:
 
     def _pieces_of(self, messages: Sequence[Message]) -> list[_Piece]:
         """The rendered conversation, in which the template's own text is separate from the contents of messages."""
-        messages = messages if self.system_role else _fold_system(messages)
+        folded = messages if self.system_role else _fold_system(messages)
         contents: dict[str, _Piece] = {}
-        marked = [self._marked(m, f"XMESSAGE{n}X", contents) for n, m in enumerate(self._in_roles(messages))]
+        marked = [self._marked(m, f"XMESSAGE{n}X", contents) for n, m in enumerate(self._in_roles(folded))]
         rendered = self._render(marked)
         missing = [n for n, m in enumerate(marked, 1) if m["content"] in contents and m["content"] not in rendered]
         if missing and (not self.rewrites or missing[-1] == len(marked)):
@@ -202,7 +202,7 @@ class ChatCodec:
         parts = re.split(f"({_any_of(contents).pattern})", rendered)
         return [contents.get(part, _Piece(part, True)) for part in parts]
 
-    def _in_roles(self, messages: Sequence[Message]) -> Sequence[dict[str, Any]]:
+    def _in_roles(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The messages with tool calls and results in their own roles, if there are tools."""
         return messages if self._native is None else native_messages(messages, self._native.call_of)
 

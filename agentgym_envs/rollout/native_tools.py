@@ -15,7 +15,6 @@ from typing import Any
 
 from agentgym_envs.errors import TemplateError
 from agentgym_envs.grammar import ToolCall, find_call, last_pair
-from agentgym_envs.trajectory import Message
 
 NativeMessage = dict[str, Any]
 Render = Callable[[Sequence[NativeMessage]], str]
@@ -111,7 +110,7 @@ def native_message(call: ToolCall, number: str = CALL_ID) -> NativeMessage:
 
 
 def native_messages(
-    messages: Sequence[Message], call_of: Callable[[str], ToolCall | None] = find_call
+    messages: Sequence[Mapping[str, Any]], call_of: Callable[[str], ToolCall | None] = find_call
 ) -> list[NativeMessage]:
     """The messages with calls and results in their own roles."""
     found, called = list[NativeMessage](), None
@@ -156,7 +155,7 @@ def _json_text(text: str) -> str:
 
 
 def _form(render: Callable[[str], str], shown: str, name: str) -> Callable[[str], str]:
-    """How a template writes a text, as it is or as a JSON string, with or without the white space around it."""
+    """The way in which a template writes a text: as it is or as a JSON string, stripped or not."""
     forms: list[Callable[[str], str]] = [str, str.strip, _json_text, lambda text: _json_text(text.strip())]
     rendered = render(_PROBE)
     for form in forms:

@@ -197,32 +197,31 @@ def test_a_demonstration_is_written_in_the_format_of_the_template() -> None:
         CODECS["llama-3.1"].with_tools(TOOLS).encode_answer(str(ToolCall("I go.", "act", {"action": "up"})))
 
 
-pieces = st.sampled_from(
-    [
+MARKUP = (
+    *(
         "<|im_end|>",
         "<|im_start|>",
         "</tool_response>",
         "<tool_call>",
         "</tool_call>",
         "[TOOL_CALLS]",
-        "<|eot_id|>",
         "</s>",
-    ]
-    + [
+        "<think>",
+    ),
+    *(
         "[/TOOL_RESULTS]",
         "<|start_header_id|>",
+        "<|eot_id|>",
         "</think>",
-        "<think>",
         '{"name": "act"}',
         "\n",
         '"',
         "\\",
-        "a",
         "門",
         " ",
-    ]
+    ),
 )
-any_text = st.lists(pieces, max_size=6).map("".join)
+any_text = st.lists(st.sampled_from(MARKUP), max_size=6).map("".join)
 
 
 @pytest.mark.rotating(always=3)
@@ -249,14 +248,14 @@ def _between(tokens: TokenTrajectory) -> list[int]:
 ODD_CALL = '<tool_call>{"arguments":{"action":"go"},"name":"act"}</tool_call>'
 
 
-def test_a_call_in_other_words_stays_as_sampled_if_the_template_keeps_answers() -> None:
+def test_a_call_in_other_words_stays_as_it_was_sampled() -> None:
     episode, _ = played("qwen2.5", [ODD_CALL, "go"], PLAIN)
     assert episode.context_starts == ()
     shown = CODECS["qwen2.5"].tokenizer.decode(episode.ids)
     assert shown.startswith(f"{ODD_CALL}<|im_end|>\n<|im_start|>user\n<tool_response>\n")
 
 
-def test_a_call_in_other_words_begins_a_context_if_the_template_rewrites_answers() -> None:
+def test_a_call_in_other_words_begins_a_context_of_a_thinking_model() -> None:
     episode, writer = played("qwen3", [THOUGHT + ODD_CALL, THOUGHT + "go"], PLAIN)
     (_, second) = episode.contexts()
     assert second.prompt_ids == writer.calls[1][0]
@@ -275,7 +274,7 @@ def test_a_thinking_model_keeps_its_thoughts_between_calls() -> None:
 @pytest.mark.parametrize("template", ["llama3", "gemma3", "phi3", "gptoss", "glm4moe"])
 def test_a_template_without_known_tools_is_refused(template: str) -> None:
     tokenizer = replace(LLAMA if template == "llama3" else QWEN, template=trl_template(template)).tokenizer()
-    with pytest.raises(TemplateError, match="cannot be used with native tools: .* Use the grammar tool_call instead"):
+    with pytest.raises(TemplateError, match=r"cannot be used with native tools: .* Use the grammar tool_call instead"):
         ChatCodec(tokenizer, forks=True, tools=TOOLS)
 
 
