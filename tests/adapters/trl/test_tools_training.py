@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
 from agentgym_envs.errors import TemplateError
@@ -17,7 +18,7 @@ from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.models import make_codec
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.trainer import AgentTrainer
-from tests.adapters.trl.small import DEPTH, ScoredCraft, first_batch, make_trainer
+from tests.adapters.trl.small import DEPTH, ENV, ScoredCraft, first_batch, make_trainer
 from tests.adapters.trl.test_cli import SMALL, agentgym, refused, train
 from tests.graded import KWARGS
 from tests.rollout.families import FAMILIES, trl_template
@@ -48,7 +49,7 @@ def test_results_of_calls_are_masked_and_in_the_role_tool(
     template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A thinking model as it is shipped keeps its thoughts between calls, so that an episode has one context."""
-    tokenizer, engine = family(template), TrainerEngine.generate_batch
+    tokenizer = family(template)
     thought = "<think>\nhm\n</think>\n\n" if template == "qwen3" else ""
     words = thought + str(ToolCall("", "act", {"action": "look"}))
     answer = [*tokenizer.encode(words), tokenizer.eos_token_id]
@@ -60,7 +61,7 @@ def test_results_of_calls_are_masked_and_in_the_role_tool(
     options = {"max_turns": "3", "max_turn_tokens": 200, "max_completion_length": 2000}
     trainer = make_trainer(tmp_path, tokenizer, tools_craft, trainer=AgentTrainer, **options)
     batch = first_batch(trainer)
-    assert "contexts" not in batch and engine is not answers
+    assert "contexts" not in batch
     for row, episode in enumerate(trainer.rollout.last):
         assert '"name": "act"' in tokenizer.decode(episode.prompt_ids)
         mask = (batch["tool_mask"] * batch["completion_mask"])[row].bool()
@@ -72,7 +73,7 @@ def test_results_of_calls_are_masked_and_in_the_role_tool(
 
 
 def test_demonstrations_call_tools_in_the_format_of_the_template() -> None:
-    shown = oracle_demonstrations(tools_craft, 2, groups=DEPTH)
+    shown = oracle_demonstrations(lambda: gym.make(ENV, grammar="tools", **KWARGS), 2, groups=DEPTH)
     tokenizer = replace(FAMILIES["llama-3"], template=trl_template("llama3_1")).tokenizer()
     (row, _) = sft_dataset(shown, make_codec(tokenizer))
     labels = [token for token in row["labels"] if token >= 0]
@@ -101,7 +102,7 @@ def test_the_option_selects_native_tools(train: Any, tmp_path: Path) -> None:
 
 def test_demonstrations_of_the_oracle_call_tools(agentgym: Any, model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "tools.jinja").write_text(TEMPLATE)
-    play = ["--env", "AgentGym/TextCraft-v0", "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--tasks", 4]
+    play = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH, "--tasks", 4]
     words = [
         "--chat_template_path",
         tmp_path / "tools.jinja",
