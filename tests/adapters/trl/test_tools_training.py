@@ -58,7 +58,7 @@ def test_results_of_calls_are_masked_and_in_the_role_tool(
         return [Generation(answer, "stop") for _ in prompts]
 
     monkeypatch.setattr(TrainerEngine, "generate_batch", answers)
-    options = {"max_turns": "3", "max_turn_tokens": 200, "max_completion_length": 2000}
+    options: dict[str, Any] = {"max_turns": "3", "max_turn_tokens": 200, "max_completion_length": 2000}
     trainer = make_trainer(tmp_path, tokenizer, tools_craft, trainer=AgentTrainer, **options)
     batch = first_batch(trainer)
     assert "contexts" not in batch
