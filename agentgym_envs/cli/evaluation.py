@@ -60,14 +60,13 @@ def eval_command(
     Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
     _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
-    guide = choose_agent(policy, agent, context, attempts)
     settings = EvalSettings(
-        env=_envs([*(env or ()), *(more_env or ())], guide),
+        env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
         env_args=_env_args(env_arg, guide, tools),
         policy=policy,
         agent=recorded_agent(guide),
         base_url=base_url,
-        chat_template=None if chat_template is None else _read(chat_template),
+        chat_template=_read(chat_template),
         chat_template_kwargs=json_object("--chat-template-kwargs", chat_template_kwargs),
         split=split or "test",
         groups=names_of(groups),
@@ -178,7 +177,9 @@ def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, 
         raise UsageError("--tokens writes to the directory of the run: give --out DIR")
 
 
-def _read(path: Path) -> str:
+def _read(path: Path | None) -> str | None:
+    if path is None:
+        return None
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
