@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
-from agentgym_envs.grammar import GRAMMARS, ActionGrammar, make_grammar
+from agentgym_envs.grammar import ENV_GRAMMARS, ActionGrammar, make_grammar
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet, check_selection
 
@@ -105,7 +105,7 @@ class TextEnv(gym.Env[str, str], ABC):
     """True if `areset` and `astep` wait without a thread, so that one event loop can run many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})
     """The arguments that clients of a server may give; never a path or an address."""
-    grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS
+    grammars: Mapping[str, Callable[[], ActionGrammar]] = ENV_GRAMMARS
     """The grammars by name, including the scenario's own."""
 
     tasks: TaskSet

@@ -1,4 +1,4 @@
-"""Grammars: the format of an action in a model's answer (bare, ReAct, tag, fenced block, tool call).
+"""Grammars: the format of an action in a model's answer (bare, ReAct, tag, fenced block, tool call, native tools).
 
 A grammar parses an assistant message into a command for the environment (`parse`), describes the format to the
 model (`instructions`), and writes a command in it (`format`, used for demonstrations). For every command that the
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agentgym_envs.errors import InvalidAction, UsageError
 
@@ -179,6 +179,107 @@ def _tool_argument(body: str) -> str:
     return action.strip()
 
 
+class ToolCall(NamedTuple):
+    """A tool call in a model's answer, and the text before it."""
+
+    thought: str
+    name: str
+    arguments: dict[str, Any]
+
+    def __str__(self) -> str:
+        """The answer in the format of Hermes and Qwen."""
+        call = json.dumps({"name": self.name, "arguments": self.arguments}, ensure_ascii=False)
+        call = call.replace("tool_call>", r"tool_call\u003e")
+        return f"{self.thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
+
+
+_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_FUNCTION = re.compile(r"<function=([^<>\n]+)>(.*)</function>", re.DOTALL)
+
+
+def find_call(text: str) -> ToolCall | None:
+    """The last tool call of a model's answer, as servers read it; None if there is none, or an invalid one.
+
+    Read are the formats of Hermes and Qwen (JSON between tags), Qwen3.5 (parameters in tags), Llama 3 (the whole answer
+    is JSON) and Mistral (a list after `[TOOL_CALLS]`).
+    """
+    if pair := last_pair(text, "tool_call"):
+        thought, body = pair
+        function = _FUNCTION.fullmatch(body)
+        return _tagged_call(thought, function) if function else _json_call(thought, body)
+    thought, mark, body = text.rpartition("[TOOL_CALLS]")
+    if not mark:
+        thought, mark, body = text.rpartition("</think>")
+        thought += mark
+    return _json_call(thought.strip(), body.strip().removeprefix("<|python_tag|>").strip())
+
+
+def _json_call(thought: str, body: str) -> ToolCall | None:
+    try:
+        call = json.loads(body)
+        call = call[-1] if isinstance(call, list) else call
+        name, arguments = call["name"], call.get("arguments", call.get("parameters"))
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        return None
+    return _checked(ToolCall(thought, name, {} if arguments is None else arguments))
+
+
+def _tagged_call(thought: str, function: re.Match[str]) -> ToolCall | None:
+    texts = [part.partition("<parameter=")[2].partition(">") for part in function[2].split("</parameter>")[:-1]]
+    arguments = {name: value.removeprefix("\n").removesuffix("\n") for name, _, value in texts}
+    return _checked(ToolCall(thought, function[1], arguments))
+
+
+def _checked(call: ToolCall) -> ToolCall | None:
+    """The call, if its names are those of tools and parameters."""
+    valid = isinstance(call.name, str) and isinstance(call.arguments, dict)
+    return call if valid and all(map(_NAME.fullmatch, (call.name, *call.arguments))) else None
+
+
+def make_tool(name: str, description: str, **parameters: str) -> dict[str, Any]:
+    """A tool with texts as parameters, in the JSON schema of OpenAI's API; `parameters` are their descriptions."""
+    properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(parameters)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+NATIVE_INSTRUCTIONS = "Answer with one call of a tool."
+
+
+def require_call(text: str, tools: Iterable[Mapping[str, Any]]) -> str:
+    """The tool call of an answer in the format of Hermes and Qwen. Raises InvalidAction, which names the tools."""
+    if (call := find_call(text)) is None:
+        names = ", ".join(tool["function"]["name"] for tool in tools)
+        raise InvalidAction(f"No valid tool call found. Answer with one call of a tool ({names}).")
+    return str(call)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsGrammar(ToolCallGrammar):
+    """Native tool calls: the chat template describes `tools`, and the model calls them in its own format.
+
+    `parse` reads the formats of `find_call`; `format` writes that of Hermes and Qwen, which `ChatCodec` translates.
+    """
+
+    name: str = "tools"
+    instructions: str = NATIVE_INSTRUCTIONS
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools in the JSON schema of OpenAI's API and of chat templates."""
+        return [make_tool("act", "Take one action.", action="The action.")]
+
+    def parse(self, text: str) -> Parsed:
+        """Read the argument `action` of the last tool call."""
+        return ToolCallGrammar.parse(self, require_call(text, self.tools))
+
+
+def tools_of(grammar: ActionGrammar) -> list[dict[str, Any]]:
+    """The tools that a chat template has to show for this grammar; empty if it describes its format itself."""
+    return list(getattr(grammar, "tools", ()))
+
+
 GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {
     "bare": BareGrammar,
     "react": ReActGrammar,
@@ -186,6 +287,9 @@ GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {
     "fenced": FencedGrammar,
     "tool_call": ToolCallGrammar,
 }
+"""The grammars that any model can write, as they describe their format in the system prompt."""
+ENV_GRAMMARS: dict[str, Callable[[], ActionGrammar]] = {**GRAMMARS, "tools": ToolsGrammar}
+"""The grammars of an environment: also native tools, for which the chat template of the model needs tools."""
 
 
 def make_grammar(

@@ -11,6 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from agentgym_envs.core import TRANSPORT_OPTIONS, StopReason, text_env
 from agentgym_envs.errors import EpisodeOver
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.schedule import TurnSchedule
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 
@@ -112,4 +113,6 @@ def make_trajectory(
         "stop_reason": info["stop_reason"] or StopReason.CLOSED.value,
         "error": info.get("error"),
     }
+    if tools := tools_of(base.grammar):  # which the system prompt does not have
+        fields["meta"] = {**fields.get("meta", {}), "tools": tools}
     return Trajectory(turns=turns, final_observation=observation, **{**known, **fields})

@@ -50,9 +50,9 @@ def agents(incomplete: str) -> list[str]:
 
 def grammars(incomplete: str) -> list[str]:
     """Names of the action grammars."""
-    from agentgym_envs.grammar import GRAMMARS
+    from agentgym_envs.grammar import ENV_GRAMMARS
 
-    return choices(*GRAMMARS)(incomplete)
+    return choices(*ENV_GRAMMARS)(incomplete)
 
 
 def group_list(incomplete: str) -> list[str]:

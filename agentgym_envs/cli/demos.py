@@ -34,7 +34,7 @@ Out = Annotated[Path, typer.Option(help="The JSONL file to write, one trajectory
 Tasks = Annotated[int | None, typer.Option(min=1, help="Number of tasks; default: all tasks of the split.")]
 Grammar = Annotated[
     str | None,
-    typer.Option(help="Action format: bare, react, tag, fenced, tool_call.", autocompletion=completion.grammars),
+    typer.Option(help="Action format: bare, react, tag, fenced, tool_call, tools.", autocompletion=completion.grammars),
 ]
 
 

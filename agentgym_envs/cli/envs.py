@@ -71,6 +71,16 @@ def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
     return arguments
 
 
+def with_native_tools(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an environment whose actions are native tool calls (`--tools`).
+
+    Raises UsageError if the arguments have another grammar.
+    """
+    if (grammar := arguments.get("grammar", "tools")) != "tools":
+        raise UsageError(f"--tools selects the grammar 'tools', and the environment has {grammar!r}: leave one out")
+    return {**arguments, "grammar": "tools"}
+
+
 def json_or_text(value: str) -> Any:
     """Parse a value as JSON; return the text itself if it is not JSON."""
     try:

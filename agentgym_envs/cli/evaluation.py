@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.cli.common import json_object, names_of, print_json, stdout
-from agentgym_envs.cli.envs import find_env, parse_env_args
+from agentgym_envs.cli.envs import find_env, parse_env_args, with_native_tools
 from agentgym_envs.cli.evaluating import options as opt
 from agentgym_envs.cli.evaluating.agents import check_plays_alone, choose_agent, recorded_agent
 from agentgym_envs.cli.evaluating.plan import EvalPlan, make_plan
@@ -47,6 +47,7 @@ def eval_command(
     retries: opt.Retries = 2,
     seed: opt.Seed = 0,
     env_arg: opt.EnvArgs = None,
+    tools: opt.NativeTools = False,
     out: opt.Out = None,
     tokens: opt.Tokens = False,
     resume: opt.Resume = False,
@@ -59,14 +60,13 @@ def eval_command(
     Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
     _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
-    guide = choose_agent(policy, agent, context, attempts)
     settings = EvalSettings(
-        env=_envs([*(env or ()), *(more_env or ())], guide),
-        env_args=_env_args(env_arg, guide),
+        env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
+        env_args=_env_args(env_arg, guide, tools),
         policy=policy,
         agent=recorded_agent(guide),
         base_url=base_url,
-        chat_template=None if chat_template is None else _read(chat_template),
+        chat_template=_read(chat_template),
         chat_template_kwargs=json_object("--chat-template-kwargs", chat_template_kwargs),
         split=split or "test",
         groups=names_of(groups),
@@ -108,9 +108,12 @@ def _envs(names: Sequence[str], guide: Agent | None) -> tuple[str, ...]:
     return found
 
 
-def _env_args(pairs: Sequence[str] | None, agent: Agent | None) -> dict[str, Any]:
-    """The environment arguments; without a `grammar`, that of the agent."""
-    return ({} if agent is None else {"grammar": agent.grammar}) | parse_env_args(pairs)
+def _env_args(pairs: Sequence[str] | None, agent: Agent | None, tools: bool) -> dict[str, Any]:
+    """The environment arguments; without a `grammar` or native tools, the grammar is that of the agent."""
+    given = parse_env_args(pairs)
+    if tools:
+        return with_native_tools(given)
+    return ({} if agent is None else {"grammar": agent.grammar}) | given
 
 
 def _tasks(text: str | None, groups: str | None) -> int | TaskFile | None:
@@ -174,7 +177,9 @@ def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, 
         raise UsageError("--tokens writes to the directory of the run: give --out DIR")
 
 
-def _read(path: Path) -> str:
+def _read(path: Path | None) -> str | None:
+    if path is None:
+        return None
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

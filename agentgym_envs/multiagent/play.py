@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories, team_prompts
 from agentgym_envs.multiagent.joint_format import read_texts, write_action
@@ -256,6 +257,8 @@ def _prompts(runner: EnvRunner) -> dict[str, str]:
             f"the joint action of a team must be in the grammar 'bare', not {env.grammar.name!r}, which an agent's "
             "text could break: leave `grammar` out. `agent_grammar` is the grammar of the agents"
         )
+    if tools_of(getattr(env, "agent_grammar", env.grammar)):
+        raise UsageError("a team cannot call native tools: choose another agent_grammar, such as tool_call")
     return prompts
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from agentgym_envs.core import StopReason, placeholder_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.chat import ChatCodec
@@ -99,8 +100,8 @@ async def play_on(
     sampling: Sampling | None = None,
 ) -> TokenTrajectory:
     """Like `play`, on a runner: for callers that have their own `RunnerPool`."""
-    limits = spec.within(limits)
-    instructions = text_env(runner.last_env).instructions
+    limits, env = spec.within(limits), text_env(runner.last_env)
+    instructions, codec = env.instructions, codec.with_tools(tools_of(env.grammar))
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
     trajectory = await run_episode(runner, player.act, spec, limits, player.reward)
     return player.finish(trajectory)

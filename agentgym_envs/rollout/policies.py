@@ -5,6 +5,7 @@ A policy object plays one episode; a `PolicyFactory` makes one per episode.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ import httpx
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EngineError, UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.rollout.engines import post_json
+from agentgym_envs.rollout.native_tools import native_messages
 from agentgym_envs.trajectory import Message
 
 
@@ -140,13 +143,21 @@ class ChatClient:
             base_url=base_url.rstrip("/") + "/", headers=headers, timeout=timeout_s, transport=transport
         )
 
-    async def answer(self, messages: Sequence[Message], max_tokens: int) -> ModelReply:
-        """Return the model's next message of at most `max_tokens`. Raises EngineError if the server fails."""
+    async def answer(
+        self, messages: Sequence[Message], max_tokens: int, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> ModelReply:
+        """Return the model's next message of at most `max_tokens`. Raises EngineError if the server fails.
+
+        With `tools`, calls and their results have their own roles in the request. A call in the reply becomes text in
+        the format of Hermes and Qwen.
+        """
         body = {**self._request, "max_tokens": max_tokens, "messages": list(messages)}
+        if tools:
+            body |= {"messages": _numbered(native_messages(messages)), "tools": list(tools)}
         answer = await post_json(self._client, "chat/completions", body)
         try:
             choice = answer["choices"][0]
-            text = _text(choice["message"]["content"])
+            text = _with_call(choice["message"]) if tools else _text(choice["message"]["content"])
         except (KeyError, IndexError, TypeError):
             raise EngineError(f"{self._client.base_url}chat/completions returned no message: {answer!r:.300}") from None
         finish: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"
@@ -170,7 +181,7 @@ class ChatPolicy:
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
         """Return the model's next message. Raises EngineError if the server fails."""
-        return (await self._server.answer(messages, self._max_tokens)).answer
+        return (await self._server.answer(messages, self._max_tokens, tools_of(env.grammar))).answer
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -191,6 +202,34 @@ def _text(content: Any) -> str:
     if content and not isinstance(content, str):
         raise TypeError
     return content or ""
+
+
+def _numbered(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with an id for each call and its result, as API servers require, and arguments as JSON."""
+    found = list[dict[str, Any]]()
+    for number, message in enumerate(messages):
+        if "tool_calls" in message:
+            (call,) = message["tool_calls"]
+            arguments = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+            call = {**call, "id": f"call{number:05}", "function": {**call["function"], "arguments": arguments}}
+            message = {**message, "tool_calls": [call]}
+        elif message["role"] == "tool":
+            message = {**message, "tool_call_id": f"call{number - 1:05}"}
+        found.append(message)
+    return found
+
+
+def _with_call(message: Mapping[str, Any]) -> str:
+    """The text of a message and its last tool call. Raises KeyError or TypeError for a malformed message."""
+    text = _text(message.get("content"))
+    if not (calls := message.get("tool_calls")):
+        return text
+    function = calls[-1]["function"]
+    arguments = function["arguments"]
+    if not isinstance(arguments, str):  # some servers send an object in place of its JSON
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    call = f'<tool_call>\n{{"name": {json.dumps(function["name"])}, "arguments": {arguments or "{}"}}}\n</tool_call>'
+    return f"{text.rstrip()}\n{call}".lstrip("\n")
 
 
 def _count(usage: Any, name: str) -> int | None:

@@ -136,7 +136,11 @@ class TokenBuilder:
         An answer lacks it if it was truncated, or if the model stopped with another token such as `<|endoftext|>`.
         """
         end = [] if self.ids and self.ids[-1] == self.codec.turn_end_id else [self.codec.turn_end_id]
-        return end + self.codec.encode_observation(observation)
+        return end + self.codec.encode_observation(observation, self._last_answer() if self.codec.tools else "")
+
+    def _last_answer(self) -> str:
+        begin, end = self.turn_spans[-1] if self.turn_spans else (0, 0)
+        return self.codec.decode(self.ids[begin:end])
 
     def add_between(self, ids: Sequence[int]) -> None:
         """Append the ids that `between` returned, with mask 0."""
@@ -297,8 +301,9 @@ def encode_trajectory(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajecto
     """Encode a recorded trajectory, such as a demonstration, by the same rules as a rollout.
 
     The answers are encoded from text, as their sampled ids are unknown. A truncated answer (`finish` is "length" in the
-    info of its turn) had no end token, so none is trained on.
+    info of its turn) had no end token, so none is trained on. Native tools are those in the record's `meta`.
     """
+    codec = codec.with_tools(trajectory.meta.get("tools", ()))
     episode = EpisodeBuilder(codec, trajectory.instructions)
     for turn in trajectory.turns:
         draft = episode.draft(turn.observation)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agentgym_envs.errors import InvalidAction
-from agentgym_envs.grammar import Parsed, last_pair
+from agentgym_envs.grammar import NATIVE_INSTRUCTIONS, Parsed, last_pair, make_tool, require_call
 
 INVALID = (
     "This is not a valid action. Write <search>your query</search> to search, or <answer>your answer</answer> to "
@@ -148,6 +148,26 @@ class SearchTools:
         argument = "query" if action.kind == "search" else "answer"
         call = json.dumps({"name": action.kind, "arguments": {argument: action.text}}, ensure_ascii=False)
         return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchNativeTools(SearchTools):
+    """`search(query)` and `answer(answer)` as native tools; see `agentgym_envs.grammar.ToolsGrammar`."""
+
+    name: str = "tools"
+    instructions: str = NATIVE_INSTRUCTIONS
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools in the JSON schema of OpenAI's API."""
+        return [
+            make_tool("search", "Search the corpus.", query="The query."),
+            make_tool("answer", "Answer the question, which ends the episode.", answer="The answer."),
+        ]
+
+    def parse(self, text: str) -> Parsed:
+        """Return the thought and the last tool call as a tag. Raises InvalidAction."""
+        return SearchTools.parse(self, require_call(text, self.tools))
 
 
 def _tool_action(body: str) -> SearchAction:

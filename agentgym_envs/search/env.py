@@ -16,6 +16,7 @@ from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.search import scoring
 from agentgym_envs.search.actions import (
     SearchAction,
+    SearchNativeTools,
     SearchTags,
     SearchTools,
     read_action,
@@ -129,7 +130,11 @@ class SearchEnv(TextEnv):
     retry: ClassVar[bool] = False
     """True if the episode continues after a wrong answer."""
     remote_options = TextEnv.remote_options | {"top_k", "format", "max_chars", "metric", "format_reward", "compat"}
-    grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS | {"bare": SearchTags, "tool_call": SearchTools}
+    grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS | {
+        "bare": SearchTags,
+        "tool_call": SearchTools,
+        "tools": SearchNativeTools,
+    }
 
     def __init__(
         self,
@@ -171,7 +176,7 @@ class SearchEnv(TextEnv):
             grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
         )
         end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
-        self.rules = _RULES.format(**(_TOOLS if self.grammar.name == "tool_call" else _TAGS), end=end)
+        self.rules = _RULES.format(**(_TOOLS if isinstance(self.grammar, SearchTools) else _TAGS), end=end)
         self._found: dict[str, None] = {}  # ids in order, as a set
         self._done: list[SearchAction] = []
         self._transcript: list[str] = []

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym_envs.errors import InvalidAction
-from agentgym_envs.grammar import GRAMMARS, ActionGrammar, Parsed, last_pair
+from agentgym_envs.grammar import GRAMMARS, NATIVE_INSTRUCTIONS, ActionGrammar, Parsed, last_pair, require_call
 from agentgym_envs.webarena.actions import FORMS, NAMES, Action, CommandForm, format_command, normalized, parse_command
 from agentgym_envs.webarena.browsergym_actions import format_call, functions_for, parse_call
 
@@ -27,7 +27,7 @@ one a line, set in below the element that it is a part of, and the address of th
 The number is the id by which actions name an element; its role, its name and its state follow. Ids hold for the page \
 as you saw it last. What lies outside of the window may be left out: scroll to see it. Only the sites of the task can \
 be visited. One action is carried out a turn, and after the one that ends the task nothing more can be done."""
-_LISTS_ACTIONS = ("browsergym", "tool_call")
+_LISTS_ACTIONS = ("browsergym", "tool_call", "tools")
 
 
 def rules_for(grammar: ActionGrammar, forms: Mapping[str, CommandForm] = FORMS) -> str:
@@ -233,6 +233,27 @@ class WebToolCallGrammar:
         return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")
 
 
+@dataclass(frozen=True, slots=True)
+class WebToolsGrammar(WebToolCallGrammar):
+    """One native tool per action; see `agentgym_envs.grammar.ToolsGrammar`."""
+
+    name: str = "tools"
+
+    @property
+    def instructions(self) -> str:
+        """The format; the chat template lists the tools."""
+        return NATIVE_INSTRUCTIONS
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools in the JSON schema of OpenAI's API."""
+        return tools(self.forms)
+
+    def parse_action(self, text: str) -> ParsedAction:
+        """Parse the last tool call. Raises InvalidAction."""
+        return WebToolCallGrammar.parse_action(self, require_call(text, self.tools))
+
+
 def _tool_call(action: Action) -> str:
     values = {field.name: getattr(action, field.name) for field in fields(action)}
     arguments = {name: value for name, value in values.items() if value is not None}
@@ -297,4 +318,5 @@ def web_grammars(forms: Mapping[str, CommandForm] = FORMS) -> dict[str, Callable
         "fenced": WebFencedGrammar,
         "browsergym": partial(BrowserGymGrammar, forms=forms),
         "tool_call": partial(WebToolCallGrammar, forms=forms),
+        "tools": partial(WebToolsGrammar, forms=forms),
     }

@@ -61,7 +61,7 @@ def test_the_program_completes_in_a_subprocess(spawn: Run, monkeypatch: pytest.M
         ("agentgym eval textcraft --context s", "summarise:"),
         ("agentgym eval textcraft --split v", "validation"),
         ("agentgym solve textcraft --split a", "all"),
-        ("agentgym demos textcraft --grammar t", "tag tool_call"),
+        ("agentgym demos textcraft --grammar t", "tag tool_call tools"),
         ("agentgym compare a b --value su", "success"),
         ("agentgym search query --engine b", "bm25s"),
         ("agentgym serve --dialect o", "openenv"),

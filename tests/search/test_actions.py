@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.search.actions import (
     SearchAction,
+    SearchNativeTools,
     SearchTags,
     SearchTools,
     read_action,
@@ -113,9 +114,9 @@ TEXTS = st.text(min_size=1).map(str.strip).filter(bool)
 
 
 @given(st.sampled_from(["search", "answer"]), TEXTS.filter(lambda text: "</" not in text and "think>" not in text))
-def test_both_grammars_parse_their_own_output(kind: str, text: str) -> None:
+def test_all_grammars_parse_their_own_output(kind: str, text: str) -> None:
     command = str(SearchAction(kind, text))  # type: ignore[arg-type]
-    for grammar in (SearchTags(), SearchTools()):
+    for grammar in (SearchTags(), SearchTools(), SearchNativeTools()):
         assert read_action(grammar.parse(grammar.format(command)).command) == (kind, text)
         written = grammar.parse(grammar.format(command, "so it goes"))
         assert (written.thought, read_action(written.command)) == ("so it goes", (kind, text))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import MissingExtra, RetrieverError, UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.search.env import SearchEnv
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from tests.search.conftest import PASSAGES, Make
@@ -119,7 +120,7 @@ def test_the_format_reward_is_added_for_well_formed_turns(make: Make, actions: S
 
 
 def test_the_format_reward_works_in_every_grammar(make: Make) -> None:
-    for grammar in ("bare", "react", "tool_call"):
+    for grammar in ("bare", "react", "tool_call", "tools"):
         env = make(format_reward=0.2, grammar=grammar)
         _, reward, *_ = play(env, "toy/0", env.grammar.format("<answer>Huascarán</answer>", "So."))
         assert reward == 1.0, grammar
@@ -213,6 +214,9 @@ def test_prepare_opens_the_engine(make: Make) -> None:
 def test_the_rules_mention_tools_with_the_tool_grammar(make: Make) -> None:
     assert "search(query) searches" in make(grammar="tool_call").instructions
     assert "<search>" not in make(grammar="tool_call").instructions
+    native = make(grammar="tools")
+    assert "search(query) searches" in native.instructions and "<tool_call>" not in native.instructions
+    assert [tool["function"]["name"] for tool in tools_of(native.grammar)] == ["search", "answer"]
     assert "<search>query</search> searches" in make(grammar="react").instructions
 
 

@@ -23,6 +23,7 @@ import pytest
 
 from agentgym_envs.core import MAX_ACTION_CHARS, StopReason
 from agentgym_envs.errors import EpisodeOver, NoOracle, UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.task import Task, TaskTable
 from agentgym_envs.vector.runner import EnvRunner
 from agentgym_envs.vector.vector_env import TextVectorEnv
@@ -136,6 +137,16 @@ def test_typed_actions_must_be_available(monkeypatch: pytest.MonkeyPatch) -> Non
     assert env.step(call)[0] == "go_back cannot be done here. The actions are: click."
     too_long = env.step(call + " " * MAX_ACTION_CHARS)[0]
     assert too_long == f"The action is too long (at most {MAX_ACTION_CHARS} characters)."
+    env.close()
+
+
+def test_native_tools_are_the_actions_of_the_environment() -> None:
+    env = CounterEnv(grammar="tools", call_seconds=5)
+    assert "ive up" not in env.instructions and env.instructions.endswith("Answer with one call of a tool.")
+    assert [tool["function"]["name"] for tool in tools_of(env.grammar)] == list(env.forms)
+    start(env)
+    assert env.step('{"name": "go_back", "parameters": {}}')[0].endswith("There is no page to go back to.")
+    assert "Answer with one call of a tool (click, " in env.step("go back")[0]
     env.close()
 
 

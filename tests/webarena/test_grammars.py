@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
-from agentgym_envs.grammar import Parsed, make_grammar
+from agentgym_envs.grammar import Parsed, make_grammar, tools_of
 from agentgym_envs.webarena.actions import FORMS, Action, CommandForm, Press, StopTask, Type, format_command
 from agentgym_envs.webarena.browsergym_actions import FUNCTIONS
 from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, tools, web_grammars
@@ -260,7 +260,8 @@ def test_the_instructions_list_each_action_once() -> None:
         "browsergym": [f"{call.form}: " for call in FUNCTIONS.values()],
         "tool_call": [f"{name}(" for name in FORMS],
     }
-    for name in NAMES:
+    assert [tool["function"]["name"] for tool in tools_of(make_grammar("tools", WEB_GRAMMARS))] == list(FORMS)
+    for name in set(NAMES) - {"tools"}:
         grammar = make_grammar(name, WEB_GRAMMARS)
         instructions = f"{rules_for(grammar)}\n{grammar.instructions}"
         for form in forms.get(name, [f"{form.form}: " for form in FORMS.values()]):
@@ -272,7 +273,8 @@ def test_the_instructions_list_each_action_once() -> None:
 def test_the_instructions_list_only_available_actions(name: str) -> None:
     grammar = make_grammar(name, web_grammars(FEW))
     instructions = f"{rules_for(grammar, FEW)}\n{grammar.instructions}"
-    assert "give up." in instructions and "N/A" not in instructions
+    instructions += json.dumps(tools_of(grammar))  # which a chat template shows
+    assert "ive up." in instructions and "N/A" not in instructions
     for absent in ("goto", "tab_focus", "go_back", "scroll(", "noop", "fill(", "new_tab"):
         assert absent not in instructions
 

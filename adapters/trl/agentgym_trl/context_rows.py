@@ -1,14 +1,16 @@
 """`ContextRows`: the contexts of a batch of episodes as rows of their own, for a forward pass.
 
-TRL's row is an episode, so that groups, rewards and the means of losses are over episodes. If an episode has several
-contexts, its row has them end to end, and no token may see those of an earlier context. So they are taken apart before
-a model reads them, and what the model returns is put back into the rows of the episodes.
+TRL's row is an episode, so that groups, preferences, rewards and the means of losses are over episodes. If an episode
+has several contexts, its row has them end to end, and no token may see those of an earlier context. So they are taken
+apart before a model reads them, and what the model returns is put back into the rows of the episodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,6 +61,11 @@ class ContextRows:
         real = self.source >= 0
         return values.new_zeros(self.shape.numel()).index_put((self.source[real],), values[real]).view(self.shape)
 
+    def widened(self, multiple: int | None) -> ContextRows:
+        """The same rows, padded to a multiple of that many tokens."""
+        more = -self.source.size(1) % (multiple or 1)
+        return replace(self, source=torch.nn.functional.pad(self.source, (0, more), value=-1))
+
 
 def context_rows(mask: Tensor, contexts: Tensor) -> ContextRows:
     """Take the contexts of a batch apart.
@@ -93,3 +100,51 @@ def context_numbers(episodes: Sequence[TokenTrajectory], like: Tensor) -> Tensor
         for start in episode.context_starts:
             row[start:] += 1
     return numbers
+
+
+@contextmanager
+def contexts_apart(models: Iterable[torch.nn.Module], contexts: Tensor, multiple: int | None = None) -> Iterator[None]:
+    """Within, the models read rows of B episodes context by context, and return values of the episodes' tokens.
+
+    Both `labels` and returned values per token have TRL's layout: a value (B, L - 1) belongs to the next token.
+
+    Args:
+        models: the models, without wrappers of distributed training.
+        contexts: (B, L - 1) as in `context_rows`; rows are padded on the right.
+        multiple: pad the contexts to a multiple of that many tokens.
+    """
+    handles = list[Any]()
+    for model in models:
+        passes = _ContextPass(contexts, multiple)
+        handles.append(model.register_forward_pre_hook(passes.before, with_kwargs=True))
+        handles.append(model.register_forward_hook(passes.after))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+class _ContextPass:
+    """The hooks of one model."""
+
+    def __init__(self, contexts: Tensor, multiple: int | None) -> None:
+        self._contexts, self._multiple = contexts, multiple
+        self._rows: ContextRows | None = None
+
+    def before(self, model: Any, args: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._rows = rows = context_rows(given["attention_mask"], self._contexts).widened(self._multiple)
+        mask = rows.mask
+        apart = {"input_ids": rows.take(given["input_ids"]), "attention_mask": mask}
+        if "labels" in given:
+            apart["labels"] = torch.where(mask.bool(), rows.take(given["labels"]), -100)
+        return args, {**given, **apart}
+
+    def after(self, model: Any, args: Any, output: Any) -> Any:
+        rows, self._rows = self._rows, None
+        assert rows is not None
+        width = rows.source.size(1) - 1
+        for name, value in output.items():
+            if isinstance(value, torch.Tensor) and value.dim() == 2:  # a learned prompt has values in front
+                output[name] = rows.put(value[:, -width:])
+        return output

@@ -20,7 +20,9 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, TokenTrajectory
 from agentgym_envs.rollout.step_files import StepFiles
@@ -59,6 +61,7 @@ class Rollout:
         weakref.finalize(self, self.runners.close)
         names = [""] if callable(make_env) else list(make_env)
         self.team = find_team_roles(self.runners, names, options.train_agents)
+        self._check_tools(names)
         if options.agent is not None and self.team.agents:
             raise UsageError(f"--agent is for a single agent, and this environment is a team: {self.team.agents}")
         if options.partner is not None and self.team.trained == self.team.agents:
@@ -68,6 +71,15 @@ class Rollout:
         self._files: StepFiles | None = None
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
+
+    def _check_tools(self, names: Sequence[str]) -> None:
+        """Raise TemplateError if the chat template cannot show the native tools of an environment."""
+        for name in names:
+            runner = self.runners.acquire(name)
+            try:
+                self.codec.with_tools(tools_of(text_env(runner.last_env).grammar))
+            finally:
+                self.runners.release(name, runner)
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """Play one episode per prompt; with a team, one trajectory per prompt.

@@ -174,6 +174,14 @@ EnvArgs = Annotated[
         help="Argument of the environment; the value is JSON or text. base_url=http://... uses a server.",
     ),
 ]
+NativeTools = Annotated[
+    bool,
+    typer.Option(
+        "--tools",
+        rich_help_panel=TASKS,
+        help="Native tool calls: actions are tools of the chat template or API, and observations their results.",
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", rich_help_panel=OUTPUT, help="Replace the output of an earlier run.")
 ]

@@ -44,6 +44,8 @@ class Dialogue(ABC):
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.usage = Usage()
+        self.tools: list[dict[str, Any]] = []
+        """Native tools of the environment, set before the first call."""
 
     async def reply(self, messages: Sequence[Message], max_tokens: int | None = None) -> ModelReply | None:
         """The model's answer of at most `max_tokens`; None if the budget is used up.
@@ -127,12 +129,16 @@ class ChatModel:
 class _TokenDialogue(Dialogue):
     def __init__(self, engine: Engine, codec: ChatCodec, sampling: Sampling, limits: Limits) -> None:
         super().__init__(limits)
-        self._engine, self._codec, self._sampling = engine, codec, sampling
+        self._engine, self._any_codec, self._sampling = engine, codec, sampling
         self._builders: list[TokenBuilder] = []  # one for each context
         self._encoded: list[Message] = []  # the messages in the last context
         self._draft: ContextDraft | None = None
         self._acted = False
         self._actions = 0
+
+    @property
+    def _codec(self) -> ChatCodec:
+        return self._any_codec.with_tools(self.tools)
 
     def room(self, messages: Sequence[Message]) -> int:
         size = self._encode(list(messages)).size
@@ -196,7 +202,7 @@ class _ChatDialogue(Dialogue):
     async def ask(self, messages: list[Message], cap: int) -> ModelReply:
         size = _characters(messages)
         self._first = size if self._first is None else self._first
-        reply = await self._server.answer(messages, cap)
+        reply = await self._server.answer(messages, cap, self.tools)
         if reply.prompt_tokens and size:
             self._rate = reply.prompt_tokens / size
         return reply

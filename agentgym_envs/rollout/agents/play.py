@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agentgym_envs.core import text_env
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.rollout.agents.context import SUMMARY_TOKENS, first_turn_that_fits, summary_room, visible_messages
 from agentgym_envs.rollout.agents.conversation import Conversation, user
@@ -65,6 +66,7 @@ class AgentEpisode:
         """
         if not self.segments:
             prompt = prompt_messages(self.trajectory.instructions, self.trajectory.final_observation)
+            codec = codec.with_tools(self.trajectory.meta.get("tools", ()))
             return TokenTrajectory(self.trajectory, codec.encode_prompt(prompt), [], [], [], ())
         return join_contexts([self._as_scored(segment) for segment in self.segments])
 
@@ -138,7 +140,9 @@ async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec
     segments: list[TokenTrajectory] = []
     usage = Usage()
     while True:
-        attempt = _Attempt(runner, agent, model.open(limits), [earlier.lesson for earlier in failed])
+        dialogue = model.open(limits)
+        dialogue.tools = tools_of(text_env(runner.last_env).grammar)
+        attempt = _Attempt(runner, agent, dialogue, [earlier.lesson for earlier in failed])
         played = await run_episode(runner, attempt.act, spec, limits, attempt.dialogue.add_reward)
         trajectory = attempt.record(played)
         again = len(failed) + 1 < agent.attempts and trajectory.usable and not trajectory.success

@@ -20,11 +20,9 @@ from agentgym_trl.collator import MultiTurnCollator
 from agentgym_trl.config import AVERAGES, CHOICES
 from agentgym_trl.context_rows import context_numbers, context_rows
 from agentgym_trl.conversations import ConversationRecord, Exchange, encode_conversation
-from agentgym_trl.dpo import dpo_dataset
 from agentgym_trl.engines import TrainerEngine
 from agentgym_trl.episode_player import EpisodePlayer
 from agentgym_trl.models import make_codec
-from agentgym_trl.pairs import Pair, Preference
 from agentgym_trl.rollout import make_rollout_func
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.trainer import AgentTrainer
@@ -311,14 +309,6 @@ def test_a_conversation_of_a_thinking_model_has_a_row_for_each_context() -> None
     rows = encode_conversation(ConversationRecord("talk", exchanges), codec)
     texts = [codec.tokenizer.decode(row["input_ids"]) for row in rows]
     assert [text.count("hm") for text in texts] == [1, 1] and "see 2" in texts[1] and "see 1" not in texts[0]
-
-
-def test_pairs_of_several_contexts_are_refused() -> None:
-    codec = thinking_codec()
-    texts = ["<think>\nhm\n</think>\n\nup"] * 2
-    sides = [roll(codec, [codec.encode_answer(t) for t in texts], ["a", "b", "c"]).trajectory for _ in range(2)]
-    with pytest.raises(UsageError, match="dpo compares trajectories of one context each"):
-        dpo_dataset([Pair(sides[0], sides[1], Preference.SCORE)], codec)
 
 
 def test_a_thinking_model_trains_with_its_own_template(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

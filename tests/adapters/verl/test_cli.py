@@ -271,6 +271,8 @@ class TestComposed:
             (["--env", "textcraft", "actor_rollout_ref.actor.use_dynamic_bsz=false"], "ppo_micro_batch_size_per_gpu"),
             (["--env", "textcraft", "--groups", "depth-9"], "has no group 'depth-9'"),
             (["--data", "nowhere"], "nowhere/train.parquet cannot be read"),
+            (["--data", "nowhere", "--tools"], "leave out --env, --env-kwargs and --tools"),
+            (["--env", "textcraft", "--tools", "--env-kwargs", '{"grammar": "react"}'], "--tools selects the grammar"),
         ],
     )
     def test_invalid_settings_are_refused_before_verl_starts(self, words: list[str], part: str, train: Train) -> None:
@@ -287,6 +289,11 @@ class TestComposed:
         template = f"actor_rollout_ref.model.custom_chat_template='{bad}'"
         code, _, err = agentgym(*words, model_path, template)
         assert code == 2 and "template" in err, err
+        plain = "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}"
+        plain += "{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
+        template = f"actor_rollout_ref.model.custom_chat_template='{plain}'"
+        code, _, err = agentgym(*words, model_path, template, "--tools")
+        assert code == 2 and "cannot be used with native tools" in err, err
         assert not Path("out").exists()
 
     def test_an_unregistered_agent_loop_is_refused(self, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import EngineError, EnvError, UsageError
+from agentgym_envs.grammar import ToolCall
 from agentgym_envs.trajectory import read_trajectories
 from tests.rollout.families import FAMILIES, UP
 
@@ -72,6 +73,18 @@ def test_an_episode_equals_the_hand_computed_row(make_worker: Any, stub: Any) ->
             "score/small": 2 / 3,
         }
     )
+
+
+def test_results_of_native_tools_are_masked(make_worker: Any, stub: Any) -> None:
+    call = str(ToolCall("", "act", {"action": "up"}))
+    answer = [*FAMILIES["qwen2.5"].tokenizer().encode(call), END]
+    worker = make_worker([answer] * 9, agentgym={"max_turns": 2}, response_length=400)
+    queue = worker.play([stub.count(env_kwargs={"grammar": "tools"})], step=1)
+    row, decode = queue.rows["0_0_0"], worker.runner.codec.tokenizer.decode
+    shown = decode([token for token, mask in zip(ids(row), row["response_mask"].tolist(), strict=True) if not mask])
+    assert shown == "\n<|im_start|>user\n<tool_response>\n1\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    assert ids(row)[: len(answer)] == ids(row)[-len(answer) :] == answer
+    assert '"name": "act"' in decode(ids(row, "prompts")) and queue.metrics("0_0_0")["invalid_actions"] == 0
 
 
 def test_requests_append_ids_and_use_the_sampling_of_verl(make_worker: Any, stub: Any) -> None:

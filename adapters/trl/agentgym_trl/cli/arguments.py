@@ -49,6 +49,13 @@ class EnvArguments:
             "object for each id."
         },
     )
+    tools: bool = field(
+        default=False,
+        metadata={
+            "help": "Native tool calls: actions are tools of the chat template, and observations have the role tool. "
+            'The same as "grammar": "tools" in --env-kwargs.'
+        },
+    )
     split: str = field(default="train", metadata={"help": "Split to draw tasks from."})
     groups: list[str] | None = field(default=None, metadata={"help": "Groups to draw tasks from."})
     tasks: int | None = field(

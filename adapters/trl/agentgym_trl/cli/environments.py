@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from agentgym_envs.cli.envs import with_native_tools
 from agentgym_envs.errors import UsageError
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
@@ -14,7 +16,10 @@ from agentgym_trl.error_messages import team_error
 
 def environments(arguments: EnvArguments) -> list[MixtureEnv]:
     """The environments of `--env` and `--env-kwargs`. Raises UsageError."""
-    return read_mixture(arguments.env, read_env_kwargs(arguments.env_kwargs))
+    found = read_mixture(arguments.env, read_env_kwargs(arguments.env_kwargs))
+    if not arguments.tools:
+        return found
+    return [replace(environment, kwargs=with_native_tools(environment.kwargs)) for environment in found]
 
 
 def only_environment(arguments: EnvArguments, *, teams: bool = False) -> MixtureEnv:

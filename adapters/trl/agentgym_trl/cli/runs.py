@@ -39,6 +39,7 @@ def run_settings(args: Any, algorithm: str, env: EnvArguments, model: ModelConfi
         "split": env.split,
         "groups": env.groups,
         "seed": args.seed,
+        **({"tools": True} if env.tools else {}),
         **more,
     }
     if args.process_index == 0:  # a late process would find the directory claimed already

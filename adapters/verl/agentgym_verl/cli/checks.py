@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from io import StringIO
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -11,9 +11,12 @@ from warnings import catch_warnings, simplefilter
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
+from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.grammar import tools_of
 from agentgym_envs.rollout import ChatCodec
 from agentgym_verl.cli.overrides import one_line
+from agentgym_verl.dataset import members_of
 from agentgym_verl.rows import TaskRow
 from agentgym_verl.settings import read_settings, schedule_of
 
@@ -39,7 +42,7 @@ def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) 
         raise UsageError("there is no task to validate on")
     _check_sizes(config, len(train))
     _check_lengths(config)
-    _check_codec(config)
+    _check_codec(config, [*train, *val])
     _check_with_verl(config)  # with a critic it loads the tokenizer, so check that one first
 
 
@@ -114,8 +117,11 @@ def _as_usage_errors() -> Iterator[None]:
         raise UsageError(f"verl rejects the configuration: {one_line(error)}") from error
 
 
-def _check_codec(config: Any) -> None:
-    """Check that the model's chat template can be trained on; skip models in a remote file system."""
+def _check_codec(config: Any, rows: Sequence[TaskRow]) -> None:
+    """Check that the model's chat template can be trained on, and shows native tools if the tasks have them.
+
+    Models in a remote file system are skipped.
+    """
     from transformers import AutoTokenizer
 
     model = config.actor_rollout_ref.model
@@ -128,4 +134,7 @@ def _check_codec(config: Any) -> None:
         raise UsageError(f"the tokenizer of {path!r} does not load: {str(error).strip().splitlines()[0]}") from None
     if model.custom_chat_template:
         tokenizer.chat_template = model.custom_chat_template
-    ChatCodec(tokenizer, template_kwargs=dict(config.data.get("apply_chat_template_kwargs") or {}))
+    codec = ChatCodec(tokenizer, template_kwargs=dict(config.data.get("apply_chat_template_kwargs") or {}))
+    for member in members_of([row for row in rows if row.env_kwargs.get("grammar") == "tools"]):
+        with closing(member.make()) as env:
+            codec.with_tools(tools_of(text_env(env).grammar))

@@ -32,6 +32,7 @@ def data_command(
     envs: Envs,
     out: Out,
     env_kwargs: opt.EnvKwargs = None,
+    tools: opt.Tools = False,
     split: opt.Split = "train",
     eval_split: opt.EvalSplit = None,
     tasks: opt.Tasks = None,
@@ -43,7 +44,7 @@ def data_command(
     """Write a dataset with one row per task. Equal arguments write equal bytes."""
     if not overwrite and (existing := [name for name in (dataset.TRAIN, dataset.VAL) if (out / name).exists()]):
         raise UsageError(f"{out} has {' and '.join(existing)} already; --overwrite replaces them")
-    members, chosen = opt.members(envs, env_kwargs), names_of(groups)
+    members, chosen = opt.members(envs, env_kwargs, tools=tools), names_of(groups)
     draws = {
         dataset.TRAIN: partial(dataset.draw_train, members, tasks, split=split, groups=chosen, seed=seed),
         dataset.VAL: partial(dataset.draw_val, members, eval_tasks, split=eval_split, groups=chosen, seed=seed),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from agentgym_envs.cli.envs import full_name
+from agentgym_envs.cli.envs import full_name, with_native_tools
 from agentgym_envs.rollout.mixture import MixtureEnv, read_env_kwargs, read_mixture
 
 KWARGS = "--env-kwargs"
@@ -17,6 +18,13 @@ EnvKwargs = Annotated[
         KWARGS,
         metavar="JSON",
         help='Arguments for gym.make: \'{"worlds": "fictional"}\'. With several environments, one object for each id.',
+    ),
+]
+Tools = Annotated[
+    bool,
+    typer.Option(
+        "--tools",
+        help="Native tool calls: actions are tools of the chat template, and observations have the role tool.",
     ),
 ]
 Split = Annotated[str, typer.Option(help="Split to draw tasks from.")]
@@ -31,7 +39,8 @@ Groups = Annotated[str | None, typer.Option(help="Groups to draw tasks from, sep
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draw of tasks and their order.")]
 
 
-def members(names: Sequence[str], env_kwargs: str | None) -> list[MixtureEnv]:
-    """The environments of ids or short names, with weights. Raises UsageError."""
+def members(names: Sequence[str], env_kwargs: str | None, *, tools: bool = False) -> list[MixtureEnv]:
+    """The environments of ids or short names, with weights and, if asked for, native tools. Raises UsageError."""
     kwargs = read_env_kwargs(env_kwargs or "{}", KWARGS)
-    return read_mixture([full_name(name) for name in names], kwargs, option=KWARGS)
+    found = read_mixture([full_name(name) for name in names], kwargs, option=KWARGS)
+    return [replace(member, kwargs=with_native_tools(member.kwargs)) for member in found] if tools else found

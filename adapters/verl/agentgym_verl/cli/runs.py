@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from omegaconf import OmegaConf
 
 from agentgym_envs.cli.common import stderr
 from agentgym_envs.errors import UsageError
@@ -44,6 +46,7 @@ class TaskSelection:
 
     env: Sequence[str] | None
     env_kwargs: str | None
+    native_tools: bool
     data: Path | None
     split: str
     eval_split: str | None
@@ -119,8 +122,8 @@ class VerlRun:
         if self.groups["horizon"] and not self.groups["scenario"]:
             raise UsageError("--horizon selects settings of a --scenario; give a scenario, or --max-turns instead")
         selection = self.selection
-        if selection.data and (selection.env or selection.env_kwargs):
-            raise UsageError("--data has the tasks already; leave out --env and --env-kwargs")
+        if selection.data and (selection.env or selection.env_kwargs or selection.native_tools):
+            raise UsageError("--data has the tasks already; leave out --env, --env-kwargs and --tools")
         if not (selection.data or selection.env or self.groups["scenario"]):
             raise UsageError("no tasks were given: give --scenario, --env or --data")
         words = self.user_overrides
@@ -188,11 +191,12 @@ class VerlRun:
     def _members(self) -> list[MixtureEnv]:
         """The environments of a run without a dataset."""
         paper, selection = self._config.get("paper"), self.selection
+        kwargs, tools = selection.env_kwargs, selection.native_tools
         if selection.env or paper is None:
-            return opt.members(selection.env or (), selection.env_kwargs)
-        if selection.env_kwargs is not None:
-            return opt.members([paper.env], selection.env_kwargs)
-        return [MixtureEnv(paper.env, dict(paper.env_kwargs))]
+            return opt.members(selection.env or (), kwargs, tools=tools)
+        if kwargs is None:
+            kwargs = json.dumps(OmegaConf.to_container(paper.env_kwargs, resolve=True))
+        return opt.members([paper.env], kwargs, tools=tools)
 
     @cached_property
     def _identity(self) -> dict[str, Any]:

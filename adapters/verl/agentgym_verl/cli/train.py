@@ -50,6 +50,7 @@ def train_command(
     horizon: Horizon = None,
     env: Envs = None,
     env_kwargs: opt.EnvKwargs = None,
+    tools: opt.Tools = False,
     data: Data = None,
     split: opt.Split = "train",
     eval_split: opt.EvalSplit = None,
@@ -73,7 +74,9 @@ def train_command(
 
     Everything is checked before verl starts. To continue a stopped run, add --resume to the same command.
     """
-    selection = TaskSelection(env, env_kwargs, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed)
+    selection = TaskSelection(
+        env, env_kwargs, tools, data, split, eval_split, tasks, eval_tasks, names_of(groups), seed
+    )
     config_groups = {"hardware": hardware, "engine": engine, "mode": mode, "scenario": scenario, "horizon": horizon}
     settings = {"max_turns": max_turns, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
     run = VerlRun(algorithm, model, out.absolute(), selection, config_groups, settings, tuple(more or ()), resume)
