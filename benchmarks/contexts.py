@@ -1,4 +1,4 @@
-"""An agent that sees a quarter of its episode: how should its contexts be trained on?
+"""An agent that sees only the last turns of its episode: how should its contexts be trained on?
 
     python -m benchmarks.contexts [--work DIR] [--out benchmarks/results/contexts.json] [--seeds 101 102 103 104 105]
 
@@ -6,11 +6,11 @@ The policy and the task are those of the quick start. Every arm has a warm start
 contexts that its agent sees, and then the same number of steps and episodes of GRPO:
 
 - "full": the agent sees the whole episode, one context per episode.
-- "every context": it sees the first observation and the last turn (`--agent act --context last:1`), and all contexts
-  of an episode are trained on, as the trainer does.
+- "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), and all
+  contexts of an episode are trained on, as the trainer does.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
-- "full, then last turn": trained as "full", evaluated with the memory of the other two.
+- "full, then limited": trained as "full", evaluated with the memory of the other two.
 
 The tokens that a step samples and the tokens of the contexts that it trains on are in the result. A run takes one
 process, one thread and about a minute of CPU time. Finished runs in `--work` are read; several processes share them.
@@ -38,10 +38,10 @@ from benchmarks.staleness import claimed
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
 
-MEMORY = "last:1"
+MEMORY = "last:2"
 SEES = {"full": "full", "every context": MEMORY, "last context": MEMORY}
 """What the agent of an arm sees in training."""
-TRANSFER = "full, then last turn"
+TRANSFER = "full, then limited"
 
 
 def conversations(trajectories: Sequence[Any], context: str) -> list[Any]:
