@@ -36,7 +36,8 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         rich_help_panel=POLICY,
-        help="oracle, random, replay:FILE, openai:MODEL, hf:MODEL, or MODULE:CLASS of your own.",
+        help="oracle, oracle:DEFECTS (such as oracle:idle=0.5,slip=0.1), random, replay:FILE, openai:MODEL, hf:MODEL, "
+        "or MODULE:CLASS of your own.",
         autocompletion=completion.policies,
     ),
 ]
