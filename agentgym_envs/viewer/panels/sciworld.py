@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.viewer.panels.replay import CannotReplay, observations, replay
+from agentgym_envs.rollout.replay import CannotReplay, observations, replay
 
 SECONDS = 12.0
 MAX_TURNS = 400
