@@ -10,8 +10,8 @@ import numpy as np
 
 from agentgym_envs.babyai.commands import Verb, parse
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
-from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.infeasibility import why_unsolvable
+from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.oracle import solve
 from agentgym_envs.babyai.shortest import shortest_plan
 from agentgym_envs.babyai.tasks import BabyTasks

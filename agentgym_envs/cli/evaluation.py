@@ -15,6 +15,7 @@ from agentgym_envs.cli.evaluating.running import play, report_saved
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
 from agentgym_envs.cli.evaluating.warnings import option_warnings
+from agentgym_envs.cli.label import label_missing, read_label_table
 from agentgym_envs.cli.policies import PolicyOptions, PolicyPlayer, check_policy, has_tokens, make_player
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import UsageError
@@ -49,6 +50,7 @@ def eval_command(
     env_arg: opt.EnvArgs = None,
     out: opt.Out = None,
     tokens: opt.Tokens = False,
+    labels: opt.Labels = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     agentgym_rl: opt.AgentGymRL = False,
@@ -58,7 +60,7 @@ def eval_command(
 
     Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
-    _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
+    _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens, labels=labels)
     guide = choose_agent(policy, agent, context, attempts)
     settings = EvalSettings(
         env=_envs([*(env or ()), *(more_env or ())], guide),
@@ -82,6 +84,8 @@ def eval_command(
     store = _store(settings, plan, out, resume, overwrite, tokens)
     with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
+        if labels:
+            label_missing([store.record])
         _report(store, plan, agentgym_rl, as_json)
 
 
@@ -145,9 +149,13 @@ def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -
 
     from agentgym_envs.cli import reports
 
-    report = reports.make_report(list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl)
+    labels = None if store.directory is None else read_label_table([store.record])
+    report = reports.make_report(
+        list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl, labels=labels
+    )
     table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
-    store.write_metrics(report.evaluation.to_json(), table, complete=True)
+    mistakes = None if report.mistakes is None else report.mistakes.to_json()
+    store.write_metrics(report.evaluation.to_json(), table, mistakes, complete=True)
     report = report.of_run(store.result)
     if store.directory is not None:
         reports.write_all(store.directory, report)
@@ -163,13 +171,15 @@ def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -
         console.print(f"[dim]{escape(where)}[/]", soft_wrap=True)
 
 
-def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, tokens: bool) -> None:
+def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, tokens: bool, labels: bool) -> None:
     if resume and overwrite:
         raise UsageError("--resume continues a run and --overwrite replaces it: give one of them")
     if out is None and (resume or overwrite):
         raise UsageError("--resume and --overwrite need the directory of a run: give --out DIR")
     if tokens and not has_tokens(policy):
         raise UsageError(f"--tokens needs a model that runs in this process (hf:), and {policy} does not")
+    if labels and out is None:
+        raise UsageError("--labels writes to the directory of the run: give --out DIR")
     if tokens and out is None:
         raise UsageError("--tokens writes to the directory of the run: give --out DIR")
 

@@ -1,6 +1,8 @@
-"""Labels of turns: distance to the goal before and after, regret, reachability, and the first mistake of an episode."""
+"""Labels of turns: distance to the goal before and after, regret, reachability, and the first mistake of an episode.
 
-from agentgym_envs.labels.labeller import Labeller
-from agentgym_envs.labels.record import EpisodeLabels, TurnLabel, labels_path, read_labels, write_labels
+`labels.labeller` and `labels.running` make them; this module stays light for those who only read them.
+"""
 
-__all__ = ["EpisodeLabels", "Labeller", "TurnLabel", "labels_path", "read_labels", "write_labels"]
+from agentgym_envs.labels.record import EpisodeLabels, LabelTable, TurnLabel, labels_path, read_labels
+
+__all__ = ["EpisodeLabels", "LabelTable", "TurnLabel", "labels_path", "read_labels"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from agentgym_envs.core import Solution, TextEnv
@@ -34,7 +35,7 @@ class Labeller:
         except CannotReplay as error:
             self._drop(trajectory)
             return EpisodeLabels(*fields, error=str(error))
-        pairs = zip(solutions, solutions[1:], strict=False)
+        pairs = pairwise(solutions)
         return EpisodeLabels(*fields, tuple(_label(before, after) for before, after in pairs))
 
     def close(self) -> None:

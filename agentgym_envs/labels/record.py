@@ -1,20 +1,21 @@
 """Label records: the file `NAME.labels.jsonl` next to `NAME.jsonl` holds the labels of its episodes.
 
-A line is an episode: `{"schema": 1, "of": MARK, ...}`, where the mark is `line_mark` of the trajectory's line. A
-turn has `before`, `after`, `regret`, `reachable`, `method` and `verdict`; the first mistake and the rest follow from them.
+A line is an episode: `{"schema": 1, "of": MARK, ...}`, where the mark is `line_mark` of the trajectory's line. A turn
+has `before`, `after`, `regret`, `reachable`, `method` and `verdict`; the first mistake and the rest follow from them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from agentgym_envs.errors import TrajectoryError
-from agentgym_envs.trajectory import LineWriter
+from agentgym_envs.trajectory import LineWriter, Trajectory, line_mark
 
 LABEL_SCHEMA_VERSION = 1
 _ENDING = ".labels.jsonl"
@@ -154,12 +155,31 @@ def read_labels(trajectories: str | Path) -> dict[str, EpisodeLabels]:
     return found
 
 
+class LabelTable:
+    """Finds the labels of episodes, by the mark of the line or, if that was written elsewhere, by task and seed."""
+
+    def __init__(self, labels: Iterable[EpisodeLabels]) -> None:
+        self._by_mark = {one.of: one for one in labels}
+        keys = [(one.env_id, one.task, one.seed) for one in self._by_mark.values()]
+        counts = Counter(keys)
+        self._by_key = {key: one for key, one in zip(keys, self._by_mark.values(), strict=True) if counts[key] == 1}
+
+    def __len__(self) -> int:
+        return len(self._by_mark)
+
+    def find(self, trajectory: Trajectory) -> EpisodeLabels | None:
+        """Return the labels of an episode, or None."""
+        mark = line_mark(trajectory.to_json().encode("utf-8", "surrogatepass"))
+        key = trajectory.env_id, trajectory.task.id, trajectory.seed
+        return self._by_mark.get(mark) or self._by_key.get(key)
+
+
 def write_labels(writer: LineWriter, labels: EpisodeLabels) -> None:
     """Append the labels of an episode."""
     writer.write_line(json.dumps(labels.to_json(), ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def marked_lines(trajectories: str | Path) -> Iterable[bytes]:
+def complete_lines(trajectories: str | Path) -> Iterator[bytes]:
     """The complete lines of a file of trajectories, without their line ends."""
     with open(os.fspath(trajectories), "rb") as lines:
         for line in lines:

@@ -87,7 +87,9 @@ class _Search:
         if self.recipe_book.base[ref]:
             yield _Partial(demand, turns - (-short // MAX_AMOUNT), (*decisions, (ref, short)))
             return
-        for times in _covers(short, [(n, self.recipe_book.recipes[n].makes) for n in self.recipe_book.recipes_for[ref]]):
+        for times in _covers(
+            short, [(n, self.recipe_book.recipes[n].makes) for n in self.recipe_book.recipes_for[ref]]
+        ):
             wanted = dict(demand)
             for number, count in times.items():
                 wanted = _plus(wanted, {part: n * count for part, n in self.recipe_book.recipes[number].parts})

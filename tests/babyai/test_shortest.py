@@ -31,7 +31,9 @@ def turns(env: TextEnv) -> int:
     return len(commands)
 
 
-@pytest.mark.parametrize("level", ["GoToRedBall", "GoToObjS4", "PickupLoc", "OpenRedDoor", "UnlockLocal", "PutNextS4N1"])
+@pytest.mark.parametrize(
+    "level", ["GoToRedBall", "GoToObjS4", "PickupLoc", "OpenRedDoor", "UnlockLocal", "PutNextS4N1"]
+)
 def test_proven_commands_are_as_few_as_brute_force_finds(level: str) -> None:
     proven = 0
     for env in states(level, "macro", range(8)):

@@ -20,7 +20,7 @@ PLENTY = 40
 
 
 def random_table(seed: int) -> dict[str, Any]:
-    """A table of three base items and four crafted ones, with a tag of crafted members and several recipes for an item."""
+    """A table of three base items and four crafted ones, with a tag and several recipes for an item."""
     rng = random.Random(seed)
     parts_of: dict[str, list[list[list[Any]]]] = {}
     known = ["log", "ore", "reed"]

@@ -154,6 +154,14 @@ Tokens = Annotated[
     bool,
     typer.Option("--tokens", rich_help_panel=OUTPUT, help="hf: also write the tokens of each episode, for the viewer."),
 ]
+Labels = Annotated[
+    bool,
+    typer.Option(
+        "--labels",
+        rich_help_panel=OUTPUT,
+        help="Label each turn as `agentgym label` does, and show regret, first mistakes and recovery.",
+    ),
+]
 AgentGymRL = Annotated[
     bool,
     typer.Option(
