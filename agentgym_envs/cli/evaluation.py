@@ -80,13 +80,10 @@ def eval_command(
         temperature=temperature,
         seed=seed,
     )
-    plan = make_plan(settings, skip_unknown=skip_unknown)
-    store = _store(settings, plan, out, resume, overwrite, tokens)
+    plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens)
     with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
-        if labels:
-            label_missing([store.record])
-        _report(store, plan, agentgym_rl, as_json)
+        _report(store, plan, agentgym_rl, labels, as_json)
 
 
 def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, tokens: bool) -> PolicyPlayer:
@@ -133,22 +130,26 @@ def _tasks(text: str | None, groups: str | None) -> int | TaskFile | None:
     return count
 
 
-def _store(
-    settings: EvalSettings, plan: EvalPlan, out: Path | None, resume: bool, overwrite: bool, tokens: bool
-) -> RunStore:
+def _open(
+    settings: EvalSettings, skip_unknown: bool, out: Path | None, resume: bool, overwrite: bool, tokens: bool
+) -> tuple[EvalPlan, RunStore]:
+    """Plan the episodes and open the directory of the run."""
     from agentgym_envs.cli import reports
 
+    plan = make_plan(settings, skip_unknown=skip_unknown)
     fixed = {**settings.recorded(), "task_digests": plan.digests}
     details = {"versions": reports.versions(), "group_order": plan.group_order, "skipped_tasks": plan.skipped}
-    return RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
+    return plan, RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
 
 
-def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -> None:
-    """Write the report files and print the result."""
+def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, label: bool, as_json: bool) -> None:
+    """Write the report files and print the result. With `label`, label the episodes first."""
     from rich.markup import escape
 
     from agentgym_envs.cli import reports
 
+    if label:
+        label_missing([store.record])
     labels = None if store.directory is None else read_label_table([store.record])
     report = reports.make_report(
         list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl, labels=labels
