@@ -26,7 +26,7 @@ _NO_LIMIT = 1 << 30
 _MOVES_THINGS = {GridAction.PICKUP, GridAction.DROP, GridAction.TOGGLE}
 
 
-class ShortestPlan(NamedTuple):
+class ShortestCommands(NamedTuple):
     """Commands that fulfil the mission, and true if no sequence is shorter."""
 
     commands: list[str]
@@ -35,7 +35,7 @@ class ShortestPlan(NamedTuple):
 
 def shortest_plan(
     world: GridWorld, names: ObjectNames, actions: Actions, max_states: int | None = None
-) -> ShortestPlan:
+) -> ShortestCommands:
     """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes nothing.
 
     Raises NoOracle if the search is not finished after `max_states` states (default: by the size of the world) and the
@@ -46,9 +46,9 @@ def shortest_plan(
     if actions == "macro" and not hasattr(world.level.instrs, "instr_a"):
         found = _search(world, names, _budget(world) if max_states is None else max_states)
         if found is not None:
-            return ShortestPlan(found, True)
+            return ShortestCommands(found, True)
     commands = solve(world, names, actions)
-    return ShortestPlan(commands, actions == "primitive" and len(commands) <= _least_steps(world))
+    return ShortestCommands(commands, actions == "primitive" and len(commands) <= _least_steps(world))
 
 
 def _budget(world: GridWorld) -> int:

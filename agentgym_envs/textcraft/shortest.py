@@ -18,7 +18,7 @@ MAX_BRANCHES = 4_000
 """Branches after which the search gives up its proof. TextCraft's own goals need a few hundred at most."""
 
 
-class ShortestPlan(NamedTuple):
+class ShortestCraftPlan(NamedTuple):
     """A plan, and true if no plan is shorter."""
 
     plan: CraftPlan
@@ -27,14 +27,14 @@ class ShortestPlan(NamedTuple):
 
 def shortest_plan(
     recipe_book: RecipeBook, goal: int, inventory: Mapping[int, int], max_branches: int = MAX_BRANCHES
-) -> ShortestPlan:
+) -> ShortestCraftPlan:
     """Search for the shortest plan that crafts `goal` once. It is unproven after `max_branches` branches."""
     search = _Search(recipe_book, inventory, make_plan(recipe_book, goal, inventory), max_branches)
     try:
         search.run(_Partial({goal: inventory.get(goal, 0) + 1}, 0, ()))
     except _TooManyBranches:
-        return ShortestPlan(search.best, False)
-    return ShortestPlan(search.best, not _is_ambiguous(recipe_book))
+        return ShortestCraftPlan(search.best, False)
+    return ShortestCraftPlan(search.best, not _is_ambiguous(recipe_book))
 
 
 class _TooManyBranches(Exception):
