@@ -3,6 +3,6 @@
 `labels.labeller` and `labels.running` make them; this module stays light for those who only read them.
 """
 
-from agentgym_envs.labels.record import EpisodeLabels, LabelTable, TurnLabel, labels_path, read_labels
+from agentgym_envs.labels.record import EpisodeLabels, LabelTable, TurnLabel, is_label_file, labels_path, read_labels
 
-__all__ = ["EpisodeLabels", "LabelTable", "TurnLabel", "labels_path", "read_labels"]
+__all__ = ["EpisodeLabels", "LabelTable", "TurnLabel", "is_label_file", "labels_path", "read_labels"]

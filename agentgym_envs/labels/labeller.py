@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentgym_envs.core import Solution, TextEnv
 from agentgym_envs.errors import InvalidAction
@@ -35,8 +35,8 @@ class Labeller:
         except CannotReplay as error:
             self._drop(trajectory)
             return EpisodeLabels(*fields, error=str(error))
-        pairs = pairwise(solutions)
-        return EpisodeLabels(*fields, tuple(_label(before, after) for before, after in pairs))
+        distances = _tightened([_distance(solution) for solution in solutions])
+        return EpisodeLabels(*fields, tuple(_label(before, after) for before, after in pairwise(distances)))
 
     def close(self) -> None:
         """Close the environments."""
@@ -88,10 +88,30 @@ def _command(env: TextEnv, action: str | None) -> str | None:
         return None
 
 
-def _label(before: Solution, after: Solution) -> TurnLabel:
-    reachable = True if after.commands is not None else False if after.exact else None
-    return TurnLabel(_turns(before), _turns(after), before.exact and after.exact, reachable)
+class _Distance(NamedTuple):
+    """The turns to go from a state, None if no way is known, and true if that is proven."""
+
+    turns: int | None
+    exact: bool
 
 
-def _turns(solution: Solution) -> int | None:
-    return None if solution.commands is None else len(solution.commands)
+def _distance(solution: Solution) -> _Distance:
+    return _Distance(None if solution.commands is None else len(solution.commands), solution.exact)
+
+
+def _tightened(distances: list[_Distance]) -> list[_Distance]:
+    """Bound each unproven distance by the next one plus a turn: the episode itself is a way to the goal.
+
+    Without this, a turn could have negative regret because the oracle's plan before it was not the shortest.
+    """
+    for now in range(len(distances) - 2, -1, -1):
+        turns, exact = distances[now]
+        after = distances[now + 1].turns
+        if not exact and after is not None:
+            distances[now] = _Distance(after + 1 if turns is None else min(turns, after + 1), False)
+    return distances
+
+
+def _label(before: _Distance, after: _Distance) -> TurnLabel:
+    reachable = True if after.turns is not None else False if after.exact else None
+    return TurnLabel(before.turns, after.turns, before.exact and after.exact, reachable)

@@ -28,8 +28,8 @@ class TurnLabel:
     """The turns to go before and after a turn. None: no way to the goal is known.
 
     With `exact`, both numbers are proven to be the smallest, and None that no way exists. Otherwise they are lengths of
-    the oracle's plans. `reachable` is true if a way to the goal is known after the turn, false if there is a proof that
-    none exists, and None otherwise.
+    the oracle's plans, or of the rest of the episode if that is shorter. `reachable` is true if a way to the goal is
+    known after the turn, false if there is a proof that none exists, and None otherwise.
     """
 
     before: int | None
@@ -44,7 +44,7 @@ class TurnLabel:
 
     @property
     def regret(self) -> int | None:
-        """The turns that this turn lost: 1 + after - before. Exact regret is 0 or more; None without both numbers."""
+        """The turns that this turn lost: 1 + after - before, 0 or more; None without both numbers."""
         return None if self.before is None or self.after is None else 1 + self.after - self.before
 
     @property
@@ -133,6 +133,11 @@ def labels_path(trajectories: str | Path) -> Path:
     """The path of the labels of a file of trajectories."""
     path = Path(trajectories)
     return path.with_name(path.name.removesuffix(".jsonl") + _ENDING)
+
+
+def is_label_file(path: str | Path) -> bool:
+    """True if the name of a file is that of a file of labels."""
+    return Path(path).name.endswith(_ENDING)
 
 
 def read_labels(trajectories: str | Path) -> dict[str, EpisodeLabels]:

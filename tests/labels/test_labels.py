@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from agentgym_envs.core import ENV_FAILED
+from agentgym_envs.core import ENV_FAILED, Solution
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.evaluate import LabelledEpisode, evaluate_mistakes
 from agentgym_envs.labels import EpisodeLabels, LabelTable, TurnLabel, labels_path, read_labels
@@ -63,6 +63,14 @@ def test_regret_is_the_turns_played_beyond_the_progress() -> None:
     first, last = labels.turns[0].before, labels.turns[-1].after
     assert first is not None and last is not None
     assert labels.regret == len(played.turns) - first + last
+
+
+def test_unproven_distances_are_bounded_by_the_rest_of_the_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = iter([Solution(("a",) * 7, False), Solution(None, False), Solution(("a",), False), Solution((), True)])
+    monkeypatch.setattr("agentgym_envs.core.TextEnv.solution", lambda env: next(plans))
+    turns = label(craft(PLAN)).turns
+    assert [(turn.before, turn.after) for turn in turns] == [(3, 2), (2, 1), (1, 0)]
+    assert not any(turn.exact for turn in turns) and turns[0].method == "oracle plan"
 
 
 def test_a_failed_environment_leaves_its_turn_without_a_label() -> None:
