@@ -2,9 +2,9 @@
 
     python -m benchmarks.labels [--out FILE.json] [--repeats 3]
 
-Episodes of a random policy and of a careless oracle (30 % slips, 20 % idle turns), at most 20 turns each, for TextCraft,
-four small levels of BabyAI and all its levels. CPU time of replay and labels on one core, the median of several
-repeats. Two cores label twice as many turns: processes share nothing.
+Episodes of a random policy and of a careless oracle (30 % slips, 20 % idle turns), at most 20 turns each, for
+TextCraft, four small levels of BabyAI and all its levels. CPU time of replay and labels on one core, the median of
+several repeats. Two cores label twice as many turns: processes share nothing.
 """
 
 from __future__ import annotations

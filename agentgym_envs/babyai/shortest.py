@@ -17,8 +17,8 @@ from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
 from agentgym_envs.babyai.view import HOME, SIZE
 from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld
 
-MAX_STATES = 120
-"""States after which the search gives up its proof, in a world of one room or two; about 30 ms."""
+MAX_STATES = 80
+"""States after which the search gives up its proof, in a world of one room or two; about 20 ms."""
 _MAX_HARD_STATES = 40
 """The same in larger worlds, and where an object must be put next to another: few of these searches end in time."""
 _SMALL_CELLS = 120
