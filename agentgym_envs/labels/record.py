@@ -90,7 +90,7 @@ class EpisodeLabels:
 
     @property
     def recovered(self) -> bool | None:
-        """Whether the episode came closer to the goal than before its first mistake; None without a mistake."""
+        """True if the episode came closer to the goal than before its first mistake; None without a mistake."""
         first = self.first_mistake
         if first is None:
             return None

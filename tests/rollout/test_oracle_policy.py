@@ -93,11 +93,12 @@ def test_defects_that_lead_to_a_dead_end_go_on_at_random(monkeypatch: pytest.Mon
 
 
 def test_invalid_rates_are_refused() -> None:
-    for rates, reason in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"idle": 1.5}, r"idle must be between 0 and 1, got 1\.5"),
         ({"slip": -0.1}, "slip must be between"),
         ({"idle": 0.6, "forget": 0.6}, r"sum to 1\.2"),
-    ):
+    )
+    for rates, reason in cases:
         with pytest.raises(UsageError, match=reason):
             OraclePolicy(**rates)
 
