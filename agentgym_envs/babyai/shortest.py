@@ -17,11 +17,18 @@ from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
 from agentgym_envs.babyai.view import HOME, SIZE
 from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld
 
-MAX_STATES = 80
+MAX_STATES = 120
 """States after which the search gives up its proof, in a world of one room or two; about 20 ms."""
 _MAX_HARD_STATES = 40
 """The same in larger worlds, and where an object must be put next to another: few of these searches end in time."""
 _SMALL_CELLS = 120
+_LAST_VERBS = {
+    "GoToInstr": "",
+    "PickupInstr": Verb.PICKUP.value,
+    "OpenInstr": Verb.TOGGLE.value,
+    "PutNextInstr": Verb.DROP.value,
+}
+"""The beginning of the commands that can fulfil each kind of clause."""
 _NO_LIMIT = 1 << 30
 _MOVES_THINGS = {GridAction.PICKUP, GridAction.DROP, GridAction.TOGGLE}
 
@@ -102,9 +109,11 @@ def _children(node: _Node) -> Iterator[_Node]:
             yield _Node(world, names, TextView(world, names, "macro"), things, (*node.commands, command))
 
 
-def _plans(view: TextView) -> Iterator[tuple[str, list[GridAction]]]:
-    """Yield the offered commands that take steps, with their primitive actions."""
+def _plans(view: TextView, beginning: str = "") -> Iterator[tuple[str, list[GridAction]]]:
+    """Yield the offered commands with this beginning that take steps, with their primitive actions."""
     for command in view.available:
+        if not command.startswith(beginning):
+            continue
         parsed = parse(command)
         plan = None if parsed is None or parsed.verb is Verb.CHECK else view.plan(parsed)
         if isinstance(plan, list):
@@ -117,7 +126,7 @@ def _finish(node: _Node) -> str | None:
     if type(clause).__name__ == "GoToInstr" and not _can_face(node, clause.desc.obj_poss):
         return None
     wanted = {id(thing) for thing in getattr(getattr(clause, "desc", None), "obj_set", ())}
-    for command, plan in _plans(node.view):
+    for command, plan in _plans(node.view, _LAST_VERBS[type(clause).__name__]):
         if _may_fulfil(node, clause, wanted, plan) and _fulfils(node.world, plan):
             return command
     return None
