@@ -59,6 +59,16 @@ class Transition(NamedTuple):
     truncated: bool = False
 
 
+class Solution(NamedTuple):
+    """The commands from a state to the goal; None if no way is known.
+
+    `exact` means that there is a proof: no sequence of commands is shorter, or none reaches the goal.
+    """
+
+    commands: tuple[str, ...] | None
+    exact: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The beginning of an episode: enough to bring any environment with the same arguments to the same state.
@@ -222,6 +232,17 @@ class TextEnv(gym.Env[str, str], ABC):
             raise NoOracle("no episode is running, so there is nothing to solve; call reset() first")
         return iter(self._plan())
 
+    def solution(self) -> Solution:
+        """The shortest known way from the current state to the goal, without regard to limits of turns and steps.
+
+        By default the oracle's plan, which is not exact. An episode that ended has reached its goal or never will.
+        """
+        if self._stop is StopReason.SUCCESS:
+            return Solution((), True)
+        if self._stop is StopReason.FAILURE:
+            return Solution(None, True)
+        return self._solution()
+
     def random_command(self, rng: random.Random) -> str:
         """A random command (bare), plausible where that is cheap; by default a random text."""
         return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=8))
@@ -316,6 +337,13 @@ class TextEnv(gym.Env[str, str], ABC):
     def _plan(self) -> Sequence[str]:
         """The commands that solve the current state."""
         raise NoOracle(f"{type(self).__name__} has no oracle")
+
+    def _solution(self) -> Solution:
+        """The shortest known way to the goal. A scenario that can prove its ways overrides it."""
+        try:
+            return Solution(tuple(self.oracle()), False)
+        except NoOracle:
+            return Solution(None, False)
 
     def _details(self) -> Mapping[str, Any]:
         """The scenario's own keys for the info of a reset (JSON)."""

@@ -1,8 +1,8 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
 `errors, spaces, schedule → task, grammar → core → wrappers, trajectory, hosting, the scenarios → vector → rollout
-→ evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an `env.py` in
-or below it, so that a new one is held to the same rules without a change here.
+→ labels → evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an `env.py`
+in or below it, so that a new one is held to the same rules without a change here.
 """
 
 import ast
@@ -30,6 +30,7 @@ LAYERS = [
     {"vector"},
     {ROOT_PACKAGE},
     {"rollout"},
+    {"labels"},
     {"evaluate", "http", "viewer", "multiagent"},
     {"cli"},
     {"__main__"},

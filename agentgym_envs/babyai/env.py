@@ -10,13 +10,15 @@ import numpy as np
 
 from agentgym_envs.babyai.commands import Verb, parse
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
+from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.oracle import solve
+from agentgym_envs.babyai.shortest import shortest_plan
 from agentgym_envs.babyai.tasks import BabyTasks
 from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Numbering, ObjectNames, TextView
 from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
-from agentgym_envs.core import TextEnv, Transition
-from agentgym_envs.errors import InvalidAction, UsageError
+from agentgym_envs.core import Solution, TextEnv, Transition
+from agentgym_envs.errors import InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 
@@ -285,6 +287,13 @@ class BabyAIEnv(TextEnv):
 
     def _plan(self) -> Sequence[str]:
         return solve(self.world, self._names, self.actions)
+
+    def _solution(self) -> Solution:
+        try:
+            commands, proven = shortest_plan(self.world, self._names, self.actions)
+        except NoOracle:
+            return Solution(None, bool(why_unsolvable(self.world)))
+        return Solution(tuple(commands), proven)
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)

@@ -57,6 +57,7 @@ COMMANDS = (
     CliCommand("demos", "agentgym_envs.cli.demos:demos_command", "Play"),
     CliCommand("eval", "agentgym_envs.cli.evaluation:eval_command", "Evaluate"),
     CliCommand("report", "agentgym_envs.cli.report:report_command", "Evaluate"),
+    CliCommand("label", "agentgym_envs.cli.label:label_command", "Evaluate"),
     CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
     CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
     CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),

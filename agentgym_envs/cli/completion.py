@@ -17,7 +17,7 @@ from agentgym_envs.task import SPLITS, TaskSet, TaskTable
 
 Complete = Callable[[str], list[str]]
 _MAX_OFFERED = 200
-_POLICIES = ("oracle", "random", "replay:", "openai:", "hf:")
+_POLICIES = ("oracle", "oracle:", "random", "replay:", "openai:", "hf:")
 _CONTEXTS = ("full", "last:", "summarise:")
 
 

@@ -1,10 +1,10 @@
-"""`agentgym demos`: trajectories of the oracle as training data."""
+"""`agentgym demos`: trajectories of the oracle, without or with defects, as training data."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,9 +26,13 @@ from agentgym_envs.cli.common import (
     stderr,
 )
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
+from agentgym_envs.cli.policies import check_policy, oracle_policy
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+
+if TYPE_CHECKING:
+    from agentgym_envs.rollout import EpisodeSpec
 
 Out = Annotated[Path, typer.Option(help="The JSONL file to write, one trajectory per line.")]
 Tasks = Annotated[int | None, typer.Option(min=1, help="Number of tasks; default: all tasks of the split.")]
@@ -36,11 +40,21 @@ Grammar = Annotated[
     str | None,
     typer.Option(help="Action format: bare, react, tag, fenced, tool_call, tools.", autocompletion=completion.grammars),
 ]
+PolicyName = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        metavar="oracle[:DEFECTS]",
+        help="The demonstrator. Defects are rates per turn of idle, slip, detour and forget, as in "
+        "oracle:idle=0.5,slip=0.1.",
+    ),
+]
 
 
 def demos_command(
     env: EnvId,
     out: Out,
+    policy: PolicyName = "oracle",
     split: Split = "train",
     tasks: Tasks = None,
     groups: Groups = None,
@@ -52,14 +66,16 @@ def demos_command(
     as_json: Json = False,
 ) -> None:
     """Record the oracle's solutions. Tasks that it does not solve within --max-turns are counted and left out."""
+    _check_oracle(policy)
     arguments = parse_env_args(env_arg) | ({} if grammar is None else {"grammar": grammar})
     made = make_env(find_env(env), arguments)
     chosen = choose_tasks(text_env(made).tasks, tasks, split=split, groups=names_of(groups), seed=seed)
     _clear(out, overwrite)
+    specs = _specs([task.id for task in chosen], seed, policy)
     counts: Counter[str] = Counter()
     with TrajectoryWriter(out) as writer:
         try:
-            _record(made, [task.id for task in chosen], seed, max_turns, writer, counts)
+            _record(made, specs, max_turns, writer, counts)
         except KeyboardInterrupt:
             saved = f"{counts['written']} of {len(chosen)} demonstrations are saved in {out}"
             raise Interrupted(f"interrupted; {saved}") from None
@@ -79,14 +95,24 @@ def _clear(out: Path, overwrite: bool) -> None:
         out.write_bytes(b"")
 
 
-def _record(
-    env: Env, task_ids: list[str], seed: int, max_turns: int, writer: TrajectoryWriter, counts: Counter[str]
-) -> None:
+def _check_oracle(policy: str) -> None:
+    if policy.partition(":")[0] != "oracle":
+        raise UsageError(f"demos records the oracle, got --policy {policy}; eval --out records any policy")
+    check_policy(policy, None)
+
+
+def _specs(task_ids: list[str], seed: int, policy: str) -> list[EpisodeSpec]:
+    from agentgym_envs.rollout import EpisodeSpec
+
+    return [EpisodeSpec(task_id, seed, {"policy": policy}) for task_id in task_ids]
+
+
+def _record(env: Env, specs: list[EpisodeSpec], max_turns: int, writer: TrajectoryWriter, counts: Counter[str]) -> None:
     from rich.progress import track
 
-    for task_id in track(task_ids, "demonstrations", console=stderr(), transient=True, disable=len(task_ids) < 50):
+    for spec in track(specs, "demonstrations", console=stderr(), transient=True, disable=len(specs) < 50):
         try:
-            trajectory = _demonstrate(env, task_id, seed, max_turns)
+            trajectory = _demonstrate(env, spec, max_turns)
         except NoOracle:
             counts["without_oracle"] += 1
             continue
@@ -97,11 +123,11 @@ def _record(
         counts["written"] += 1
 
 
-def _demonstrate(env: Env, task_id: str, seed: int, max_turns: int) -> Trajectory:
-    from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text, run_sync
+def _demonstrate(env: Env, spec: EpisodeSpec, max_turns: int) -> Trajectory:
+    from agentgym_envs.rollout import Limits, play_text, run_sync
 
-    spec = EpisodeSpec(task_id, seed, {"policy": "oracle"})
-    return run_sync(play_text(env, OraclePolicy(), spec, limits=Limits(max_turns=max_turns)))
+    policy = oracle_policy(spec.meta["policy"], spec.seed or 0)
+    return run_sync(play_text(env, policy, spec, limits=Limits(max_turns=max_turns)))
 
 
 def _summarise(out: Path, counts: Counter[str], as_json: bool) -> None:

@@ -15,6 +15,7 @@ from agentgym_envs.cli.evaluating.running import play, report_saved
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
 from agentgym_envs.cli.evaluating.warnings import option_warnings
+from agentgym_envs.cli.label import label_missing, read_label_table
 from agentgym_envs.cli.policies import PolicyOptions, PolicyPlayer, check_policy, has_tokens, make_player
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import UsageError
@@ -50,6 +51,7 @@ def eval_command(
     tools: opt.NativeTools = False,
     out: opt.Out = None,
     tokens: opt.Tokens = False,
+    labels: opt.Labels = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     agentgym_rl: opt.AgentGymRL = False,
@@ -59,7 +61,7 @@ def eval_command(
 
     Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
-    _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
+    _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens, labels=labels)
     settings = EvalSettings(
         env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
         env_args=_env_args(env_arg, guide, tools),
@@ -78,11 +80,10 @@ def eval_command(
         temperature=temperature,
         seed=seed,
     )
-    plan = make_plan(settings, skip_unknown=skip_unknown)
-    store = _store(settings, plan, out, resume, overwrite, tokens)
+    plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens)
     with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
-        _report(store, plan, agentgym_rl, as_json)
+        _report(store, plan, agentgym_rl, labels, as_json)
 
 
 def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, tokens: bool) -> PolicyPlayer:
@@ -132,25 +133,33 @@ def _tasks(text: str | None, groups: str | None) -> int | TaskFile | None:
     return count
 
 
-def _store(
-    settings: EvalSettings, plan: EvalPlan, out: Path | None, resume: bool, overwrite: bool, tokens: bool
-) -> RunStore:
+def _open(
+    settings: EvalSettings, skip_unknown: bool, out: Path | None, resume: bool, overwrite: bool, tokens: bool
+) -> tuple[EvalPlan, RunStore]:
+    """Plan the episodes and open the directory of the run."""
     from agentgym_envs.cli import reports
 
+    plan = make_plan(settings, skip_unknown=skip_unknown)
     fixed = {**settings.recorded(), "task_digests": plan.digests}
     details = {"versions": reports.versions(), "group_order": plan.group_order, "skipped_tasks": plan.skipped}
-    return RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
+    return plan, RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
 
 
-def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -> None:
-    """Write the report files and print the result."""
+def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, label: bool, as_json: bool) -> None:
+    """Write the report files and print the result. With `label`, label the episodes first."""
     from rich.markup import escape
 
     from agentgym_envs.cli import reports
 
-    report = reports.make_report(list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl)
+    if label:
+        label_missing([store.record])
+    labels = None if store.directory is None else read_label_table([store.record])
+    report = reports.make_report(
+        list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl, labels=labels
+    )
     table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
-    store.write_metrics(report.evaluation.to_json(), table, complete=True)
+    mistakes = None if report.mistakes is None else report.mistakes.to_json()
+    store.write_metrics(report.evaluation.to_json(), table, mistakes, complete=True)
     report = report.of_run(store.result)
     if store.directory is not None:
         reports.write_all(store.directory, report)
@@ -166,13 +175,15 @@ def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -
         console.print(f"[dim]{escape(where)}[/]", soft_wrap=True)
 
 
-def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, tokens: bool) -> None:
+def _check_out(out: Path | None, policy: str, *, resume: bool, overwrite: bool, tokens: bool, labels: bool) -> None:
     if resume and overwrite:
         raise UsageError("--resume continues a run and --overwrite replaces it: give one of them")
     if out is None and (resume or overwrite):
         raise UsageError("--resume and --overwrite need the directory of a run: give --out DIR")
     if tokens and not has_tokens(policy):
         raise UsageError(f"--tokens needs a model that runs in this process (hf:), and {policy} does not")
+    if labels and out is None:
+        raise UsageError("--labels writes to the directory of the run: give --out DIR")
     if tokens and out is None:
         raise UsageError("--tokens writes to the directory of the run: give --out DIR")
 

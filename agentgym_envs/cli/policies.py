@@ -6,7 +6,7 @@ import difflib
 import os
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,7 +97,7 @@ def has_tokens(policy: str) -> bool:
 
 
 def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None) -> PolicyPlayer:
-    """Make a player of `oracle`, `random`, `replay:FILE`, `openai:MODEL`, `NAME:MODEL` of a plug-in or `MODULE:CLASS`.
+    """Make a player of a policy, written as in `--policy`; `NAME:MODEL` is an engine of a plug-in.
 
     `agent` guides a model; other policies ignore it.
 
@@ -105,14 +105,16 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
         UsageError: there is no such policy.
         MissingExtra: it needs a package that is not installed.
     """
-    from agentgym_envs.rollout import OraclePolicy
+    from agentgym_envs.rollout import RandomPolicy
 
     if _is_own(policy):
         return _text_player(load_own(policy), plays_alone=True)
     check_policy(policy, options.base_url)
     name, _, argument = policy.partition(":")
-    if name in ("oracle", "random"):
-        return _text_player(OraclePolicy if name == "oracle" else lambda: _SeededRandom(options.seed))
+    if name == "oracle":
+        return _text_player(partial(oracle_policy, policy, options.seed))
+    if name == "random":
+        return _text_player(lambda: _SeededPolicy(RandomPolicy, options.seed))
     if name == "replay":
         recorded = {(t.task.id, t.seed): t.actions for t in read_recorded(argument)}
         return _text_player(lambda: _Replay(recorded))
@@ -121,21 +123,34 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
     return _engine_player(name, argument, options, agent)
 
 
+def oracle_policy(policy: str, seed: int) -> Policy:
+    """Make `oracle` or `oracle:DEFECTS`. The defects depend on `seed` and the episode. Raises UsageError."""
+    from agentgym_envs.rollout import Defects, OraclePolicy
+
+    _, _, defects = policy.partition(":")
+    if not defects:
+        return OraclePolicy()
+    rates = asdict(Defects.parse(defects))
+    return _SeededPolicy(lambda episode_seed: OraclePolicy(**rates, seed=episode_seed), seed)
+
+
 def check_policy(policy: str, base_url: str | None) -> str:
     """Check a policy and return it unchanged. Loads no model and opens no connection; imports a module of the user.
 
     Raises:
         UsageError: there is no such policy, or the address of its server is missing or invalid.
     """
-    name, _, argument = policy.partition(":")
+    name = policy.partition(":")[0]
     near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
     hint = f"did you mean {_NAMES[near[0]]}?" if near and _NAMES[near[0]] != policy else ""
     if _is_own(policy):
         _check_own(policy, hint)
-    elif not _is_ours(name) or bool(argument) == (name in ("oracle", "random")):
+    elif not _is_ours(name) or _lacks_or_has_argument(policy):
         raise UsageError(
             f"there is no policy {policy!r}; {hint}{' ' * bool(hint)}choose {CHOICES} or MODULE:CLASS of your own"
         )
+    if name == "oracle":
+        oracle_policy(policy, 0)
     if name == "openai" and base_url is None:
         raise UsageError(
             "--policy openai:MODEL needs the URL of the server: --base-url http://127.0.0.1:8000/v1, for example"
@@ -143,6 +158,14 @@ def check_policy(policy: str, base_url: str | None) -> str:
     if name == "openai" and base_url is not None and not base_url.startswith(("http://", "https://")):
         raise UsageError(f"--base-url must begin with http:// or https://, and {base_url!r} does not")
     return policy
+
+
+def _lacks_or_has_argument(policy: str) -> bool:
+    """True if the part after the colon is missing, or given to a policy that takes none."""
+    name, colon, argument = policy.partition(":")
+    if name == "oracle":
+        return bool(colon) and not argument
+    return bool(argument) == (name == "random")
 
 
 def _is_ours(name: str) -> bool:
@@ -174,19 +197,18 @@ def read_recorded(path: str) -> list[Trajectory]:
     return list(episodes.values())
 
 
-class _SeededRandom:
-    """A random policy whose choices depend only on the task, the seed of the episode and the seed of the run."""
+class _SeededPolicy:
+    """A policy whose choices depend only on the task, the seed of the episode and the seed of the run."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, make_policy: Callable[[int], Policy], seed: int) -> None:
+        """`make_policy` takes the seed of one episode's choices."""
+        self._make_policy, self._seed = make_policy, seed
         self._policy: Policy | None = None
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
         if self._policy is None:
-            from agentgym_envs.rollout import RandomPolicy
-
             episode = f"{self._seed} {env.episode_seed} {env.task.id if env.task else ''}"
-            self._policy = RandomPolicy(zlib.crc32(episode.encode()))
+            self._policy = self._make_policy(zlib.crc32(episode.encode()))
         return await self._policy.act(env, messages)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli.common import check_writable, print_json, stdout
-from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, Json
+from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, Json, Labels
+from agentgym_envs.cli.label import label_missing, read_label_table
 from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, read_result, replace_text
 from agentgym_envs.errors import UsageError
 
@@ -41,6 +42,7 @@ def report_command(
     html: Html = None,
     csv: Csv = None,
     markdown: Markdown = None,
+    labels: Labels = False,
     agentgym_rl: AgentGymRL = False,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +56,7 @@ def report_command(
     for option, path in (("--html", html), ("--csv", csv), ("--markdown", markdown)):
         if path is not None:
             check_writable(option, path)
-    report = _read(paths, agentgym_rl)
+    report = _read(paths, agentgym_rl, labels)
     wanted: dict[Path | None, Callable[[EvalReport], str]] = {
         html: reports.to_html,
         csv: reports.to_csv,
@@ -68,7 +70,9 @@ def report_command(
         reports.write_all(paths[0], report)
     if as_json:
         table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
-        print_json({**report.result, "metrics": report.evaluation.to_json(), "agentgym_rl_table": table})
+        mistakes = {} if report.mistakes is None else {"mistakes": report.mistakes.to_json()}
+        metrics = report.evaluation.to_json()
+        print_json({**report.result, "metrics": metrics, "agentgym_rl_table": table, **mistakes})
         return
     console = stdout()
     reports.print_report(console, report)
@@ -76,7 +80,7 @@ def report_command(
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)
 
 
-def _read(paths: Sequence[Path], agentgym_rl: bool) -> EvalReport:
+def _read(paths: Sequence[Path], agentgym_rl: bool, label: bool) -> EvalReport:
     from agentgym_envs.cli.reports import make_report
 
     folders = [path for path in paths if path.is_dir()]
@@ -91,7 +95,10 @@ def _read(paths: Sequence[Path], agentgym_rl: bool) -> EvalReport:
     if not episodes:
         raise UsageError(f"{', '.join(map(str, paths))} contains no episode, so there is nothing to report")
     result = _result(folders[0]) if folders else {}
-    return make_report(episodes, result.get("group_order") or (), result, agentgym_rl=agentgym_rl)
+    if label:
+        label_missing(files)
+    order = result.get("group_order") or ()
+    return make_report(episodes, order, result, agentgym_rl=agentgym_rl, labels=read_label_table(files))
 
 
 def _refuse_folder_of_runs(folders: Sequence[Path]) -> None:

@@ -144,6 +144,12 @@ class RunStore:
         return self._records.by_key
 
     @property
+    def record(self) -> Path:
+        """The file of the episodes; there is one only with a directory."""
+        assert self.directory is not None
+        return self.directory / TRAJECTORIES
+
+    @property
     def counts(self) -> EpisodeCounts:
         """Counts of the recorded episodes."""
         return self._records.counts
@@ -172,9 +178,17 @@ class RunStore:
         self._records.add(trajectory)
 
     def write_metrics(
-        self, metrics: Mapping[str, Any] | None, table: Mapping[str, Any] | None = None, *, complete: bool
+        self,
+        metrics: Mapping[str, Any] | None,
+        table: Mapping[str, Any] | None = None,
+        mistakes: Mapping[str, Any] | None = None,
+        *,
+        complete: bool,
     ) -> None:
-        """Write `eval.json` atomically; its content is in `result`. `table` is AgentGym-RL's table of 27 tasks."""
+        """Write `eval.json` atomically; its content is in `result`.
+
+        `table` is AgentGym-RL's table of 27 tasks. `mistakes` are the metrics of labels, left out without any.
+        """
         self.result = {
             "schema": SCHEMA_VERSION,
             "complete": complete,
@@ -183,6 +197,7 @@ class RunStore:
             "retried": self._records.retried,
             "metrics": metrics,
             "agentgym_rl_table": table,
+            **({} if mistakes is None else {"mistakes": mistakes}),
         }
         if self.directory is not None:
             replace_text(self.directory / RESULT, strict_json(self.result, indent=2) + "\n")
@@ -201,6 +216,7 @@ class RunStore:
         return f"{usable} of {total} episodes are saved in {self.directory}; continue with --resume"
 
     def _open(self, directory: Path, resume: bool, overwrite: bool, tokens: bool) -> None:
+        from agentgym_envs.labels import labels_path
         from agentgym_envs.rollout.token_file import TokenWriter, tokens_path
 
         if directory.exists() and not directory.is_dir():
@@ -214,7 +230,7 @@ class RunStore:
         self._lock = _locked(record)
         if overwrite:
             self._lock.truncate(0)  # not removed: another process could then lock a new file of the same name
-            for path in (result, tokens_path(record), *(directory / name for name in REPORTS)):
+            for path in (result, tokens_path(record), labels_path(record), *(directory / name for name in REPORTS)):
                 path.unlink(missing_ok=True)
         if found:
             _check_same(directory, result, self._settings)

@@ -15,6 +15,7 @@ from agentgym_envs.evaluate.agentgym_rl_table import (
 from agentgym_envs.evaluate.compare import VALUES, ComparedRow, Comparison, PairedDifference, compare, paired_difference
 from agentgym_envs.evaluate.estimates import Z95, Estimate, interval, wilson
 from agentgym_envs.evaluate.metrics import Evaluation, Metrics, evaluate
+from agentgym_envs.evaluate.mistakes import LabelledEpisode, MistakeEvaluation, MistakeMetrics, evaluate_mistakes
 
 __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the package)
     "AGENTGYM_RL_TABLE",
@@ -25,7 +26,10 @@ __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the p
     "Comparison",
     "Estimate",
     "Evaluation",
+    "LabelledEpisode",
     "Metrics",
+    "MistakeEvaluation",
+    "MistakeMetrics",
     "PairedDifference",
     "REPORTED",
     "ROW_TASKS",
@@ -36,6 +40,7 @@ __all__ = [  # noqa: RUF022 (in the order of code points, as everywhere in the p
     "Z95",
     "compare",
     "evaluate",
+    "evaluate_mistakes",
     "interval",
     "make_agentgym_rl_table",
     "paired_difference",

@@ -18,6 +18,7 @@ from agentgym_envs.rollout.agents import (
 )
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, CompletionEngine, Engine, Generation, Sampling, ScriptedEngine
+from agentgym_envs.rollout.oracle_policy import Defects, OraclePolicy
 from agentgym_envs.rollout.play import (
     EpisodeSpec,
     Limits,
@@ -27,14 +28,7 @@ from agentgym_envs.rollout.play import (
     play_text,
     run_sync,
 )
-from agentgym_envs.rollout.policies import (
-    CarelessOraclePolicy,
-    ChatPolicy,
-    OraclePolicy,
-    Policy,
-    RandomPolicy,
-    ReplayPolicy,
-)
+from agentgym_envs.rollout.policies import ChatPolicy, Policy, RandomPolicy, ReplayPolicy
 from agentgym_envs.rollout.tokens import TokenBuilder, TokenTrajectory, encode_trajectory
 
 __all__ = [
@@ -42,12 +36,12 @@ __all__ = [
     "Agent",
     "AgentEpisode",
     "BatchEngine",
-    "CarelessOraclePolicy",
     "ChatCodec",
     "ChatModel",
     "ChatPolicy",
     "CompletionEngine",
     "Context",
+    "Defects",
     "Engine",
     "EpisodeSpec",
     "Generation",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym_envs.core import TextEnv, Transition
+from agentgym_envs.core import Solution, TextEnv, Transition
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
@@ -18,6 +18,7 @@ from agentgym_envs.textcraft.names import WORLDS, ItemNames, Worlds, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
 from agentgym_envs.textcraft.parsing import Craft, Get, echo, parse
 from agentgym_envs.textcraft.recipes import load_recipe_book
+from agentgym_envs.textcraft.shortest import shortest_plan
 from agentgym_envs.textcraft.tasks import CraftTasks, make_tasks
 
 _RULES = """\
@@ -246,6 +247,10 @@ class TextCraftEnv(TextEnv):
 
     def _plan(self) -> Sequence[str]:
         return commands(make_plan(self.recipe_book, self._goal, self._inventory), self._names.name_of)
+
+    def _solution(self) -> Solution:
+        plan, proven = shortest_plan(self.recipe_book, self._goal, self._inventory)
+        return Solution(tuple(commands(plan, self._names.name_of)), proven)
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         info = super()._info(details)

@@ -61,7 +61,7 @@ class Viewer:
     def episode(self, number: int) -> dict[str, Any]:
         """The full episode. Raises UnknownEpisode."""
         entry = self._entry(number)
-        detail = detail_of(_read(entry))
+        detail = {**detail_of(_read(entry)), "labels": _labels_of(entry)}
         return {"row": row_of(entry), **detail, "siblings": [row_of(other) for other in self._siblings(entry)]}
 
     def panels(self, number: int) -> dict[str, Any]:
@@ -161,6 +161,15 @@ def _read(entry: EpisodeEntry) -> Trajectory:
         return read_episode(entry)
     except AgentGymError as error:
         raise UnknownEpisode(f"episode {entry.id} can no longer be read: {error}") from None
+
+
+def _labels_of(entry: EpisodeEntry) -> dict[str, Any] | None:
+    from agentgym_envs.viewer.labels import labels_of
+
+    try:
+        return labels_of(entry.file.path, read_bytes(entry))
+    except AgentGymError:
+        return None
 
 
 def _panels_of(trajectory: Trajectory) -> dict[str, Any]:

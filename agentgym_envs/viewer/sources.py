@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from agentgym_envs.labels import is_label_file
 from agentgym_envs.rollout.token_file import is_token_file
 
 TRAJECTORIES, RUN, AGENTGYM_RL = "trajectories", "run", "agentgym-rl"
@@ -105,8 +106,13 @@ def _add_folder(folder: Path, names: list[str], base: Path, scan: SourceScan, se
     if "metrics.jsonl" in names:
         _add_run(folder, scan)
     for name in names:
-        if name.endswith(".jsonl") and not is_token_file(name) and name != "metrics.jsonl":
+        if name.endswith(".jsonl") and not _is_derived(name) and name != "metrics.jsonl":
             _add_jsonl(folder / name, base, scan, seen)
+
+
+def _is_derived(name: str) -> bool:
+    """True for files next to trajectories that are not trajectories themselves."""
+    return is_token_file(name) or is_label_file(name)
 
 
 def _add_file(path: Path, base: Path, scan: SourceScan, seen: set[_Identity]) -> None:

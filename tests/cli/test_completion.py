@@ -56,7 +56,7 @@ def test_the_program_completes_in_a_subprocess(spawn: Run, monkeypatch: pytest.M
         ("agentgym play b", "babyai"),
         ("agentgym view runs --env b", "babyai"),
         ("agentgym search serve --env b", "babyai"),
-        ("agentgym eval textcraft --policy o", "oracle openai:"),
+        ("agentgym eval textcraft --policy o", "oracle oracle: openai:"),
         ("agentgym eval textcraft --agent re", "react reflect"),
         ("agentgym eval textcraft --context s", "summarise:"),
         ("agentgym eval textcraft --split v", "validation"),

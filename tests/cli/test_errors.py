@@ -90,7 +90,7 @@ def test_all_is_listed_with_the_splits(refuses: Run) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "suggestion"),
-    [("orcale", "oracle"), ("openia:gpt", "openai:MODEL"), ("oracle:x", "oracle"), ("replya:file", "replay:FILE")],
+    [("orcale", "oracle"), ("openia:gpt", "openai:MODEL"), ("oracle:", "oracle"), ("replya:file", "replay:FILE")],
 )
 def test_a_misspelt_policy_creates_no_files(refuses: Run, tmp_path: Path, policy: str, suggestion: str) -> None:
     err = refuses("eval", "textcraft", "--policy", policy, "--out", "run").err

@@ -275,10 +275,11 @@ def test_invalid_policies_are_refused(refuses: Run, tmp_path: Path, toy: str) ->
     def err(policy: str, *words: object) -> str:
         return refuses("eval", "textcraft", "--policy", policy, *words).err
 
-    for policy in ("clever", "oracle:x", "replay", "hf:", ""):
+    for policy in ("clever", "oracle:", "replay", "hf:", ""):
         assert "there is no policy" in err(policy)
-        assert "choose oracle, random" in err(policy)
+        assert "choose oracle, oracle:DEFECTS, random" in err(policy)
     assert "did you mean oracle?" in err("orcale")
+    assert "must name each of idle, slip, detour, forget at most once, got 'x'" in err("oracle:x")
     assert "did you mean openai:MODEL?" in err("openai")
     assert "did you mean" not in err("clever")
     assert "must begin with http" in err("openai:bot", "--base-url", "127.0.0.1:8000/v1")

@@ -99,6 +99,20 @@ def test_demos_are_the_oracles_solutions(run: Run) -> None:
     assert all(demo.env_kwargs == {"grammar": "react"} for demo in demos)
 
 
+def test_demos_of_a_careless_oracle_depend_on_the_seed(run: Run, refuses: Run) -> None:
+    def actions(seed: int) -> list[list[str]]:
+        words = ("--tasks", 2, "--groups", "depth-1", "--seed", seed, "--out", "d.jsonl", "--overwrite")
+        assert run("demos", "textcraft", "--policy", "oracle:idle=0.5", *words).code == 0
+        demos = list(read_trajectories("d.jsonl"))
+        assert all(demo.success and demo.meta["policy"] == "oracle:idle=0.5" for demo in demos)
+        return [demo.actions for demo in demos]
+
+    assert actions(3) == actions(3)
+    assert any("wait" in one for seed in range(3) for one in actions(seed))
+    err = refuses("demos", "textcraft", "--policy", "random", "--out", "r.jsonl").err
+    assert "demos records the oracle" in err and not Path("r.jsonl").exists()
+
+
 def test_demos_of_unlimited_tasks_need_a_number(run: Run, refuses: Run) -> None:
     words = ("demos", "textcraft", "--env-arg", "worlds=invented", "--out", "d.jsonl")
     assert "--tasks" in refuses(*words).err

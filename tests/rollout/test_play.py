@@ -18,7 +18,6 @@ import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import EngineError, EnvError, UnknownTask, UsageError
 from agentgym_envs.rollout import (
-    CarelessOraclePolicy,
     ChatCodec,
     EpisodeSpec,
     Generation,
@@ -359,21 +358,6 @@ def test_random_play_depends_only_on_its_seed() -> None:
     state = random.getstate()
     assert actions(1) == actions(1) != actions(2)
     assert random.getstate() == state
-
-
-def test_a_careless_oracle_wastes_turns_and_solves_the_task() -> None:
-    def actions(waste_rate: float, seed: int = 0) -> list[str]:
-        policy = CarelessOraclePolicy(waste_rate, seed=seed)
-        played = asyncio.run(play_text(craft(), policy, EpisodeSpec(seed=1), limits=Limits(max_turns=60)))
-        assert played.success or waste_rate == 1
-        return played.actions
-
-    careless = actions(0.5)
-    assert careless == actions(0.5) != actions(0.5, seed=1) and "wait" in careless
-    assert [action for action in careless if action != "wait"] == actions(0.0)
-    assert actions(1.0) == ["wait"] * 60
-    with pytest.raises(UsageError, match=r"between 0 and 1, got 1\.5"):
-        CarelessOraclePolicy(1.5)
 
 
 @pytest.mark.parametrize("make_policy", [OraclePolicy, RandomPolicy])

@@ -109,6 +109,7 @@ def test_episode_lists_its_turns(get: Get) -> None:
         "task_data": {"key": [1]},
         "attempts": [],
         "team": None,
+        "labels": None,
     }
 
 

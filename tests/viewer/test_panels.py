@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from agentgym_envs.core import ENV_FAILED
 from agentgym_envs.errors import missing_extra
+from agentgym_envs.rollout import replay
 from agentgym_envs.search.formats import FORMATS
 from agentgym_envs.search.retrieval.base import Hit, Passage
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer import panels
-from agentgym_envs.viewer.panels import panels_of, replay, textcraft
+from agentgym_envs.viewer.panels import panels_of, textcraft
 from agentgym_envs.viewer.panels.search import read_passages
 from tests.viewer.panel_episodes import episode, nothing, play, states_of
 
@@ -137,10 +138,10 @@ def test_panel_uses_the_record_if_replay_fails(spoil: Any, why: str) -> None:
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     trajectory, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToRedBallGrey")
 
-    def missing(_: Trajectory) -> Any:
+    def missing(*_: Any) -> Any:
         raise missing_extra("BabyAI", "minigrid", "babyai")
 
-    monkeypatch.setattr(replay, "_make", missing)
+    monkeypatch.setattr(replay, "make_replay_env", missing)
     assert "pip install 'agentgym-envs[babyai]'" in panels_of(trajectory)["note"]
 
 

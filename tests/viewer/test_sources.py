@@ -41,6 +41,7 @@ def test_files_of_all_kinds_are_found(tmp_path: Path) -> None:
     save_log(tmp_path / "log" / "step1" / "summary.json")
     touch(tmp_path / "data.jsonl", '{"question": "?"}\n')
     touch(tmp_path / "single.tokens.jsonl", '{"schema":1,"of":"0"}\n')
+    touch(tmp_path / "single.labels.jsonl", '{"schema":1,"of":"0","env_id":"A-v0"}\n')
     save(tmp_path / ".hidden" / "t.jsonl", record())
     save(tmp_path / "runs" / "grpo" / "checkpoint-5" / "t.jsonl", record())
     assert found(tmp_path) == {

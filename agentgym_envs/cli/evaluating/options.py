@@ -36,7 +36,8 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         rich_help_panel=POLICY,
-        help="oracle, random, replay:FILE, openai:MODEL, hf:MODEL, or MODULE:CLASS of your own.",
+        help="oracle, oracle:DEFECTS (such as oracle:idle=0.5,slip=0.1), random, replay:FILE, openai:MODEL, hf:MODEL, "
+        "or MODULE:CLASS of your own.",
         autocompletion=completion.policies,
     ),
 ]
@@ -152,6 +153,14 @@ Out = Annotated[
 Tokens = Annotated[
     bool,
     typer.Option("--tokens", rich_help_panel=OUTPUT, help="hf: also write the tokens of each episode, for the viewer."),
+]
+Labels = Annotated[
+    bool,
+    typer.Option(
+        "--labels",
+        rich_help_panel=OUTPUT,
+        help="Label each turn as `agentgym label` does, and show regret, first mistakes and recovery.",
+    ),
 ]
 AgentGymRL = Annotated[
     bool,

@@ -13,7 +13,7 @@ from agentgym_envs.errors import UsageError
 if TYPE_CHECKING:
     from agentgym_envs.rollout.policies import PolicyFactory
 
-CHOICES = "oracle, random, replay:FILE, openai:MODEL, hf:MODEL"
+CHOICES = "oracle, oracle:DEFECTS, random, replay:FILE, openai:MODEL, hf:MODEL"
 _WANTED = (
     "a class with `async def act(self, env, messages)` and no required arguments, or a function that returns a policy"
 )

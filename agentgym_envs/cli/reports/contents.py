@@ -11,7 +11,16 @@ from typing import Any, Self
 
 import agentgym_envs
 from agentgym_envs.cli.reports.attempts import attempts_notes
-from agentgym_envs.evaluate import AgentGymRLTable, Evaluation, evaluate, make_agentgym_rl_table
+from agentgym_envs.evaluate import (
+    AgentGymRLTable,
+    Evaluation,
+    LabelledEpisode,
+    MistakeEvaluation,
+    evaluate,
+    evaluate_mistakes,
+    make_agentgym_rl_table,
+)
+from agentgym_envs.labels import LabelTable
 from agentgym_envs.trajectory import Trajectory
 
 _PACKAGES = ("gymnasium", "numpy")
@@ -24,13 +33,14 @@ class EvalReport:
     """Episodes and their metrics.
 
     `agentgym_rl_table` is the 27-task table, if it was requested or the episodes cover several of its scenarios.
-    `result` is the content of `eval.json`, empty without one.
+    `result` is the content of `eval.json`, empty without one. `mistakes` is None if no episode has labels.
     """
 
     episodes: Sequence[Trajectory]
     evaluation: Evaluation
     agentgym_rl_table: AgentGymRLTable | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+    mistakes: MistakeEvaluation | None = None
 
     def of_run(self, result: Mapping[str, Any]) -> Self:
         """A copy with the content of `eval.json`."""
@@ -111,12 +121,25 @@ def make_report(
     result: Mapping[str, Any] | None = None,
     *,
     agentgym_rl: bool = False,
+    labels: LabelTable | None = None,
 ) -> EvalReport:
-    """Evaluate episodes and make their report. With `agentgym_rl`, it has the 27-task table in any case."""
+    """Evaluate episodes and make their report. With `agentgym_rl`, it has the 27-task table in any case.
+
+    `labels` are those of the episodes, if there are any.
+    """
     evaluation = evaluate(episodes, group_order=group_order)
     table = make_agentgym_rl_table(episodes) if agentgym_rl or len(evaluation.environments) > 1 else None
     shown = table if table is not None and (agentgym_rl or table.played > 1) else None
-    return EvalReport(episodes, evaluation, shown, result or {})
+    return EvalReport(episodes, evaluation, shown, result or {}, _mistakes(episodes, group_order, labels))
+
+
+def _mistakes(
+    episodes: Sequence[Trajectory], group_order: Sequence[str], labels: LabelTable | None
+) -> MistakeEvaluation | None:
+    if labels is None or not labels:
+        return None
+    labelled = [LabelledEpisode(episode, labels.find(episode)) for episode in episodes]
+    return evaluate_mistakes(labelled, group_order=group_order)
 
 
 def versions() -> dict[str, str]:

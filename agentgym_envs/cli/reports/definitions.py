@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from agentgym_envs.evaluate import Evaluation
+from agentgym_envs.cli.reports.contents import EvalReport
+from agentgym_envs.cli.reports.mistakes import DEFINITIONS
 
 
-def definitions(evaluation: Evaluation) -> list[tuple[str, str]]:
+def definitions(report: EvalReport) -> list[tuple[str, str]]:
     """Names and definitions of the metrics in this report."""
-    found = list(_ALWAYS)
+    found, evaluation = list(_ALWAYS), report.evaluation
     if evaluation.overall.common_k > 1:
         found += _SEVERAL_EPISODES
     if any(row.tokens is not None for row in evaluation.environments):
         found.append(("tokens", "The number of tokens that the policy wrote per episode, where they were counted."))
-    return [*found, *_LAST]
+    return [*found, *_LAST, *(DEFINITIONS if report.mistakes is not None else ())]
 
 
 _ALWAYS = [

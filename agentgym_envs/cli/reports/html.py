@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 
 from agentgym_envs.cli.reports.agentgym_rl_rows import HEADER, TableLine, table_lines, table_notes
@@ -13,6 +14,9 @@ from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.definitions import definitions
 from agentgym_envs.cli.reports.figures import figures
 from agentgym_envs.cli.reports.markup import Markup, el, join
+from agentgym_envs.cli.reports.mistakes import HEADER as HEADINGS
+from agentgym_envs.cli.reports.mistakes import TITLE as MISTAKES
+from agentgym_envs.cli.reports.mistakes import mistake_lines, mistake_notes
 from agentgym_envs.cli.reports.unsolved import MOST, Unsolved, unsolved
 from agentgym_envs.evaluate import REPORTED, Estimate, Metrics
 
@@ -32,6 +36,7 @@ def to_html(report: EvalReport) -> str:
     )
     sections = (
         _results(report),
+        _mistakes(report),
         _agentgym_rl_table(report),
         _figures(report),
         _unsolved(report),
@@ -120,6 +125,24 @@ def _row(name: str, row: Metrics, shown: Sequence[ReportColumn], *, strong: bool
     return el("tr", el("th", name, scope="row"), *cells, class_="strong" if strong else None)
 
 
+def _mistakes(report: EvalReport) -> Markup | None:
+    """The table of regret and mistakes, if the episodes have labels."""
+    if report.mistakes is None:
+        return None
+    head = el("thead", el("tr", el("td"), *(el("th", title, scope="col") for title in HEADINGS)))
+    rows = [
+        el("tr", el("th", line.name, scope="row"), *map(partial(el, "td"), line.cells), class_=_strong(line.total))
+        for line in mistake_lines(report.mistakes)
+    ]
+    notes = (el("p", note, class_="dim") for note in mistake_notes(report.mistakes))
+    table = el("table", head, el("tbody", *rows))
+    return _section(MISTAKES, scrolling(MISTAKES, table), *notes)
+
+
+def _strong(total: bool) -> str | None:
+    return "strong" if total else None
+
+
 def _agentgym_rl_table(report: EvalReport) -> Markup | None:
     """The 27-task table, with the paper's figures in separate columns."""
     if report.agentgym_rl_table is None:
@@ -188,7 +211,7 @@ def _run(report: EvalReport) -> Markup | None:
 
 
 def _definitions(report: EvalReport) -> Markup:
-    terms = (join(el("dt", name), el("dd", text)) for name, text in definitions(report.evaluation))
+    terms = (join(el("dt", name), el("dd", text)) for name, text in definitions(report))
     return _section("What the numbers mean", el("dl", *terms, class_="definitions"))
 
 

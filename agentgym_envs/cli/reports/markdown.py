@@ -11,6 +11,9 @@ from agentgym_envs.cli.reports.columns import blocks, columns, ends, percent
 from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.definitions import definitions
 from agentgym_envs.cli.reports.markup import visible
+from agentgym_envs.cli.reports.mistakes import HEADER as HEADINGS
+from agentgym_envs.cli.reports.mistakes import TITLE as MISTAKES
+from agentgym_envs.cli.reports.mistakes import mistake_lines, mistake_notes
 from agentgym_envs.evaluate import REPORTED, Metrics
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
@@ -24,12 +27,13 @@ def to_markdown(report: EvalReport) -> str:
         f"# {escape(report.policy)} on {escape(', '.join(report.envs))}",
         lead,
         _results(report),
+        _mistakes(report),
         _agentgym_rl_table(report),
         f"Ended by: {escape(ends(overall))}.",
         *(escape(note) for note in report.notes()),
         _settings(report),
         "## What the numbers mean",
-        "\n".join(f"- **{escape(name)}**: {escape(text)}" for name, text in definitions(report.evaluation)),
+        "\n".join(f"- **{escape(name)}**: {escape(text)}" for name, text in definitions(report)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -61,6 +65,17 @@ def _results(report: EvalReport) -> str:
             rows.append(row(str(environment.env_id), environment, True))
     rows.append(row("all", evaluation.overall, True))
     return table(["group", *(escape(column.title) for column in shown)], rows)
+
+
+def _mistakes(report: EvalReport) -> str:
+    if report.mistakes is None:
+        return ""
+    rows = []
+    for line in mistake_lines(report.mistakes):
+        cells = [escape(cell) for cell in (line.name, *line.cells)]
+        rows.append([f"**{cell}**" for cell in cells] if line.total else cells)
+    notes = [escape(note) for note in mistake_notes(report.mistakes)]
+    return "\n\n".join([f"## {MISTAKES}", table(["group", *map(escape, HEADINGS)], rows), *notes])
 
 
 def _agentgym_rl_table(report: EvalReport) -> str:

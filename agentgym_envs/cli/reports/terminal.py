@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from agentgym_envs.cli.reports.agentgym_rl_rows import HEADER, table_lines, table_notes
 from agentgym_envs.cli.reports.columns import NONE, ReportColumn, blocks, columns, ends, row_name
 from agentgym_envs.cli.reports.contents import EvalReport
-from agentgym_envs.evaluate import REPORTED, AgentGymRLTable, Evaluation, Metrics
+from agentgym_envs.cli.reports.mistakes import HEADER as HEADINGS
+from agentgym_envs.cli.reports.mistakes import mistake_lines, mistake_notes
+from agentgym_envs.evaluate import REPORTED, AgentGymRLTable, Evaluation, Metrics, MistakeEvaluation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,6 +57,8 @@ def print_report(console: Console, report: EvalReport) -> None:
             table.add_section()
     table.add_row("all", *(column.text(evaluation.overall) for column in shown), style="bold")
     console.print(table)
+    if report.mistakes is not None:
+        _print_mistakes(console, report.mistakes)
     _print_notes(console, report)
 
 
@@ -80,6 +84,23 @@ def print_agentgym_rl_table(console: Console, table: AgentGymRLTable) -> None:
     console.print()
     for note in table_notes(table):
         console.print(f"[dim]{escape(note)}[/]")
+
+
+def _print_mistakes(console: Console, mistakes: MistakeEvaluation) -> None:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("", overflow="fold")
+    for title in HEADINGS:
+        table.add_column(title.replace("  ", " ").replace(" ", "\n", 1), justify="right", no_wrap=True)
+    for line in mistake_lines(mistakes):
+        table.add_row(escape(line.name), *line.cells, style="bold" if line.total else None)
+    console.print(table)
+    console.print()
+    for note in mistake_notes(mistakes):
+        console.print(f"[dim]{escape(note)}[/]", soft_wrap=True)
 
 
 def _print_notes(console: Console, report: EvalReport) -> None:

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import Any
 
 from agentgym_envs.core import describe
+from agentgym_envs.rollout.replay import CannotReplay
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.panels.actor import actor_of
-from agentgym_envs.viewer.panels.replay import CannotReplay
 
 MAX_CHARS = 3_000_000
 """The most characters of a panel as JSON; of a longer one only a note is sent."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
+from agentgym_envs.rollout.replay import observations, replay
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.viewer.panels.replay import observations, replay
 
 SECONDS = 10.0
 _SIZE, _HOME, _UP = 7, 3, 3

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from agentgym_envs.rollout.replay import CannotReplay, observations, replay
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.viewer.panels.replay import CannotReplay, observations, replay
 
 SECONDS = 12.0
 MAX_TURNS = 400

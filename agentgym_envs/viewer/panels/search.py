@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentgym_envs.rollout.replay import observations
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.viewer.panels.replay import observations
 
 _SEARCH_R1 = re.compile(r"^Doc (\d+) ?\(Title: (\".*?\"|.*?)\)\s", re.MULTILINE)
 _SKYRL = re.compile(r"^Doc (\d+): (.*)$", re.MULTILINE)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentgym_envs.rollout.replay import observations
 from agentgym_envs.trajectory import Trajectory
-from agentgym_envs.viewer.panels.replay import observations
 
 _RECIPE = re.compile(r"craft (\d{1,4}) (.+?) using (.+)")
 _PART = re.compile(r"(\d{1,4}) (.+)")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.rollout.replay import observations
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.answers import grammar_of
-from agentgym_envs.viewer.panels.replay import observations
 
 _TAB = re.compile(r"Tab (\d+)( \(current\))?: (.*)")
 _ID = re.compile(r"^(\t*)\[(\d+)\] ")

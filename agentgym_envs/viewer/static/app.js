@@ -30,6 +30,7 @@
         ["Home End", "First turn, end of the episode"],
         ["Space", "Play and pause"],
         ["[ ]", "Previous and next episode in the list"],
+        ["m", "First mistake, if the episode has labels"],
         ["d", "Comparison: first difference"],
       ],
     ],

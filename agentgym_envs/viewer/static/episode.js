@@ -33,6 +33,7 @@
     }
     if (view !== opened) return;
     document.title = `Episode ${opened.id}: ${String(opened.detail.row.goal || opened.detail.row.task).slice(0, 80)}`;
+    addLabels(opened.detail);
     opened.attempts = attemptsOf(opened.detail);
     opened.current = opened.attempts.length - 1;
     draw();
@@ -49,6 +50,33 @@
 
   function searched() {
     return new URLSearchParams(Viewer.pages.list.address().split("?")[1] || "").get("q") || "";
+  }
+
+  /* Put the labels on their turns; `mistake` marks the first mistake. */
+  function addLabels({ labels, turns }) {
+    if (!labels) return;
+    labels.turns.forEach((label, i) => turns[i] && Object.assign(turns[i], { label }));
+    if (turns[labels.first_mistake - 1]) turns[labels.first_mistake - 1].mistake = true;
+  }
+
+  /* A button to the first mistake, and the turns lost in all; nothing without labels. */
+  function mistakes({ labels }) {
+    if (!labels) return null;
+    const first = labels.first_mistake;
+    const lost = labels.regret === null ? null : el("span", { class: "dim num" }, `regret ${labels.regret}`);
+    if (!first) return [chip("No mistake", "good", "No turn has regret."), lost];
+    const title = `Go to turn ${first} (m)`;
+    const button = el("button", { class: "button small", type: "button", title, on: { click: toMistake } });
+    fill(button, `First mistake: turn ${first}`);
+    return [button, lost, labels.recovered && chip("Recovered", "good", "It came closer to the goal after the mistake.")];
+  }
+
+  function toMistake() {
+    const { labels } = view.detail;
+    if (!labels || !labels.first_mistake) return;
+    if (view.current < view.attempts.length - 1) toAttempt(view.attempts.length - 1);
+    if (view.tab !== "turns") toTab("turns");
+    choose(labels.first_mistake - 1, true);
   }
 
   /* The attempts of a reflecting agent; the last one is the episode itself. */
@@ -89,6 +117,7 @@
       steps.verdict(
         row,
         row.invalid > 0 && chip(`${row.invalid} invalid`, "warn"),
+        mistakes(detail),
         el("span", { class: "dim" }, Viewer.words.why(row, detail.meta)),
       ),
       detail.error ? el("div", { class: "problem mono" }, Viewer.text(detail.error, { limit: 800 })) : null,
@@ -454,6 +483,7 @@
     k: () => choose(view.index - 1, true),
     Home: () => choose(0, true),
     End: () => choose(turns().length, true),
+    m: toMistake,
     " ": toggle,
     "[": () => toNeighbour(view.detail.row.id, -1),
     "]": () => toNeighbour(view.detail.row.id, 1),

@@ -44,8 +44,16 @@
     }
     const base = HEIGHT - FOOT - 3;
     if (turn.invalid) marks.push(svg("path", { class: "invalid", d: `M${middle - 4} ${base}h8l-4 -7z` }));
+    if (turn.label) marks.push(band(turn, i, x));
     if (turn.truncated) marks.push(svg("rect", { class: "truncated", x: middle - 3, y: base - 6, width: 6, height: 6 }));
     return marks;
+  }
+
+  /* A band below a labelled turn: on plan, detour or out of reach. */
+  function band(turn, i, x) {
+    const tone = turn.label.verdict.replace(" ", "-");
+    const width = Math.max(1, x(i + 1) - x(i) - 1);
+    return svg("rect", { class: `band ${tone}`, x: x(i), y: HEIGHT - FOOT - 1, width, height: 3 });
   }
 
   function describe(turns, index) {
@@ -54,6 +62,7 @@
     const extra = [
       turn.invalid && "invalid action",
       turn.truncated && "answer truncated",
+      turn.label && Viewer.words.turnVerdict(turn.label)[0].toLowerCase(),
       turn.reward && `reward ${Viewer.signed(turn.reward)}`,
     ];
     return [`Turn ${index + 1} of ${turns.length}`, ...extra.filter(Boolean)].join(", ");

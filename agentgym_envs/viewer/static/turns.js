@@ -21,7 +21,14 @@
     ];
   }
 
+  function verdict(turn) {
+    if (!turn.label) return null;
+    const [text, tone, title] = Viewer.words.turnVerdict(turn.label);
+    return chip(text, `${tone} turn-verdict`, title);
+  }
+
   const marks = (turn) => [
+    verdict(turn),
     ...flags(turn),
     el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
   ];
@@ -72,7 +79,7 @@
   Viewer.turn = (turn, number, { find, onSelect, seen = SEEN }) =>
     el(
       "article",
-      { class: `turn card${turn.invalid ? " wrong" : ""}`, "aria-label": `Turn ${number}` },
+      { class: `turn card${turn.invalid ? " wrong" : ""}${turn.mistake ? " mistake" : ""}`, "aria-label": `Turn ${number}` },
       head(String(number), `Turn ${number}`, onSelect, marks(turn)),
       part("seen", "Observation", words(turn.observation, find, seen)),
       turn.thought ? part("thought", "Thought", words(turn.thought, find)) : null,

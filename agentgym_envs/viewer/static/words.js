@@ -55,11 +55,29 @@
     );
   }
 
+  /* The verdict on a labelled turn: short text, tone of the chip, explanation. */
+  function turnVerdict(label) {
+    const { before, after, regret, method } = label;
+    const known = before !== null && after !== null;
+    const how = method === "exact" ? "Exact." : "By the length of the oracle's plans.";
+    const ways = known ? `${before} to go before this turn, ${after} after it. ${how}` : how;
+    switch (label.verdict) {
+      case "on plan":
+        return ["On plan", "good", ways];
+      case "detour":
+        return [`Detour +${regret}`, "warn", `${Viewer.plural(regret, "turn")} lost: ${ways}`];
+      case "lost":
+        return ["Out of reach", "bad", `The goal can no longer be reached. ${how}`];
+      default:
+        return ["No verdict", "", "The oracle knows no way to the goal from here, and there is no proof that none exists."];
+    }
+  }
+
   /* The name of an environment without our namespace. */
   const env = (name) => String(name).replace(/^AgentGym\//, "");
 
   /* The policy and its agent. */
   const policy = (row) => [row.policy, row.agent].filter(Boolean).join(" · ");
 
-  Viewer.words = { env, policy, stop, why, tone, outcome, score };
+  Viewer.words = { env, policy, stop, why, tone, outcome, turnVerdict, score };
 })();

@@ -19,9 +19,9 @@ from trl import SFTConfig
 from agentgym_envs.core import text_env
 from agentgym_envs.evaluate import Metrics, evaluate
 from agentgym_envs.rollout import (
-    CarelessOraclePolicy,
     EpisodeSpec,
     Limits,
+    OraclePolicy,
     Sampling,
     play_many,
     play_text,
@@ -73,7 +73,7 @@ def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
         )
         found = []
         for number, item in enumerate(drawn):
-            teacher = CarelessOraclePolicy(settings.waste_rate, seed=derive_seed(settings.seed, number))
+            teacher = OraclePolicy(idle=settings.waste_rate, seed=derive_seed(settings.seed, number))
             found.append(run_sync(play_text(env, teacher, EpisodeSpec(item.task.id, item.seed), limits=limits)))
             writer.write(found[-1])
     return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import closing
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple, TypeVar
 
 from agentgym_envs.core import ENV_FAILED, TextEnv, describe, text_env
 from agentgym_envs.errors import AgentGymError
@@ -25,6 +25,14 @@ def observations(trajectory: Trajectory) -> list[str]:
     return [*(turn.observation for turn in trajectory.turns), trajectory.final_observation]
 
 
+class ReplayedState(NamedTuple):
+    """A state of a replayed episode: the environment, the info that led there and the next action, None at the end."""
+
+    env: TextEnv
+    info: Mapping[str, Any]
+    action: str | None
+
+
 def replay(trajectory: Trajectory, look: Callable[[TextEnv, str | None], _T], *, seconds: float) -> list[_T]:
     """Replay an episode and return the results of `look`, before the first action and after each action.
 
@@ -37,43 +45,55 @@ def replay(trajectory: Trajectory, look: Callable[[TextEnv, str | None], _T], *,
     Raises:
         CannotReplay: the environment cannot be made, fails, takes too long, or its observations differ from the record.
     """
+    with refusing_replay():
+        with closing(make_replay_env(trajectory.env_id, trajectory.env_kwargs)) as env:
+            seen = [look(state.env, state.action) for state in replayed_states(env, trajectory, seconds)]
+        return seen if len(seen) > len(trajectory.turns) else [*seen, seen[-1]]  # the environment failed
+
+
+@contextmanager
+def refusing_replay() -> Iterator[None]:
+    """Convert any error to CannotReplay: a record may contain any arguments and actions."""
     try:
-        with closing(_make(trajectory)) as env:
-            return _play(env, trajectory, look, seconds)
+        yield
     except CannotReplay:
         raise
-    except Exception as error:  # a record may contain any arguments and actions
+    except Exception as error:
         raise CannotReplay(f"The episode cannot be replayed here ({_reason(error)}).") from error
 
 
-def _make(trajectory: Trajectory) -> TextEnv:
+def make_replay_env(env_id: str, env_kwargs: Mapping[str, Any], **trusted: Any) -> TextEnv:
+    """Make the environment of a record with the arguments that remote clients may set, and `trusted` ones."""
     import gymnasium as gym
 
     from agentgym_envs.registration import env_class, env_ids
 
-    if trajectory.env_id not in env_ids():
-        raise CannotReplay(f"The episode is of {trajectory.env_id!r:.80}, which cannot be made here.")
-    safe = env_class(trajectory.env_id).remote_options - _IGNORED
-    kwargs = {name: value for name, value in trajectory.env_kwargs.items() if name in safe}
-    return text_env(gym.make(trajectory.env_id, **kwargs))
+    if env_id not in env_ids():
+        raise CannotReplay(f"The episode is of {env_id!r:.80}, which cannot be made here.")
+    safe = env_class(env_id).remote_options - _IGNORED
+    kwargs = {name: value for name, value in env_kwargs.items() if name in safe}
+    return text_env(gym.make(env_id, **kwargs, **trusted))
 
 
-def _play(env: TextEnv, trajectory: Trajectory, look: Callable[[TextEnv, str | None], _T], seconds: float) -> list[_T]:
+def replayed_states(env: TextEnv, trajectory: Trajectory, seconds: float) -> Iterator[ReplayedState]:
+    """Yield the states of an episode: before the first action and after each one, but none after `env_error`.
+
+    Raises CannotReplay if the observations differ from the record, or after the time limit.
+    """
     recorded = observations(trajectory)
     actions: list[str | None] = [*trajectory.actions, None]
-    observation, _ = env.reset(seed=trajectory.seed, options={"task": trajectory.task.id})
-    seen, deadline = list[_T](), time.monotonic() + seconds
+    observation, info = env.reset(seed=trajectory.seed, options={"task": trajectory.task.id})
+    deadline = time.monotonic() + seconds
     for turn, action in enumerate(actions):
         if turn and trajectory.stop_reason == "env_error" and recorded[turn] == ENV_FAILED:
-            return [*seen, seen[-1]]  # an infrastructure error, which need not occur again
+            return  # an infrastructure error, which need not occur again
         if turn or trajectory.stop_reason != "env_error":
             _compare(observation, recorded[turn], turn)
         if time.monotonic() > deadline:
             raise CannotReplay("The replay of the episode took too long.")
-        seen.append(look(env, action))
+        yield ReplayedState(env, info, action)
         if action is not None:
-            observation, *_ = env.step(action)
-    return seen
+            observation, *_, info = env.step(action)
 
 
 def _compare(observation: str, recorded: str, turn: int) -> None:

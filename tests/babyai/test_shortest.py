@@ -1,0 +1,83 @@
+"""Shortest commands with a proof: they agree with a brute-force search of the environment's states."""
+
+import random
+from itertools import islice
+
+import gymnasium as gym
+import pytest
+
+from agentgym_envs.babyai.shortest import shortest_plan
+from agentgym_envs.core import TextEnv, text_env
+from tests.brute_force import brute_force_turns
+
+
+def states(level: str, actions: str, seeds: range) -> list[TextEnv]:
+    """Environments in random states of a level."""
+    found = []
+    for seed in seeds:
+        env = text_env(gym.make("AgentGym/BabyAI-v0", levels=level, actions=actions))
+        rng = random.Random(seed)
+        env.reset(seed=seed, options={"task": f"babyai/{level}/{seed}"})
+        for _ in range(seed % 4):
+            if any(env.step(env.random_command(rng))[2:4]):
+                env.reset(seed=seed, options={"task": f"babyai/{level}/{seed}"})
+        found.append(env)
+    return found
+
+
+def turns(env: TextEnv) -> int:
+    commands = env.solution().commands
+    assert commands is not None
+    return len(commands)
+
+
+@pytest.mark.parametrize(
+    "level", ["GoToRedBall", "GoToObjS4", "PickupLoc", "OpenRedDoor", "UnlockLocal", "PutNextS4N1"]
+)
+def test_proven_commands_are_as_few_as_brute_force_finds(level: str) -> None:
+    proven = 0
+    for env in states(level, "macro", range(8)):
+        if env.solution().exact:
+            proven += 1
+            if turns(env) <= 3:  # deeper searches take seconds
+                assert turns(env) == brute_force_turns(env, None, 4)
+            else:
+                assert brute_force_turns(env, None, 2) is None
+            done = [env.step(command)[4]["success"] for command in env.solution().commands or ()]
+            assert done[-1] and not any(done[:-1])
+    assert proven >= (2 if level.startswith("PutNext") else 6)
+
+
+@pytest.mark.parametrize("level", ["GoToRedBallGrey", "GoToObjS4", "OpenRedDoor"])
+def test_proven_steps_are_as_few_as_brute_force_finds(level: str) -> None:
+    proven = 0
+    for env in states(level, "primitive", range(6)):
+        if env.solution().exact and turns(env) <= 6:
+            proven += 1
+            commands = ["turn left", "turn right", "move forward", "pickup", "drop", "toggle"]
+            assert turns(env) == brute_force_turns(env, commands, turns(env) + 1)
+    assert proven >= 2
+
+
+def test_a_search_leaves_the_state_and_the_step_limit_alone() -> None:
+    env = next(iter(states("GoToLocal", "macro", range(1))))
+    before, limit = env.status(), env.world.max_steps  # type: ignore[attr-defined]
+    world = env.world  # type: ignore[attr-defined]
+    things = world.describe_things(), world.progress(), world.position, world.direction
+    env.solution()
+    assert (world.describe_things(), world.progress(), world.position, world.direction) == things
+    assert env.status() == before and world.max_steps == limit
+    world.level.step_count = limit - 1  # too few steps are left for the oracle
+    assert turns(env) >= 1
+
+
+def test_a_small_budget_gives_the_oracles_plan_without_a_proof() -> None:
+    for env in islice(states("PutNextLocal", "macro", range(4)), 4):
+        found = shortest_plan(env.world, env._names, "macro", max_states=1)  # type: ignore[attr-defined]
+        assert not found.proven and found.commands == list(env.oracle())
+
+
+def test_missions_of_several_clauses_have_the_oracles_plan() -> None:
+    env = states("BossLevel", "macro", range(1))[0]
+    if hasattr(env.world.level.instrs, "instr_a"):  # type: ignore[attr-defined]
+        assert env.solution() == (tuple(env.oracle()), False)
