@@ -119,7 +119,7 @@ def test_states_are_copied_where_the_environment_can(env_id: str, monkeypatch: p
     base = type(text_env(gym.make(env_id)))
     copied, restore = [], base.restore
     monkeypatch.setattr(base, "restore", lambda env, saved: copied.append(saved) or restore(env, saved))
-    played, forked = fork_every_turn(lambda: gym.make(env_id), TextEngine(CODEC, COMMANDS[env_id]))
+    _, forked = fork_every_turn(lambda: gym.make(env_id), TextEngine(CODEC, COMMANDS[env_id]))
     copies = env_id != "AgentGym/TextCraft-v0"
     assert [saved.state_copy is not None for saved in copied] == [True] * (len(forked) if copies else 0)
 

@@ -1,6 +1,6 @@
 """Advantage estimators for episodes with forks: values of states from continuations, and trees of episodes.
 
-They are rows of `agentgym_trl.credit.CREDITS`; for the shapes, see `agentgym_trl.advantages`.
+They are rows of `agentgym_trl.credit_methods.CREDIT_METHODS`; for the shapes, see `agentgym_trl.advantages`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_envs.rollout import Agent
-from agentgym_trl.credit import TreeShape, Vine
+from agentgym_trl.credit_methods import TreeShape, Vine
 
 
 @dataclass(frozen=True, slots=True)

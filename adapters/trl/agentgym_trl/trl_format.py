@@ -63,6 +63,11 @@ def columns(
     }
 
 
+def per_turn(episode: TokenTrajectory, values: Mapping[int, Any], missing: Any) -> list[Any]:
+    """(T,) the value of the turn of each sampled token, by its number from 1, `missing` if it has none; 0 elsewhere."""
+    return _per_answer(episode, [values.get(number, missing) for number in episode.turn_numbers]) or [0]
+
+
 def _prompt(spec: EpisodeSpec, episode: TokenTrajectory) -> list[dict[str, Any]]:
     task = episode.trajectory.task
     return prompt_of(task.id, spec.seed, task.goal, spec.env)
@@ -94,7 +99,7 @@ def _state_keys(episode: TokenTrajectory) -> list[int]:
     return _per_answer(episode, [before.get(number, 0) for number in episode.turn_numbers])
 
 
-def _per_answer(episode: TokenTrajectory, values: Sequence[int]) -> list[int]:
+def _per_answer(episode: TokenTrajectory, values: Sequence[Any]) -> list[Any]:
     """(T,) the value of the answer that each token belongs to; 0 on other tokens."""
     row = [0] * len(episode.ids)
     for (begin, end), value in zip(episode.turn_spans, values, strict=True):

@@ -1,7 +1,7 @@
 """The table of credit methods of `--credit`: the ways to divide the return of an episode among its turns.
 
-To add a method, write an estimator of advantages and add a row to `CREDITS`; the option, its help and the table in
-docs/algorithms.md follow. A method that plays more than the episodes of a group adds its part to `StepRollout`.
+To add a method, write an estimator of advantages and add a row to `CREDIT_METHODS`; the option, its help and the table
+in docs/algorithms.md follow. A method that plays more than the episodes of a group adds its part to `StepRollout`.
 This module imports neither torch nor TRL.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Credit:
+class CreditMethod:
     """One value of `--credit`.
 
     summary: a few words of help.
@@ -43,18 +43,18 @@ class Credit:
         return advantages
 
 
-CREDITS: dict[str, Credit] = {
-    "episode": Credit(
+CREDIT_METHODS: dict[str, CreditMethod] = {
+    "episode": CreditMethod(
         summary="the algorithm's own",
         advantage="that of the algorithm, with the options above",
     ),
-    "vine": Credit(
+    "vine": CreditMethod(
         summary="values from continuations of forked states",
         advantage="rewards of a segment, plus the value of the state after it, minus that of the state before it",
         papers=("2410.01679",),
         estimator="agentgym_trl.fork_advantages:vine",
     ),
-    "tree": Credit(
+    "tree": CreditMethod(
         summary="means of the episodes of a tree (--tree)",
         advantage="deviation from the tree's mean, plus that from the group's, averaged over the episodes that share "
         "the turn",
@@ -125,8 +125,8 @@ def fork_options(args: Any) -> dict[str, Any]:
 
 def check_credit(args: Any) -> None:
     """Fill in the defaults of an `AgentConfig`. Raises UsageError if its settings exclude each other."""
-    if args.credit not in CREDITS:
-        raise UsageError(f"there is no credit {args.credit!r}; choose from {', '.join(CREDITS)}")
+    if args.credit not in CREDIT_METHODS:
+        raise UsageError(f"there is no credit {args.credit!r}; choose from {', '.join(CREDIT_METHODS)}")
     if args.tree is not None and args.credit == "episode":
         args.credit = "tree"
     _check_own_options(args)
@@ -176,7 +176,7 @@ def _check_tree(args: Any, shape: TreeShape) -> None:
 def credit_table() -> str:
     """The credit methods as a Markdown table, for docs/algorithms.md."""
     rows = ["| `--credit` | advantage of a turn | source |", "|---|---|---|"]
-    for name, credit in CREDITS.items():
+    for name, credit in CREDIT_METHODS.items():
         papers = ", ".join(f"[{number}](https://arxiv.org/abs/{number})" for number in credit.papers)
         rows.append(f"| `{name}` | {credit.advantage} | {papers} |")
     return "\n".join(rows) + "\n"
