@@ -205,7 +205,7 @@ async def _with_copies(forks: Sequence[Fork], pool: RunnerPool, limits: Limits, 
 
 
 async def _walk(runner: EnvRunner, fork: Fork, turns: set[int], seconds: float | None) -> dict[int, Snapshot]:
-    """Copies of the states before some turns, the last of which is the fork's; those before a failure."""
+    """Copies of the states before some turns, up to that of the fork; after a failure there are none."""
     result: Any = await runner.run(Request("reset", **fork.reset_arguments), seconds)
     found = dict[int, Snapshot]()
     for number, turn in enumerate(fork.played.trajectory.turns[: fork.turn], 1):

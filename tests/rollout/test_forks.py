@@ -12,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
-from agentgym_envs.core import Transition, text_env
+from agentgym_envs.core import Snapshot, Transition, text_env
 from agentgym_envs.errors import EngineError, UsageError
 from agentgym_envs.rollout import (
     ChatCodec,
@@ -68,7 +68,7 @@ def fork_every_turn(
         forks = [Fork.of(specs[0], played, turn) for turn in range(1, len(played.trajectory.turns) + 1)]
         return played, await play_forks(forks, make, engine, codec, limits=LIMITS, agent=agent)
 
-    return asyncio.run(run())  # type: ignore[no-any-return]
+    return asyncio.run(run())
 
 
 @pytest.mark.parametrize("env_id", COMMANDS)
@@ -92,7 +92,7 @@ def test_templates_that_rewrite_messages_fork_with_their_contexts() -> None:
     assert played.context_starts and forked == [played] * 5
 
 
-def test_a_fork_shares_what_is_before_its_turn_and_samples_the_rest() -> None:
+def test_a_fork_shares_earlier_turns_and_samples_the_rest() -> None:
     played, _ = fork_every_turn(CountEnv, TextEngine(CODEC, ["up"]), task="count/9")
     other = TextEngine(CODEC, ["give up"])
     fork = Fork.of(EpisodeSpec("count/9", 3), played, 3)
@@ -117,8 +117,13 @@ def test_the_limits_are_those_of_the_whole_episode() -> None:
 @pytest.mark.parametrize("env_id", COMMANDS)
 def test_states_are_copied_where_the_environment_can(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     base = type(text_env(gym.make(env_id)))
-    copied, restore = [], base.restore
-    monkeypatch.setattr(base, "restore", lambda env, saved: copied.append(saved) or restore(env, saved))
+    copied, restore = list[Snapshot](), base.restore
+
+    def restoring(env: Any, saved: Snapshot) -> str:
+        copied.append(saved)
+        return restore(env, saved)
+
+    monkeypatch.setattr(base, "restore", restoring)
     _, forked = fork_every_turn(lambda: gym.make(env_id), TextEngine(CODEC, COMMANDS[env_id]))
     copies = env_id != "AgentGym/TextCraft-v0"
     assert [saved.state_copy is not None for saved in copied] == [True] * (len(forked) if copies else 0)

@@ -95,7 +95,8 @@ def _keys(*labels: Tensor) -> Tensor:
     """The number of each distinct combination of labels."""
     together = torch.stack([label.long() for label in labels], -1)
     flat = together.view(-1, len(labels))
-    return torch.unique(flat, dim=0, return_inverse=True)[1].view(together.shape[:-1])
+    numbers: Tensor = torch.unique(flat, dim=0, return_inverse=True)[1]
+    return numbers.view(together.shape[:-1])
 
 
 def _scaled(advantages: Tensor, played: Tensor, batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:

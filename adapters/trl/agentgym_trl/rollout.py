@@ -38,7 +38,7 @@ from agentgym_trl.rollout_options import RolloutOptions
 from agentgym_trl.sleep_mode import awake
 from agentgym_trl.step_rollout import StepRollout
 from agentgym_trl.teams import find_team_roles
-from agentgym_trl.trl_format import columns, per_turn, spec_of
+from agentgym_trl.trl_format import add_owners, columns, per_turn, spec_of
 
 EnvSource = str | MakeEnvs
 
@@ -90,6 +90,9 @@ class Rollout:
         if rollout.values is not None:
             pairs = zip(self.last, rollout.values, strict=True)
             rows["state_values"] = [per_turn(episode, values, math.nan) for episode, values in pairs]
+        if rollout.owners is not None:
+            rank = int(trainer.accelerator.process_index)
+            add_owners(rows, self.last, rollout.owners, rank * len(prompts), rollout.group_size)
         self.metrics |= rollout.metrics(time.perf_counter() - began)
         return rows
 

@@ -11,7 +11,8 @@ from agentgym_trl.agent_trajectories import Episode
 from agentgym_trl.distributed import anywhere, gathered
 from agentgym_trl.dynamic_sampling import episode_start, fresh_prompts, whole_groups, zero_variance_groups
 from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlaySession, PlayStats
-from agentgym_trl.vine import Values, VineCounts, estimate_values, metrics_of
+from agentgym_trl.tree import grow_trees, tree_metrics
+from agentgym_trl.vine import Values, estimate_values, metrics_of
 
 
 class StepRollout:
@@ -30,7 +31,10 @@ class StepRollout:
         self._vine = player.options.vine if self._training else None
         self.values: list[Values] | None = None
         """The values of states of each episode, with `--credit vine`."""
-        self._counts = VineCounts()
+        self._tree = player.options.tree if self._training else None
+        self.owners: list[list[int]] | None = None
+        """The row that sampled each turn of each episode, with `--tree`."""
+        self._fork_metrics: dict[str, float] = {}
 
     def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[Episode]]:
         """The specifications and episodes, `group_size` for each group; `prompts` has one prompt per row."""
@@ -40,17 +44,25 @@ class StepRollout:
         prompts = self._player.team.episode_prompts(prompts, self._num_generations)
         specs = [self._make_spec(prompt) for prompt in prompts]
         async with self._player.session(self._trainer, self._stats, self._on_done) as session:
-            episodes = await session.play(specs)
+            episodes = await self._play_episodes(session, specs)
             if not anywhere(any(episode.trajectory.usable for episode in episodes)):
                 raise EnvError(f"every episode of this step failed, the first with: {episodes[0].trajectory.error}")
             if self._training:
                 await self._resample(session, specs, episodes)
             if self._vine is not None:
                 single = [episode for episode in episodes if isinstance(episode, TokenTrajectory)]
-                self.values, self._counts = await estimate_values(
+                self.values, counts = await estimate_values(
                     session, specs, single, self._vine, self.group_size, self._seed
                 )
+                self._fork_metrics = metrics_of(counts)
         return specs, episodes
+
+    async def _play_episodes(self, session: PlaySession, specs: Sequence[EpisodeSpec]) -> list[Episode]:
+        if self._tree is None:
+            return await session.play(specs)
+        episodes, self.owners = await grow_trees(session, specs, self._tree, self._seed)
+        self._fork_metrics = tree_metrics(episodes, self.owners)
+        return list(episodes)
 
     def metrics(self, seconds: float) -> dict[str, float]:
         """The metrics over all processes: sums of tokens, times of the slowest. `seconds` is the rollout's time."""
@@ -60,7 +72,7 @@ class StepRollout:
         return {
             **({"rollout/zero_variance_groups": self._zero_variance} if self._training else {}),
             **({"rollout/resampled_groups": float(self._resampled)} if retries else {}),
-            **(metrics_of(self._counts) if self._vine is not None else {}),
+            **self._fork_metrics,
             "rollout/retried": float(sum(retried)),
             "rollout/tokens": float(sum(tokens)),
             "rollout/tokens_per_second": sum(tokens) / max(*generate, 1e-9),

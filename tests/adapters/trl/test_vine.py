@@ -142,7 +142,7 @@ def chain_episode(rng: np.random.Generator) -> tuple[list[bool], float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("points", [EVERY, RANDOM, SURPRISING], ids=lambda points: points.kind)
-def test_advantages_are_unbiased_whatever_states_are_forked(points: ForkPoints) -> None:
+def test_advantages_are_unbiased_for_every_choice_of_states(points: ForkPoints) -> None:
     """Mean advantages of two actions differ as their Q. A choice that looks at what follows a state would fail."""
     rng, size = np.random.default_rng(5), 3
     played = [chain_episode(rng) for _ in range(5000 * size)]
@@ -280,7 +280,10 @@ def expected_advantages(
         rewards = [turn.reward for turn in episode.trajectory.turns]
         group = range(index // size * size, index // size * size + size)
         others = [episodes[i].trajectory for i in group if i != index and episodes[i].trajectory.usable]
-        values = {1: np.mean([sum(turn.reward for turn in t.turns) for t in others]), len(rewards) + 1: 0.0}
+        values: dict[int, Any] = {
+            1: np.mean([sum(turn.reward for turn in t.turns) for t in others]),
+            len(rewards) + 1: 0.0,
+        }
         for turn in range(2, len(rewards) + 1):
             own = [p.trajectory for fork, p in found if fork.played is episode and fork.turn == turn]
             usable = [sum(t.reward for t in p.turns[turn - 1 :]) for p in own if p.usable]
@@ -307,7 +310,7 @@ def check_advantages(trainer: Any, batch: dict[str, Any], found: Sequence[tuple[
         torch.testing.assert_close(row, wanted, atol=1e-5, rtol=1e-5)
 
 
-VINE = {"credit": "vine", "branches": 2, "scale_rewards": "none", "max_turns": "3"}
+VINE: dict[str, Any] = {"credit": "vine", "branches": 2, "scale_rewards": "none", "max_turns": "3"}
 
 
 def test_a_rollout_has_the_advantages_of_its_continuations(
@@ -327,7 +330,7 @@ def test_a_rollout_has_the_advantages_of_its_continuations(
     assert not any(len(p.trajectory.turns) > 3 for _, p in continuations)
 
 
-def test_failed_continuations_are_left_out_and_a_state_without_any_has_no_value(
+def test_failed_continuations_enter_no_mean(
     continuations: list[tuple[Fork, TokenTrajectory]], tokenizer: Any, tmp_path: Path
 ) -> None:
     """Episodes fail from the ninth on that begins, two of three: some states keep a continuation, some keep none."""
