@@ -28,12 +28,14 @@ class CreditMethod:
     advantage: the formula of the advantage, a cell of the table in the documentation.
     papers: arXiv numbers.
     estimator: "module:function" of the advantage estimator; empty for that of the algorithm.
+    forks: it needs forks of episodes, which limits the settings of a run.
     """
 
     summary: str
     advantage: str
     papers: tuple[str, ...] = ()
     estimator: str = ""
+    forks: bool = False
 
     def estimate(self, algorithm: Algorithm, batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
         """Compute the advantages of a batch, (B,) or (B, T)."""
@@ -53,6 +55,7 @@ CREDIT_METHODS: dict[str, CreditMethod] = {
         advantage="rewards of a segment, plus the value of the state after it, minus that of the state before it",
         papers=("2410.01679",),
         estimator="agentgym_trl.fork_advantages:vine",
+        forks=True,
     ),
     "tree": CreditMethod(
         summary="means of the episodes of a tree (--tree)",
@@ -60,6 +63,7 @@ CREDIT_METHODS: dict[str, CreditMethod] = {
         "the turn",
         papers=("2509.21240",),
         estimator="agentgym_trl.fork_advantages:tree",
+        forks=True,
     ),
 }
 
@@ -135,7 +139,7 @@ def check_credit(args: Any) -> None:
         ForkPoints.parse(args.at)
     if args.credit == "tree":
         _check_tree(args, TreeShape.parse(args.tree))
-    if args.credit != "episode":
+    if CREDIT_METHODS[args.credit].forks:
         _check_forks(args)
 
 

@@ -109,7 +109,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if args.critic_model is not None and backbone is not None:
             check_vocabulary(backbone, len(processing_class))
         others = kwargs.pop("reward_funcs", [])
-        if others and args.credit != "episode":
+        if others and self.credit.forks:
             raise UsageError(f"--credit {args.credit} uses the scores of the environment only; pass no reward_funcs")
         functions = [self.rollout.reward, *(others if isinstance(others, list) else [others])]
         super().__init__(
