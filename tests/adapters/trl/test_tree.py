@@ -105,6 +105,7 @@ def test_failed_paths_are_replaced_and_failed_forks_left_out(turn: int, tokenize
     assert not batch["advantages"][~trained_mask(batch).any(1)].any()
 
 
+@pytest.mark.train
 def test_trees_train(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer, agent="act", context="last:1", **{**TREE, "max_completion_length": 600})
     before = {name: weights.clone() for name, weights in trainer.model.named_parameters()}
