@@ -76,7 +76,7 @@ def run(work: Path, seed: int, name: str, steps: int | None) -> None:
             model, facts = algorithms.train(START, out, settings, console)
         else:
             tasks = TASKS.get(name, settings.tasks_per_step)
-            sizes = {"tasks_per_step": tasks, "micro_batch": tasks * settings.group_size}
+            sizes: dict[str, Any] = {"tasks_per_step": tasks, "micro_batch": tasks * settings.group_size}
             settings = replace(settings, steps=steps or settings.steps, **sizes)
             model = out / figures_of(work, name, seed).stem
             stages.reinforce(warm, model, settings, console, name, **ARMS[name])
@@ -169,7 +169,7 @@ def _errors(
 
     batch = _batch(episodes, rewards, size)
     for name, options in (("GRPO", {}), ("turn-level GRPO", {"turn_level": True}), ("GiGPO", {"step_weight": 1.0})):
-        advantages = grpo(batch, AdvantageConfig(scale="none", **options))  # type: ignore[arg-type]
+        advantages = grpo(batch, AdvantageConfig(scale="none", **options))
         add(name, advantages if advantages.dim() == 2 else advantages[:, None].expand_as(batch.rewards), 0.0)
     for at in ("every-turn", "random:1", "surprising:1"):
         points = ForkPoints.parse(at)
