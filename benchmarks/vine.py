@@ -46,11 +46,11 @@ ARMS: dict[str, dict[str, Any]] = {
     "PPO": ONLINE["PPO"],
     "vine every-turn K2": {"credit": "vine", "branches": 2, "at": "every-turn"},
     "vine random-1 K4": {"credit": "vine", "branches": 4, "at": "random:1"},
-    "vine surprising-1 K4": {"credit": "vine", "branches": 4, "at": "surprising:1"},
+    "vine surprising-1 K2": {"credit": "vine", "branches": 2, "at": "surprising:1"},
     "tree 2x2": {"tree": "2x2"},
 }
-TASKS = {"vine every-turn K2": 3, "vine random-1 K4": 4, "vine surprising-1 K4": 4, "tree 2x2": 16}
-"""Tasks per step; other arms have those of the quick start, 12."""
+TASKS = {"vine every-turn K2": 2, "vine random-1 K4": 4, "vine surprising-1 K2": 5, "tree 2x2": 16}
+"""Tasks per step; other arms have those of the quick start, 12. Chosen on the tokens of a pilot seed."""
 ESTIMATES = "estimates"
 REFERENCE = 32
 """Continuations per state for the reference values."""
