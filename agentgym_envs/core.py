@@ -283,6 +283,11 @@ class TextEnv(gym.Env[str, str], ABC):
             "stop_reason": None if self._stop is None else self._stop.value,
         }
 
+    @property
+    def copies_state(self) -> bool:
+        """True if a snapshot holds a copy of the state, so that restoring it needs no replay."""
+        return type(self)._save is not TextEnv._save
+
     def render(self) -> Any:
         """The state as text in render mode "ansi"; None without a mode. Scenarios may add modes."""
         return self._draw() if self.render_mode == "ansi" else None

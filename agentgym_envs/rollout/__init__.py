@@ -18,6 +18,7 @@ from agentgym_envs.rollout.agents import (
 )
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, CompletionEngine, Engine, Generation, Sampling, ScriptedEngine
+from agentgym_envs.rollout.forks import Fork, play_forks
 from agentgym_envs.rollout.oracle_policy import Defects, OraclePolicy
 from agentgym_envs.rollout.play import (
     EpisodeSpec,
@@ -44,6 +45,7 @@ __all__ = [
     "Defects",
     "Engine",
     "EpisodeSpec",
+    "Fork",
     "Generation",
     "Limits",
     "OraclePolicy",
@@ -60,6 +62,7 @@ __all__ = [
     "parse_context",
     "play",
     "play_agent",
+    "play_forks",
     "play_many",
     "play_many_agents",
     "play_many_as_agent",

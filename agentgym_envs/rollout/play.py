@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agentgym_envs.core import StopReason, placeholder_task, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
@@ -72,6 +72,24 @@ Act = Callable[[str], Awaitable[Answer | None]]
 """Maps an observation to an answer, or to None if the token budget is used up."""
 
 
+class StepRunner(Protocol):
+    """The part of `EnvRunner` that an episode needs."""
+
+    @property
+    def last_env(self) -> Env:
+        """The environment of the last call."""
+
+    @property
+    def error(self) -> Exception | None:
+        """The last failure of the environment."""
+
+    async def run(self, request: Request, seconds: float | None = None) -> Any:
+        """Carry out a reset or a step within a time limit."""
+
+    def failed(self, request: Request, error: Exception) -> Any:
+        """The result of a request that failed with an infrastructure error."""
+
+
 async def play(
     env: Env,
     engine: Engine,
@@ -91,7 +109,7 @@ async def play(
 
 
 async def play_on(
-    runner: EnvRunner,
+    runner: StepRunner,
     engine: Engine,
     codec: ChatCodec,
     spec: EpisodeSpec,
@@ -247,7 +265,7 @@ async def sample_answer(
 
 
 async def run_episode(
-    runner: EnvRunner, act: Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
+    runner: StepRunner, act: Act, spec: EpisodeSpec, limits: Limits, on_reward: Callable[[float], None] | None = None
 ) -> Trajectory:
     """Play one episode: the loop that all play functions share. `on_reward` is called with the reward of each turn."""
     turns: list[Turn] = []
@@ -274,7 +292,7 @@ async def run_episode(
     return make_trajectory(runner.last_env, tuple(turns), observation, info, **fields)
 
 
-async def _reset(runner: EnvRunner, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
+async def _reset(runner: StepRunner, spec: EpisodeSpec, limits: Limits) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Reset and return observation, info, and record fields for an episode that the environment did not begin.
 
     A failed reset is recorded as an episode if the environment had chosen the task, or if the error is an EnvError or a
@@ -296,7 +314,7 @@ def _begun(env: Env) -> bool:
     return base.task is not None and status["turn"] == 0 and status["stop_reason"] is None
 
 
-async def _call(runner: EnvRunner, request: Request, limits: Limits) -> Any:
+async def _call(runner: StepRunner, request: Request, limits: Limits) -> Any:
     result = await runner.run(request, limits.env_seconds)
     if isinstance(result, Exception):
         raise result

@@ -3,7 +3,8 @@
     python scripts/site/sections.py
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
-`<!-- end of docstring -->`. The table of algorithms is between `<!-- algorithms -->` and `<!-- end of algorithms -->`.
+`<!-- end of docstring -->`. The table of algorithms is between `<!-- algorithms -->` and `<!-- end of algorithms -->`,
+that of credit methods between `<!-- credit -->` and `<!-- end of credit -->`.
 `tests/docs` fails when a page differs from the code.
 """
 
@@ -19,20 +20,26 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _MARKED = re.compile(r"(<!-- docstring (\S+) (\w+): ([^>]+?) -->\n).*?(<!-- end of docstring -->)", re.DOTALL)
-_TABLE = re.compile(r"(<!-- algorithms -->\n).*?(<!-- end of algorithms -->)", re.DOTALL)
+_TABLES = {
+    "algorithms": lambda: _load("algorithms").algorithm_table(),
+    "credit": lambda: _load("credit_methods").credit_table(),
+}
 
 
 def fill_in(page: str) -> str:
     """The page with the current docstrings and table."""
     page = _MARKED.sub(lambda match: match[1] + _wanted(match[2], match[3], match[4]) + match[5], page)
-    return _TABLE.sub(lambda match: f"{match[1]}\n{_algorithms().algorithm_table()}\n{match[2]}", page)
+    for name, table in _TABLES.items():
+        marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        page = marked.sub(lambda match, table=table: f"{match[1]}\n{table()}\n{match[2]}", page)  # type: ignore[misc]
+    return page
 
 
-def _algorithms() -> Any:
-    """The module of the table, loaded by its path: importing its package needs TRL."""
-    spec = importlib.util.spec_from_file_location("_algorithms", ROOT / "adapters/trl/agentgym_trl/algorithms.py")
+def _load(name: str) -> Any:
+    """A module with a table, loaded by its path: importing its package needs TRL."""
+    spec = importlib.util.spec_from_file_location(f"_{name}", ROOT / f"adapters/trl/agentgym_trl/{name}.py")
     assert spec is not None and spec.loader is not None
-    module = sys.modules["_algorithms"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    module = sys.modules[f"_{name}"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 

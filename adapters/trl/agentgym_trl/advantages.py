@@ -35,6 +35,8 @@ class AdvantageBatch:
     values: (B, T) the critic's value before each token; None without a critic.
     next_values: (B,) the critic's value after a truncated episode; 0 for an episode that ended.
     states: (B, T) a key of the environment's state before the token's turn; equal keys mean equal states.
+    state_values: (B, T) the value of the state before the token's turn, from continuations; NaN where it is unknown.
+    turn_owners: (B, T) the episode of the group that sampled the token's turn, where episodes share their beginning.
     """
 
     rewards: Tensor
@@ -45,6 +47,8 @@ class AdvantageBatch:
     next_values: Tensor | None = None
     states: Tensor | None = None
     roles: int = 1
+    state_values: Tensor | None = None
+    turn_owners: Tensor | None = None
 
     @property
     def mask(self) -> Tensor:
@@ -87,7 +91,7 @@ def grpo(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     Source: DeepSeekMath, arXiv 2402.03300, section 4.1.2; Dr. GRPO, arXiv 2503.20783; the unbiased deviation and the
     1e-4 as in TRL.
     """
-    return _relative(batch, config, partial(_standardised, scale=config.scale))
+    return _relative(batch, config, partial(standardised, scale=config.scale))
 
 
 def rloo(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
@@ -95,7 +99,7 @@ def rloo(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
 
     Source: Back to Basics, arXiv 2402.14740, section 3.2.
     """
-    return _relative(batch, config, _left_out)
+    return _relative(batch, config, left_out)
 
 
 def reinforce_plus_plus_baseline(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
@@ -220,21 +224,45 @@ def _relative(batch: AdvantageBatch, config: AdvantageConfig, compare: Compare) 
     it with all turns of the group that began in the same state (GiGPO, arXiv 2505.10978, section 3.3). As in the paper,
     `gamma` then discounts the returns of turns and not the return of the episode.
     """
-    group = torch.arange(len(batch.rewards), device=batch.rewards.device) // batch.group_size
+    group = episode_groups(batch)
     rewards = turn_rewards(batch)
     to_go = returns_to_go(rewards, config.gamma)
     if not config.turn_level and not config.step_weight:
         return compare(to_go[:, 0], group, batch.usable)
-    turns = torch.arange(to_go.size(1), device=group.device).expand_as(to_go)
-    played = (turns < batch.turn_numbers.max(1, keepdim=True).values) & batch.usable[:, None]
+    turns, played = torch.arange(to_go.size(1), device=group.device).expand_as(to_go), played_turns(batch)
     if config.turn_level:
         advantages = _compare_turns(to_go, group, turns, played, compare)
     else:
         advantages = compare(rewards.sum(1), group, batch.usable)[:, None].expand_as(to_go)
     if config.step_weight:
-        states = _turn_states(batch)
+        assert batch.states is not None, "step_weight needs the keys of states"
+        states = of_turns(batch.states, batch)
         advantages = advantages + config.step_weight * _compare_turns(to_go, group, states, played, compare)
-    return torch.where(batch.trained_mask, advantages.gather(1, _turn_indices(batch)), 0.0)
+    return per_token(advantages, batch)
+
+
+def episode_groups(batch: AdvantageBatch) -> Tensor:
+    """(B,) the number of each episode's group."""
+    return torch.arange(len(batch.rewards), device=batch.rewards.device) // batch.group_size
+
+
+def played_turns(batch: AdvantageBatch) -> Tensor:
+    """(B, K) True for the turns of usable episodes."""
+    counts = batch.turn_numbers.max(1, keepdim=True).values
+    turns = torch.arange(max(int(counts.max()), 1), device=counts.device)
+    return (turns < counts) & batch.usable[:, None]
+
+
+def of_turns(values: Tensor, batch: AdvantageBatch) -> Tensor:
+    """(B, K) values (B, T) that are equal on all tokens of a turn; 0 for turns that an episode does not have."""
+    found = values.new_zeros(len(values), max(int(batch.turn_numbers.max()), 1))
+    ends = torch.where(turn_ends(batch.turn_numbers), values, 0)  # one token per turn, so the sum is the value
+    return found.scatter_add(1, _turn_indices(batch), ends)
+
+
+def per_token(values: Tensor, batch: AdvantageBatch) -> Tensor:
+    """(B, T) values of turns (B, K) on the answer tokens of usable episodes; 0 elsewhere."""
+    return torch.where(batch.trained_mask, values.gather(1, _turn_indices(batch)), 0.0)
 
 
 def _compare_turns(to_go: Tensor, group: Tensor, label: Tensor, played: Tensor, compare: Compare) -> Tensor:
@@ -249,14 +277,6 @@ def _turn_indices(batch: AdvantageBatch) -> Tensor:
     return (batch.turn_numbers - 1).clamp(min=0)
 
 
-def _turn_states(batch: AdvantageBatch) -> Tensor:
-    """(B, K) the key of the state in which each turn began."""
-    assert batch.states is not None, "step_weight needs the keys of states"
-    states = batch.states.new_zeros(len(batch.states), max(int(batch.turn_numbers.max()), 1))
-    keys = torch.where(turn_ends(batch.turn_numbers), batch.states, 0)  # one token per turn, so the sum is the key
-    return states.scatter_add(1, _turn_indices(batch), keys)
-
-
 def _sums(numbers: Tensor, keys: Tensor) -> Tensor:
     """(N,) the sum over the group of each number."""
     return numbers.new_zeros(int(keys.max()) + 1).index_add(0, keys, numbers)[keys]
@@ -268,13 +288,14 @@ def _centred(numbers: Tensor, keys: Tensor, valid: Tensor) -> Tensor:
     return torch.where(valid, numbers - mean, 0.0)
 
 
-def _left_out(numbers: Tensor, keys: Tensor, valid: Tensor) -> Tensor:
+def left_out(numbers: Tensor, keys: Tensor, valid: Tensor) -> Tensor:
     """The deviation from the mean of the others: n / (n - 1) times the deviation from the mean of all."""
     count = _sums(valid.to(numbers.dtype), keys)
     return _centred(numbers, keys, valid) * count / (count - 1).clamp(min=1)
 
 
-def _standardised(numbers: Tensor, keys: Tensor, valid: Tensor, scale: str) -> Tensor:
+def standardised(numbers: Tensor, keys: Tensor, valid: Tensor, scale: str) -> Tensor:
+    """The deviation from the group's mean, over the standard deviation that `scale` selects."""
     centred = _centred(numbers, keys, valid)
     if scale == "none":
         return centred

@@ -35,7 +35,12 @@ def local_rows(
     last = (mask * torch.arange(1, mask.size(1) + 1, device=mask.device)).argmax(1)
     rewards = rewards.scatter_add(1, last[:, None], rest[:, None])
     states = _padded(inputs, "state_keys", like)
-    return {"rewards": rewards, "turn_numbers": turn_numbers, "usable": usable, "states": states}
+    rows = {"rewards": rewards, "turn_numbers": turn_numbers, "usable": usable, "states": states}
+    if "state_values" in inputs[0]:
+        rows["state_values"] = _padded(inputs, "state_values", rewards) * weight.to(returns.device)
+    if "turn_owners" in inputs[0]:
+        rows["turn_owners"] = _padded(inputs, "turn_owners", like)
+    return rows
 
 
 def assemble(rows: dict[str, Tensor], accelerator: Any, group_size: int, roles: int = 1) -> AdvantageBatch:

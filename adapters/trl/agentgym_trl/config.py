@@ -14,6 +14,7 @@ from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.asynchronous.options import check_async, set_async_defaults
+from agentgym_trl.credit_methods import CREDIT_METHODS, check_credit
 
 _MINIMUM: dict[str, float] = {
     "num_generations": 1,
@@ -31,6 +32,7 @@ _MINIMUM: dict[str, float] = {
     "critic_learning_rate": 0,
     "critic_warmup_steps": 0,
     "critic_lr_warmup_steps": 0,
+    "branches": 1,
 }
 CHOICES = {
     "loss_type": ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
@@ -120,6 +122,23 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     )
     step_advantage_weight: float = _option(
         0.0, "Weight of the advantage among turns of a group that began in the same state (GiGPO); 0 is off."
+    )
+    credit: str = _option(
+        "episode",
+        "How an episode's return becomes the advantages of its turns: "
+        + "; ".join(f"{name}, {method.summary}" for name, method in CREDIT_METHODS.items())
+        + ".",
+    )
+    branches: int | None = _option(None, "--credit vine: continuations per forked state (default 4).")
+    at: str | None = _option(
+        None,
+        "--credit vine: the states to fork: before every turn (every-turn, the default), before about N random turns "
+        "(random:N), or after about N answers with the highest mean surprisal, -log p (surprising:N).",
+    )
+    tree: str | None = _option(
+        None,
+        "Play the episodes of a group as trees with common beginnings: WxD for W branches at each of D levels "
+        "(Tree-GRPO).",
     )
     kl_in: str = _option("loss", "Where the KL term of weight --beta is added: to the loss (GRPO), or to the reward.")
     kl_clip: float | None = _option(
@@ -220,6 +239,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._init_trl()
         self._check_choices()
         check_async(self)
+        check_credit(self)
         set_async_defaults(self)
 
     @property

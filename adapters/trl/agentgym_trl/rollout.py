@@ -9,6 +9,7 @@ Both work with an unmodified `trl.GRPOTrainer`:
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ from agentgym_trl.rollout_options import RolloutOptions
 from agentgym_trl.sleep_mode import awake
 from agentgym_trl.step_rollout import StepRollout
 from agentgym_trl.teams import find_team_roles
-from agentgym_trl.trl_format import columns, spec_of
+from agentgym_trl.trl_format import add_owners, columns, per_turn, spec_of
 
 EnvSource = str | MakeEnvs
 
@@ -64,6 +65,10 @@ class Rollout:
         self._check_tools(names)
         if options.agent is not None and self.team.agents:
             raise UsageError(f"--agent is for a single agent, and this environment is a team: {self.team.agents}")
+        if (options.vine is not None or options.tree is not None) and self.team.agents:
+            raise UsageError(
+                f"--credit forks episodes of a single agent, and this environment is a team: {self.team.agents}"
+            )
         if options.partner is not None and self.team.trained == self.team.agents:
             raise UsageError(_needless_partner(self.team.agents))
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
@@ -94,6 +99,12 @@ class Rollout:
             rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
             specs, episodes = rollout.play(prompts)
         rows = self.rows(specs, episodes, rollout.group_size, trainer)
+        if rollout.values is not None:
+            pairs = zip(self.last, rollout.values, strict=True)
+            rows["state_values"] = [per_turn(episode, values, math.nan) for episode, values in pairs]
+        if rollout.owners is not None:
+            rank = int(trainer.accelerator.process_index)
+            add_owners(rows, self.last, rollout.owners, rank * len(prompts), rollout.group_size)
         self.metrics |= rollout.metrics(time.perf_counter() - began)
         return rows
 
@@ -224,7 +235,8 @@ def make_rollout_func(
         trajectories: a directory for `step-N.jsonl` files.
         make: makes the rollout, for subclasses with further arguments.
         options: `eval_max_turns`, `env_concurrency`, `env_retries`, `dynamic_sampling_retries`,
-            `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`; see `RolloutOptions`.
+            `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`, `vine`, `tree`; see
+            `RolloutOptions`.
 
     Raises:
         TemplateError: the chat template is missing, or shows messages in part.

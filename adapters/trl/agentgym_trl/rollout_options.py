@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentgym_envs.rollout import Agent
+from agentgym_trl.credit_methods import TreeShape, Vine
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class RolloutOptions:
     train_agents: the members of a team that are trained; all by default.
     partner: a frozen model (a directory, or a name on the hub) that plays the other members; by default the policy
         plays them.
+    vine: values of states from continuations, in training.
+    tree: the shape of the trees in which episodes share their beginnings, in training; by default they share none.
     """
 
     eval_max_turns: int | None = None
@@ -39,3 +42,5 @@ class RolloutOptions:
     agent: Agent | None = None
     train_agents: Sequence[str] | None = None
     partner: str | None = None
+    vine: Vine | None = None
+    tree: TreeShape | None = None

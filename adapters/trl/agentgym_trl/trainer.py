@@ -33,6 +33,7 @@ from agentgym_trl.asynchronous.options import CloseRollout, async_options
 from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, loss_weights, row_scale, token_kl
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.context_rows import context_numbers, context_rows
+from agentgym_trl.credit_methods import CREDIT_METHODS, fork_options
 from agentgym_trl.critic import (
     Critic,
     CriticLearner,
@@ -97,7 +98,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self.rollout: Rollout = make_rollout_func(
             env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args)
         )
-        self.algorithm = ALGORITHMS[args.algorithm]
+        self.algorithm, self.credit = ALGORITHMS[args.algorithm], CREDIT_METHODS[args.credit]
         self.rollout.team.check(
             args.num_generations or 1,
             args.per_device_train_batch_size * args.steps_per_generation,
@@ -108,6 +109,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if args.critic_model is not None and backbone is not None:
             check_vocabulary(backbone, len(processing_class))
         others = kwargs.pop("reward_funcs", [])
+        if others and self.credit.forks:
+            raise UsageError(f"--credit {args.credit} uses the scores of the environment only; pass no reward_funcs")
         functions = [self.rollout.reward, *(others if isinstance(others, list) else [others])]
         super().__init__(
             model, functions, args=args, processing_class=processing_class, rollout_func=self.rollout, **kwargs
@@ -168,7 +171,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
     def _store_advantages(self, output: dict[str, Any], batch: AdvantageBatch, local: slice) -> None:
         """Put this process's advantages, and the critic's targets, into TRL's batch."""
         width, config = output["completion_ids"].size(1), self.args.advantage_config
-        everywhere = self.algorithm.estimate(batch, config)
+        everywhere = self.credit.estimate(self.algorithm, batch, config)
         self._show_advantages(everywhere, batch)
         advantages = everywhere[local]
         output["advantages"] = advantages[:, :width] if advantages.dim() == 2 else advantages
@@ -414,5 +417,6 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "agent": args.agent_options,
         "train_agents": args.train_agents,
         "partner": args.partner,
+        **fork_options(args),
         **async_options(args),
     }

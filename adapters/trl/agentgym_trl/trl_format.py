@@ -63,6 +63,33 @@ def columns(
     }
 
 
+def per_turn(episode: TokenTrajectory, values: Mapping[int, Any], missing: Any) -> list[Any]:
+    """(T,) the value of the turn of each sampled token, by its number from 1, `missing` if it has none; 0 elsewhere."""
+    return _per_answer(episode, [values.get(number, missing) for number in episode.turn_numbers]) or [0]
+
+
+def add_owners(
+    rows: dict[str, Any], episodes: Sequence[TokenTrajectory], owners: Sequence[Sequence[int]], first: int, size: int
+) -> None:
+    """Add the column `turn_owners`, and leave each shared turn out of the loss of all rows but one.
+
+    Args:
+        rows: the columns of `columns`.
+        episodes: the episodes of this process.
+        owners: the row of this process that sampled each turn of each episode.
+        first: the row of the first episode among those of all processes.
+        size: the number of episodes of a group.
+    """
+    rows["turn_owners"] = []
+    for row, (episode, own) in enumerate(zip(episodes, owners, strict=True)):
+        rows["turn_owners"].append(
+            per_turn(episode, {turn: (first + owner) % size for turn, owner in enumerate(own, 1)}, 0)
+        )
+        for (begin, end), number in zip(episode.turn_spans, episode.turn_numbers, strict=True):
+            if number <= len(own) and own[number - 1] != row:
+                rows["env_mask"][row][begin:end] = [0] * (end - begin)
+
+
 def _prompt(spec: EpisodeSpec, episode: TokenTrajectory) -> list[dict[str, Any]]:
     task = episode.trajectory.task
     return prompt_of(task.id, spec.seed, task.goal, spec.env)
@@ -94,7 +121,7 @@ def _state_keys(episode: TokenTrajectory) -> list[int]:
     return _per_answer(episode, [before.get(number, 0) for number in episode.turn_numbers])
 
 
-def _per_answer(episode: TokenTrajectory, values: Sequence[int]) -> list[int]:
+def _per_answer(episode: TokenTrajectory, values: Sequence[Any]) -> list[Any]:
     """(T,) the value of the answer that each token belongs to; 0 on other tokens."""
     row = [0] * len(episode.ids)
     for (begin, end), value in zip(episode.turn_spans, values, strict=True):

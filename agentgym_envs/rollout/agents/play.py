@@ -23,7 +23,7 @@ from agentgym_envs.rollout.agents.styles import (
 )
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Engine, Sampling
-from agentgym_envs.rollout.play import EpisodeSpec, Limits, run_episode, run_many
+from agentgym_envs.rollout.play import EpisodeSpec, Limits, StepRunner, run_episode, run_many
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory, join_contexts
 from agentgym_envs.trajectory import Trajectory, prompt_messages
@@ -128,13 +128,20 @@ async def play_many_as_agent(
 
 
 async def play_as_agent_on(
-    runner: EnvRunner, agent: Agent, engine: Engine, codec: ChatCodec, spec: EpisodeSpec, *, limits: Limits
+    runner: StepRunner,
+    agent: Agent,
+    engine: Engine,
+    codec: ChatCodec,
+    spec: EpisodeSpec,
+    *,
+    limits: Limits,
+    sampling: Sampling | None = None,
 ) -> TokenTrajectory:
     """Play one episode of `play_many_as_agent` on a runner: for callers that have their own `RunnerPool`."""
-    return (await _play(runner, agent, TokenModel(engine, codec, None), spec, limits)).tokens(codec)
+    return (await _play(runner, agent, TokenModel(engine, codec, sampling), spec, limits)).tokens(codec)
 
 
-async def _play(runner: EnvRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
+async def _play(runner: StepRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
     limits = spec.within(limits)
     failed: list[FailedAttempt] = []
     segments: list[TokenTrajectory] = []
@@ -168,7 +175,7 @@ def _segments(attempt: _Attempt, trajectory: Trajectory, earlier: Sequence[Faile
 class _Attempt:
     """An agent in one attempt at an episode."""
 
-    def __init__(self, runner: EnvRunner, agent: Agent, dialogue: Dialogue, lessons: Sequence[str]) -> None:
+    def __init__(self, runner: StepRunner, agent: Agent, dialogue: Dialogue, lessons: Sequence[str]) -> None:
         self.dialogue = dialogue
         self._runner, self._agent, self._lessons = runner, agent, lessons
         self.conversation: Conversation | None = None

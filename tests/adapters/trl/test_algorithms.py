@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ import agentgym_trl
 from agentgym_envs.cli import main
 from agentgym_envs.registration import load_object
 from agentgym_trl.algorithms import ALGORITHMS, Algorithm, algorithm_table, online_algorithms
+from agentgym_trl.credit_methods import CREDIT_METHODS, CreditMethod, credit_table
+from tests.adapters.trl.small import config
 
 ROOT = Path(__file__).parents[3]
 CALLS: list[list[str]] = []
@@ -60,8 +63,20 @@ def test_every_row_names_functions_that_exist(name: str) -> None:
     assert algorithm.summary and algorithm.advantage
 
 
+def test_a_row_adds_a_credit_method(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    row = CreditMethod(summary="a new one", advantage="new", papers=("1.2",), estimator=f"{__name__}:new_estimator")
+    monkeypatch.setitem(CREDIT_METHODS, "new", row)
+    assert "| `new` | new | [1.2](https://arxiv.org/abs/1.2) |\n" in credit_table()
+    assert config(tmp_path, credit="new", algorithm="ppo").credit == "new"
+    for name, expected in (("new", ("batch", "config")), ("episode", "own")):
+        algorithm: Any = SimpleNamespace(estimate=lambda *_: "own")
+        assert CREDIT_METHODS[name].estimate(algorithm, "batch", "config") == expected  # type: ignore[arg-type]
+    assert all(not method.estimator or callable(load_object(method.estimator)) for method in CREDIT_METHODS.values())
+
+
 def test_the_table_and_the_package_import_neither_torch_nor_trl() -> None:
-    code = "import sys, agentgym_trl.algorithms; print({'torch', 'trl', 'transformers'} & set(sys.modules))"
+    names = "agentgym_trl.algorithms, agentgym_trl.credit_methods"
+    code = f"import sys, {names}; print({{'torch', 'trl', 'transformers'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout == "set()\n"
 

@@ -21,7 +21,7 @@ from agentgym_trl.config import AVERAGES, CHOICES
 from agentgym_trl.context_rows import context_numbers, context_rows
 from agentgym_trl.conversations import ConversationRecord, Exchange, encode_conversation
 from agentgym_trl.engines import TrainerEngine
-from agentgym_trl.episode_player import EpisodePlayer
+from agentgym_trl.episode_player import PlaySession
 from agentgym_trl.models import make_codec
 from agentgym_trl.rollout import make_rollout_func
 from agentgym_trl.sft import sft_dataset
@@ -61,12 +61,12 @@ def split(episode: TokenTrajectory) -> TokenTrajectory:
 @pytest.fixture
 def splits(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Episodes are played as they are, or split into contexts while the last value is true."""
-    on, play = [False], EpisodePlayer.play
+    on, play = [False], PlaySession.play
 
-    def playing(self: EpisodePlayer, *args: Any) -> Any:
-        return [split(episode) if on[-1] else episode for episode in play(self, *args)]  # type: ignore[arg-type]
+    async def playing(self: PlaySession, *args: Any) -> Any:
+        return [split(episode) if on[-1] else episode for episode in await play(self, *args)]  # type: ignore[arg-type]
 
-    monkeypatch.setattr(EpisodePlayer, "play", playing)
+    monkeypatch.setattr(PlaySession, "play", playing)
     return on
 
 

@@ -20,8 +20,12 @@ STEPS = 10
 RUNS: dict[str, dict[str, Any]] = {
     # A rollout lasts four optimizer steps, in two minibatches and two epochs; the data, two rollouts.
     "ppo": {"num_iterations": 2, "steps_per_generation": 2, "critic_lr_warmup_steps": 7, "critic_warmup_steps": 1},
-    # A rollout lasts two optimizer steps of two micro-batches; the reference model follows the policy.
+    # A rollout lasts two optimizer steps of two micro-batches; the reference model follows the policy. Values of states
+    # come from continuations.
     "grpo": {
+        "credit": "vine",
+        "branches": 2,
+        "at": "random:1",
         "steps_per_generation": 4,
         "gradient_accumulation_steps": 2,
         "per_device_train_batch_size": 2,
