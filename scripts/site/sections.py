@@ -4,7 +4,7 @@
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. The table of algorithms is between `<!-- algorithms -->` and `<!-- end of algorithms -->`.
-`tests/docs` fails when a page differs from the code.
+The table of samplers is between two comments of its own. `tests/docs` fails when a page differs from the code.
 """
 
 from __future__ import annotations
@@ -19,20 +19,27 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 _MARKED = re.compile(r"(<!-- docstring (\S+) (\w+): ([^>]+?) -->\n).*?(<!-- end of docstring -->)", re.DOTALL)
-_TABLE = re.compile(r"(<!-- algorithms -->\n).*?(<!-- end of algorithms -->)", re.DOTALL)
+_TABLES = {"algorithms": "algorithm_table", "samplers": "sampler_table"}
+"""Modules of the TRL adapter and their functions that return a table."""
 
 
 def fill_in(page: str) -> str:
     """The page with the current docstrings and table."""
     page = _MARKED.sub(lambda match: match[1] + _wanted(match[2], match[3], match[4]) + match[5], page)
-    return _TABLE.sub(lambda match: f"{match[1]}\n{_algorithms().algorithm_table()}\n{match[2]}", page)
+    for module, function in _TABLES.items():
+        begin, end = f"<!-- {module} -->\n", f"<!-- end of {module} -->"
+        if begin in page:
+            before, _, rest = page.partition(begin)
+            table = getattr(_adapter_module(module), function)()
+            page = f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
+    return page
 
 
-def _algorithms() -> Any:
-    """The module of the table, loaded by its path: importing its package needs TRL."""
-    spec = importlib.util.spec_from_file_location("_algorithms", ROOT / "adapters/trl/agentgym_trl/algorithms.py")
+def _adapter_module(name: str) -> Any:
+    """A module of the TRL adapter, loaded by its path: importing its package needs TRL."""
+    spec = importlib.util.spec_from_file_location(f"_{name}", ROOT / f"adapters/trl/agentgym_trl/{name}.py")
     assert spec is not None and spec.loader is not None
-    module = sys.modules["_algorithms"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    module = sys.modules[f"_{name}"] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 

@@ -14,6 +14,7 @@ from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.asynchronous.options import check_async
+from agentgym_trl.samplers import parse_sampler, sampler_forms
 
 _MINIMUM: dict[str, float] = {
     "num_generations": 1,
@@ -111,6 +112,10 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     dynamic_sampling_retries: int = _option(
         0, "Times that groups whose scores are all equal are replaced by new tasks (DAPO's dynamic sampling)."
     )
+    sampler: str = _option(
+        "uniform",
+        f"How the tasks of a rollout are chosen: {sampler_forms()}. All but uniform follow the tasks' success rates.",
+    )
     gamma: float = _option(1.0, "Discount, in [0, 1].")
     gae_lambda: float = _option(0.95, "Decay of GAE (ppo), in [0, 1].")
     discount_per: str = _option("turn", "Where --gamma and --gae-lambda apply: between turns, or at every token.")
@@ -206,6 +211,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
                 "rewards are summed before advantages are computed; leave out --multi_objective_aggregation"
             )
         parse_schedules(self.max_turns, self.every)
+        parse_sampler(self.sampler)
         _ = self.agent_options
         for name, minimum in _MINIMUM.items():
             if (value := getattr(self, name)) is not None and value < minimum:

@@ -36,6 +36,7 @@ from agentgym_trl.rollout_metrics import facts, summarise
 from agentgym_trl.rollout_options import RolloutOptions
 from agentgym_trl.sleep_mode import awake
 from agentgym_trl.step_rollout import StepRollout
+from agentgym_trl.task_sampler import TaskSampler
 from agentgym_trl.teams import find_team_roles
 from agentgym_trl.trl_format import columns, spec_of
 
@@ -68,6 +69,7 @@ class Rollout:
         self._files: StepFiles | None = None
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
+        self.sampler: TaskSampler | None = None
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """Play one episode per prompt; with a team, one trajectory per prompt.
@@ -79,7 +81,7 @@ class Rollout:
         began = time.perf_counter()
         make_spec = partial(self._spec, step=step, training=training)
         with awake(trainer), self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
-            rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
+            rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done, sampler=self.sampler)
             specs, episodes = rollout.play(prompts)
         rows = self.rows(specs, episodes, rollout.group_size, trainer)
         self.metrics |= rollout.metrics(time.perf_counter() - began)
