@@ -52,6 +52,7 @@ def eval_command(
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     agentgym_rl: opt.AgentGymRL = False,
+    by: opt.By = "group",
     as_json: opt.Json = False,
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks.
@@ -59,9 +60,8 @@ def eval_command(
     Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
     _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens)
-    guide = choose_agent(policy, agent, context, attempts)
     settings = EvalSettings(
-        env=_envs([*(env or ()), *(more_env or ())], guide),
+        env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
         env_args=_env_args(env_arg, guide),
         policy=policy,
         agent=recorded_agent(guide),
@@ -82,7 +82,7 @@ def eval_command(
     store = _store(settings, plan, out, resume, overwrite, tokens)
     with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
-        _report(store, plan, agentgym_rl, as_json)
+        _report(store, plan, agentgym_rl, by, as_json)
 
 
 def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, tokens: bool) -> PolicyPlayer:
@@ -139,13 +139,13 @@ def _store(
     return RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
 
 
-def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, as_json: bool) -> None:
+def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, by: str, as_json: bool) -> None:
     """Write the report files and print the result."""
     from rich.markup import escape
 
     from agentgym_envs.cli import reports
 
-    report = reports.make_report(list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl)
+    report = reports.make_report(list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl, by=by)
     table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
     store.write_metrics(report.evaluation.to_json(), table, complete=True)
     report = report.of_run(store.result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli.common import check_writable, print_json, stdout
-from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, Json
+from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, By, Json
 from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, read_result, replace_text
 from agentgym_envs.errors import UsageError
 
@@ -42,6 +42,7 @@ def report_command(
     csv: Csv = None,
     markdown: Markdown = None,
     agentgym_rl: AgentGymRL = False,
+    by: By = "group",
     as_json: Json = False,
 ) -> None:
     """Show the result of a run and write its reports again.
@@ -54,7 +55,7 @@ def report_command(
     for option, path in (("--html", html), ("--csv", csv), ("--markdown", markdown)):
         if path is not None:
             check_writable(option, path)
-    report = _read(paths, agentgym_rl)
+    report = _read(paths, agentgym_rl, by)
     wanted: dict[Path | None, Callable[[EvalReport], str]] = {
         html: reports.to_html,
         csv: reports.to_csv,
@@ -76,7 +77,7 @@ def report_command(
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)
 
 
-def _read(paths: Sequence[Path], agentgym_rl: bool) -> EvalReport:
+def _read(paths: Sequence[Path], agentgym_rl: bool, by: str) -> EvalReport:
     from agentgym_envs.cli.reports import make_report
 
     folders = [path for path in paths if path.is_dir()]
@@ -91,7 +92,7 @@ def _read(paths: Sequence[Path], agentgym_rl: bool) -> EvalReport:
     if not episodes:
         raise UsageError(f"{', '.join(map(str, paths))} contains no episode, so there is nothing to report")
     result = _result(folders[0]) if folders else {}
-    return make_report(episodes, result.get("group_order") or (), result, agentgym_rl=agentgym_rl)
+    return make_report(episodes, result.get("group_order") or (), result, agentgym_rl=agentgym_rl, by=by)
 
 
 def _refuse_folder_of_runs(folders: Sequence[Path]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import agentgym_envs
 from agentgym_envs.cli.reports.attempts import attempts_notes
+from agentgym_envs.cli.reports.by_difficulty import BANDS, by_difficulty
 from agentgym_envs.evaluate import AgentGymRLTable, Evaluation, evaluate, make_agentgym_rl_table
 from agentgym_envs.trajectory import Trajectory
 
@@ -111,9 +112,16 @@ def make_report(
     result: Mapping[str, Any] | None = None,
     *,
     agentgym_rl: bool = False,
+    by: str = "group",
 ) -> EvalReport:
-    """Evaluate episodes and make their report. With `agentgym_rl`, it has the 27-task table in any case."""
-    evaluation = evaluate(episodes, group_order=group_order)
+    """Evaluate episodes and make their report. With `agentgym_rl`, it has the 27-task table in any case.
+
+    `by` is "group" or "difficulty": the groups of its rows.
+    """
+    if by == "difficulty":
+        evaluation = evaluate(by_difficulty(episodes), group_order=BANDS)
+    else:
+        evaluation = evaluate(episodes, group_order=group_order)
     table = make_agentgym_rl_table(episodes) if agentgym_rl or len(evaluation.environments) > 1 else None
     shown = table if table is not None and (agentgym_rl or table.played > 1) else None
     return EvalReport(episodes, evaluation, shown, result or {})

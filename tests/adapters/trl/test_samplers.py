@@ -1,4 +1,4 @@
-"""Task samplers: rates and probabilities against hand-computed ones, exact resume, and their place in a run."""
+"""Task samplers: rates and probabilities against hand-computed values, exact resume, and their place in a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def shares(sampler: TaskSampler, env: str = "", count: int = 4000) -> list[float
     return [drawn[row] / count for row in range(max(drawn) + 1)]
 
 
-def test_rates_are_those_computed_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_are_hand_computed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a task with 3 of 4 successes, a task of its group without any, and a group that was never played."""
     monkeypatch.setattr(task_sampler, "HALF_LIFE", 1.0)
     sampler = make("learnability")
