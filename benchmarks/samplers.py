@@ -1,0 +1,220 @@
+"""Sampled tokens to a held-out success by the sampler of tasks, where tasks differ in difficulty.
+
+    python -m benchmarks.samplers --work DIR [--out benchmarks/results/samplers.json] [--seeds 101 102 103 104 105]
+
+The table has sixty goals of depth 1 to 5: the quick start's twelve chains of crafts, each with two more products. Every
+seed has its own warm start, from which GRPO continues with each sampler for the same number of steps. Held-out tasks
+are known goals in new prompts, drawn evenly from all depths, the same for all runs; they are played every few steps.
+
+Tokens are those that the policy sampled in training, until the mean of three evaluations reaches the target. The
+target lies between the warm start and the end of uniform sampling (`SHARE` of the way), for each seed. A run that never
+reaches it counts with all of its tokens. The saving compares means over seeds, and its interval is of the paired
+logarithms of the ratio.
+
+A run takes one process, one thread and a few minutes of CPU time. Finished runs in `--work` are read. Several processes
+with the same `--work` share the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from agentgym_trl.demo.settings import RECIPES, DemoSettings, HeldOut
+from benchmarks.algorithms import START, figures_of, interval
+from benchmarks.staleness import claimed
+
+os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
+warnings.filterwarnings("ignore")
+
+SAMPLERS = ("uniform", "success:0.2-0.8", "learnability")
+SHARE = 0.8
+"""The share of uniform sampling's gain that is the target."""
+EVERY = 4
+"""Steps between two evaluations."""
+_ENDINGS = ("stall", "fair")
+_TEST = 9_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Graded(DemoSettings):
+    """Goals of five depths, from two turns to six, with a turn limit of eight."""
+
+    depths: tuple[str, ...] = ("depth-1", "depth-2", "depth-3", "depth-4", "depth-5")
+    waste_rate: float = 0.6
+    demonstrations: int = 240
+    warm_steps: int = 400
+    steps: int = 60
+    max_turns: str = "8"
+    teacher_turns: int = 20
+    eval_turns: int = 8
+    eval_tasks: int = 180
+    recipes: str = ""
+
+    @property
+    def env_kwargs(self) -> dict[str, Any]:
+        """The table with longer chains."""
+        return {"recipe_table": self.recipes, "groups": self.groups, "max_distractors": 2, "instructions": ""}
+
+    @property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """New prompts."""
+        return (HeldOut("known goals, new prompts", "train", self.eval_tasks),)
+
+
+def write_recipes(path: Path) -> str:
+    """Write the quick start's table with two more products at the end of each chain, and goals of depth 1 to 5."""
+    if not path.exists():
+        table = json.loads(RECIPES.read_text(encoding="utf-8"))
+        made_by = {parts[0][0]: product for name, product, _, parts, _ in table["recipes"] if "_from_" not in name}
+        goals: dict[str, list[str]] = {str(depth): [] for depth in range(1, 6)}
+        for base in table["base_items"]:
+            chain = [base]
+            while chain[-1] in made_by:
+                chain.append(made_by[chain[-1]])
+            for ending in _ENDINGS:
+                product = f"{base}_{ending}"
+                table["recipes"].append([product, product, 1, [[chain[-1], 1]], ""])
+                chain.append(product)
+            for depth in range(1, 6):
+                goals[str(depth)].append(chain[depth])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(table | {"goals": goals}), encoding="utf-8")
+    return str(path)
+
+
+def run(work: Path, seed: int, sampler: str) -> None:
+    """Make a warm start, or train from it with a sampler, and write the figures down."""
+    from agentgym_trl.demo import arms, stages
+
+    settings = Graded(seed=seed, recipes=write_recipes(work / "recipes.json"))
+    out, console, began = work / f"seed-{seed}", Console(quiet=True), time.process_time()
+    warm = out / arms.folder(arms.WARM)
+    curve: list[dict[str, float]] = []
+    if sampler == START:
+        demonstrations = stages.make_demonstrations(out, settings)
+        tiny = stages.make_tiny_model(out, settings, demonstrations)
+        stages.warm_start(tiny, warm, demonstrations, settings, console)
+    else:
+        model = out / sampler.replace(":", "-")
+        options = {"trainer_class": _trainer_class(settings), "sampler": sampler, "eval_every": EVERY}
+        stages.reinforce(warm, model, settings, console, sampler, **options)
+        curve = curve_of(stages.training_curve(model))
+    figures = {"arm": sampler, "seed": seed, "cpu_seconds": round(time.process_time() - began, 1), "curve": curve}
+    figures_of(work, sampler, seed).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def _trainer_class(settings: Graded) -> Any:
+    """The trainer with the held-out tasks of the study."""
+    from agentgym_envs.core import text_env
+    from agentgym_trl.dataset import make_dataset
+    from agentgym_trl.demo import stages
+    from agentgym_trl.trainer import AgentTrainer
+
+    held_out = make_dataset(text_env(stages.make_env(settings)()), settings.eval_tasks, split="train", seed=_TEST)
+
+    class Evaluated(AgentTrainer):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, eval_dataset=held_out, **kwargs)
+
+    return Evaluated
+
+
+def curve_of(rows: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+    """Held-out success after a number of sampled tokens, and the tasks that were drawn since the last evaluation."""
+    tokens, drawn, found = 0.0, list[float](), list[dict[str, float]]()
+    for row in sorted(rows, key=lambda row: row["step"]):
+        if "rollout/tokens" in row:
+            tokens += row["rollout/tokens"]
+            drawn.append(row["rollout/zero_variance_groups"])
+        if "eval/success" in row:
+            found.append({"step": row["step"], "tokens": tokens, "success": row["eval/success"]})
+            found[-1]["zero_variance_groups"] = mean(drawn) if drawn else 0.0
+            drawn.clear()
+    return found
+
+
+def tokens_to(curve: Sequence[dict[str, float]], target: float) -> float:
+    """Tokens at which the mean of three evaluations first reaches a success, interpolated; all if it never does."""
+    before = (0.0, 0.0)
+    for index in range(len(curve)):
+        near = curve[max(0, index - 1) : index + 2]
+        now = (curve[index]["tokens"], mean(point["success"] for point in near))
+        if now[1] >= target:
+            rise = now[1] - before[1]
+            return now[0] - (now[0] - before[0]) * (now[1] - target) / rise if rise > 0 else now[0]
+        before = now
+    return curve[-1]["tokens"]
+
+
+def target_of(uniform: Sequence[dict[str, float]]) -> float:
+    """The target of a seed: `SHARE` of the way from the first evaluation to the mean of the last three."""
+    first, last = uniform[0]["success"], mean(point["success"] for point in uniform[-3:])
+    return first + SHARE * (last - first)
+
+
+def show(runs: dict[str, list[dict[str, Any]]]) -> None:
+    """Print tokens to the target, the saving, the final success and the share of groups without a gradient."""
+    title = f"Tokens to {SHARE:.0%} of the gain of uniform sampling"
+    table = Table(
+        *("sampler", "tokens", "saving, % [95 %]", "final success, %", "zero-variance groups, %"), title=title
+    )
+    targets = [target_of(own["curve"]) for own in runs["uniform"]]
+    needed = {
+        name: [tokens_to(own["curve"], target) for own, target in zip(runs[name], targets, strict=True)]
+        for name in SAMPLERS
+    }
+    for name in SAMPLERS:
+        logs = [math.log(ours / base) for ours, base in zip(needed[name], needed["uniform"], strict=True)]
+        saving = [100 * (1 - math.exp(value)) for value in interval(logs)]
+        final = mean(mean(point["success"] for point in own["curve"][-3:]) for own in runs[name])
+        wasted = mean(mean(point["zero_variance_groups"] for point in own["curve"][1:]) for own in runs[name])
+        text = f"{saving[0]:.0f} [{saving[2]:.0f}, {saving[1]:.0f}]"
+        table.add_row(name, f"{mean(needed[name]):,.0f}", text, f"{100 * final:.1f}", f"{100 * wasted:.0f}")
+    Console(width=120).print(table)
+
+
+def main() -> None:
+    """Do the runs that no other process has done, and show the result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103, 104, 105])
+    parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
+    parser.add_argument("--out", type=Path, help="JSON file for the figures")
+    options = parser.parse_args()
+    from agentgym_trl.demo import arms
+    from agentgym_trl.demo.quiet import quiet
+
+    quiet()
+    arms.use_one_thread()
+    for seed in options.seeds:
+        for name in (START, *SAMPLERS):
+            if name != START and not figures_of(options.work, START, seed).exists():
+                break  # another process makes the warm start
+            with claimed(figures_of(options.work, name, seed)) as mine:
+                if mine:
+                    run(options.work, seed, name)
+                    Console(stderr=True).print(f"{name}, seed {seed}: done")
+    paths = {name: [figures_of(options.work, name, seed) for seed in options.seeds] for name in SAMPLERS}
+    if not all(path.exists() for own in paths.values() for path in own):
+        Console(stderr=True).print("other processes are still at work; the last one shows the result")
+        return
+    runs = {name: [json.loads(path.read_text("utf-8")) for path in own] for name, own in paths.items()}
+    show(runs)
+    if options.out:
+        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
