@@ -42,7 +42,7 @@ warnings.filterwarnings("ignore")
 SAMPLERS = ("uniform", "success:0.2-0.8", "learnability")
 SHARE = 0.8
 """The share of uniform sampling's gain that is the target."""
-EVERY = 4
+EVERY = 2
 """Steps between two evaluations."""
 _ENDING = "stall"
 _TEST = 9_000_000
@@ -56,7 +56,8 @@ class Graded(DemoSettings):
     waste_rate: float = 0.5
     demonstrations: int = 400
     warm_steps: int = 900
-    steps: int = 40
+    steps: int = 30
+    learning_rate: float = 4e-4
     max_turns: str = "7"
     teacher_turns: int = 20
     eval_turns: int = 7

@@ -26,7 +26,11 @@ ROOT = Path(agentgym_envs.__file__).parent
 _SCIWORLD = {"info": ["possible_objects"], "call_seconds": 900.0}
 FILES: dict[str, tuple[str, Path, dict[str, Any]]] = {
     "sciworld": ("AgentGym/SciWorld-v0", ROOT / "sciworld" / "difficulty.json", _SCIWORLD),
-    "webarena": ("AgentGym/WebArena-v0", ROOT / "webarena" / "tasks" / "data" / "difficulty.json", {"call_seconds": 120.0}),
+    "webarena": (
+        "AgentGym/WebArena-v0",
+        ROOT / "webarena" / "tasks" / "data" / "difficulty.json",
+        {"call_seconds": 120.0},
+    ),
 }
 KIND = {"sciworld": "task", "webarena": "template"}
 CHOICES = {"sciworld": "possible_objects", "webarena": "elements"}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_trl.agent_trajectories import Episode
 from agentgym_trl.samplers import Rates, TaskWeights, parse_sampler
@@ -168,7 +169,12 @@ def make_task_sampler(text: str, dataset: Any, *, seed: int) -> TaskSampler | No
     weights = parse_sampler(text)
     if weights is None:
         return None
-    columns = (dataset[name] for name in ("env", "task", "group"))
+    if not {"env", "task", "group"} <= set(dataset.column_names or ()):
+        raise UsageError(
+            f"--sampler {text} needs a dataset of agentgym_trl.make_dataset, and this one has no columns "
+            "env, task and group; use such a dataset, or --sampler uniform"
+        )
+    columns = (dataset[name][:] for name in ("env", "task", "group"))
     keys = [TaskKey(*row) for row in zip(*columns, strict=True)]
     return TaskSampler(keys, lambda row: dataset[row]["prompt"], weights, seed=seed)
 

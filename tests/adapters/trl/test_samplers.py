@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import Dataset
 
 from agentgym_envs.errors import UsageError
 from agentgym_trl import step_rollout, task_sampler
@@ -17,7 +18,7 @@ from agentgym_trl.cli.arguments import parse
 from agentgym_trl.config import AgentConfig
 from agentgym_trl.samplers import SAMPLERS, parse_sampler, sampler_table
 from agentgym_trl.step_rollout import StepRollout
-from agentgym_trl.task_sampler import Outcome, TaskKey, TaskSampler
+from agentgym_trl.task_sampler import Outcome, TaskKey, TaskSampler, make_task_sampler
 from agentgym_trl.trl_format import prompt_of
 from tests.adapters.trl import test_asynchronous, test_resume
 from tests.adapters.trl.small import broken_craft, dataset, make_trainer, played
@@ -136,6 +137,13 @@ def _numbers(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
 def test_a_malformed_sampler_is_an_error(text: str, part: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=part):
         AgentConfig(str(tmp_path), sampler=text)
+
+
+def test_a_dataset_without_tasks_is_an_error() -> None:
+    data = Dataset.from_list([{"prompt": "go"}])
+    assert make_task_sampler("uniform", data, seed=0) is None
+    with pytest.raises(UsageError, match="no columns env, task and group"):
+        make_task_sampler("learnability", data, seed=0)
 
 
 def test_a_config_file_sets_the_sampler(tmp_path: Path) -> None:
