@@ -55,9 +55,9 @@ class Graded(DemoSettings):
     depths: tuple[str, ...] = ("depth-1", "depth-2", "depth-3", "depth-4")
     waste_rate: float = 0.5
     demonstrations: int = 400
-    warm_steps: int = 900
-    steps: int = 30
-    learning_rate: float = 4e-4
+    warm_steps: int = 500
+    steps: int = 40
+    learning_rate: float = 6e-4
     max_turns: str = "7"
     teacher_turns: int = 20
     eval_turns: int = 7
