@@ -64,7 +64,7 @@ def test_the_measure_is_that_of_an_episode(env_id: str) -> None:
             assert found.observation_chars == len(observation)
 
 
-def test_measures_agree_with_a_count_by_hand() -> None:
+def test_measures_are_hand_counted_ones() -> None:
     """Planks from a log, the only recipe that is needed; and two of BabyAI's worlds."""
     env = make(TEXTCRAFT, max_distractors=0)
     task = env.tasks.get("textcraft/0")
@@ -96,7 +96,7 @@ def test_a_malformed_range_is_an_error(difficulty: Any) -> None:
         ("AgentGym/MiniWoB-v0", {}, "have no known difficulty"),
     ],
 )
-def test_an_empty_range_names_what_exists(env_id: str, kwargs: dict[str, Any], known: str) -> None:
+def test_an_empty_range_names_the_turns_that_exist(env_id: str, kwargs: dict[str, Any], known: str) -> None:
     with pytest.raises(UsageError, match=known):
         make(env_id, difficulty=(90, 99), **kwargs)
 

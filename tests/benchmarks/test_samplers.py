@@ -42,10 +42,8 @@ def test_a_curve_sums_the_tokens_of_training() -> None:
 def test_the_table_has_goals_of_four_depths(tmp_path: Path) -> None:
     path = samplers.write_recipes(tmp_path / "recipes.json")
     settings = samplers.Graded(recipes=path)
-    tasks = text_env(gym.make(settings.env_id, **settings.env_kwargs)).tasks
-    turns: Any = {
-        group: {tasks.difficulty(task).turns for task in tasks.sample(groups=[group])} for group in tasks.groups
-    }  # type: ignore[union-attr]
+    tasks: Any = text_env(gym.make(settings.env_id, **settings.env_kwargs)).tasks
+    turns = {group: {tasks.difficulty(task).turns for task in tasks.sample(groups=[group])} for group in tasks.groups}
     assert turns == {"depth-1": {2}, "depth-2": {3}, "depth-3": {4}, "depth-4": {5}}
     assert len(tasks.sample()) == 48 == len(json.loads(Path(path).read_text())["base_items"]) * 4
 
