@@ -1,4 +1,4 @@
-"""Advantages of episodes of several contexts, each of which is a row of verl's batch.
+"""Advantages of episodes of several contexts. Each context is a row of verl's batch.
 
 verl's estimators compare rows, and read rewards and values along a row. So the sampled tokens of an episode's rows are
 joined into one row, in the order in which its contexts began, verl's own estimator runs over episodes, and its

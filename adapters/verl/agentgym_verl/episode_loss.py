@@ -28,7 +28,7 @@ def context_weights(rows: EpisodeRows, mask: Tensor) -> Tensor:
 
 
 def weighted_loss(loss: Callable[..., Any], *, model_output: Any, data: Any, dp_group: Any = None) -> Any:
-    """verl's loss, with the gradient of each row multiplied by its weight in `data`, if it has weights.
+    """Compute one of verl's losses, with the gradient of each row multiplied by its weight, if `data` has weights.
 
     The returned value and the logged numbers are those without weights.
     """
@@ -44,7 +44,8 @@ def _token_weights(data: Any) -> Tensor:
     offsets = data[LOSS_WEIGHTS].offsets()
     per_row = data[LOSS_WEIGHTS].values()[offsets[:-1]]
     lengths = data["prompts"].offsets().diff() + data["responses"].offsets().diff()
-    return per_row.repeat_interleave(lengths)
+    weights: Tensor = per_row.repeat_interleave(lengths)
+    return weights
 
 
 def _scaled(values: Any, weights: Tensor) -> Tensor:

@@ -24,7 +24,8 @@ class EpisodeSettings:
     every: number of training steps that each number of `max_turns` lasts.
     eval_max_turns: max turns in validation; by default that of the step.
     max_turn_tokens: token budget of one answer. The budget of the episode is verl's `data.max_response_length`.
-    agent: how the model reasons in an episode: act, react, plan or reflect; by default it answers the whole conversation.
+    agent: how the model reasons in an episode: act, react, plan or reflect; by default it answers the whole
+        conversation.
     context: what the agent sees: full, last:K or summarise:K.
     attempts: largest number of attempts at a task (agent "reflect").
     keep_thoughts: refuse chat templates that drop the thoughts of earlier answers, so that such an episode has no
@@ -87,13 +88,22 @@ class EpisodeSettings:
         if self.agent is not None:
             return make_agent(self.agent, self.context, self.attempts)
         if self.context != "full":
-            raise UsageError(f"agentgym.context {self.context} needs an agent, for example agentgym.agent=act")
+            raise UsageError(
+                f"agentgym.context {self.context} needs an agent, for example agentgym.agent=act (--agent)"
+            )
         return None
+
+    @property
+    def agent_rewrites(self) -> bool:
+        """True if the agent may give an episode several contexts."""
+        agent = self.agent_options
+        return agent is not None and (agent.context.kind != "full" or agent.attempts > 1)
 
 
 _MINIMUM: dict[str, float] = {
     "eval_max_turns": 1,
     "max_turn_tokens": 1,
+    "attempts": 1,
     "env_concurrency": 1,
     "env_seconds": 0.001,
     "env_retries": 0,

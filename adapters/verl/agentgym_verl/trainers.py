@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import transfer_queue as tq
@@ -30,15 +30,12 @@ from verl.workers.utils.padding import response_to_nested
 from agentgym_verl.episode_advantages import compute_episode_advantages, episode_rows
 from agentgym_verl.episode_loss import BY_SEQUENCE, LOSS_WEIGHTS, context_weights, weighted_loss
 
-if TYPE_CHECKING:
-    _Trainer = trainer_base.PPOTrainer
-else:
-    _Trainer = object
 
+class EpisodeBatches(trainer_base.PPOTrainer):  # type: ignore[misc]
+    """The common part of the trainers of all modes: steps over episodes."""
 
-class EpisodeBatches(_Trainer):  # type: ignore[misc]
-    """What the trainers of all modes have in common."""
-
+    actor_rollout_wg: Any
+    critic_wg: Any
     _by_episode = False
     """True while a step's batch has an episode of several contexts."""
 
@@ -145,7 +142,7 @@ def _micro_batch(config: Any, size: str, dynamic: str = "use_dynamic_bsz") -> in
 
 
 def _episode_metrics(batch: Any) -> dict[str, float]:
-    """verl's numbers of rows as numbers of episodes, where several rows are one."""
+    """Numbers of episodes in place of verl's numbers of rows; none if every episode has one row."""
     real = [not tag.get("is_padding", False) for tag in batch.tags]
     keys = [key for key, used in zip(batch.keys, real, strict=True) if used]
     rows = episode_rows(keys)
@@ -172,7 +169,11 @@ def _row_sums(nested: Tensor) -> Tensor:
 
 
 def _statistics(name: str, values: Tensor) -> dict[str, float]:
-    return {f"{name}/mean": float(values.mean()), f"{name}/max": float(values.max()), f"{name}/min": float(values.min())}
+    return {
+        f"{name}/mean": float(values.mean()),
+        f"{name}/max": float(values.max()),
+        f"{name}/min": float(values.min()),
+    }
 
 
 class SyncTrainer(EpisodeBatches, PPOTrainerSync):  # type: ignore[misc]
