@@ -152,7 +152,7 @@ def _episode_metrics(batch: Any) -> dict[str, float]:
     data = tq.kv_batch_get(keys, batch.partition_id, select_fields=fields)
     scores = _row_sums(data["rm_scores"])
     rewards = _row_sums(data["token_level_rewards"]) if "token_level_rewards" in data.keys() else scores  # noqa: SIM118
-    turns = torch.tensor(data["num_turns"].tolist(), dtype=torch.float)[rows.first_rows]
+    turns = torch.tensor(list(data["num_turns"]), dtype=torch.float)[rows.first_rows]
     contexts = rows.sums(torch.ones(len(keys)))
     return {
         **_statistics("critic/score", rows.sums(scores)),

@@ -31,6 +31,12 @@ PPO = (
 )
 """With the adapter's configuration: a critic, and the KL term in the reward."""
 
+SEVERAL = (
+    *("++agentgym.agent=act", "++agentgym.context=last:1"),
+    "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
+)
+"""An agent that sees the first observation and its last turn, so that a third turn has a context of its own."""
+
 
 def prepare_ppo(folder: Path) -> None:
     """Every step plays four groups. One environment in three fails, and all of the last group."""
@@ -78,6 +84,17 @@ def check(run: Run, steps: list[int]) -> None:
         assert metrics["critic/score/min"] == pytest.approx(min(found), abs=1e-6)
         assert metrics["critic/advantages/max"] > metrics["critic/advantages/min"]
         assert metrics["actor/grad_norm"] > 0
+
+
+def check_several_contexts(run: Run, steps: list[int]) -> None:
+    """Every third turn begins a context, and a micro-batch has 16 rows."""
+    for step in steps:
+        turns = [len(trajectory.turns) for trajectory in run.played(f"step-{step - 1}") if trajectory.usable]
+        contexts = [2 if count > 2 else 1 for count in turns]
+        metrics = run.metrics[step]
+        assert metrics["training/contexts/mean"] == pytest.approx(fmean(contexts)) and max(contexts) == 2
+        assert metrics["training/num_turns/mean"] == pytest.approx(2 * fmean(turns))
+        assert (sum(contexts) + metrics["training/padding_rows"]) % 16 == 0
 
 
 def check_failures(run: Run, steps: list[int]) -> None:
@@ -151,19 +168,23 @@ def test_validation_is_reported_per_environment_and_group(begun: Run, resumed: R
 
 
 @pytest.mark.parametrize(
-    "estimator",
+    "estimator, agent",
     [
-        pytest.param("grpo", marks=pytest.mark.rotating(turns=[0, 3], of=5)),
-        pytest.param("reinforce_plus_plus", marks=pytest.mark.rotating(turns=[1, 4], of=5)),
+        pytest.param("grpo", (), marks=pytest.mark.rotating(turns=[0, 3], of=5)),
+        pytest.param("reinforce_plus_plus", SEVERAL, marks=pytest.mark.rotating(turns=[1, 4], of=5)),
     ],
 )
-def test_estimators_without_a_critic_train_with_verls_own_configuration(estimator: str, tmp_path: Path) -> None:
+def test_estimators_without_a_critic_train_with_verls_own_configuration(
+    estimator: str, agent: tuple[str, ...], tmp_path: Path
+) -> None:
     """One environment in five fails, and all of one group; none is retried."""
     *train, doomed = make_rows(FLAKY, "train", 4, every=5)
     doomed = replace(doomed, env_kwargs={**doomed.env_kwargs, "every": 1})
     prepare(tmp_path, [*train, doomed], make_rows(FLAKY, "validation", 2, every=3))
-    settings = ("++agentgym.max_turns=2", "++agentgym.env_retries=0", f"algorithm.adv_estimator={estimator}")
+    settings = ("++agentgym.max_turns=3", "++agentgym.env_retries=0", f"algorithm.adv_estimator={estimator}", *agent)
     run = launch(tmp_path, *STOCK, *settings, "trainer.total_training_steps=3", "trainer.val_before_train=False")
     check(run, [1, 2, 3])
     check_failures(run, [1, 2, 3])
+    if agent:
+        check_several_contexts(run, [1, 2, 3])
     assert run.returncode == 0
