@@ -42,8 +42,8 @@ def tasks(name: str) -> list[tuple[str, int, str, tuple[str, ...]]]:
     """Task, seed, goal, and the commands that solve it, of a few groups."""
     env_id, kwargs, splits = ENVS[name]
     env, found = gym.make(env_id, **kwargs), []
-    for seed, split in enumerate(splits):
-        env.reset(seed=seed, options={"split": split})
+    for seed, part in enumerate(splits):
+        env.reset(seed=seed, options={"split": part})
         task = text_env(env).task
         assert task is not None
         env.reset(seed=seed, options={"task": task.id})
