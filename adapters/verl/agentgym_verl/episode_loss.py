@@ -41,9 +41,8 @@ def weighted_loss(loss: Callable[..., Any], *, model_output: Any, data: Any, dp_
 
 def _token_weights(data: Any) -> Tensor:
     """(N,) the weight of each token of the rows end to end, prompts included."""
-    offsets = data[LOSS_WEIGHTS].offsets()
-    per_row = data[LOSS_WEIGHTS].values()[offsets[:-1]]
-    lengths = data["prompts"].offsets().diff() + data["responses"].offsets().diff()
+    per_row = torch.stack([row[0] for row in data[LOSS_WEIGHTS].unbind()])
+    lengths = data["input_ids"].offsets().diff()
     weights: Tensor = per_row.repeat_interleave(lengths)
     return weights
 

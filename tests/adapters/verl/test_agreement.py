@@ -111,6 +111,7 @@ class Policy:
     temperature, top_p, top_k = 1.0, 1.0, 0
     num_generations = MEMBERS
     use_vllm = False
+    trains_contexts = True
 
 
 def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any) -> dict[str, Any]:

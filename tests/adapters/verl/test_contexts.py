@@ -63,21 +63,20 @@ def test_a_thinking_model_has_a_row_for_each_rewritten_conversation(make_worker:
     worker.tokenizer = tokenizer = FAMILIES["qwen3-training"].tokenizer()
     tokenizer.chat_template = trl_template("qwen3")
     codec = stub.runner_of(worker.config, tokenizer).codec
-    script = [
-        codec.encode_answer(text) for text in ("<think>\nhm\n</think>\n\nup", "up", "<think>\nso\n</think>\n\nup")
-    ]
+    thoughts = ["<think>\nhm\n</think>\n\nup", "<think>\nso\n</think>\n\nup"]
+    script = [codec.encode_answer(text) for text in ("up", *thoughts)]
     worker.server = worker.llm_client = stub.StubServer(script)
     queue = worker.play([stub.count()])
     rows = contexts_of(queue, "0_0")
-    sampled = [token for row in rows for token, mask in zip(*lists(row)[1:], strict=True) if mask]
-    assert sampled == [token for answer in script for token in answer]
-    assert [sum(row["rm_scores"].tolist()) for row in rows] == pytest.approx([1 / 3] * 3) and len(rows) == 3
+    sampled = [[t for t, mask in zip(*lists(row)[1:], strict=True) if mask] for row in rows]
+    assert [answer for own in sampled for answer in own] == [token for answer in script for token in answer]
+    assert len(rows) > 1 and [row["rm_scores"].sum().item() for row in rows][:1] == pytest.approx([1 / 3])
     read = [request.prompt_ids for request in worker.server.requests]
-    assert [row["prompts"].tolist() for row in rows] == read
-    texts = [tokenizer.decode(prompt) for prompt in read]
-    assert ["hm" in text for text in texts] == [False] * 3 and all(len(text) > 0 for text in texts)
+    assert rows[0]["prompts"].tolist() == read[0] and rows[-1]["prompts"].tolist() == read[2]
+    dropped = "assistant\n<think>\nhm"
+    assert dropped not in tokenizer.decode(read[2]) and "hm" in tokenizer.decode(script[1])
     assert {row["num_turns"] for row in rows} == {6}
-    assert all(queue.metrics(f"0_0_{number}")["score"] == pytest.approx(1) for number in range(3))
+    assert all(queue.metrics(f"0_0_{number}")["score"] == pytest.approx(1 / 3) for number in range(len(rows)))
 
 
 def test_verls_validation_reads_the_score_in_the_last_row(splits: list[bool], make_worker: Any, stub: Any) -> None:
@@ -234,8 +233,9 @@ def loss_of(model: Any, keys: Sequence[str], rows: list[dict[str, Any]], mode: s
 
     import torch
     from omegaconf import OmegaConf
+    from tensordict import TensorDict
     from verl.utils.config import omega_conf_to_dataclass
-    from verl.utils.tensordict_utils import assign_non_tensor, list_of_dict_to_tensordict
+    from verl.utils.tensordict_utils import assign_non_tensor
     from verl.workers.utils.losses import ppo_loss, value_loss
 
     from agentgym_verl.episode_advantages import JoinedTokens, episode_rows
@@ -243,7 +243,7 @@ def loss_of(model: Any, keys: Sequence[str], rows: list[dict[str, Any]], mode: s
 
     numbers = episode_rows(keys)
     fields = [{name: row[name] for name in ("prompts", "responses", "response_mask", "input_ids")} for row in rows]
-    mask = list_of_dict_to_tensordict(fields)["response_mask"].to_padded_tensor(0)
+    mask = torch.nn.utils.rnn.pad_sequence([row["response_mask"] for row in rows], batch_first=True)
     joined = JoinedTokens(numbers, mask.bool())
     shape = joined.join(mask).shape
     noise = torch.randn(3, *shape, generator=torch.Generator().manual_seed(1))
@@ -257,7 +257,7 @@ def loss_of(model: Any, keys: Sequence[str], rows: list[dict[str, Any]], mode: s
         values = [own[number, :length] for own in per_token]
         row |= {"advantages": values[0], "old_log_probs": old + values[1] / 3, "ref_log_prob": old + values[2] / 3}
         row |= {"values": values[1], "returns": values[2], LOSS_WEIGHTS: weights[number].expand(length)}
-    data = list_of_dict_to_tensordict(fields)
+    data = TensorDict({name: nested([row[name] for row in fields]) for name in fields[0]}, batch_size=len(fields))
     sizes = {"dp_size": 1, "batch_num_tokens": int(mask.sum()), "global_batch_size": 2 * MEMBERS}
     assign_non_tensor(data, **sizes)
     settings = {"loss_agg_mode": mode, "loss_scale_factor": 100, "entropy_coeff": 0.1, "use_kl_loss": True}
