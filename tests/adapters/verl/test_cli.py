@@ -307,7 +307,7 @@ class TestComposed:
         assert policy["actor"]["loss_agg_mode"] == "token-mean" == config["critic"]["loss_agg_mode"]
         assert policy["model"]["custom_chat_template"] == template.read_text()
         code, _, err = train("--env", "textcraft", "--chat-template", template, "--keep-thoughts", "--dry-run")
-        assert code == 1 and "not prefix-preserving" in err
+        assert code == 2 and "not prefix-preserving" in err
 
     def test_a_model_that_cannot_be_trained_is_refused(self, agentgym: Train, model_path: Path) -> None:
         words = ["verl", "train", "grpo", "--env", "textcraft", "--out", "out", "--model"]

@@ -25,11 +25,11 @@ TEXTCRAFT = "AgentGym/TextCraft-v0"
 MEMBERS = 4
 PPO = (
     *OURS,
-    *("algorithm=ppo", "agentgym.env_retries=0"),
+    *("algorithm=ppo", "agentgym.env_retries=0", "agentgym.agent=act", "agentgym.context=last:1"),
     *("agentgym.max_turns='2,3'", "agentgym.every=2", "agentgym.eval_max_turns=4"),
     *("trainer.total_training_steps=4", "trainer.save_freq=2", "trainer.test_freq=2"),
 )
-"""With the adapter's configuration: a critic, and the KL term in the reward."""
+"""With the adapter's configuration: a critic, the KL term in the reward, and a second context from the third turn on."""
 
 SEVERAL = (
     *("++agentgym.agent=act", "++agentgym.context=last:1"),
@@ -86,15 +86,15 @@ def check(run: Run, steps: list[int]) -> None:
         assert metrics["actor/grad_norm"] > 0
 
 
-def check_several_contexts(run: Run, steps: list[int]) -> None:
-    """Every third turn begins a context, and a micro-batch has 16 rows."""
+def check_several_contexts(run: Run, steps: list[int], micro_batch: int) -> None:
+    """Every third turn begins a context, and the rows fill micro-batches; 1 where verl fills them by tokens."""
     for step in steps:
         turns = [len(trajectory.turns) for trajectory in run.played(f"step-{step - 1}") if trajectory.usable]
         contexts = [2 if count > 2 else 1 for count in turns]
         metrics = run.metrics[step]
         assert metrics["training/contexts/mean"] == pytest.approx(fmean(contexts)) and max(contexts) == 2
         assert metrics["training/num_turns/mean"] == pytest.approx(2 * fmean(turns))
-        assert (sum(contexts) + metrics["training/padding_rows"]) % 16 == 0
+        assert metrics["training/padding_rows"] == -sum(contexts) % micro_batch
 
 
 def check_failures(run: Run, steps: list[int]) -> None:
@@ -113,6 +113,7 @@ def check_failures(run: Run, steps: list[int]) -> None:
 def test_training_continues_after_failures_and_a_resume(begun: Run, resumed: Run) -> None:
     check(begun, [1, 2])
     check(resumed, [3, 4])
+    check_several_contexts(resumed, [3, 4], micro_batch=1)
     assert begun.returncode != 0 and resumed.returncode == 0
     check_failures(begun, [1, 2])
     check_failures(resumed, [3, 4])
@@ -186,5 +187,5 @@ def test_estimators_without_a_critic_train_with_verls_own_configuration(
     check(run, [1, 2, 3])
     check_failures(run, [1, 2, 3])
     if agent:
-        check_several_contexts(run, [1, 2, 3])
+        check_several_contexts(run, [1, 2, 3], micro_batch=16)
     assert run.returncode == 0
