@@ -30,21 +30,16 @@ def context_weights(rows: EpisodeRows, mask: Tensor) -> Tensor:
 def weighted_loss(loss: Callable[..., Any], *, model_output: Any, data: Any, dp_group: Any = None) -> Any:
     """Compute one of verl's losses, with the gradient of each row multiplied by its weight, if `data` has weights.
 
-    The returned value and the logged numbers are those without weights.
+    The returned value and the logged numbers are those without weights; `context_weight` is the mean weight of a row.
     """
-    if LOSS_WEIGHTS in data.keys():  # noqa: SIM118 (a TensorDict iterates over rows)
-        weights = _token_weights(data)
-        scored = {name: model_output[name] for name in _SCORED if model_output.get(name) is not None}
-        model_output = {**model_output, **{name: _scaled(value, weights) for name, value in scored.items()}}
-    return loss(model_output=model_output, data=data, dp_group=dp_group)
-
-
-def _token_weights(data: Any) -> Tensor:
-    """(N,) the weight of each token of the rows end to end, prompts included."""
-    per_row = torch.stack([row[0] for row in data[LOSS_WEIGHTS].unbind()])
-    lengths = data["input_ids"].offsets().diff()
-    weights: Tensor = per_row.repeat_interleave(lengths)
-    return weights
+    if LOSS_WEIGHTS not in data.keys():  # noqa: SIM118 (a TensorDict iterates over rows)
+        return loss(model_output=model_output, data=data, dp_group=dp_group)
+    weights = torch.stack([row[0] for row in data[LOSS_WEIGHTS].unbind()])
+    per_token = weights.repeat_interleave(data["input_ids"].offsets().diff())
+    scored = {name: model_output[name] for name in _SCORED if model_output.get(name) is not None}
+    scaled = {name: _scaled(value, per_token) for name, value in scored.items()}
+    found, metrics = loss(model_output={**model_output, **scaled}, data=data, dp_group=dp_group)
+    return found, {**metrics, "context_weight": float(weights.mean())}
 
 
 def _scaled(values: Any, weights: Tensor) -> Tensor:

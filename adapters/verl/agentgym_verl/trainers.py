@@ -80,7 +80,8 @@ class EpisodeBatches(trainer_base.PPOTrainer):  # type: ignore[misc]
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         batch = super()._compute_advantage(batch, metrics)
-        if self._by_episode and self.config.actor_rollout_ref.actor.loss_agg_mode == BY_SEQUENCE:
+        modes = {self.config.actor_rollout_ref.actor.loss_agg_mode, self.config.critic.loss_agg_mode}
+        if self._by_episode and BY_SEQUENCE in modes:
             mask = tq.kv_batch_get(batch.keys, batch.partition_id, select_fields=["response_mask"])["response_mask"]
             padded = mask.to_padded_tensor(0)
             weights = context_weights(episode_rows(batch.keys), padded)[:, None] * torch.ones(padded.shape)

@@ -29,7 +29,7 @@ PPO = (
     *("agentgym.max_turns='2,3'", "agentgym.every=2", "agentgym.eval_max_turns=4"),
     *("trainer.total_training_steps=4", "trainer.save_freq=2", "trainer.test_freq=2"),
 )
-"""With the adapter's configuration: a critic, the KL term in the reward, and a second context from the third turn on."""
+"""With the adapter's configuration: a critic, the KL term in the reward, and a second context for a third turn."""
 
 SEVERAL = (
     *("++agentgym.agent=act", "++agentgym.context=last:1"),
@@ -95,6 +95,8 @@ def check_several_contexts(run: Run, steps: list[int], micro_batch: int) -> None
         assert metrics["training/contexts/mean"] == pytest.approx(fmean(contexts)) and max(contexts) == 2
         assert metrics["training/num_turns/mean"] == pytest.approx(2 * fmean(turns))
         assert metrics["training/padding_rows"] == -sum(contexts) % micro_batch
+        weights = [value for name, value in metrics.items() if name.endswith("/context_weight")]
+        assert weights and all(0 < weight < 1 for weight in weights), "every loss is weighted"
 
 
 def check_failures(run: Run, steps: list[int]) -> None:
