@@ -40,7 +40,7 @@ warnings.filterwarnings("ignore")
 
 MEMORY = "last:2"
 SEES = {"full": "full", "every context": MEMORY, "last context": MEMORY}
-"""What the agent of an arm sees in training."""
+"""The context of an arm's agent in training."""
 TRANSFER = "full, then limited"
 
 

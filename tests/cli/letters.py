@@ -11,6 +11,7 @@ class Codec:
     stop_ids: ClassVar[frozenset[int]] = frozenset({10})
     turn_end_id = 10
     rewrites = False
+    tools = ()
 
     def continues(self, messages: Any) -> bool:
         return True
@@ -18,7 +19,10 @@ class Codec:
     def encode_prompt(self, messages: Any) -> list[int]:
         return [ord(letter) for message in messages for letter in message["content"]]
 
-    def encode_observation(self, text: str) -> list[int]:
+    def with_tools(self, tools: Any) -> Codec:
+        return self
+
+    def encode_observation(self, text: str, answer: str = "") -> list[int]:
         return [ord(letter) for letter in text]
 
     def decode(self, ids: list[int]) -> str:

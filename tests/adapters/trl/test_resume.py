@@ -20,12 +20,8 @@ STEPS = 10
 RUNS: dict[str, dict[str, Any]] = {
     # A rollout lasts four optimizer steps, in two minibatches and two epochs; the data, two rollouts.
     "ppo": {"num_iterations": 2, "steps_per_generation": 2, "critic_lr_warmup_steps": 7, "critic_warmup_steps": 1},
-    # A rollout lasts two optimizer steps of two micro-batches; the reference model follows the policy. Values of states
-    # come from continuations.
+    # A rollout lasts two optimizer steps of two micro-batches; the reference model follows the policy.
     "grpo": {
-        "credit": "vine",
-        "branches": 2,
-        "at": "random:1",
         "steps_per_generation": 4,
         "gradient_accumulation_steps": 2,
         "per_device_train_batch_size": 2,
@@ -37,6 +33,9 @@ RUNS: dict[str, dict[str, Any]] = {
     },
 }
 
+FORKS: dict[str, dict[str, Any]] = {"grpo": {"credit": "vine", "branches": 2, "at": "random:1"}}
+"""Not with asynchronous training: the values of states come from continuations."""
+
 
 def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) -> Any:
     fixed: dict[str, Any] = {
@@ -46,7 +45,7 @@ def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) ->
         "weight_decay": 0.1,
     }
     fixed |= {"save_steps": 1, "max_turns": "1,2", "every": 6, "max_turn_tokens": 6}
-    args = config(out, algorithm=estimator, **{**fixed, **RUNS[estimator], **more})
+    args = config(out, algorithm=estimator, **{**fixed, **RUNS[estimator], **FORKS.get(estimator, {}), **more})
     return AgentTrainer(str(model), ScoredCraft, args=args, processing_class=tokenizer, train_dataset=dataset(4))
 
 
