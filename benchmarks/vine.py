@@ -60,7 +60,7 @@ GOAL = 0.8
 RUN_SECONDS = 60
 
 
-def run(work: Path, seed: int, name: str, steps: int | None) -> None:
+def run(work: Path, seed: int, name: str, split: str, steps: int | None) -> None:
     """Make a warm start, train an arm or compare estimates, and write the figures down."""
     from agentgym_trl.demo import arms, stages
     from agentgym_trl.demo.settings import DemoSettings
@@ -81,7 +81,7 @@ def run(work: Path, seed: int, name: str, steps: int | None) -> None:
             model = out / figures_of(work, name, seed).stem
             stages.reinforce(warm, model, settings, console, name, **ARMS[name])
             facts = curve_facts(stages.training_curve(model))
-        results = {m.name: asdict(m.metrics) for m in stages.measure(model, settings, "test")}
+        results = {m.name: asdict(m.metrics) for m in stages.measure(model, settings, split)}
         figures |= {**facts, "results": results}
     figures["cpu_seconds"] = round(time.process_time() - began, 1)
     figures_of(work, name, seed).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
@@ -204,7 +204,7 @@ def _batch(episodes: Any, rewards: Sequence[Sequence[float]], size: int) -> Any:
     return AdvantageBatch(torch.tensor(table, dtype=torch.float64), torch.tensor(numbers), usable, size, states=states)
 
 
-def work_off(work: Path, seeds: Sequence[int], names: Sequence[str], steps: int | None) -> None:
+def work_off(work: Path, seeds: Sequence[int], names: Sequence[str], split: str, steps: int | None) -> None:
     """Do all runs that no other process has done or is doing."""
     for seed in seeds:
         for name in names:
@@ -212,7 +212,7 @@ def work_off(work: Path, seeds: Sequence[int], names: Sequence[str], steps: int 
                 break  # another process makes the warm start
             with claimed(figures_of(work, name, seed)) as mine:
                 if mine:
-                    run(work, seed, name, steps)
+                    run(work, seed, name, split, steps)
                     Console(stderr=True).print(f"{name}, seed {seed}: done")
 
 
@@ -252,6 +252,7 @@ def _estimates(runs: Sequence[dict[str, Any]]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103, 104, 105])
+    parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
     parser.add_argument("--arms", nargs="+", default=[*ARMS, ESTIMATES], choices=[*ARMS, ESTIMATES])
     parser.add_argument("--steps", type=int, help="steps of every arm; by default those of the quick start")
     parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
@@ -265,7 +266,7 @@ def main() -> None:
     names = [START, *options.arms]
     missing = [(n, s) for s in options.seeds for n in names if not figures_of(options.work, n, s).exists()]
     Console(stderr=True).print(f"{len(missing)} runs are missing: about {len(missing) * RUN_SECONDS / 60:.0f} minutes")
-    work_off(options.work, options.seeds, names, options.steps)
+    work_off(options.work, options.seeds, names, options.split, options.steps)
     if any(not figures_of(options.work, name, seed).exists() for name, seed in missing):
         Console(stderr=True).print("other processes are still at work; the last one shows the result")
         return
