@@ -93,7 +93,7 @@ def launch(name: str, seed: int, options: argparse.Namespace) -> None:
 
 def figures_of(work: Path, name: str, seed: int) -> Path:
     """The file with the figures of a run."""
-    return work / f"seed-{seed}" / f"{name.lower().replace(' ', '-')}.json"
+    return work / f"seed-{seed}" / f"{name.lower().replace(' ', '-').replace(':', '-')}.json"
 
 
 def read_figures(work: Path, name: str, seed: int) -> dict[str, Any]:

@@ -18,7 +18,6 @@ process, one thread and about a minute of CPU time. Finished runs in `--work` ar
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -32,8 +31,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.algorithms import figures_of, interval, success
-from benchmarks.staleness import claimed
+from benchmarks.algorithms import figures_of, success
+from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
@@ -182,23 +181,12 @@ def run(work: Path, seed: int, name: str, split: str) -> None:
         results = measure(folder(work, seed, name) / "warm", context, seed, split)
     figures = {"arm": name, "seed": seed, "cpu_seconds": round(time.process_time() - began, 1), **facts}
     text = json.dumps({**figures, "results": results}, indent=1)
-    figures_of(work, name.replace(":", "-"), seed).write_text(text + "\n", encoding="utf-8")
+    figures_of(work, name, seed).write_text(text + "\n", encoding="utf-8")
 
 
 def names() -> list[str]:
     """The runs of a seed, in an order in which they can be made."""
     return [*(f"start {context}" for context in dict.fromkeys(SEES.values())), *SEES, TRANSFER]
-
-
-def work_off(work: Path, seeds: Sequence[int], split: str) -> bool:
-    """Do all runs that no other process has done or is doing; True if all are done."""
-    paths = {(seed, name): figures_of(work, name.replace(":", "-"), seed) for seed in seeds for name in names()}
-    for (seed, name), path in paths.items():
-        with claimed(path) as mine:
-            if mine:
-                run(work, seed, name, split)
-                Console(stderr=True).print(f"{name}, seed {seed}: done")
-    return all(path.exists() for path in paths.values())
 
 
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
@@ -208,39 +196,15 @@ def show(runs: dict[str, list[dict[str, Any]]]) -> None:
     table = Table("arm", "success, % [95 %]", "less every context, points [95 %]", "sampled", "trained on", title=label)
     for name, own in runs.items():
         values = success(own, label)
-        difference = interval([value - other for value, other in zip(values, base, strict=True)])
-        cells = [f"{middle:.1f} [{low:.1f}, {high:.1f}]" for middle, low, high in (interval(values), difference)]
+        cells = [with_interval(values), with_interval(differences(values, base))]
         tokens = [f"{mean(run[key] for run in own):,.0f}" if key in own[0] else "" for key in ("sampled", "trained")]
         table.add_row(name, *cells, *tokens)
     Console(width=130).print(table)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[121, 122, 123])
-    parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
-    parser.add_argument(
-        "--work", type=Path, default=Path("runs/contexts"), help="directory for the runs; finished ones are read"
-    )
-    parser.add_argument("--out", type=Path, help="JSON file for the figures")
-    options = parser.parse_args()
-    from agentgym_trl.demo import arms
-    from agentgym_trl.demo.quiet import quiet
-
-    quiet()
-    arms.use_one_thread()
-    if not work_off(options.work, options.seeds, options.split):
-        Console(stderr=True).print("other processes are still at work; the last one shows the result")
-        return
-    runs = {
-        name: [
-            json.loads(figures_of(options.work, name.replace(":", "-"), s).read_text("utf-8")) for s in options.seeds
-        ]
-        for name in names()
-    }
-    show(runs)
-    if options.out:
-        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+    options = options_parser(__doc__, [121, 122, 123], "runs/contexts").parse_args()
+    run_all(options, names(), lambda seed, name: run(options.work, seed, name, options.split), show)
 
 
 if __name__ == "__main__":

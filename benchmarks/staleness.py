@@ -15,14 +15,11 @@ begun.
 
 from __future__ import annotations
 
-import argparse
-import fcntl
 import json
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean
@@ -31,7 +28,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.algorithms import START, figures_of, interval, success
+from benchmarks.algorithms import START, figures_of, success
+from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
@@ -42,21 +40,6 @@ ARMS: dict[str, dict[str, Any]] = {
     **{f"staleness {bound}, unmasked": {"max_staleness": bound, **UNMASKED} for bound in (2, 4)},
 }
 """The options of every arm; the first is synchronous."""
-RUN_SECONDS = 60
-"""Approximate CPU seconds of a run or a warm start."""
-
-
-@contextmanager
-def claimed(path: Path) -> Iterator[bool]:
-    """True for the only process that may write a file; the system ends a claim with its process."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_suffix(".lock"), "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield not path.exists()
 
 
 def run(work: Path, seed: int, name: str, split: str) -> None:
@@ -111,58 +94,21 @@ def _facts(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def work_off(work: Path, seeds: Sequence[int], split: str) -> None:
-    """Do all runs that no other process has done or is doing."""
-    for seed in seeds:
-        for name in (START, *ARMS):
-            if name != START and not figures_of(work, START, seed).exists():
-                break  # another process makes the warm start
-            with claimed(figures_of(work, name, seed)) as mine:
-                if mine:
-                    run(work, seed, name, split)
-                    Console(stderr=True).print(f"{name}, seed {seed}: done")
-
-
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
     label = next(iter(runs[START][0]["results"]))
     table = Table("max staleness", "success, % [95 %]", "less 0, points [95 %]", "mean staleness", "ESS", title=label)
     base = success(runs[next(iter(ARMS))], label)
     for name, own in runs.items():
         values = success(own, label)
-        difference = interval([value - other for value, other in zip(values, base, strict=True)])
-        cells = [f"{middle:.1f} [{low:.1f}, {high:.1f}]" for middle, low, high in (interval(values), difference)]
+        cells = [with_interval(values), with_interval(differences(values, base))]
         ages = [f"{mean(run.get(key, 0.0) for run in own):.2f}" for key in ("staleness", "effective_sample_size")]
         table.add_row(name, *cells, *ages)
     Console(width=120).print(table)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[111, 112, 113, 114, 115])
-    parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
-    parser.add_argument(
-        "--work", type=Path, default=Path("runs/staleness"), help="directory for the runs; finished ones are read"
-    )
-    parser.add_argument("--out", type=Path, help="JSON file for the figures")
-    options = parser.parse_args()
-    from agentgym_trl.demo import arms
-    from agentgym_trl.demo.quiet import quiet
-
-    quiet()
-    arms.use_one_thread()
-    names = [START, *ARMS]
-    missing = [(n, s) for s in options.seeds for n in names if not figures_of(options.work, n, s).exists()]
-    Console(stderr=True).print(
-        f"{len(missing)} runs are missing: about {len(missing) * RUN_SECONDS / 60:.0f} CPU minutes"
-    )
-    work_off(options.work, options.seeds, options.split)
-    if any(not figures_of(options.work, name, seed).exists() for name, seed in missing):
-        Console(stderr=True).print("other processes are still at work; the last one shows the result")
-        return
-    runs = {n: [json.loads(figures_of(options.work, n, s).read_text("utf-8")) for s in options.seeds] for n in names}
-    show(runs)
-    if options.out:
-        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+    options = options_parser(__doc__, [111, 112, 113, 114, 115], "runs/staleness").parse_args()
+    run_all(options, [START, *ARMS], lambda seed, name: run(options.work, seed, name, options.split), show)
 
 
 if __name__ == "__main__":

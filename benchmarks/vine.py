@@ -1,6 +1,6 @@
 """Credit from forks at equal sampled tokens: `--credit vine` and `--tree` against GRPO, turn-level GRPO, GiGPO and PPO.
 
-    python -m benchmarks.vine --work DIR [--out benchmarks/results/vine.json] [--seeds 101 102 103 104 105]
+    python -m benchmarks.vine [--work DIR] [--out benchmarks/results/vine.json] [--seeds 101 102 103 104 105]
 
 The policy and the task are those of the quick start. Every seed has its own warm start, from which all arms continue
 for the same number of steps. Continuations count as sampled tokens: an arm that samples more tokens per task has fewer
@@ -17,7 +17,6 @@ processes with the same `--work` share the runs.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -25,6 +24,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -33,8 +33,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.algorithms import ONLINE, START, figures_of, interval, success
-from benchmarks.staleness import claimed
+from benchmarks.algorithms import ONLINE, START, figures_of, success
+from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
@@ -57,7 +57,6 @@ REFERENCE = 32
 BRANCHES = 4
 """Continuations per state for the estimates."""
 GOAL = 0.8
-RUN_SECONDS = 60
 
 
 def run(work: Path, seed: int, name: str, split: str, steps: int | None) -> None:
@@ -204,18 +203,6 @@ def _batch(episodes: Any, rewards: Sequence[Sequence[float]], size: int) -> Any:
     return AdvantageBatch(torch.tensor(table, dtype=torch.float64), torch.tensor(numbers), usable, size, states=states)
 
 
-def work_off(work: Path, seeds: Sequence[int], names: Sequence[str], split: str, steps: int | None) -> None:
-    """Do all runs that no other process has done or is doing."""
-    for seed in seeds:
-        for name in names:
-            if name != START and not figures_of(work, START, seed).exists():
-                break  # another process makes the warm start
-            with claimed(figures_of(work, name, seed)) as mine:
-                if mine:
-                    run(work, seed, name, split, steps)
-                    Console(stderr=True).print(f"{name}, seed {seed}: done")
-
-
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
     arms = [name for name in runs if name != ESTIMATES]
     label = next(iter(runs[START][0]["results"]))
@@ -226,8 +213,7 @@ def show(runs: dict[str, list[dict[str, Any]]]) -> None:
     for name in arms:
         own = runs[name]
         values = success(own, label)
-        difference = interval([v - o for v, o in zip(values, base, strict=True)]) if base else (math.nan,) * 3
-        cells = ["{:.1f} [{:.1f}, {:.1f}]".format(*triple) for triple in (interval(values), difference)]
+        cells = [with_interval(values), with_interval(differences(values, base)) if base else ""]
         goals = [run.get("tokens_to_goal") for run in own]
         reached = [goal for goal in goals if goal]
         goal = f"{fmean(reached):,.0f} ({len(reached)} of {len(own)})" if reached else "-"
@@ -250,30 +236,12 @@ def _estimates(runs: Sequence[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[101, 102, 103, 104, 105])
-    parser.add_argument("--split", choices=("test", "validation"), default="test", help="validation for pilot seeds")
+    parser = options_parser(__doc__, [101, 102, 103, 104, 105], "runs/vine")
     parser.add_argument("--arms", nargs="+", default=[*ARMS, ESTIMATES], choices=[*ARMS, ESTIMATES])
     parser.add_argument("--steps", type=int, help="steps of every arm; by default those of the quick start")
-    parser.add_argument("--work", type=Path, required=True, help="directory for the runs; finished ones are read")
-    parser.add_argument("--out", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
-    from agentgym_trl.demo import arms
-    from agentgym_trl.demo.quiet import quiet
-
-    quiet()
-    arms.use_one_thread()
-    names = [START, *options.arms]
-    missing = [(n, s) for s in options.seeds for n in names if not figures_of(options.work, n, s).exists()]
-    Console(stderr=True).print(f"{len(missing)} runs are missing: about {len(missing) * RUN_SECONDS / 60:.0f} minutes")
-    work_off(options.work, options.seeds, names, options.split, options.steps)
-    if any(not figures_of(options.work, name, seed).exists() for name, seed in missing):
-        Console(stderr=True).print("other processes are still at work; the last one shows the result")
-        return
-    runs = {n: [json.loads(figures_of(options.work, n, s).read_text("utf-8")) for s in options.seeds] for n in names}
-    show(runs)
-    if options.out:
-        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+    one = partial(run, options.work, split=options.split, steps=options.steps)
+    run_all(options, [START, *options.arms], one, show)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from agentgym_trl.asynchronous.scheduler import Sizes
 from agentgym_trl.asynchronous.settings import VirtualTimes
 from benchmarks import asynchronous
-from benchmarks.staleness import claimed
+from benchmarks.seed_runs import claimed
 
 pytestmark = pytest.mark.slow
 
