@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from agentgym_envs.difficulty import dial
 from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ENV_GRAMMARS, ActionGrammar, make_grammar
 from agentgym_envs.spaces import Utf8Text
@@ -128,17 +129,21 @@ class TextEnv(gym.Env[str, str], ABC):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        difficulty: Sequence[int] | None = None,
         instructions: str | None = None,
         render_mode: str | None = None,
     ) -> None:
         """A reset without a task draws from `split` and `groups`; None means all.
 
+        `difficulty`, a range of the oracle's turns such as (3, 8), restricts the tasks that are drawn.
         `instructions` replaces the text for the system prompt; "" for an empty one.
         """
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise UsageError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
         check_selection(self.tasks, split, groups)
+        self.tasks = dial(self.tasks, difficulty, split=split, groups=groups)
         self.grammar = make_grammar(grammar, self.grammars)
+        self.difficulty = difficulty
         self.split, self.groups = split, None if groups is None else tuple(groups)
         self._instructions = instructions
         self.render_mode = render_mode

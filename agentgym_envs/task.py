@@ -36,6 +36,22 @@ class Task:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Difficulty:
+    """Measures of how difficult a task is, which follow from the task alone. None where a scenario has no such measure.
+
+    turns: turns that the oracle needs.
+    branching: choices per turn: commands, objects or elements that the scenario offers, on average.
+    distractors: things that are shown or present and are not needed.
+    observation_chars: length of an observation, in characters.
+    """
+
+    turns: int
+    branching: float | None = None
+    distractors: int | None = None
+    observation_chars: int | None = None
+
+
 class TaskSet(ABC):
     """The source of an environment's tasks: a frozen table, or an unlimited generator."""
 
@@ -73,6 +89,13 @@ class TaskSet(ABC):
     @abstractmethod
     def digest(self) -> str:
         """SHA-256 over everything that determines the tasks; equal digests mean equal tasks."""
+
+    def difficulty(self, task: Task) -> Difficulty | None:
+        """The difficulty of a task of this set; None if the set has no measure of it.
+
+        It follows from the task, so it is as frozen as the table, and is no part of the digest.
+        """
+        return None
 
 
 class TaskTable(TaskSet):

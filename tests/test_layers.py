@@ -1,8 +1,8 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, spaces, schedule → task, grammar → core → wrappers, trajectory, hosting, the scenarios → vector → rollout
-→ labels → evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an `env.py`
-in or below it, so that a new one is held to the same rules without a change here.
+`errors, spaces, schedule → task, grammar → difficulty → core → wrappers, trajectory, hosting, the scenarios → vector
+→ rollout → labels → evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an
+`env.py` in or below it, so that a new one is held to the same rules without a change here.
 """
 
 import ast
@@ -25,6 +25,7 @@ LAYERS = [
     {"errors"},
     {"spaces", "schedule"},
     {"task", "grammar"},
+    {"difficulty"},
     {"core"},
     {"trajectory", "wrappers", "registration", "hosting", *SCENARIOS},
     {"vector"},

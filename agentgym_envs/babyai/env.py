@@ -131,6 +131,7 @@ class BabyAIEnv(TextEnv):
     ## Arguments
     - `grammar`: the format of actions; see `agentgym_envs.grammar`.
     - `split`, `groups`: the tasks that a reset without a task draws from.
+    - `difficulty`: a range of turns such as (3, 8): only tasks that the oracle solves in as many are drawn.
     - `levels`: the levels that it draws from: "all", "agentgym" (the forty that AgentGym uses), a level, or several (a
       list, or names separated by commas).
     - `actions`: "macro" (the table above) or "primitive".
@@ -173,7 +174,7 @@ class BabyAIEnv(TextEnv):
 
     metadata = TextEnv.metadata | {"render_modes": ["ansi", "rgb_array", "svg"]}
     tasks: BabyTasks
-    remote_options = TextEnv.remote_options | {"levels", "actions", "numbering"}
+    remote_options = TextEnv.remote_options | {"difficulty", "levels", "actions", "numbering"}
 
     def __init__(
         self,
@@ -181,6 +182,7 @@ class BabyAIEnv(TextEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        difficulty: Sequence[int] | None = None,
         levels: str | Sequence[str] = "all",
         actions: Actions = "macro",
         numbering: Numbering = "nearest",
@@ -198,7 +200,12 @@ class BabyAIEnv(TextEnv):
         self.tasks = BabyTasks(choose_levels(levels))
         blank_level(self.tasks.levels[0])  # raises early if minigrid is missing
         super().__init__(
-            grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            difficulty=difficulty,
+            instructions=instructions,
+            render_mode=render_mode,
         )
         self.rules = f"{_RULES[actions]} {_NUMBERS[numbering]}"
         self.actions, self.numbering = actions, numbering

@@ -9,11 +9,12 @@ from functools import lru_cache
 from itertools import count as counting
 from typing import cast
 
+from agentgym_envs.babyai.difficulty import measure
 from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import GROUP_OF, GROUPS, LEVELS, MINIGRID, similar_levels
 from agentgym_envs.babyai.world import GridWorld, generated_world
 from agentgym_envs.errors import UnknownTask, UsageError
-from agentgym_envs.task import Split, Task, TaskSet, canonical_hash, check_selection, plain_number, scramble
+from agentgym_envs.task import Difficulty, Split, Task, TaskSet, canonical_hash, check_selection, plain_number, scramble
 
 SEEDS: dict[Split, range] = {
     "train": range(20_000, 1_020_000),
@@ -84,6 +85,10 @@ class BabyTasks(TaskSet):
     def digest(self) -> str:
         """SHA-256 of the levels and their groups, the splits, minigrid's version and the draws of some keys."""
         return _digest(self.levels)
+
+    def difficulty(self, task: Task) -> Difficulty | None:
+        """Return the difficulty of a task, with macro actions; None if the oracle does not solve it."""
+        return measure(task.data["level"], task.data["seed"])
 
     def _select(self, split: str | None, groups: Sequence[str] | None) -> tuple[list[str], range]:
         check_selection(self, split, groups)

@@ -20,7 +20,7 @@ Thing = Any
 """A `minigrid.core.world_object.WorldObj` that is not a wall, with a unique number in `serial`."""
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """The (x, y) offset of each direction: right, down, left, up."""
-_INSTRUCTION_PARTS = ("instr_a", "instr_b")
+INSTRUCTION_PARTS = ("instr_a", "instr_b")
 DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
 """Attributes of a clause that may hold descriptions of objects."""
 _MOST_PLACEMENTS = 10_000
@@ -256,7 +256,7 @@ def _clone(thing: Thing, clones: dict[int, Thing]) -> Thing:
 def _clone_instruction(instruction: Any, level: Any, clones: dict[int, Thing]) -> Any:
     clone = _shallow(instruction)
     clone.env = level
-    for part in _INSTRUCTION_PARTS:
+    for part in INSTRUCTION_PARTS:
         if hasattr(clone, part):
             setattr(clone, part, _clone_instruction(getattr(clone, part), level, clones))
     for name in DESCRIPTIONS:

@@ -55,17 +55,17 @@ def eval_command(
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     agentgym_rl: opt.AgentGymRL = False,
+    by: opt.By = "group",
     as_json: opt.Json = False,
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks.
 
     Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
     """
-    _check_out(out, check_policy(policy, base_url), resume=resume, overwrite=overwrite, tokens=tokens, labels=labels)
     settings = EvalSettings(
+        policy=check_policy(policy, base_url),
         env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
         env_args=_env_args(env_arg, guide, tools),
-        policy=policy,
         agent=recorded_agent(guide),
         base_url=base_url,
         chat_template=_read(chat_template),
@@ -80,10 +80,10 @@ def eval_command(
         temperature=temperature,
         seed=seed,
     )
-    plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens)
+    plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens, labels)
     with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
-        _report(store, plan, agentgym_rl, labels, as_json)
+        _report(store, plan, agentgym_rl, by, labels, as_json)
 
 
 def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, tokens: bool) -> PolicyPlayer:
@@ -134,18 +134,25 @@ def _tasks(text: str | None, groups: str | None) -> int | TaskFile | None:
 
 
 def _open(
-    settings: EvalSettings, skip_unknown: bool, out: Path | None, resume: bool, overwrite: bool, tokens: bool
+    settings: EvalSettings,
+    skip_unknown: bool,
+    out: Path | None,
+    resume: bool,
+    overwrite: bool,
+    tokens: bool,
+    labels: bool,
 ) -> tuple[EvalPlan, RunStore]:
     """Plan the episodes and open the directory of the run."""
     from agentgym_envs.cli import reports
 
+    _check_out(out, settings.policy, resume=resume, overwrite=overwrite, tokens=tokens, labels=labels)
     plan = make_plan(settings, skip_unknown=skip_unknown)
     fixed = {**settings.recorded(), "task_digests": plan.digests}
     details = {"versions": reports.versions(), "group_order": plan.group_order, "skipped_tasks": plan.skipped}
     return plan, RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
 
 
-def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, label: bool, as_json: bool) -> None:
+def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, by: str, label: bool, as_json: bool) -> None:
     """Write the report files and print the result. With `label`, label the episodes first."""
     from rich.markup import escape
 
@@ -155,7 +162,7 @@ def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, label: bool, as_
         label_missing([store.record])
     labels = None if store.directory is None else read_label_table([store.record])
     report = reports.make_report(
-        list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl, labels=labels
+        list(store.episodes.values()), plan.group_order, agentgym_rl=agentgym_rl, by=by, labels=labels
     )
     table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
     mistakes = None if report.mistakes is None else report.mistakes.to_json()

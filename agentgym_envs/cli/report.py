@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli.common import check_writable, print_json, stdout
-from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, Json, Labels
+from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, By, Json, Labels
 from agentgym_envs.cli.label import label_missing, read_label_table
 from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, read_result, replace_text
 from agentgym_envs.errors import UsageError
@@ -44,6 +44,7 @@ def report_command(
     markdown: Markdown = None,
     labels: Labels = False,
     agentgym_rl: AgentGymRL = False,
+    by: By = "group",
     as_json: Json = False,
 ) -> None:
     """Show the result of a run and write its reports again.
@@ -56,7 +57,7 @@ def report_command(
     for option, path in (("--html", html), ("--csv", csv), ("--markdown", markdown)):
         if path is not None:
             check_writable(option, path)
-    report = _read(paths, agentgym_rl, labels)
+    report = _read(paths, agentgym_rl, by, labels)
     wanted: dict[Path | None, Callable[[EvalReport], str]] = {
         html: reports.to_html,
         csv: reports.to_csv,
@@ -80,7 +81,7 @@ def report_command(
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)
 
 
-def _read(paths: Sequence[Path], agentgym_rl: bool, label: bool) -> EvalReport:
+def _read(paths: Sequence[Path], agentgym_rl: bool, by: str, label: bool) -> EvalReport:
     from agentgym_envs.cli.reports import make_report
 
     folders = [path for path in paths if path.is_dir()]
@@ -97,8 +98,8 @@ def _read(paths: Sequence[Path], agentgym_rl: bool, label: bool) -> EvalReport:
     result = _result(folders[0]) if folders else {}
     if label:
         label_missing(files)
-    order = result.get("group_order") or ()
-    return make_report(episodes, order, result, agentgym_rl=agentgym_rl, labels=read_label_table(files))
+    order, labels = result.get("group_order") or (), read_label_table(files)
+    return make_report(episodes, order, result, agentgym_rl=agentgym_rl, by=by, labels=labels)
 
 
 def _refuse_folder_of_runs(folders: Sequence[Path]) -> None:

@@ -22,6 +22,15 @@ class TaskReply(TypedDict):
     data: dict[str, Any]
 
 
+class DifficultyReply(TypedDict):
+    """Measures of a task's difficulty: turns of the oracle, choices per turn, unneeded things, length in characters."""
+
+    turns: int
+    branching: float | None
+    distractors: int | None
+    observation_chars: int | None
+
+
 class ResetReply(TypedDict):
     """The first observation of an episode."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from inspect import Parameter as FunctionParameter
 from inspect import signature
@@ -23,6 +23,7 @@ from agentgym_envs.errors import AgentGymError, EnvError, EpisodeOver, NoOracle,
 from agentgym_envs.hosting.images import image_to_json
 from agentgym_envs.hosting.json_forms import (
     CommandReply,
+    DifficultyReply,
     ImageReply,
     ResetReply,
     RestoreReply,
@@ -179,6 +180,12 @@ def _task(env: Env, id: TaskId) -> TaskReply:
     return task_to_json(text_env(env).tasks.get(id))
 
 
+def _difficulty(env: Env, id: TaskId) -> DifficultyReply | None:
+    tasks = text_env(env).tasks
+    found = tasks.difficulty(tasks.get(id))
+    return None if found is None else cast(DifficultyReply, asdict(found))
+
+
 def _draw(env: Env, key: Key, split: SplitName | None = None, groups: GroupNames | None = None) -> TaskReply:
     return task_to_json(text_env(env).tasks.draw(key, split=split, groups=groups))
 
@@ -220,6 +227,7 @@ METHODS: dict[str, Method] = {
     "random_command": Method(_random_command, "A random command", (UsageError,), example=None),  # 625 numbers
     "render": Method(_render, "The state in the session's render mode, as text or an image"),
     "task": Method(_task, "A task by its id", (UnknownTask,), example={"id": _TASK}),
+    "difficulty": Method(_difficulty, "The difficulty of a task, if known", (UnknownTask,), example={"id": _TASK}),
     "draw": Method(
         _draw, "The task that a number draws", (UsageError, UnknownTask), example={"key": 7, "split": "train"}
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.errors import UnknownTask
-from agentgym_envs.task import Split, Task, TaskSet
+from agentgym_envs.task import Difficulty, Split, Task, TaskSet
 
 _CACHED_TASKS = 10_000
 
@@ -28,6 +28,11 @@ class RemoteTaskSet(TaskSet):
             raise UnknownTask(f"there is no task {task_id!r} in {self.name!r}; a task id is a string")
         known = self._cache.get(task_id)
         return known or self.remember(Task(**self._call("task", {"id": task_id})))
+
+    def difficulty(self, task: Task) -> Difficulty | None:
+        """The difficulty of a task; None if the set has no measure of it."""
+        found = self._call("difficulty", {"id": task.id})
+        return None if found is None else Difficulty(**found)
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         """The task that a number draws."""

@@ -163,7 +163,7 @@ class SciWorldEnv(TextEnv):
     """
 
     blocking = True
-    remote_options = TextEnv.remote_options | {"tasks", "dev", "simplifications", "max_moves", "info"}
+    remote_options = TextEnv.remote_options | {"difficulty", "tasks", "dev", "simplifications", "max_moves", "info"}
 
     def __init__(
         self,
@@ -171,6 +171,7 @@ class SciWorldEnv(TextEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        difficulty: Sequence[int] | None = None,
         tasks: str | Sequence[str] = "all",
         dev: Dev = "train",
         simplifications: str | Sequence[str] = "",
@@ -200,7 +201,12 @@ class SciWorldEnv(TextEnv):
         heap_mb, call_seconds = _whole("heap_mb", heap_mb, 100), _seconds(call_seconds)
         self._jvm_options = JvmOptions(check_java_path(java_path), heap_mb, call_seconds)
         super().__init__(
-            grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            difficulty=difficulty,
+            instructions=instructions,
+            render_mode=render_mode,
         )
         if split == "validation" and dev != "validation":
             raise UsageError(

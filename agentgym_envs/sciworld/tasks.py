@@ -15,9 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
+from agentgym_envs.difficulty import read_frozen
 from agentgym_envs.errors import MissingExtra, UnknownTask, UsageError
 from agentgym_envs.sciworld.java import simulator_jar
-from agentgym_envs.task import Split, Task, TaskTable, canonical_hash, in_order, plain_number, scramble
+from agentgym_envs.task import Difficulty, Split, Task, TaskTable, canonical_hash, in_order, plain_number, scramble
 
 VERSION = 1
 Dev = Literal["train", "validation"]
@@ -168,6 +169,10 @@ class SciTasks(TaskTable):
         chosen = {task.id for _, _, task in sorted(ranked, key=lambda row: row[:2])[:count]}
         return [task for task in candidates if task.id in chosen]
 
+    def difficulty(self, task: Task) -> Difficulty | None:
+        """Return the difficulty of the kind of task, the median over some of its variations."""
+        return _difficulties().get(task.data["task"])
+
     def _by_group(self, split: str | None, groups: Sequence[str] | None) -> list[list[Task]]:
         candidates, key = self._select(split, groups), (split, in_order(self, groups))
         if key not in self._grouped:
@@ -189,6 +194,11 @@ def sci_tasks(kinds: tuple[str, ...], dev: Dev) -> SciTasks:
 
 
 _shared = lru_cache(maxsize=64)(SciTasks)
+
+
+@lru_cache(maxsize=1)
+def _difficulties() -> Mapping[str, Difficulty]:
+    return read_frozen(files("agentgym_envs.sciworld") / "difficulty.json")
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from agentgym_envs.core import TextEnv, Transition, describe
+from agentgym_envs.difficulty import dial
 from agentgym_envs.errors import EnvError, InvalidAction, RetrieverError, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.search import scoring
@@ -98,6 +99,7 @@ class SearchEnv(TextEnv):
     ## Arguments
     - `grammar`: the format of actions; see `agentgym_envs.grammar`.
     - `split`, `groups`: the tasks that a reset without a task draws from.
+    - `difficulty`: a range of turns such as (3, 8): only tasks that the oracle solves in as many are drawn.
     - `questions`: "embedded", a folder with the published sets, a JSONL file of tasks, or a `TaskSet`.
     - `retriever`: the search engine: "tantivy", "bm25s", "dense", "hybrid", the URL of a Search-R1 server
       (`http://host:8000/retrieve`), or a `Retriever`.
@@ -129,7 +131,15 @@ class SearchEnv(TextEnv):
     native_async = True
     retry: ClassVar[bool] = False
     """True if the episode continues after a wrong answer."""
-    remote_options = TextEnv.remote_options | {"top_k", "format", "max_chars", "metric", "format_reward", "compat"}
+    remote_options = TextEnv.remote_options | {
+        "difficulty",
+        "top_k",
+        "format",
+        "max_chars",
+        "metric",
+        "format_reward",
+        "compat",
+    }
     grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS | {
         "bare": SearchTags,
         "tool_call": SearchTools,
@@ -142,6 +152,7 @@ class SearchEnv(TextEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        difficulty: Sequence[int] | None = None,
         questions: str | os.PathLike[str] | TaskSet = "embedded",
         retriever: str | Retriever = "tantivy",
         index: str | os.PathLike[str] | None = None,
@@ -173,7 +184,12 @@ class SearchEnv(TextEnv):
         )
         self.blocking = self.needs_worker({"retriever": retriever})
         super().__init__(
-            grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            difficulty=difficulty,
+            instructions=instructions,
+            render_mode=render_mode,
         )
         end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
         self.rules = _RULES.format(**(_TOOLS if isinstance(self.grammar, SearchTools) else _TAGS), end=end)
@@ -315,7 +331,7 @@ class SearchEnv(TextEnv):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Open the tasks again; the retriever opens at its first use."""
         self.__dict__.update(state)
-        self.tasks = open_questions(self._questions)
+        self.tasks = dial(open_questions(self._questions), self.difficulty, split=self.split, groups=self.groups)
 
 
 class SearchRetryEnv(SearchEnv):

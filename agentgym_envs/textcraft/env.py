@@ -86,6 +86,7 @@ class TextCraftEnv(TextEnv):
     ## Arguments
     - `grammar`: the format of actions; see `agentgym_envs.grammar`.
     - `split`, `groups`: the tasks that a reset without a task draws from.
+    - `difficulty`: a range of turns such as (3, 8): only tasks that the oracle solves in as many are drawn.
     - `goal`: the item to craft in every episode without an explicit task; it may be in any split. In fictional and
       invented worlds, give the real name.
     - `max_distractors`: the largest number of unneeded recipes that are shown.
@@ -123,7 +124,7 @@ class TextCraftEnv(TextEnv):
 
     rules = _RULES
     tasks: CraftTasks
-    remote_options = TextEnv.remote_options | {"goal", "max_distractors", "worlds"}
+    remote_options = TextEnv.remote_options | {"difficulty", "goal", "max_distractors", "worlds"}
 
     def __init__(
         self,
@@ -131,6 +132,7 @@ class TextCraftEnv(TextEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        difficulty: Sequence[int] | None = None,
         goal: str | None = None,
         max_distractors: int = 10,
         worlds: Worlds = "real",
@@ -149,7 +151,12 @@ class TextCraftEnv(TextEnv):
         self.recipe_book = load_recipe_book(None if recipe_table is None else fspath(recipe_table))
         self.tasks = make_tasks(self.recipe_book, worlds)
         super().__init__(
-            grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            difficulty=difficulty,
+            instructions=instructions,
+            render_mode=render_mode,
         )
         self.max_distractors = max_distractors
         # The built-in names show which items are planks; other names need an explanation.

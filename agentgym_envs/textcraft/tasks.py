@@ -12,6 +12,7 @@ from typing import Any
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.task import (
     SPLITS,
+    Difficulty,
     Split,
     Task,
     TaskSet,
@@ -22,6 +23,7 @@ from agentgym_envs.task import (
     plain_number,
     scramble,
 )
+from agentgym_envs.textcraft.difficulty import measure
 from agentgym_envs.textcraft.names import ItemNames, Worlds, make_names, real_names
 from agentgym_envs.textcraft.oracle import make_plan
 from agentgym_envs.textcraft.recipes import RecipeBook
@@ -54,6 +56,10 @@ class GoalTasks(TaskTable):
     def names(self, task: Task) -> ItemNames:
         """Return the real names."""
         return real_names(self.recipe_book)
+
+    def difficulty(self, task: Task) -> Difficulty:
+        """Return the difficulty of a task."""
+        return _difficulty(self.recipe_book, self.names(task), self.number[task.id], task)
 
     def with_goal(self, task: Task, number: int) -> Task:
         """Return the task of the goal with index `number`."""
@@ -134,6 +140,10 @@ class RenamedItemTasks(TaskSet):
         """Return the names in the task's world."""
         return make_names(self.recipe_book, self.worlds, task.data["world"])
 
+    def difficulty(self, task: Task) -> Difficulty:
+        """Return the difficulty of a task: that of the real goal, with the lengths of the world's names."""
+        return _difficulty(self.recipe_book, self.names(task), int(task.id.rpartition("/")[2]), task)
+
     def with_goal(self, task: Task, number: int) -> Task:
         """Return the task of the goal with index `number` in the same world."""
         return self._task(task.data["world"], number)
@@ -180,6 +190,10 @@ def goal_tasks(recipe_book: RecipeBook) -> GoalTasks:
 def renamed_item_tasks(recipe_book: RecipeBook, worlds: Worlds) -> RenamedItemTasks:
     """Return the tasks in fictional or invented worlds; cached."""
     return RenamedItemTasks(goal_tasks(recipe_book), worlds)
+
+
+def _difficulty(recipe_book: RecipeBook, names: ItemNames, number: int, task: Task) -> Difficulty:
+    return measure(recipe_book, names, recipe_book.goals[number], task.data["plan_length"])
 
 
 def _derive_task(recipe_book: RecipeBook, task_id: str, goal: int, split: Split) -> Task:

@@ -60,7 +60,7 @@ class WebEnv(TextEnv):
 
     blocking = True
     native_async = True
-    remote_options = TextEnv.remote_options | {"viewport", "max_chars", "obs_backend"}
+    remote_options = TextEnv.remote_options | {"difficulty", "viewport", "max_chars", "obs_backend"}
     forms: ClassVar[Mapping[str, CommandForm]] = FORMS
     """The accepted commands; `grammars` must match them."""
     grammars: Mapping[str, Callable[[], ActionGrammar]] = web_grammars(FORMS)
@@ -73,6 +73,7 @@ class WebEnv(TextEnv):
         grammar: str | ActionGrammar = "bare",
         split: str | None = "train",
         groups: Sequence[str] | None = None,
+        difficulty: Sequence[int] | None = None,
         viewport: bool = False,
         max_chars: int = 10_000,
         obs_backend: str = "js",
@@ -87,7 +88,12 @@ class WebEnv(TextEnv):
         """
         self._check_packages()
         super().__init__(
-            grammar=grammar, split=split, groups=groups, instructions=instructions, render_mode=render_mode
+            grammar=grammar,
+            split=split,
+            groups=groups,
+            difficulty=difficulty,
+            instructions=instructions,
+            render_mode=render_mode,
         )
         self.rules = "\n\n".join(filter(None, [rules_for(self.grammar, self.forms), self.about]))
         if type(max_chars) is not int or not 200 <= max_chars <= MAX_CHARS:

@@ -89,6 +89,7 @@ class WebArenaEnv(WebEnv):
     ## Arguments
     - `grammar`: the action format; also "browsergym" and "tool_call", which has one tool per action.
     - `split`, `groups`: what a reset without a task samples from.
+    - `difficulty`: a range of turns such as (3, 8): only templates that the oracle solves in as many are sampled.
     - `viewport`: observe only the part of the page in the window. By default, the whole page; the oracle needs that.
     - `max_chars`: the longest tree of an observation, in characters. A longer one is truncated after a line.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and gives some elements other

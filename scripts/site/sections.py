@@ -3,9 +3,8 @@
     python scripts/site/sections.py
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
-`<!-- end of docstring -->`. The table of algorithms is between `<!-- algorithms -->` and `<!-- end of algorithms -->`,
-that of credit methods between `<!-- credit -->` and `<!-- end of credit -->`.
-`tests/docs` fails when a page differs from the code.
+`<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
+and `<!-- end of algorithms -->`. `tests/docs` fails when a page differs from the code.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ _MARKED = re.compile(r"(<!-- docstring (\S+) (\w+): ([^>]+?) -->\n).*?(<!-- end 
 _TABLES = {
     "algorithms": lambda: _load("algorithms").algorithm_table(),
     "credit": lambda: _load("credit_methods").credit_table(),
+    "samplers": lambda: _load("samplers").sampler_table(),
 }
 
 

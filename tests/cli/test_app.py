@@ -75,7 +75,7 @@ def test_invalid_requests_print_one_line_and_exit_with_2(refuses: Run) -> None:
     assert "train, validation, test" in refuses("solve", "textcraft", "--split", "dev").err
     assert "depth-1, depth-2" in refuses("solve", "textcraft", "--groups", "depth-9").err
     assert "KEY=VALUE" in refuses("solve", "textcraft", "--env-arg", "worlds").err
-    assert "no argument colour; it has goal" in refuses("solve", "textcraft", "--env-arg", "colour=1").err
+    assert "no argument colour; it has difficulty, goal" in refuses("solve", "textcraft", "--env-arg", "colour=1").err
     assert "invented" in refuses("solve", "textcraft", "--env-arg", "worlds=lost").err
     assert "--max-turns" in refuses("play", "textcraft", "--max-turns", "0").err
 

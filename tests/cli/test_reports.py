@@ -10,7 +10,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,7 @@ from agentgym_envs.cli.reports import (
 )
 from agentgym_envs.cli.reports.contents import EvalReport
 from agentgym_envs.cli.reports.markup import el, visible
+from agentgym_envs.core import text_env
 from agentgym_envs.evaluate import AGENTGYM_RL_TABLE, evaluate
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
@@ -410,3 +413,21 @@ def test_invalid_reports_are_refused(run: Run, refuses: Run, tmp_path: Path) -> 
         assert "was not written by eval" in refuses("report", "out").err
     (tmp_path / "out/eval.json").unlink()
     assert run("report", "out").code == 0
+
+
+def test_rows_by_difficulty_are_bands_of_the_oracles_turns(run: Run, tmp_path: Path) -> None:
+    """Of real tasks; an environment without a measure has a row of its own."""
+    tasks: Any = text_env(gym.make("AgentGym/TextCraft-v0")).tasks
+    bands = {2: "1-2 turns", 3: "3-4 turns", 8: "5-8 turns", 9: "9-16 turns", 17: "17-32 turns", 36: "33 turns or more"}
+    first = [next(task for task in tasks if tasks.difficulty(task).turns == turns) for turns in bands]
+    episodes = [replace(episode("AgentGym/TextCraft-v0"), task=task) for task in first]
+    record = tmp_path / "episodes.jsonl"
+    with TrajectoryWriter(record) as writer:
+        for each in episodes:
+            writer.write(each)
+    found = run("report", record, "--by", "difficulty", "--json").json["metrics"]
+    assert [row["group"] for row in found["groups"]] == list(bands.values())
+    grouped = run("report", record, "--json").json["metrics"]
+    assert {row["group"] for row in grouped["groups"]} == {task.group for task in first}
+    unknown = [episode("AgentGym/MiniWoB-v0", "miniwob/click-button/0", "click")]
+    assert make_report(unknown, by="difficulty").evaluation.groups[0].group == "unknown difficulty"

@@ -15,6 +15,7 @@ from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.asynchronous.options import check_async, set_async_defaults
 from agentgym_trl.credit_methods import CREDIT_METHODS, check_credit
+from agentgym_trl.samplers import parse_sampler, sampler_forms
 
 _MINIMUM: dict[str, float] = {
     "num_generations": 1,
@@ -112,6 +113,10 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
     env_retries: int = _option(2, "Retries of an episode that ended in env_error.")
     dynamic_sampling_retries: int = _option(
         0, "Times that groups whose scores are all equal are replaced by new tasks (DAPO's dynamic sampling)."
+    )
+    sampler: str = _option(
+        "uniform",
+        f"How the tasks of a rollout are chosen: {sampler_forms()}. All but uniform follow the tasks' success rates.",
     )
     gamma: float = _option(1.0, "Discount, in [0, 1].")
     gae_lambda: float = _option(0.95, "Decay of GAE (ppo), in [0, 1].")
@@ -225,6 +230,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
                 "rewards are summed before advantages are computed; leave out --multi_objective_aggregation"
             )
         parse_schedules(self.max_turns, self.every)
+        parse_sampler(self.sampler)
         _ = self.agent_options
         for name, minimum in _MINIMUM.items():
             if (value := getattr(self, name)) is not None and value < minimum:

@@ -28,6 +28,7 @@ _SAME = (
     "num_iterations",
     "asynchronous",
     "max_staleness",
+    "sampler",
 )
 """The settings that decide the order of the data and the saved batches: a resumed run must have the same values."""
 
@@ -98,6 +99,7 @@ def save_state(trainer: Any, checkpoint: Path) -> None:
         "metrics": dict(trainer._metrics["train"]),
         "loss": (float(trainer._tr_loss), trainer._globalstep_last_logged),
         "episodes": trainer.rollout.state(),
+        "sampler": trainer.rollout.sampler and trainer.rollout.sampler.state(),
         # A reference model that follows the policy has a state; a fixed one is loaded again by TRL.
         "reference": trainer.ref_model.state_dict() if trainer.args.sync_ref_model else None,
     }
@@ -139,6 +141,8 @@ def load_state(trainer: Any, checkpoint: Path) -> None:
     resets = trainer.args.reset_adapter_every is not None
     load_base(trainer.accelerator.unwrap_model(trainer.model), checkpoint, resets=resets)
     trainer.rollout.load(state["episodes"])
+    if trainer.rollout.sampler is not None:
+        trainer.rollout.sampler.load(state["sampler"])
     if state["reference"]:
         trainer.ref_model.load_state_dict(state["reference"])
     if trainer.learner:

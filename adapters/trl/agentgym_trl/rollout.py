@@ -39,6 +39,7 @@ from agentgym_trl.rollout_metrics import facts, summarise
 from agentgym_trl.rollout_options import RolloutOptions
 from agentgym_trl.sleep_mode import awake
 from agentgym_trl.step_rollout import StepRollout
+from agentgym_trl.task_sampler import TaskSampler
 from agentgym_trl.teams import find_team_roles
 from agentgym_trl.trl_format import add_owners, columns, per_turn, spec_of
 
@@ -76,6 +77,7 @@ class Rollout:
         self._files: StepFiles | None = None
         self.metrics: dict[str, float] = {}
         self.last: list[TokenTrajectory] = []
+        self.sampler: TaskSampler | None = None
 
     def _check_tools(self, names: Sequence[str]) -> None:
         """Raise TemplateError if the chat template cannot show the native tools of an environment."""
@@ -96,7 +98,7 @@ class Rollout:
         began = time.perf_counter()
         make_spec = partial(self._spec, step=step, training=training)
         with awake(trainer), self._recorder(step, training, int(trainer.accelerator.process_index)) as on_done:
-            rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done)
+            rollout = StepRollout(self._player, trainer, make_spec, on_done=on_done, sampler=self.sampler)
             specs, episodes = rollout.play(prompts)
         rows = self.rows(specs, episodes, rollout.group_size, trainer)
         if rollout.values is not None:

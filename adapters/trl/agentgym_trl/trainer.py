@@ -53,6 +53,7 @@ from agentgym_trl.padding_free import group_prompts
 from agentgym_trl.padding_free.training import enable_for, enable_for_critic, may_exchange_rows
 from agentgym_trl.resume import EpochSampler, load_state, save_state
 from agentgym_trl.rollout import EnvSource, Rollout, make_rollout_func
+from agentgym_trl.task_sampler import make_task_sampler
 
 __all__ = ["AgentConfig", "AgentTrainer"]
 
@@ -115,6 +116,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         super().__init__(
             model, functions, args=args, processing_class=processing_class, rollout_func=self.rollout, **kwargs
         )
+        self.rollout.sampler = make_task_sampler(args.sampler, self.train_dataset, seed=args.seed)
         self._rewards_per_function = torch.empty(0)
         self._rollout_seconds = self._train_seconds = 0.0
         self._loss_inputs: dict[str, Any] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -168,6 +168,12 @@ AgentGymRL = Annotated[
         "--agentgym-rl",
         rich_help_panel=OUTPUT,
         help="Print AgentGym-RL's table of 27 tasks, next to the figures of the paper.",
+    ),
+]
+By = Annotated[
+    Literal["group", "difficulty"],
+    typer.Option(
+        "--by", rich_help_panel=OUTPUT, help="Rows of the tables: groups of tasks, or bands of the oracle's turns."
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Resume the run in --out.")]

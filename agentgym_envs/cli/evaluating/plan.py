@@ -123,8 +123,8 @@ def _check_replay(episode: Trajectory, settings: EvalSettings) -> None:
 
 
 def _deciding(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that affect what an action does. `split` and `groups` only affect which tasks are drawn."""
-    return {name: value for name, value in arguments.items() if name not in ("split", "groups")}
+    """The arguments that affect what an action does. The others only affect which tasks are drawn."""
+    return {name: value for name, value in arguments.items() if name not in ("split", "groups", "difficulty")}
 
 
 def _batch(env_id: str, settings: EvalSettings, specs: list[EpisodeSpec], max_turns: int) -> EpisodeRequest:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import agentgym_envs
 from agentgym_envs.cli.reports.attempts import attempts_notes
+from agentgym_envs.cli.reports.by_difficulty import BANDS, by_difficulty
 from agentgym_envs.evaluate import (
     AgentGymRLTable,
     Evaluation,
@@ -121,25 +122,22 @@ def make_report(
     result: Mapping[str, Any] | None = None,
     *,
     agentgym_rl: bool = False,
+    by: str = "group",
     labels: LabelTable | None = None,
 ) -> EvalReport:
     """Evaluate episodes and make their report. With `agentgym_rl`, it has the 27-task table in any case.
 
-    `labels` are those of the episodes, if there are any.
+    `by` is "group" or "difficulty": the groups of its rows. `labels` are those of the episodes, if there are any.
     """
-    evaluation = evaluate(episodes, group_order=group_order)
+    grouped, order = (by_difficulty(episodes), BANDS) if by == "difficulty" else (episodes, group_order)
+    evaluation = evaluate(grouped, group_order=order)
     table = make_agentgym_rl_table(episodes) if agentgym_rl or len(evaluation.environments) > 1 else None
     shown = table if table is not None and (agentgym_rl or table.played > 1) else None
-    return EvalReport(episodes, evaluation, shown, result or {}, _mistakes(episodes, group_order, labels))
-
-
-def _mistakes(
-    episodes: Sequence[Trajectory], group_order: Sequence[str], labels: LabelTable | None
-) -> MistakeEvaluation | None:
-    if labels is None or not labels:
-        return None
-    labelled = [LabelledEpisode(episode, labels.find(episode)) for episode in episodes]
-    return evaluate_mistakes(labelled, group_order=group_order)
+    mistakes = None
+    if labels:
+        labelled = [LabelledEpisode(row, labels.find(episode)) for row, episode in zip(grouped, episodes, strict=True)]
+        mistakes = evaluate_mistakes(labelled, group_order=order)
+    return EvalReport(episodes, evaluation, shown, result or {}, mistakes)
 
 
 def versions() -> dict[str, str]:

@@ -19,6 +19,7 @@ from agentgym_envs.search.questions.fact_arrays import graph
 from agentgym_envs.search.questions.question_types import FACT_KINDS, QuestionRows, QuestionType, Wording
 from agentgym_envs.task import (
     SPLITS,
+    Difficulty,
     Split,
     Task,
     TaskSet,
@@ -100,6 +101,10 @@ class EmbeddedQuestions(TaskSet):
         """SHA-256 of the facts, of the entities and attributes of every question, and of the text of some questions."""
         rows = [[kind, table_of(kind).digest(), *_some(kind)] for kind in self._kinds]
         return canonical_hash([self.name, self.version, data_digest("world.json.xz"), rows])
+
+    def difficulty(self, task: Task) -> Difficulty:
+        """Return the difficulty of a question: the oracle searches once for each passage, and then answers."""
+        return Difficulty(len(task.data["queries"]) + 1, observation_chars=len(f"Question: {task.goal}"))
 
     def counts(self) -> dict[str, dict[Split, int]]:
         """Return the number of questions of each kind in each split."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 
-from agentgym_envs.task import Split, Task, TaskTable
+from agentgym_envs.difficulty import read_frozen
+from agentgym_envs.task import Difficulty, Split, Task, TaskTable
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.sites.world import world as load_world
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
@@ -28,6 +29,19 @@ MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site")
 _FILE = "tasks.jsonl.gz"
 
 
+class WebTasks(TaskTable):
+    """The tasks of all templates."""
+
+    def difficulty(self, task: Task) -> Difficulty | None:
+        """Return the difficulty of a task's template, measured on one of its tasks."""
+        return _difficulties().get(task.data["template"])
+
+
+@cache
+def _difficulties() -> Mapping[str, Difficulty]:
+    return read_frozen(files(f"{__package__}.data") / "difficulty.json")
+
+
 @cache
 def templates() -> dict[str, Template]:
     """Return all templates by name."""
@@ -42,7 +56,7 @@ def load() -> TaskTable:
     """Return the frozen table."""
     packed = files(f"{__package__}.data").joinpath(_FILE).read_bytes()
     rows = map(json.loads, gzip.decompress(packed).decode().splitlines())
-    return TaskTable("webarena", VERSION, [Task(**row) for row in rows])
+    return WebTasks("webarena", VERSION, [Task(**row) for row in rows])
 
 
 def packed() -> bytes:

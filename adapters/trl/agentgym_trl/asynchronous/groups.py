@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from agentgym_envs.rollout import EpisodeSpec, Generation, TokenTrajectory
+from agentgym_trl.task_sampler import Outcome, outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,11 @@ class EpisodeGroup:
         """The group for a checkpoint: what was sampled, but no episodes, which are replayed."""
         logs = [asdict(log) for log in self.logs]
         return {"number": self.number, "version": self.version, "step": self.step, "logs": logs}
+
+
+def group_outcomes(groups: Sequence[EpisodeGroup]) -> list[Outcome]:
+    """The outcomes of the usable episodes of complete groups."""
+    return [found for group in groups for found in outcomes([group.spec] * len(group.logs), [*group.episodes.values()])]
 
 
 def checksum(ids: Sequence[int]) -> int:

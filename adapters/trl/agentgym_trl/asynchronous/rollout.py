@@ -10,7 +10,7 @@ from typing import Any
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_trl.asynchronous.correction import as_configured
-from agentgym_trl.asynchronous.groups import EpisodeGroup
+from agentgym_trl.asynchronous.groups import EpisodeGroup, group_outcomes
 from agentgym_trl.asynchronous.metrics import group_metrics
 from agentgym_trl.asynchronous.session import Session
 from agentgym_trl.asynchronous.settings import AsyncSettings
@@ -45,6 +45,9 @@ class AsyncRollout(Rollout):
         seconds = time.perf_counter() - began
         rows = self._rows(groups, step, trainer)
         self.metrics |= group_metrics(groups, session.scheduler, seconds)
+        if self.sampler is not None:
+            self.sampler.record(group_outcomes(groups), [group.number for group in groups])
+            self.metrics |= self.sampler.metrics()
         with as_configured(trainer):
             session.train()
         return rows

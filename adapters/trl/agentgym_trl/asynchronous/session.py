@@ -31,7 +31,8 @@ class Session:
         options = rollout.options
         self._agent = options.agent
         self._runners = RunnerPool(rollout.make_env, options.env_concurrency)
-        stream = TaskStream(trainer._get_train_sampler(), lambda row: trainer.train_dataset[row]["prompt"])
+        prompts = trainer.train_dataset
+        stream = TaskStream(trainer._get_train_sampler(), lambda row: prompts[row]["prompt"], rollout.sampler)
         owner = weakref.proxy(rollout)  # the rollout ends its session when it is deleted
 
         def make_spec(number: int, step: int) -> EpisodeSpec:

@@ -8,6 +8,8 @@ from typing import Any
 from trl.trainer.utils import RepeatSampler
 
 from agentgym_trl.resume import EpochSampler
+from agentgym_trl.task_sampler import TaskSampler
+from agentgym_trl.trl_format import spec_of
 
 
 class TaskStream:
@@ -16,9 +18,9 @@ class TaskStream:
     The order is that of TRL's sampler, which drops what does not fill a batch at the end of an epoch.
     """
 
-    def __init__(self, sampler: RepeatSampler, prompt: Callable[[int], Any]) -> None:
-        """`sampler` is TRL's, and `prompt` returns the prompt of a row."""
-        self._prompt, self._epoch = prompt, -1
+    def __init__(self, sampler: RepeatSampler, prompt: Callable[[int], Any], tasks: TaskSampler | None = None) -> None:
+        """`sampler` is TRL's, and `prompt` returns the prompt of a row. `tasks` replaces the prompts."""
+        self._prompt, self._tasks, self._epoch = prompt, tasks, -1
         self._order: Sequence[int] = []
         single = RepeatSampler(
             sampler.data_source, 1, sampler.batch_size, 1, shuffle=sampler.shuffle, seed=sampler.seed
@@ -32,4 +34,5 @@ class TaskStream:
         if epoch != self._epoch:
             self._epoch = epoch
             self._order = list(self._sampler)
-        return self._prompt(self._order[index])
+        prompt = self._prompt(self._order[index])
+        return prompt if self._tasks is None else self._tasks.draw(spec_of(prompt, {}).env, number)

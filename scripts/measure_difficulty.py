@@ -1,0 +1,93 @@
+"""Writes the frozen difficulties of SciWorld and WebArena: plays their oracles, which takes an hour.
+
+    python scripts/measure_difficulty.py sciworld webarena [--per-kind 1]
+
+A kind of task (a template, one of ScienceWorld's thirty tasks) gets the median over the first tasks of it that the
+oracle solves. The script continues where it stopped. `tests/test_difficulty.py` checks some of the numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+import agentgym_envs
+from agentgym_envs.core import TextEnv, text_env
+from agentgym_envs.errors import NoOracle
+from agentgym_envs.task import Task
+
+ROOT = Path(agentgym_envs.__file__).parent
+_SCIWORLD = {"info": ["possible_objects"], "call_seconds": 900.0}
+FILES: dict[str, tuple[str, Path, dict[str, Any]]] = {
+    "sciworld": ("AgentGym/SciWorld-v0", ROOT / "sciworld" / "difficulty.json", _SCIWORLD),
+    "webarena": (
+        "AgentGym/WebArena-v0",
+        ROOT / "webarena" / "tasks" / "data" / "difficulty.json",
+        {"call_seconds": 120.0},
+    ),
+}
+KIND = {"sciworld": "task", "webarena": "template"}
+CHOICES = {"sciworld": "possible_objects", "webarena": "elements"}
+
+
+def main() -> None:
+    """Measure the kinds that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="+", choices=FILES)
+    parser.add_argument("--per-kind", type=int, default=1)
+    arguments = parser.parse_args()
+    for scenario in arguments.scenarios:
+        measure_scenario(scenario, arguments.per_kind)
+
+
+def measure_scenario(scenario: str, per_kind: int) -> None:
+    """Measure every kind of a scenario that its file lacks."""
+    env_id, path, options = FILES[scenario]
+    env = text_env(gym.make(env_id, split=None, **options))
+    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"tasks": env.tasks.digest, "kinds": {}}
+    if known["tasks"] != env.tasks.digest:
+        known = {"tasks": env.tasks.digest, "kinds": {}}
+    by_kind: dict[str, list[Task]] = {}
+    for task in env.tasks.sample():
+        by_kind.setdefault(task.data[KIND[scenario]], []).append(task)
+    for kind in sorted(by_kind):
+        if kind not in known["kinds"]:
+            measured = (measure(env, task, CHOICES[scenario]) for task in by_kind[kind])
+            found = list(islice((row for row in measured if row is not None), per_kind))
+            known["kinds"][kind] = [round(statistics.median(column)) for column in zip(*found, strict=True)]
+            rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(known["kinds"].items()))
+            path.write_text(f'{{"tasks": {json.dumps(known["tasks"])}, "kinds": {{\n{rows}\n}}}}\n')
+            print(kind, known["kinds"][kind], flush=True)
+    env.close()
+
+
+def measure(env: TextEnv, task: Task, choices: str) -> tuple[int, float, float] | None:
+    """Turns of the oracle, and the mean number of choices and of characters of an observation; None if it fails."""
+    observation, info = env.reset(seed=0, options={"task": task.id})
+    chars, counts, score = [len(observation)], [_count(info.get(choices))], 0.0
+    try:
+        plan = iter(env.oracle())
+    except NoOracle:
+        return None
+    for command in plan:
+        observation, reward, _, _, info = env.step(command)
+        score += reward
+        chars.append(len(observation))
+        counts.append(_count(info.get(choices)))
+    if score < 0.999:
+        return None
+    return len(chars) - 1, statistics.mean(counts[:-1]), statistics.mean(chars[:-1])
+
+
+def _count(value: Any) -> int:
+    return len(value) if hasattr(value, "__len__") else int(value or 0)
+
+
+if __name__ == "__main__":
+    main()
