@@ -20,6 +20,7 @@ GROUPS = {
         "tests/adapters/verl/test_agreement.py",
         "tests/adapters/verl/test_cli.py",
         "tests/adapters/verl/test_config.py",
+        "tests/adapters/verl/test_contexts.py",
         "tests/adapters/verl/test_data.py",
         "tests/adapters/verl/test_engine.py",
         "tests/adapters/verl/test_episode_runner.py",

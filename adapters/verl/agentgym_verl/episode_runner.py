@@ -15,9 +15,10 @@ from omegaconf import OmegaConf
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, TokenTrajectory
+from agentgym_envs.rollout.agents.play import play_as_agent_on
 from agentgym_envs.rollout.play import play_on
 from agentgym_envs.rollout.step_files import StepFiles
-from agentgym_envs.vector import RunnerPool
+from agentgym_envs.vector import EnvRunner, RunnerPool
 from agentgym_verl.engine import VerlEngine
 from agentgym_verl.env_backends import EnvBackends
 from agentgym_verl.rows import TaskRow, read_row
@@ -37,8 +38,10 @@ class EpisodeRunner:
         rollout = config.actor_rollout_ref.rollout
         block = config.get("agentgym")
         self.settings = settings = read_settings(None if block is None else OmegaConf.to_container(block, resolve=True))
+        self._agent = settings.agent_options
         template_kwargs = config.data.get("apply_chat_template_kwargs") or {}
-        self.codec = ChatCodec(tokenizer, template_kwargs=dict(template_kwargs))
+        forks = block is not None and not settings.keep_thoughts
+        self.codec = ChatCodec(tokenizer, template_kwargs=dict(template_kwargs), forks=forks)
         self.limits = Limits(
             max_tokens=int(rollout.response_length),
             max_turn_tokens=settings.max_turn_tokens,
@@ -62,6 +65,7 @@ class EpisodeRunner:
         Raises EnvError if this was the last episode of a group without a usable one: verl marks the group as failed.
         """
         row, step = read_row(columns), _step(columns)
+        row = row if self._agent is None else row.with_default_grammar(self._agent.grammar)
         limit = turn_limit(self.settings, row.env_id, step, row.evaluation)
         done = step if row.evaluation else max(step - 1, 0)  # records have the number of finished steps
         meta = {"step": done, "training": not row.evaluation, "env": row.env_id}
@@ -90,16 +94,21 @@ class EpisodeRunner:
 
     async def _once(self, engine: VerlEngine, spec: EpisodeSpec) -> TokenTrajectory | None:
         """Play once; None if no environment could be made."""
-        sampling = Sampling(self.limits.max_turn_tokens)
         try:
             async with self._pool.lease(spec.env) as runner:
-                episode = await play_on(runner, engine, self.codec, spec, limits=self.limits, sampling=sampling)
+                episode = await self._play_on(runner, engine, spec)
         except EnvError:
             _log.warning("no environment could be made for %s", spec.task, exc_info=True)
             return None
         if self._files is not None:
             self._files.write(spec.meta["step"], spec.meta["training"], episode.trajectory, [episode])
         return episode
+
+    async def _play_on(self, runner: EnvRunner, engine: VerlEngine, spec: EpisodeSpec) -> TokenTrajectory:
+        if self._agent is not None:
+            return await play_as_agent_on(runner, self._agent, engine, self.codec, spec, limits=self.limits)
+        sampling = Sampling(self.limits.max_turn_tokens)
+        return await play_on(runner, engine, self.codec, spec, limits=self.limits, sampling=sampling)
 
     def _count_failure(self, uid: str, row: TaskRow) -> None:
         """Verl trains on the surviving episodes of a group; raise if none survived."""

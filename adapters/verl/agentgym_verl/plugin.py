@@ -34,6 +34,8 @@ _TARGET = "agentgym_verl.loop.GymAgentLoop"
 # the class is imported.
 _agent_loop_registry.setdefault(AGENT_NAME, {"_target_": _TARGET})
 
+from agentgym_verl import trainers as trainers  # noqa: E402  (registers itself; after the lines above, which it needs)
+
 
 def check_registered() -> None:
     """Raise UsageError, with the reason, if verl's processes would not find the agent loop."""

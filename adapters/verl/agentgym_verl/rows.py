@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentgym_envs.errors import UsageError
@@ -24,6 +24,10 @@ class TaskRow:
     evaluation: bool = False
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     goal: str = ""
+
+    def with_default_grammar(self, grammar: str) -> TaskRow:
+        """The row with this grammar as an argument of its environment, unless it has one."""
+        return replace(self, env_kwargs={"grammar": grammar, **self.env_kwargs})
 
     @property
     def kind(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import Agent, make_agent
 from agentgym_envs.schedule import Schedules, TurnSchedule, match_schedules, parse_schedules
 from agentgym_verl.rows import short_name
 
@@ -23,6 +24,12 @@ class EpisodeSettings:
     every: number of training steps that each number of `max_turns` lasts.
     eval_max_turns: max turns in validation; by default that of the step.
     max_turn_tokens: token budget of one answer. The budget of the episode is verl's `data.max_response_length`.
+    agent: how the model reasons in an episode: act, react, plan or reflect; by default it answers the whole
+        conversation.
+    context: what the agent sees: full, last:K or summarise:K.
+    attempts: largest number of attempts at a task (agent "reflect").
+    keep_thoughts: refuse chat templates that drop the thoughts of earlier answers, so that such an episode has no
+        further contexts.
     reward: "per_turn" puts each turn's reward on the last token of its answer, "final" the sum of all rewards on the
         last token of the episode. The rewards of an episode add up to its score either way.
     env_concurrency: number of episodes that one agent-loop worker plays at the same time.
@@ -42,6 +49,10 @@ class EpisodeSettings:
     every: int | None = None
     eval_max_turns: int | None = None
     max_turn_tokens: int = 512
+    agent: str | None = None
+    context: str = "full"
+    attempts: int = 3
+    keep_thoughts: bool = False
     reward: str = "per_turn"
     env_concurrency: int = 1024
     env_seconds: float | None = 300.0
@@ -57,6 +68,7 @@ class EpisodeSettings:
     def __post_init__(self) -> None:
         """Raise UsageError for invalid values."""
         parse_schedules(self.max_turns, self.every)
+        _ = self.agent_options
         for name, minimum in _MINIMUM.items():
             value = getattr(self, name)
             if value is not None and value < minimum:
@@ -70,10 +82,28 @@ class EpisodeSettings:
         """The schedule of the run, or a mapping from environments to schedules."""
         return parse_schedules(self.max_turns, self.every)
 
+    @property
+    def agent_options(self) -> Agent | None:
+        """The agent that plays the episodes; None if the model answers without one. Raises UsageError."""
+        if self.agent is not None:
+            return make_agent(self.agent, self.context, self.attempts)
+        if self.context != "full":
+            raise UsageError(
+                f"agentgym.context {self.context} needs an agent, for example agentgym.agent=act (--agent)"
+            )
+        return None
+
+    @property
+    def agent_rewrites(self) -> bool:
+        """True if the agent may give an episode several contexts."""
+        agent = self.agent_options
+        return agent is not None and (agent.context.kind != "full" or agent.attempts > 1)
+
 
 _MINIMUM: dict[str, float] = {
     "eval_max_turns": 1,
     "max_turn_tokens": 1,
+    "attempts": 1,
     "env_concurrency": 1,
     "env_seconds": 0.001,
     "env_retries": 0,

@@ -1,8 +1,9 @@
 """Models that agents talk to: token ids in and out, or messages over HTTP.
 
 All episodes share a `Model`, which opens a `Dialogue` for each attempt. A dialogue answers lists of messages and keeps
-the budget: a context with its answer is at most `Limits.max_tokens` longer than the first prompt of the attempt. For an
-agent that never rewrites its context, this is the bound of `play`.
+the budget: a context with its answer is at most `Limits.max_tokens` longer than the first prompt of the attempt, and a
+token engine also keeps to `Limits.max_context`. For an agent that never rewrites its context, this is the bound of
+`play`.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ class _TokenDialogue(Dialogue):
     def room(self, messages: Sequence[Message]) -> int:
         size = self._encode(list(messages)).size
         first = len(self._builders[0].prompt_ids) if self._builders else size
-        return first + self.limits.max_tokens - size
+        room, context = first + self.limits.max_tokens - size, self.limits.max_context
+        return room if context is None else min(room, context - size)
 
     def add_reward(self, reward: float) -> None:
         self._builders[-1].add_reward(reward)

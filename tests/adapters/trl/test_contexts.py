@@ -13,7 +13,6 @@ from trl import GRPOConfig, GRPOTrainer
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import AGENTS, Generation, TokenTrajectory, make_agent
-from agentgym_envs.rollout.tokens import join_contexts
 from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.batch import loss_weights
 from agentgym_trl.collator import MultiTurnCollator
@@ -29,33 +28,11 @@ from agentgym_trl.trainer import AgentTrainer
 from tests.adapters.trl.small import ScoredCraft, config, dataset, first_batch, make_small_model, make_trainer, settings
 from tests.adapters.trl.test_gradient import gradients
 from tests.adapters.trl.test_padding_free import apart
+from tests.rollout.contexts import split
 from tests.rollout.families import FAMILIES, roll, trl_template
 from tests.trying import examples
 
 pytestmark = pytest.mark.train
-
-
-def split(episode: TokenTrajectory) -> TokenTrajectory:
-    """The same episode with a context for each turn, whose prompt is everything before."""
-    if len(episode.turn_spans) < 2:
-        return episode
-    parts = []
-    for number, (begin, end) in enumerate(episode.turn_spans, 1):
-        last = number == len(episode.turn_spans)
-        parts.append(
-            TokenTrajectory(
-                episode.trajectory,
-                [*episode.prompt_ids, *episode.ids[:begin]],
-                episode.ids[begin:end],
-                [1] * (end - begin),
-                episode.rewards[begin:end],
-                ((0, end - begin),),
-                None if episode.logprobs is None else episode.logprobs[begin:end],
-                episode.bootstrap_ids if last else [],
-                answer_turns=(number,),
-            )
-        )
-    return join_contexts(parts)
 
 
 @pytest.fixture

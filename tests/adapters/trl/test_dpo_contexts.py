@@ -20,9 +20,10 @@ from agentgym_trl.models import load_tokenizer, make_codec
 from agentgym_trl.pairs import Pair, Preference, load_trajectories
 from agentgym_trl.recorded_tokens import RecordedTokens
 from tests.adapters.trl.small import FORGETFUL, make_small_model
-from tests.adapters.trl.test_contexts import alone, split, thinking_codec
+from tests.adapters.trl.test_contexts import alone, thinking_codec
 from tests.adapters.trl.test_dpo import LORA, Outcome, a_batch, dpo, dpo_config, files, gradient, pairs, shake
 from tests.adapters.trl.test_padding_free import apart
+from tests.rollout.contexts import split
 from tests.rollout.families import FAMILIES, roll
 from tests.rollout.test_agents_tokens import Writer, run
 

@@ -15,6 +15,7 @@ import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import text_env
 from agentgym_envs.rollout import ChatCodec
 from agentgym_verl.rows import TaskRow
+from tests.rollout.contexts import split
 from tests.rollout.families import FAMILIES, UP
 
 if TYPE_CHECKING:  # torch and TRL take seconds to import, so the tests import them, not the collection
@@ -41,8 +42,8 @@ def tasks(name: str) -> list[tuple[str, int, str, tuple[str, ...]]]:
     """Task, seed, goal, and the commands that solve it, of a few groups."""
     env_id, kwargs, splits = ENVS[name]
     env, found = gym.make(env_id, **kwargs), []
-    for seed, split in enumerate(splits):
-        env.reset(seed=seed, options={"split": split})
+    for seed, part in enumerate(splits):
+        env.reset(seed=seed, options={"split": part})
         task = text_env(env).task
         assert task is not None
         env.reset(seed=seed, options={"task": task.id})
@@ -110,6 +111,7 @@ class Policy:
     temperature, top_p, top_k = 1.0, 1.0, 0
     num_generations = MEMBERS
     use_vllm = False
+    trains_contexts = True
 
 
 def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any) -> dict[str, Any]:
@@ -131,7 +133,8 @@ def through_trl(name: str, limits: dict[str, int], tokenizer: Any, logprob: Any)
     return {column: [values[index] for index in order] for column, values in found.items()}
 
 
-def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any) -> list[dict[str, Any]]:
+def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any) -> list[list[dict[str, Any]]]:
+    """The rows of each episode, one for each context."""
     env_id, kwargs, _ = ENVS[name]
     settings = {"max_turns": limits["turns"], "max_turn_tokens": limits["turn_tokens"]}
     worker = make_worker(
@@ -140,8 +143,16 @@ def through_verl(name: str, limits: dict[str, int], make_worker: Any, stub: Any)
     worker.server = worker.llm_client = ByGroup(name, worker.runner.codec, stub)
     rows = [TaskRow(env_id, task, seed, "g", env_kwargs=kwargs, goal=goal) for task, seed, goal, _ in tasks(name)]
     queue = worker.play(rows)
-    groups = [[queue.rows[f"{group}_{member}_0"] for member in range(MEMBERS)] for group in range(len(rows))]
-    return [row for group in groups for row in sorted(group, key=lambda row: row["responses"].tolist())]
+    names = [[f"{group}_{member}_" for member in range(MEMBERS)] for group in range(len(rows))]
+    groups = [[[queue.rows[key] for key in sorted(queue.rows) if key.startswith(name)] for name in g] for g in names]
+    return [episode for group in groups for episode in sorted(group, key=joined_ids)]
+
+
+def joined_ids(contexts: list[dict[str, Any]]) -> list[int]:
+    """The ids behind the first prompt, as TRL has them."""
+    first, *others = contexts
+    rest = [token for row in others for name in ("prompts", "responses") for token in row[name].tolist()]
+    return [*first["responses"].tolist(), *rest]
 
 
 class ByGroup:
@@ -174,7 +185,7 @@ def test_both_adapters_train_on_equal_tokens(name: str, limits: str, family: str
         make_worker = with_tokenizer(make_worker, tokenizer)
     verl = through_verl(name, LIMITS[limits], make_worker, stub)
     assert len(verl) == len(trl["prompt_ids"]) == 3 * MEMBERS
-    for index, row in enumerate(verl):
+    for index, (row,) in enumerate(verl):
         assert row["prompts"].tolist() == trl["prompt_ids"][index]
         assert row["responses"].tolist() == trl["completion_ids"][index]
         assert row["response_mask"].tolist() == trl["env_mask"][index]
@@ -196,7 +207,7 @@ def with_tokenizer(make_worker: Any, tokenizer: Any) -> Any:
     return make
 
 
-def padded(rows: Sequence[Sequence[float]], dtype: Any = None) -> torch.Tensor:
+def padded(rows: Sequence[Any], dtype: Any = None) -> torch.Tensor:
     import torch
 
     width = max(len(row) for row in rows)
@@ -204,12 +215,12 @@ def padded(rows: Sequence[Sequence[float]], dtype: Any = None) -> torch.Tensor:
 
 
 def verl_advantages(
-    rows: list[dict[str, Any]], uids: list[str], values: torch.Tensor, name: str, algorithm: Any
+    rows: list[dict[str, Any]], keys: list[str], values: Sequence[torch.Tensor], name: str, algorithm: Any
 ) -> torch.Tensor:
     """As verl's trainer has them computed (`_compute_advantage`)."""
     import numpy as np
     from verl.protocol import DataProto
-    from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+    from verl.trainer.ppo.v1 import trainer_base
     from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
     fields = [
@@ -218,10 +229,10 @@ def verl_advantages(
     ]
     data = DataProto(batch=list_of_dict_to_tensordict(fields).to_padded_tensor())
     data.batch["token_level_rewards"] = data.batch["rm_scores"].double()
-    data.non_tensor_batch["uid"] = np.array(uids, dtype=object)
-    found = compute_advantage_for_multi_trajectories(
+    data.non_tensor_batch["uid"] = np.array([key.split("_")[0] for key in keys], dtype=object)
+    found = trainer_base.compute_advantage_for_multi_trajectories(
         data,
-        batch_keys=[f"{uid}_{number}_0" for number, uid in enumerate(uids)],
+        batch_keys=keys,
         adv_estimator=name,
         gamma=algorithm.gamma,
         lam=algorithm.lam,
@@ -233,12 +244,57 @@ def verl_advantages(
     return advantages
 
 
-NAMES = {"grpo": "grpo", "rloo": "rloo", "reinforce++": "reinforce_plus_plus", "ppo": "gae"}
+def keys_of(episodes: Sequence[Sequence[Any]]) -> list[str]:
+    """The keys of verl's queue for the contexts of episodes."""
+    sizes = enumerate(map(len, episodes))
+    return [f"{number // MEMBERS}_{number % MEMBERS}_{context}" for number, size in sizes for context in range(size)]
 
 
+def by_context(values: torch.Tensor, episodes: list[list[dict[str, Any]]]) -> list[torch.Tensor]:
+    """Values of TRL's rows, (B, T) with the contexts of an episode end to end, as those of verl's rows."""
+    found = []
+    for row, contexts in zip(values, episodes, strict=True):
+        at = 0
+        for number, context in enumerate(contexts):
+            at += len(context["prompts"]) if number else 0
+            found.append(row[at : at + len(context["responses"])])
+            at += len(context["responses"])
+    return found
+
+
+NAMES = {
+    "grpo": "grpo",
+    "rloo": "rloo",
+    "reinforce++": "reinforce_plus_plus",
+    "reinforce++-baseline": "reinforce_plus_plus_baseline",
+    "ppo": "gae",
+}
+
+
+@pytest.fixture
+def _split_in_both(stub: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a context with each turn, in both adapters, if the test's parameter says so."""
+    from agentgym_trl.episode_player import PlaySession
+    from agentgym_verl.episode_runner import EpisodeRunner
+
+    in_trl, in_verl = PlaySession.play, EpisodeRunner._play_on
+
+    async def play(*args: Any) -> Any:
+        return [split(episode) for episode in await in_trl(*args)]
+
+    async def play_on(*args: Any) -> Any:
+        return split(await in_verl(*args))
+
+    if request.param:
+        monkeypatch.setattr(PlaySession, "play", play)
+        monkeypatch.setattr(EpisodeRunner, "_play_on", play_on)
+
+
+@pytest.mark.usefixtures("_split_in_both")
+@pytest.mark.parametrize("_split_in_both", [False, True], indirect=True, ids=["whole", "contexts"])
 @pytest.mark.parametrize("name", list(ENVS))
 def test_both_adapters_compute_equal_advantages(
-    name: str, make_worker: Any, stub: Any, tokenizer: Any, base_config: Any
+    name: str, make_worker: Any, stub: Any, tokenizer: Any, base_config: Any, request: pytest.FixtureRequest
 ) -> None:
     """For equal settings: discounts per token, no value after truncation, and without GRPO's epsilon."""
     import torch
@@ -250,12 +306,14 @@ def test_both_adapters_compute_equal_advantages(
     limits = {**LIMITS["wide"], "turns": 7}
     trl = through_trl(name, limits, tokenizer, stub.logprob)
     verl = through_verl(name, limits, make_worker, stub)
+    assert (max(map(len, verl)) > 5) == ("contexts" in request.node.callspec.id)
+    assert [joined_ids(contexts) for contexts in verl] == trl["completion_ids"]
     rewards, numbers = padded(trl["token_rewards"]), padded(trl["turn_numbers"], torch.long)
     mask = numbers > 0
     values = torch.randn(mask.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     usable = torch.tensor([score is not None for score in trl["episode_score"]])
     batch = AdvantageBatch(rewards, numbers, usable, MEMBERS, values, torch.zeros(len(mask), dtype=torch.float64))
-    uids = [str(number // MEMBERS) for number in range(len(verl))]
+    rows = [row for contexts in verl for row in contexts]
     for gamma, lam in ((1.0, 1.0), (0.99, 0.95)):
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": gamma, "lam": lam})
         for ours, theirs in NAMES.items():
@@ -265,12 +323,13 @@ def test_both_adapters_compute_equal_advantages(
             )
             found = ALGORITHMS[ours].estimate(batch, options)
             found = found[:, None] * mask if found.dim() == 1 else found
-            expected = verl_advantages(verl, uids, values, theirs, algorithm)
+            expected = verl_advantages(rows, keys_of(verl), by_context(values, verl), theirs, algorithm).double()
             if ours == "grpo":
                 deviation = rewards.sum(1).view(-1, MEMBERS).std(1).repeat_interleave(MEMBERS)[:, None]
-                found, expected = found * (deviation + 1e-4), expected * (deviation + 1e-6)
-            torch.testing.assert_close(found, expected.double(), atol=1e-5, rtol=1e-5)
-            assert found.abs().max() > 0.01
+                found = found * (deviation + 1e-4) / (deviation + 1e-6)
+            own = padded(by_context(found, verl))
+            torch.testing.assert_close(own, expected, atol=1e-5, rtol=1e-5)
+            assert own.abs().sum() == pytest.approx(found.abs().sum()) and found.abs().max() > 0.01
 
 
 def test_both_adapters_compare_the_surviving_episodes_of_a_group(
@@ -304,13 +363,13 @@ def test_both_adapters_compare_the_surviving_episodes_of_a_group(
     mask = numbers > 0
     batch = AdvantageBatch(rewards, numbers, usable, MEMBERS)
     left = [key for key in keys if key in queue.rows]
-    rows, uids = [queue.rows[key] for key in left], [key[0] for key in left]
+    rows = [queue.rows[key] for key in left]
     for name in ("rloo", "reinforce++"):
         found = ALGORITHMS[name].estimate(batch, AdvantageConfig(discount_per="token"))
         found = (found[:, None] * mask if found.dim() == 1 else found)[usable]
         values = torch.zeros(len(rows), mask.size(1))
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": 1.0})
-        expected = verl_advantages(rows, uids, values, NAMES[name], algorithm).double()
+        expected = verl_advantages(rows, left, list(values), NAMES[name], algorithm).double()
         width = expected.size(1)
         torch.testing.assert_close(found[:, :width], expected, atol=1e-5, rtol=1e-5)
         assert not found[:, width:].any() and found.abs().max() > 0.1

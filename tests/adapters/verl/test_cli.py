@@ -26,9 +26,12 @@ from agentgym_verl.cli.launch import command_of, launch, shown
 from agentgym_verl.cli.overrides import CONFIG_DIR
 from agentgym_verl.dataset import read_rows, write_rows
 from agentgym_verl.rows import TaskRow
+from tests.rollout.families import trl_template
 from tests.waiting import SECONDS
 
 CRAFT, BABY = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0"
+REACT = ["--env", "textcraft", "--agent", "react"]
+AGENT = [*REACT, "--context", "last:2"]
 Train = Callable[..., tuple[int, str, str]]
 
 
@@ -98,6 +101,9 @@ def test_without_verl_the_extra_is_named(agentgym: Train, monkeypatch: pytest.Mo
         (["--env", "textcraft", "--data", "x"], "--data has the tasks already; leave out --env"),
         (["--env", "textcraft", "trainer"], "have the form KEY=VALUE, as in trainer.total_epochs=3; got 'trainer'"),
         (["--env", "textcraft", "--every", "0"], "--every"),
+        (["--env", "textcraft", "--loss-average", "turn"], "agentgym train ALGORITHM --loss-average turn"),
+        (["--env", "textcraft", "--loss-average", "row"], "no --loss-average 'row'; choose from token, episode"),
+        (["--env", "textcraft", "--chat-template", "none.jinja"], "the chat template none.jinja cannot be read"),
     ],
 )
 def test_invalid_options_print_one_line(words: list[str], part: str, train: Train) -> None:
@@ -109,7 +115,10 @@ def test_invalid_options_print_one_line(words: list[str], part: str, train: Trai
 
 def test_an_unknown_algorithm_is_refused(agentgym: Train) -> None:
     code, _, err = agentgym("verl", "train", "dqn", "--model", "m", "--out", "out", "--env", "textcraft")
-    assert code == 2 and "there is no algorithm 'dqn'; choose from grpo, rloo, reinforce++, ppo" in err
+    assert (
+        code == 2
+        and "there is no algorithm 'dqn'; choose from grpo, rloo, reinforce++, reinforce++-baseline, ppo" in err
+    )
 
 
 def test_the_command_runs_the_entry_point_of_verl() -> None:
@@ -270,6 +279,13 @@ class TestComposed:
             (["--env", "textcraft", "trainer.use_v1=false"], "verl's older trainer"),
             (["--env", "textcraft", "actor_rollout_ref.actor.use_dynamic_bsz=false"], "ppo_micro_batch_size_per_gpu"),
             (["--env", "textcraft", "--groups", "depth-9"], "has no group 'depth-9'"),
+            (["--env", "textcraft", "--context", "last:2"], "agentgym.context last:2 needs an agent"),
+            ([*REACT, "--env-kwargs", '{"grammar": "bare"}'], "the grammar 'bare' cannot hold a thought"),
+            (
+                [*AGENT, "algorithm.filter_groups.enable=true", "algorithm.filter_groups.metric=reward"],
+                "set it to score",
+            ),
+            ([*AGENT, "actor_rollout_ref.rollout.enable_rollout_routing_replay=true"], "experts of one sequence"),
             (["--data", "nowhere"], "nowhere/train.parquet cannot be read"),
             (["--data", "nowhere", "--tools"], "leave out --env, --env-kwargs and --tools"),
             (["--env", "textcraft", "--tools", "--env-kwargs", '{"grammar": "react"}'], "--tools selects the grammar"),
@@ -281,14 +297,28 @@ class TestComposed:
         assert code == 2 and len(lines) == 1 and part in lines[0], err
         assert not Path("out").exists()
 
+    def test_agents_contexts_and_templates_are_options(self, train: Train, tmp_path: Path) -> None:
+        template = tmp_path / "thinking.jinja"
+        template.write_text(trl_template("qwen3"))
+        words = ("--agent", "reflect", "--context", "summarise:3", "--attempts", "2", "--loss-average", "token")
+        code, out, err = train("--env", "textcraft", *words, "--chat-template", template, "--dry-run")
+        assert code == 0, err
+        config = yaml.safe_load(out)
+        block, policy = config["agentgym"], config["actor_rollout_ref"]
+        assert [block[name] for name in ("agent", "context", "attempts")] == ["reflect", "summarise:3", 2]
+        assert policy["actor"]["loss_agg_mode"] == "token-mean" == config["critic"]["loss_agg_mode"]
+        assert policy["model"]["custom_chat_template"] == template.read_text()
+        code, _, err = train("--env", "textcraft", "--chat-template", template, "--keep-thoughts", "--dry-run")
+        assert code == 2 and "not prefix-preserving" in err
+
     def test_a_model_that_cannot_be_trained_is_refused(self, agentgym: Train, model_path: Path) -> None:
         words = ["verl", "train", "grpo", "--env", "textcraft", "--out", "out", "--model"]
         code, _, err = agentgym(*words, "/no/model")
         assert code == 2 and "the tokenizer of '/no/model' does not load" in err
-        bad = "{% for m in messages %}{{ loop.last }}{{ m.content }}<|im_end|>{% endfor %}"
+        bad = "{% for m in messages %}{{ m.content[:20] }}<|im_end|>{% endfor %}"
         template = f"actor_rollout_ref.model.custom_chat_template='{bad}'"
         code, _, err = agentgym(*words, model_path, template)
-        assert code == 2 and "template" in err, err
+        assert code == 2 and "the chat template shows parts of earlier messages" in err, err
         plain = "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}"
         plain += "{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
         template = f"actor_rollout_ref.model.custom_chat_template='{plain}'"

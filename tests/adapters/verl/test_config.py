@@ -82,7 +82,7 @@ CORE = set(core(COMBINATIONS))
 def test_all_config_groups_have_their_files() -> None:
     assert choices("scenario") == ["babyai", "sciworld", "search", "textcraft", "webarena"]
     assert choices("horizon") == ["fixed", "scaling"]
-    assert choices("algorithm") == ["grpo", "ppo", "reinforce_plus_plus", "rloo"]
+    assert choices("algorithm") == ["grpo", "ppo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "rloo"]
     assert choices("hardware") == ["gpu1", "gpu8", "nodes"]
     assert choices("engine") == ["sglang", "vllm"]
     assert choices("mode") == ["colocate_async", "separate_async", "sync"]

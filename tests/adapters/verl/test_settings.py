@@ -48,6 +48,10 @@ def test_values_are_parsed_as_hydra_parses_them() -> None:
         ({"env_retries": -1}, r"agentgym\.env_retries must be at least 0"),
         ({"workers": 0}, r"agentgym\.workers must be at least 1"),
         ({"hosts": 0}, r"agentgym\.hosts must be at least 1"),
+        ({"context": "last:2"}, r"agentgym\.context last:2 needs an agent, for example agentgym\.agent=act"),
+        ({"agent": "sage"}, "there is no agent 'sage'"),
+        ({"agent": "act", "context": "first:2"}, "there is no context policy 'first:2'"),
+        ({"attempts": 0}, r"agentgym\.attempts must be at least 1"),
         ({"reward": "shaped"}, r"agentgym\.reward must be one of per_turn, final, got 'shaped'"),
         ({"backend": "slurm"}, r"agentgym\.backend must be one of auto, local, process, ray"),
         ({"record_tokens": 1}, r"agentgym\.record_tokens must be bool, got 1"),
@@ -74,3 +78,17 @@ def test_each_environment_has_its_own_schedule() -> None:
     assert turn_limit(settings, TRICKY, 11, False) == 3
     with pytest.raises(UsageError, match=r"must name them all: Slow; got Count, Toy/Tricky-v0"):
         turn_limit(settings, "Toy/Slow-v0", 1, False)
+
+
+@pytest.mark.parametrize(
+    "block, several",
+    [
+        ({}, False),
+        ({"agent": "plan"}, False),
+        ({"agent": "act", "context": "last:2"}, True),
+        ({"agent": "reflect"}, True),
+        ({"agent": "reflect", "attempts": 1}, False),
+    ],
+)
+def test_an_agent_rewrites_its_context_or_not(block: dict[str, Any], several: bool) -> None:
+    assert read_settings(block).agent_rewrites == several

@@ -25,11 +25,17 @@ TEXTCRAFT = "AgentGym/TextCraft-v0"
 MEMBERS = 4
 PPO = (
     *OURS,
-    *("algorithm=ppo", "agentgym.env_retries=0"),
+    *("algorithm=ppo", "agentgym.env_retries=0", "agentgym.agent=act", "agentgym.context=last:1"),
     *("agentgym.max_turns='2,3'", "agentgym.every=2", "agentgym.eval_max_turns=4"),
     *("trainer.total_training_steps=4", "trainer.save_freq=2", "trainer.test_freq=2"),
 )
-"""With the adapter's configuration: a critic, and the KL term in the reward."""
+"""With the adapter's configuration: a critic, the KL term in the reward, and a second context for a third turn."""
+
+SEVERAL = (
+    *("++agentgym.agent=act", "++agentgym.context=last:1"),
+    "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
+)
+"""An agent that sees the first observation and its last turn, so that a third turn has a context of its own."""
 
 
 def prepare_ppo(folder: Path) -> None:
@@ -80,6 +86,19 @@ def check(run: Run, steps: list[int]) -> None:
         assert metrics["actor/grad_norm"] > 0
 
 
+def check_several_contexts(run: Run, steps: list[int], micro_batch: int) -> None:
+    """Every third turn begins a context, and the rows fill micro-batches; 1 where verl fills them by tokens."""
+    for step in steps:
+        turns = [len(trajectory.turns) for trajectory in run.played(f"step-{step - 1}") if trajectory.usable]
+        contexts = [2 if count > 2 else 1 for count in turns]
+        metrics = run.metrics[step]
+        assert metrics["training/contexts/mean"] == pytest.approx(fmean(contexts)) and max(contexts) == 2
+        assert metrics["training/num_turns/mean"] == pytest.approx(2 * fmean(turns))
+        assert metrics["training/padding_rows"] == -sum(contexts) % micro_batch
+        weights = [value for name, value in metrics.items() if name.endswith("/context_weight")]
+        assert weights and all(0 < weight < 1 for weight in weights), "every loss is weighted"
+
+
 def check_failures(run: Run, steps: list[int]) -> None:
     """In every step a whole group fails, and a part of others; their scores would change the mean."""
     failed = [
@@ -96,6 +115,7 @@ def check_failures(run: Run, steps: list[int]) -> None:
 def test_training_continues_after_failures_and_a_resume(begun: Run, resumed: Run) -> None:
     check(begun, [1, 2])
     check(resumed, [3, 4])
+    check_several_contexts(resumed, [3, 4], micro_batch=1)
     assert begun.returncode != 0 and resumed.returncode == 0
     check_failures(begun, [1, 2])
     check_failures(resumed, [3, 4])
@@ -151,19 +171,23 @@ def test_validation_is_reported_per_environment_and_group(begun: Run, resumed: R
 
 
 @pytest.mark.parametrize(
-    "estimator",
+    "estimator, agent",
     [
-        pytest.param("grpo", marks=pytest.mark.rotating(turns=[0, 3], of=5)),
-        pytest.param("reinforce_plus_plus", marks=pytest.mark.rotating(turns=[1, 4], of=5)),
+        pytest.param("grpo", (), marks=pytest.mark.rotating(turns=[0, 3], of=5)),
+        pytest.param("reinforce_plus_plus", SEVERAL, marks=pytest.mark.rotating(turns=[1, 4], of=5)),
     ],
 )
-def test_estimators_without_a_critic_train_with_verls_own_configuration(estimator: str, tmp_path: Path) -> None:
+def test_estimators_without_a_critic_train_with_verls_own_configuration(
+    estimator: str, agent: tuple[str, ...], tmp_path: Path
+) -> None:
     """One environment in five fails, and all of one group; none is retried."""
     *train, doomed = make_rows(FLAKY, "train", 4, every=5)
     doomed = replace(doomed, env_kwargs={**doomed.env_kwargs, "every": 1})
     prepare(tmp_path, [*train, doomed], make_rows(FLAKY, "validation", 2, every=3))
-    settings = ("++agentgym.max_turns=2", "++agentgym.env_retries=0", f"algorithm.adv_estimator={estimator}")
+    settings = ("++agentgym.max_turns=3", "++agentgym.env_retries=0", f"algorithm.adv_estimator={estimator}", *agent)
     run = launch(tmp_path, *STOCK, *settings, "trainer.total_training_steps=3", "trainer.val_before_train=False")
     check(run, [1, 2, 3])
     check_failures(run, [1, 2, 3])
+    if agent:
+        check_several_contexts(run, [1, 2, 3], micro_batch=16)
     assert run.returncode == 0

@@ -15,12 +15,13 @@ from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.rollout import ChatCodec
+from agentgym_envs.rollout.mixture import gym_make
 from agentgym_verl.cli.overrides import one_line
 from agentgym_verl.dataset import members_of
 from agentgym_verl.rows import TaskRow
-from agentgym_verl.settings import read_settings, schedule_of
+from agentgym_verl.settings import EpisodeSettings, read_settings, schedule_of
 
-_NEED_GROUPS = ("grpo", "rloo")
+_NEED_GROUPS = ("grpo", "rloo", "reinforce_plus_plus_baseline")
 
 
 def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) -> None:
@@ -40,15 +41,50 @@ def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) 
         schedule_of(settings, env_id)
     if not val and (config.trainer.test_freq > 0 or config.trainer.val_before_train):
         raise UsageError("there is no task to validate on")
+    _check_agent(settings, (*train, *val))
     _check_sizes(config, len(train))
     _check_lengths(config)
-    _check_codec(config, [*train, *val])
+    rewrites = _check_codec(config, [*train, *val], forks=not settings.keep_thoughts)
+    if rewrites or settings.agent_rewrites:
+        _check_several_contexts(config)
     _check_with_verl(config)  # with a critic it loads the tokenizer, so check that one first
 
 
 def context_length(config: Any) -> int:
     """The max tokens of a prompt and its response."""
     return int(config.data.max_prompt_length) + int(config.data.max_response_length)
+
+
+def _check_agent(settings: EpisodeSettings, rows: Sequence[TaskRow]) -> None:
+    """Check that the agent can think in the grammar of every environment."""
+    agent = settings.agent_options
+    if agent is None:
+        return
+    for row in {row.kind: row for row in rows}.values():
+        env = gym_make(row.env_id, row.with_default_grammar(agent.grammar).env_kwargs)
+        try:
+            agent.instructions(text_env(env).grammar)
+        finally:
+            env.close()
+
+
+def _check_several_contexts(config: Any) -> None:
+    """Refuse what verl does with a row and cannot do with several rows of one episode."""
+    instead = "leave it out, or give every episode one context (agentgym.context=full, agentgym.keep_thoughts=true)"
+    refused = {
+        "actor_rollout_ref.rollout.enable_rollout_routing_replay": "verl's server reports the experts of one sequence",
+        "distillation.enabled": "verl asks the teacher about the last context of an episode only",
+        "algorithm.use_pf_ppo": "verl resamples rows",
+    }
+    for key, reason in refused.items():
+        if OmegaConf.select(config, key):
+            raise UsageError(f"{key}: {reason}, and an episode may have several contexts; {instead}")
+    groups = config.algorithm.get("filter_groups")
+    if groups and groups.get("enable") and groups.get("metric") == "reward":
+        raise UsageError(
+            "algorithm.filter_groups.metric=reward compares the rewards of contexts, and an episode may have several; "
+            "set it to score, which is the episode's"
+        )
 
 
 def _check_sizes(config: Any, rows: int) -> None:
@@ -117,24 +153,26 @@ def _as_usage_errors() -> Iterator[None]:
         raise UsageError(f"verl rejects the configuration: {one_line(error)}") from error
 
 
-def _check_codec(config: Any, rows: Sequence[TaskRow]) -> None:
+def _check_codec(config: Any, rows: Sequence[TaskRow], forks: bool) -> bool:
     """Check that the model's chat template can be trained on, and shows native tools if the tasks have them.
 
-    Models in a remote file system are skipped.
+    Models in a remote file system are skipped. Returns True if the template rewrites earlier messages.
     """
     from transformers import AutoTokenizer
 
     model = config.actor_rollout_ref.model
     path = model.tokenizer_path or model.path
     if "://" in path:
-        return
+        return False
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=bool(model.trust_remote_code))
     except (OSError, ValueError) as error:
         raise UsageError(f"the tokenizer of {path!r} does not load: {str(error).strip().splitlines()[0]}") from None
     if model.custom_chat_template:
         tokenizer.chat_template = model.custom_chat_template
-    codec = ChatCodec(tokenizer, template_kwargs=dict(config.data.get("apply_chat_template_kwargs") or {}))
+    template_kwargs = dict(config.data.get("apply_chat_template_kwargs") or {})
+    codec = ChatCodec(tokenizer, template_kwargs=template_kwargs, forks=forks)
     for member in members_of([row for row in rows if row.env_kwargs.get("grammar") == "tools"]):
         with closing(member.make()) as env:
             codec.with_tools(tools_of(text_env(env).grammar))
+    return codec.rewrites

@@ -30,8 +30,10 @@ ALGORITHMS = {
     "rloo": "rloo",
     "reinforce++": "reinforce_plus_plus",
     "reinforce_plus_plus": "reinforce_plus_plus",
+    "reinforce++-baseline": "reinforce_plus_plus_baseline",
     "ppo": "ppo",
 }
+_NAMES = "grpo, rloo, reinforce++, reinforce++-baseline, ppo"
 _CONFIG = "config.yaml"
 _METRICS = "metrics.jsonl"
 _MAX_MODEL_LEN = "actor_rollout_ref.rollout.max_model_len"
@@ -72,6 +74,8 @@ class VerlRun:
     """The selected file of each config group."""
     settings: Mapping[str, Any]
     """Settings of the block `agentgym`."""
+    verl_settings: Mapping[str, Any]
+    """Settings of verl that have an option of ours."""
     user_overrides: Sequence[str]
     """The user's own overrides, which are applied last."""
     resume: bool = False
@@ -116,7 +120,7 @@ class VerlRun:
 
     def _check_options(self) -> None:
         if self.algorithm not in ALGORITHMS:
-            raise UsageError(f"there is no algorithm {self.algorithm!r}; choose from grpo, rloo, reinforce++, ppo")
+            raise UsageError(f"there is no algorithm {self.algorithm!r}; choose from {_NAMES}")
         for group, name in self.groups.items():
             check_choice(f"--{group}", group, name)
         if self.groups["horizon"] and not self.groups["scenario"]:
@@ -174,6 +178,7 @@ class VerlRun:
             "data.seed": self.selection.seed,
             "run_dir": self.out,
             **{f"agentgym.{key}": value for key, value in self.settings.items()},
+            **self.verl_settings,
             _LOG_PATH: self._metrics(),
             "hydra.run.dir": self.out / "hydra",
         }
@@ -211,6 +216,8 @@ class VerlRun:
             tasks |= {name: getattr(selection, name) for name in names}
         scenario = {name: self.groups[name] for name in ("scenario", "horizon")}
         run = {"algorithm": ALGORITHMS[self.algorithm], "model": self._model}
+        if self.settings.get("agent") is not None:
+            run |= {name: self.settings[name] for name in ("agent", "context", "attempts")}
         return {**run, **scenario, **tasks, "seed": selection.seed}
 
     def _has_data(self) -> bool:

@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from agentgym_envs.cli.common import names_of
+from agentgym_envs.rollout import AGENTS
 from agentgym_verl.cli import options as opt
 from agentgym_verl.cli.runs import OUT, TaskSelection, VerlRun
 from agentgym_verl.settings import BACKENDS
 
-Algorithm = Annotated[str, typer.Argument(metavar="ALGORITHM", help="grpo, rloo, reinforce++ or ppo.")]
+Algorithm = Annotated[
+    str, typer.Argument(metavar="ALGORITHM", help="grpo, rloo, reinforce++, reinforce++-baseline or ppo.")
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Other settings of verl's configuration, in Hydra's grammar."),
@@ -33,6 +36,14 @@ Data = Annotated[
 MaxTurns = Annotated[str | None, typer.Option(help="Max turns: 30, or a turn-limit curriculum as in 10,20,30.")]
 Every = Annotated[int | None, typer.Option(min=1, help="Training steps that each number of --max-turns lasts.")]
 EvalMaxTurns = Annotated[int | None, typer.Option(min=1, help="Max turns in validation; by default that of the step.")]
+AgentName = Annotated[str | None, typer.Option("--agent", help=f"How the model reasons: {', '.join(AGENTS)}.")]
+Context = Annotated[str | None, typer.Option(help="What an --agent sees: full, last:K turns, or summarise:K.")]
+Attempts = Annotated[int | None, typer.Option(min=1, help="--agent reflect: largest number of attempts at a task (3).")]
+ChatTemplate = Annotated[Path | None, typer.Option(metavar="FILE", help="File with a Jinja chat template.")]
+KeepThoughts = Annotated[
+    bool, typer.Option("--keep-thoughts", help="Refuse a template that drops the thoughts of earlier answers.")
+]
+LossAverage = Annotated[str | None, typer.Option(help="Unit of the loss's mean: token, or episode (the default).")]
 Backend = Annotated[str | None, typer.Option(help=f"Processes that run the environments: {', '.join(BACKENDS)}.")]
 Hardware = Annotated[str, typer.Option(help="gpu1, gpu8, or nodes (several machines with 8 GPUs).")]
 Engine = Annotated[str, typer.Option(help="Inference engine: vllm or sglang.")]
@@ -61,6 +72,12 @@ def train_command(
     max_turns: MaxTurns = None,
     every: Every = None,
     eval_max_turns: EvalMaxTurns = None,
+    agent: AgentName = None,
+    context: Context = None,
+    attempts: Attempts = None,
+    chat_template: ChatTemplate = None,
+    keep_thoughts: KeepThoughts = False,
+    loss_average: LossAverage = None,
     backend: Backend = None,
     hardware: Hardware = "gpu1",
     engine: Engine = "vllm",
@@ -79,5 +96,8 @@ def train_command(
     )
     config_groups = {"hardware": hardware, "engine": engine, "mode": mode, "scenario": scenario, "horizon": horizon}
     settings = {"max_turns": max_turns, "every": every, "eval_max_turns": eval_max_turns, "backend": backend}
-    run = VerlRun(algorithm, model, out.absolute(), selection, config_groups, settings, tuple(more or ()), resume)
+    settings |= {"agent": agent, "context": context, "attempts": attempts, "keep_thoughts": keep_thoughts or None}
+    more_settings = opt.verl_settings(loss_average, chat_template)
+    words = tuple(more or ())
+    run = VerlRun(algorithm, model, out.absolute(), selection, config_groups, settings, more_settings, words, resume)
     return run.show() if dry_run else run.start()
