@@ -104,7 +104,7 @@ def test_an_empty_range_names_the_turns_that_exist(env_id: str, kwargs: dict[str
 class Numbers(TaskSet):
     """Unlimited tasks. One in ten needs one turn, the others need two."""
 
-    name, version, groups, digest = "numbers", 1, ("all",), ""  # type: ignore[assignment]
+    name, version, groups, digest = "numbers", 1, ("all",), ""
 
     def get(self, task_id: str) -> Task:
         return Task(task_id, "train", "all", "count")

@@ -22,8 +22,9 @@ def test_every_bug_can_be_planted() -> None:
     assert len(bugs) >= 40
     for bug in bugs:
         text = (ROOT / bug.file).read_text(encoding="utf-8")
-        assert ast.dump(ast.parse(bug.planted(text))) != ast.dump(ast.parse(text)), bug.name
-        assert bug.why and all((ROOT / test).is_file() for test in bug.tests) and bug.tests, bug.name
+        ast.parse(bug.planted(text))  # a mistake in the logic, not in the syntax
+        assert bug.why and bug.old != bug.new, bug.name
+        assert bug.tests and all((ROOT / test).is_file() for test in bug.tests), bug.name
 
 
 def test_every_package_has_a_planted_bug() -> None:

@@ -314,6 +314,7 @@ def test_joined_tokens_laid_back_are_those_of_the_rows(stub: Any, data: st.DataO
 def test_the_logged_numbers_are_those_of_episodes(stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An episode of two contexts and six messages, one of two messages, and a row that fills the batch."""
     import torch
+    import transfer_queue
 
     from agentgym_verl import trainers
 
@@ -325,7 +326,7 @@ def test_the_logged_numbers_are_those_of_episodes(stub: Any, monkeypatch: pytest
         asked.append(names)
         return data
 
-    monkeypatch.setattr(trainers.tq, "kv_batch_get", get)
+    monkeypatch.setattr(transfer_queue, "kv_batch_get", get)
     tags = [{}, {}, {}, {"is_padding": True}]
     found = trainers._episode_metrics(SimpleNamespace(keys=keys, partition_id="train", tags=tags))
     assert asked == [keys[:3]] and found["training/padding_rows"] == 1
