@@ -58,6 +58,7 @@ def test_the_runner_judges_bugs_in_a_copy(tmp_path: Path) -> None:
         for old, test in (("ONE = 1", "figures"), ("TWO = 22", "figures"), ("ONE = 1", "red")):
             bug = PlantedBug("name", "why", "figures.py", old, old + "0", (f"test_{test}.py",))
             found[old, test] = planted_bugs.judge(bug, tree)
+        assert planted_bugs.judge(bug, tree, seconds=0.01) == ("unclear", "a time limit")
         assert (tree / "figures.py").read_text() == "ONE = 1\nTWO = 22\n"
     assert found["ONE = 1", "figures"] == ("killed", "test_figures.py::test_one")
     assert found["TWO = 22", "figures"].result == "survived"
