@@ -45,10 +45,10 @@ LONGER = 2.6
 
 
 class Arm(NamedTuple):
-    """How an arm trains."""
+    """The training of an arm."""
 
     context: str
-    """What its agent sees."""
+    """The context of its agent."""
     last_only: bool = False
     """True if it trains on the last context of an episode alone."""
     longer: float = 1.0
