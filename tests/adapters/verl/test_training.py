@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,8 +12,8 @@ from statistics import fmean
 import pytest
 
 from agentgym_envs.trajectory import Trajectory, read_trajectories
-from tests.adapters.verl.training import OURS, STOCK, Run, launch, make_rows, prepare
-from tests.adapters.verl.training_envs import FLAKY
+from tests.adapters.verl.training import DUMP, OURS, STOCK, Run, launch, make_rows, prepare
+from tests.adapters.verl.training_envs import FLAKY, GRADED, LATE
 
 pytestmark = [
     pytest.mark.slow,
@@ -191,3 +191,87 @@ def test_estimators_without_a_critic_train_with_verls_own_configuration(
     if agent:
         check_several_contexts(run, [1, 2, 3], micro_batch=16)
     assert run.returncode == 0
+
+
+ASYNCHRONOUS = (
+    *OURS,
+    *("algorithm=grpo", "agentgym.env_retries=0", "agentgym.max_turns='2,3,4'", "agentgym.every=1"),
+    *("data.shuffle=false", "trainer.val_before_train=false", "trainer.save_freq=1", DUMP),
+)
+ORDER = ["doomed", *["early"] * 3, *["version 1"] * 4, "early", *["version 2"] * 4, *["early"] * 8]
+"""Of the tasks, four a step. Another task replaces the first, whose episodes all fail.
+
+Episodes of "version 1" begin in the first step and finish their first answer in the second, those of "version 2" in
+the third.
+"""
+
+
+def prepare_asynchronous(folder: Path) -> dict[str, list[str]]:
+    """Returns the tasks of each kind in `ORDER`."""
+    doomed, *rows = make_rows(GRADED, "train", len(ORDER))
+    rows = [replace(doomed, env_id=FLAKY, env_kwargs={**doomed.env_kwargs, "every": 1}), *rows]
+    tasks: dict[str, list[str]] = defaultdict(list)
+    for number, (kind, row) in enumerate(zip(ORDER, rows, strict=True)):
+        tasks[kind].append(row.task)
+        if kind.startswith("version"):
+            rows[number] = replace(row, env_id=LATE, env_kwargs={**row.env_kwargs, "version": int(kind[-1])})
+    prepare(folder, rows, rows[1:2])
+    return tasks
+
+
+def check_asynchronous(runs: dict[int, Run], tasks: dict[str, list[str]]) -> None:
+    """Checks of the steps of all modes; `runs` has the run of each step.
+
+    No episode is lost or used twice, each was sampled with the versions of its record, and unfinished ones continue.
+    """
+    recorded = runs[1].recorded()
+    trained = {step: [recorded[name][-1] for name in run.trained(step)] for step, run in runs.items()}
+    assert [len(episodes) for episodes in trained.values()] == [4 * MEMBERS] * len(runs)
+    assert len({episode.meta["uid"] for episodes in trained.values() for episode in episodes}) == 4 * MEMBERS * len(
+        runs
+    )
+    for step, run in runs.items():
+        episodes, metrics = trained[step], run.metrics[step]
+        spans = [episode.meta["versions"] for episode in episodes]
+        assert all(0 <= first <= last < step for first, last in spans)
+        assert metrics["training/off_policy/trajectory_spans/max"] == max(last - first + 1 for first, last in spans)
+        assert metrics["training/off_policy/trajectory_staleness/max"] == max(step - 1 - last for _, last in spans)
+        assert metrics["critic/score/mean"] == pytest.approx(fmean(scores(episodes)), abs=1e-6)
+        assert metrics["critic/advantages/max"] > metrics["critic/advantages/min"]
+        assert metrics["actor/grad_norm"] > 0
+    found = {step: {episode.task.id for episode in episodes} for step, episodes in trained.items()}
+    assert found[1] == set(tasks["early"][:4]) and found[2] == set(tasks["version 1"])
+    assert any(episode.meta["versions"] == [0, 1] for episode in trained[2])
+    assert runs[1].metrics[1]["training/rollout_failure/evicted_samples"] == 1
+
+
+@pytest.fixture(scope="module")
+def colocated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run, dict[str, list[str]]]:
+    """A run interrupted in its third step, the same run resumed, and its tasks."""
+    folder = tmp_path_factory.mktemp("colocate")
+    tasks, metrics = prepare_asynchronous(folder), folder / "begun.jsonl"
+    settings = (*ASYNCHRONOUS, "mode=colocate_async", "trainer.total_training_steps=4")
+    begun = launch(
+        folder, *settings, until=lambda: metrics.exists() and metrics.read_text().count("\n") == 2, name="begun"
+    )
+    return begun, launch(folder, *settings, name="resumed"), tasks
+
+
+def test_unfinished_episodes_continue_in_the_next_step(colocated: tuple[Run, Run, dict[str, list[str]]]) -> None:
+    begun, resumed, tasks = colocated
+    assert (begun.steps, resumed.steps, resumed.returncode) == ([1, 2], [3, 4], 0), resumed.log
+    assert begun.killed == resumed.killed == []
+    check_asynchronous({1: begun, 2: begun, 3: resumed, 4: resumed}, tasks)
+
+
+def test_separate_devices_train_while_episodes_continue(tmp_path: Path) -> None:
+    """The weights go from the training process to the server's process. A step has two optimizer steps."""
+    tasks = prepare_asynchronous(tmp_path)
+    run = launch(
+        tmp_path,
+        *(*ASYNCHRONOUS, "mode=separate_async", "trainer.total_training_steps=3", "trainer.save_freq=-1"),
+        *("actor_rollout_ref.actor.ppo_mini_batch_size=2", "trainer.v1.separate_async.parameter_sync_step=2"),
+        *("actor_rollout_ref.rollout.checkpoint_engine.backend=gloo", "ray_kwargs.ray_init.num_gpus=2"),
+    )
+    assert (run.steps, run.returncode, run.killed) == ([1, 2, 3], 0, []), run.log
+    check_asynchronous({1: run, 2: run, 3: run}, tasks)
