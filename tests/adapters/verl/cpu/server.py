@@ -39,7 +39,7 @@ class _Question:
 
 @ray.remote(num_cpus=0, max_concurrency=1000)
 class HFServer:
-    """Samples all waiting requests in one batch, a few tokens each; requests that arrive meanwhile join the next one."""
+    """Samples a few tokens of all waiting requests in one batch; requests that arrive meanwhile join the next one."""
 
     def __init__(self, path: str, seed: int) -> None:
         torch.manual_seed(seed)
