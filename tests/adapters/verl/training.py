@@ -82,9 +82,11 @@ class Run:
         return found
 
     def trained(self, step: int) -> list[str]:
-        """The names of the episodes that a step trained on, one for each row; needs `DUMP`."""
+        """The names of the episodes that a step trained on; needs `DUMP`. Fails if a row is used twice."""
         lines = (self.folder / "rows" / f"{step}.jsonl").read_text().splitlines()
-        return [json.loads(line)["uid"].rpartition("_")[0] for line in lines]
+        rows = [json.loads(line)["uid"] for line in lines]
+        assert len(set(rows)) == len(rows), rows
+        return [*dict.fromkeys(row.rpartition("_")[0] for row in rows if not row.startswith("pad"))]
 
     @property
     def log(self) -> str:
