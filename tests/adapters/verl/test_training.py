@@ -220,7 +220,7 @@ def prepare_asynchronous(folder: Path) -> dict[str, list[str]]:
         tasks[kind].append(row.task)
         if kind.startswith("version"):
             rows[number] = replace(row, env_id=LATE, env_kwargs={**row.env_kwargs, "version": int(kind[-1])})
-    prepare(folder, rows, rows[1:2])
+    prepare(folder, rows, make_rows(GRADED, "validation", 1))
     return tasks
 
 
@@ -258,8 +258,8 @@ def check_staleness(trained: list[Trajectory], metrics: dict[str, Any], step: in
 def test_unfinished_episodes_continue_in_the_next_step(tmp_path: Path) -> None:
     """And after a resume: the episodes that were unfinished at the checkpoint begin again."""
     tasks, metrics = prepare_asynchronous(tmp_path), tmp_path / "begun.jsonl"
-    settings = (*ASYNCHRONOUS, "mode=colocate_async", "trainer.total_training_steps=4")
-    settings = (*settings, "actor_rollout_ref.actor.ppo_mini_batch_size=2")
+    steps = ("trainer.total_training_steps=4", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
+    settings = (*ASYNCHRONOUS, "mode=colocate_async", *steps)
 
     def two_steps_done() -> bool:
         return metrics.exists() and metrics.read_text().count("\n") == 2

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import ProcessGroupGloo, TCPStore
+from torch.distributed import ProcessGroupGloo
+from torch.distributed.distributed_c10d import TCPStore
 from verl.checkpoint_engine.base import CheckpointEngine, CheckpointEngineRegistry
 
 _HOST, _TIMEOUT = "127.0.0.1", timedelta(seconds=60)
@@ -21,7 +22,7 @@ class GlooCheckpointEngine(CheckpointEngine):  # type: ignore[misc]
     def __init__(self, bucket_size: int, is_master: bool = False) -> None:
         self._is_master = is_master
         self._store: TCPStore | None = None
-        self._group: ProcessGroupGloo | None = None
+        self._group: Any = None  # a ProcessGroupGloo; torch declares no methods of it
 
     def prepare(self) -> int | None:
         """The port at which the processes find each other, from the first one."""
