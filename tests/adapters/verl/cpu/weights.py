@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch.distributed import ProcessGroupGloo
-from torch.distributed.distributed_c10d import TCPStore
+from torch.distributed import ProcessGroupGloo, TCPStore  # type: ignore[attr-defined]
 from verl.checkpoint_engine.base import CheckpointEngine, CheckpointEngineRegistry
 
 _HOST, _TIMEOUT = "127.0.0.1", timedelta(seconds=60)
