@@ -45,6 +45,13 @@ class VerlEngine:
         return Generation(ids, finish, logprobs)
 
     @property
+    def versions(self) -> list[int] | None:
+        """The versions of the weights that sampled the first and the last token; None if the server counts none."""
+        if "min_global_steps" not in self.fields:
+            return None
+        return [int(self.fields["min_global_steps"]), int(self.fields["max_global_steps"])]
+
+    @property
     def other_seconds(self) -> float:
         """Seconds since the start of the episode without generation."""
         return time.perf_counter() - self._began - self.seconds

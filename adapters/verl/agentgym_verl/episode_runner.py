@@ -8,6 +8,7 @@ import os
 import weakref
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -68,7 +69,7 @@ class EpisodeRunner:
         row = row if self._agent is None else row.with_default_grammar(self._agent.grammar)
         limit = turn_limit(self.settings, row.env_id, step, row.evaluation)
         done = step if row.evaluation else max(step - 1, 0)  # records have the number of finished steps
-        meta = {"step": done, "training": not row.evaluation, "env": row.env_id}
+        meta = {"step": done, "training": not row.evaluation, "env": row.env_id, **_uid(columns)}
         spec = EpisodeSpec(row.task, row.seed, meta, row.kind, limit)
         self._backends.add(row.kind, row.env_id, row.env_kwargs)
         async with self._slots:
@@ -96,7 +97,7 @@ class EpisodeRunner:
         """Play once; None if no environment could be made."""
         try:
             async with self._pool.lease(spec.env) as runner:
-                episode = await self._play_on(runner, engine, spec)
+                episode = _with_versions(await self._play_on(runner, engine, spec), engine)
         except EnvError:
             _log.warning("no environment could be made for %s", spec.task, exc_info=True)
             return None
@@ -138,6 +139,21 @@ def _step(columns: Mapping[str, Any]) -> int:
     if "global_steps" not in columns:
         raise UsageError("verl does not pass the training step; only its V1 trainer does (trainer.use_v1=True)")
     return int(columns["global_steps"])
+
+
+def _uid(columns: Mapping[str, Any]) -> dict[str, str]:
+    """The name of the episode in verl; a row of its batch is named `{uid}_{number of the context}`."""
+    if "uid" not in columns or "session_id" not in columns:
+        return {}
+    return {"uid": f"{columns['uid']}_{int(columns['session_id'])}"}
+
+
+def _with_versions(episode: TokenTrajectory, engine: VerlEngine) -> TokenTrajectory:
+    """The episode with the first and the last version of the weights in its record, if the server counts them."""
+    if engine.versions is None:
+        return episode
+    meta = {**episode.trajectory.meta, "versions": engine.versions}
+    return replace(episode, trajectory=replace(episode.trajectory, meta=meta))
 
 
 def _close(runners: RunnerPool, backends: EnvBackends, files: StepFiles | None) -> None:

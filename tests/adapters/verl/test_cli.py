@@ -274,6 +274,10 @@ class TestComposed:
             (["--env", "textcraft", "--hardware", "gpu8", "trainer.nnodes=3"], "24 processes cannot divide evenly"),
             (["--env", "textcraft", "actor_rollout_ref.rollout.n=1"], "grpo compares episodes"),
             (["--env", "textcraft", "--mode", "separate_async", "data.train_batch_size=16"], "parameter_sync_step (4)"),
+            (
+                ["--env", "textcraft", "--mode", "separate_async", "actor_rollout_ref.actor.strategy=fsdp2"],
+                "loses optimizer steps",
+            ),
             (["--env", "textcraft", "data.max_response_length=20000"], "increase it"),
             (["--env", "textcraft", "actor_rollout_ref.rollout.max_model_len=99"], "(99) is less than"),
             (["--env", "textcraft", "trainer.use_v1=false"], "verl's older trainer"),

@@ -68,7 +68,9 @@ def test_fields_for_the_trainer_are_filled(stub: Any) -> None:
     engine = VerlEngine(
         Server(output(None, None, None), output(2, 3, 1, spec_num_x=4), output(5, 6, 2, spec_num_x=5)), {}
     )
+    assert engine.versions is None
     ask(engine, [1], [1], [1])
+    assert engine.versions == [2, 6]
     assert engine.fields == {"min_global_steps": 2, "max_global_steps": 6, "spec_num_x": 9}
     assert engine.preempted == 3
     assert engine.routed_experts == 5  # those of all tokens are in the last answer

@@ -296,8 +296,8 @@ def test_a_validation_group_has_its_own_size(make_worker: Any, stub: Any) -> Non
     assert queue.status["0"][-1] == "failure" and not queue.rows
 
 
-def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any) -> None:
-    """Of the first and the last answer: verl drops episodes that span too many."""
+def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any, tmp_path: Path) -> None:
+    """Of the first and the last answer: verl drops episodes that span too many. The record has them as well."""
 
     class Moving(stub.StubServer):  # type: ignore[misc]
         async def generate(self, *args: Any, **kwargs: Any) -> Any:
@@ -306,8 +306,11 @@ def test_verl_keeps_the_versions_of_the_weights(make_worker: Any, stub: Any) -> 
             self.extra = {"spec_num_draft_tokens": self.version, "num_cached_tokens": None}
             return await super().generate(*args, **kwargs)
 
-    worker = make_worker(server=Moving(UPS))
+    worker = make_worker(server=Moving(UPS), agentgym={"trajectories": str(tmp_path)})
     queue = worker.play([stub.count()])
+    worker.runner.close()
+    (recorded,) = [record for path in tmp_path.glob("*.jsonl") for record in read_trajectories(path)]
+    assert (recorded.meta["uid"], recorded.meta["versions"]) == ("0_0", [3, 9])
     assert (queue.tags["0_0_0"]["min_global_steps"], queue.tags["0_0_0"]["max_global_steps"]) == (3, 9)
     fields = queue.rows["0_0_0"]["extra_fields"]
     assert fields["spec_num_draft_tokens"] == 3 + 6 + 9 and "num_cached_tokens" not in fields

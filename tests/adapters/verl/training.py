@@ -48,6 +48,8 @@ OURS = (
     f"hydra.searchpath=[pkg://verl.trainer.config,file://{_CPU}]",
 )
 """The adapter's."""
+DUMP = "trainer.rollout_data_dir=rows"
+"""Lets verl write the rows that each step trains on."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,21 @@ class Run:
     def played(self, name: str) -> list[Trajectory]:
         """The trajectories of `step-N` or `eval-N`."""
         return list(read_trajectories(self.folder / "trajectories" / f"{name}.rank0.jsonl"))
+
+    def recorded(self) -> dict[str, list[Trajectory]]:
+        """The usable trajectories of all training steps of the folder by the name of the episode in verl."""
+        found: dict[str, list[Trajectory]] = defaultdict(list)
+        for path in sorted((self.folder / "trajectories").glob("step-*.jsonl")):
+            for trajectory in read_trajectories(path):
+                found[str(trajectory.meta["uid"])] += [trajectory] if trajectory.usable else []
+        return found
+
+    def trained(self, step: int) -> list[str]:
+        """The names of the episodes that a step trained on; needs `DUMP`. Fails if a row is used twice."""
+        lines = (self.folder / "rows" / f"{step}.jsonl").read_text().splitlines()
+        rows = [json.loads(line)["uid"] for line in lines]
+        assert len(set(rows)) == len(rows), rows
+        return [*dict.fromkeys(row.rpartition("_")[0] for row in rows if not row.startswith("pad"))]
 
     @property
     def log(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from tests.graded import GradedCraft
 
 GRADED = f"{__name__}:Test/GradedCraft-v0"
 FLAKY = f"{__name__}:Test/FlakyCraft-v0"
+LATE = f"{__name__}:Test/LateCraft-v0"
+NOT_BEFORE = re.compile(r"not before version (\d+)")
+"""In a prompt: the first version of the weights with which the test's server finishes an answer to it."""
 
 
 class FlakyCraft(GradedCraft):
@@ -36,5 +40,17 @@ class FlakyCraft(GradedCraft):
         return super()._act(command)
 
 
+class LateCraft(GradedCraft):
+    """Asks the server not to finish an answer before the weights have this version."""
+
+    def __init__(self, version: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._version = version
+
+    def _begin(self, task: Task, rng: np.random.Generator) -> str:
+        return f"{super()._begin(task, rng)}\nnot before version {self._version}"
+
+
 register("Test/GradedCraft-v0", f"{GradedCraft.__module__}:GradedCraft")
 register("Test/FlakyCraft-v0", f"{__name__}:FlakyCraft")
+register("Test/LateCraft-v0", f"{__name__}:LateCraft")

@@ -43,6 +43,7 @@ def check_config(config: Any, train: Sequence[TaskRow], val: Sequence[TaskRow]) 
         raise UsageError("there is no task to validate on")
     _check_agent(settings, (*train, *val))
     _check_sizes(config, len(train))
+    _check_separate(config)
     _check_lengths(config)
     rewrites = _check_codec(config, [*train, *val], forks=not settings.keep_thoughts)
     if rewrites or settings.agent_rewrites:
@@ -111,11 +112,25 @@ def _check_sizes(config: Any, rows: int) -> None:
         raise UsageError(
             f"{config.algorithm.adv_estimator} compares episodes: actor_rollout_ref.rollout.n must be at least 2"
         )
-    syncs = int(config.trainer.v1.separate_async.parameter_sync_step)
-    if config.trainer.v1.trainer_mode == "separate_async" and batch != mini * syncs:
+
+
+def _check_separate(config: Any) -> None:
+    """Check what mode separate_async needs."""
+    if config.trainer.v1.trainer_mode != "separate_async":
+        return
+    batch, actor = int(config.data.train_batch_size), config.actor_rollout_ref.actor
+    mini, syncs = int(actor.ppo_mini_batch_size), int(config.trainer.v1.separate_async.parameter_sync_step)
+    if batch != mini * syncs:
         raise UsageError(
             f"mode separate_async needs data.train_batch_size ({batch}) = ppo_mini_batch_size ({mini}) x "
             f"trainer.v1.separate_async.parameter_sync_step ({syncs})"
+        )
+    bypass = config.algorithm.rollout_correction.get("bypass_mode")
+    if syncs > 1 and not bypass and actor.strategy == "fsdp2" and actor.fsdp_config.param_offload:
+        raise UsageError(
+            "mode separate_async with strategy=fsdp2 and fsdp_config.param_offload=true (of actor_rollout_ref.actor): "
+            "verl saves offloaded weights without a copy, and loses optimizer steps when it restores them; set "
+            "strategy=fsdp or param_offload=false"
         )
 
 

@@ -38,6 +38,19 @@ def _without_pinned_memory(pin_memory: bool = True) -> Any:
     return _offload_policy(pin_memory=False)
 
 
+def _copy_saved_weights() -> None:
+    """verl saves weights by moving them to the CPU, which copies nothing if they are already there."""
+    from verl.utils import fsdp_utils  # after the replacements in torch, which it imports
+
+    save = fsdp_utils.fsdp2_sharded_save_to_cpu
+
+    def save_copies(model: Any) -> Any:
+        weights, spec = save(model)
+        return {name: (weight.clone(), own) for name, (weight, own) in weights.items()}, spec
+
+    fsdp_utils.fsdp2_sharded_save_to_cpu = save_copies
+
+
 def _register_rollout() -> None:
     from verl.workers.rollout import base
     from verl.workers.rollout.replica import RolloutReplicaRegistry
@@ -55,4 +68,5 @@ def _load_replica() -> Any:
 torch.distributed.init_process_group = _with_one_gloo
 torch.distributed.fsdp.CPUOffloadPolicy = _without_pinned_memory  # type: ignore[assignment,misc]
 transformers.AutoModelForTokenClassification.from_pretrained = _load_new_critic
+_copy_saved_weights()
 _register_rollout()

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import ray
 import torch
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica
+from verl.workers.rollout.utils import ensure_async_iterator
 
 from tests.adapters.verl.cpu.server import HFServer
-
-_NAME = "hfcpu_server"
+from tests.adapters.verl.cpu.weights import whole
 
 
 class HFReplica(RolloutReplica):  # type: ignore[misc]
-    """Starts the server, in the trainer's process."""
+    """Starts a server, in the trainer's process or, in mode `separate_async`, on a device of its own."""
 
     async def launch_servers(self) -> None:
         server: Any = HFServer  # an actor class by its decorator, which mypy does not know
-        handle = server.options(name=_NAME).remote(self.model_config["path"], self.config.seed)
-        self.servers, self._server_handle, self._server_address = [handle], handle, "hfcpu"
+        name = _server_name(self.replica_rank)
+        handle = server.options(name=name).remote(self.model_config["path"], self.config.seed)
+        self.servers, self._server_handle, self._server_address = [handle], handle, name
 
 
 class HFRollout(BaseRollout):  # type: ignore[misc]
-    """Sends new weights to the server, from the training process."""
+    """Sends new weights to the server of its replica. The first replica is the training process itself."""
+
+    def __init__(self, *args: Any, replica_rank: int = 0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._server = _server_name(replica_rank)
 
     async def resume(self, tags: list[str]) -> None:
         pass
@@ -35,15 +40,14 @@ class HFRollout(BaseRollout):  # type: ignore[misc]
 
     async def update_weights(
         self,
-        weights: Iterator[tuple[str, torch.Tensor]],
+        weights: Iterator[tuple[str, torch.Tensor]] | AsyncIterator[tuple[str, torch.Tensor]],
         wire_format: str = "named_tensors",
         global_steps: int | None = None,
         **_: Any,
     ) -> None:
-        found = {name: _whole(tensor) for name, tensor in weights}
-        await ray.get_actor(_NAME).load.remote(found, global_steps)
+        found = {name: whole(tensor) async for name, tensor in ensure_async_iterator(weights)}
+        await ray.get_actor(self._server).load.remote(found, global_steps)
 
 
-def _whole(tensor: Any) -> torch.Tensor:
-    full: torch.Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    return full.detach().float().clone()
+def _server_name(replica: int) -> str:
+    return f"hfcpu_server_{replica}"
