@@ -101,6 +101,12 @@ ALGORITHMS: dict[str, Algorithm] = {
         papers=("2406.04151",),
         command="agentgym_trl.cli.agentevol:train_agentevol",
     ),
+    "dagger": Algorithm(
+        summary="play, imitate the oracle in the visited states of all rounds, repeat",
+        advantage="none: imitates the oracle's answers in the states that the policy visits, round after round",
+        papers=("1011.0686",),
+        command="agentgym_trl.cli.dagger:train_dagger",
+    ),
 }
 
 

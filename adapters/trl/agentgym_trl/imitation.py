@@ -1,0 +1,98 @@
+"""Training rows from labelled episodes: the loss is on the oracle's answers in the states that the policy visited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentgym_envs.rollout import ChatCodec, OracleLabel, TokenTrajectory, encode_trajectory
+from agentgym_envs.rollout.tokens import mask_of_spans
+from agentgym_envs.trajectory import Trajectory, Turn
+from agentgym_trl.collator import TrainingRow, make_row
+
+
+@dataclass(slots=True)
+class ImitationRows:
+    """Rows that imitate labels, the number of labels in them, and that of labels too long to train on."""
+
+    rows: list[TrainingRow] = field(default_factory=list)
+    labels: int = 0
+    too_long: int = 0
+
+    def add(self, trajectory: Trajectory, codec: ChatCodec, max_length: int | None = None) -> None:
+        """Add the labels of an episode; one that makes its row longer than `max_length` tokens is left out."""
+        for group in label_groups(trajectory):
+            while group:
+                rows = [row_of(context, group) for context in labelled_contexts(trajectory, group, codec)]
+                if max_length is None or max(len(row["input_ids"]) for row in rows) <= max_length:
+                    self.rows += rows
+                    self.labels += len(group)
+                    break
+                group = group[:-1]
+                self.too_long += 1
+
+
+def label_groups(trajectory: Trajectory) -> Iterator[list[int]]:
+    """The turns (from 0) with a label, in groups that share a row.
+
+    In all turns of a group but the last, the action is the label. So one row shows them all: the episode up to the last
+    one, with its label in place of the action. Every labelled turn is in one group.
+    """
+    group: list[int] = []
+    for number, turn in enumerate(trajectory.turns):
+        label = OracleLabel.of(turn)
+        if label is None or label.answer is None:
+            continue
+        group.append(number)
+        if label.answer != turn.action or turn.info.get("finish") == "length":
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def labelled_contexts(trajectory: Trajectory, group: Sequence[int], codec: ChatCodec) -> list[TokenTrajectory]:
+    """The contexts that end with a label of `group`: the episode as it was played, with the last label as its end."""
+    last = trajectory.turns[group[-1]]
+    label = OracleLabel.of(last)
+    assert label is not None and label.answer is not None
+    turns = (*trajectory.turns[: group[-1]], Turn(last.observation, label.answer, 0.0))
+    contexts = encode_trajectory(replace(trajectory, turns=turns), codec).contexts()
+    return [context for context in contexts if _spans(context, group)]
+
+
+def row_of(context: TokenTrajectory, group: Iterable[int]) -> TrainingRow:
+    """The row of a context, with a loss on the answers of the turns in `group` only."""
+    return make_row(context.prompt_ids, context.ids, mask_of_spans(_spans(context, group), len(context.ids)))
+
+
+def _spans(context: TokenTrajectory, group: Iterable[int]) -> list[tuple[int, int]]:
+    numbers = {turn + 1 for turn in group}
+    pairs = zip(context.turn_spans, context.turn_numbers, strict=True)
+    return [span for span, number in pairs if number in numbers]
+
+
+def label_metrics(trajectories: Iterable[Trajectory]) -> dict[str, float]:
+    """Counts of the visited states of usable episodes, by their label, and the policy's agreement with the oracle.
+
+    - `states`: all visited states, one per turn; `labelled`: those with an answer of the oracle.
+    - `out_of_reach`: the goal is proven to be out of reach; `unsolved`: the oracle found no way; `unasked`: its seconds
+      were used up.
+    - `oracle_turns`: the share of turns that the oracle played.
+    - `agreement`: the share of labelled turns of the policy in which it wrote the oracle's command; 0 without any.
+    """
+    turns = [turn for trajectory in trajectories if trajectory.usable for turn in trajectory.turns]
+    labels = [OracleLabel.of(turn) for turn in turns]
+    asked = [label for label in labels if label is not None]
+    own = [label for label in asked if label.answer is not None and not label.played]
+    out_of_reach = sum(label.out_of_reach for label in asked)
+    labelled = sum(label.answer is not None for label in asked)
+    return {
+        "states": float(len(turns)),
+        "labelled": float(labelled),
+        "out_of_reach": float(out_of_reach),
+        "unsolved": float(len(asked) - labelled - out_of_reach),
+        "unasked": float(len(turns) - len(asked)),
+        "oracle_turns": sum(label.played for label in asked) / max(len(turns), 1),
+        "agreement": sum(label.agrees for label in own) / max(len(own), 1),
+    }
