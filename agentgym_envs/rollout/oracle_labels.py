@@ -116,7 +116,7 @@ async def play_labelled(
         codec: encodes text for the engine.
         limits: the limits of an episode.
         sampling: parameters of sampling.
-        oracle_share: the probability that a turn is the oracle's, in [0, 1]. Its answer is played if there is one and it
+        oracle_share: the probability that a turn is the oracle's, in [0, 1]. Its answer is played if there is one that
             fits the token limits.
         clock: the oracle's seconds. States after them have no label, and their turns are the policy's.
         seed: with an episode's specification, decides which turns are the oracle's.

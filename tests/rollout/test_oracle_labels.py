@@ -89,7 +89,7 @@ def test_a_state_without_a_known_way_has_an_empty_label() -> None:
     assert last == OracleLabel(None, None, False) and not last.out_of_reach
 
 
-def test_the_oracle_is_asked_only_for_what_does_not_follow() -> None:
+def test_the_oracle_is_asked_only_in_states_that_surprise() -> None:
     """Not after an answer that changed nothing, and not along its own way."""
     play(["up", "dance", "up", "burn", "dance"])
     assert DoorEnv.asked == 2  # at the beginning, and after `burn`

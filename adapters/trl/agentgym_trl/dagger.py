@@ -24,7 +24,7 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, OracleClock, play_labelled
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.vector import MakeEnv
-from agentgym_trl.exploration import derive_seed
+from agentgym_trl.exploration import derive_seed, episode_key
 from agentgym_trl.imitation import ImitationRows, label_metrics
 from agentgym_trl.rounds import Evaluate, MakeEngine, Round, RoundRun, RoundSettings, play_metrics
 from agentgym_trl.sft import make_row_trainer, sft_dataset
@@ -177,9 +177,9 @@ class _Run(RoundRun):
         return self.explore(directory, number, model, play_with), clock.spent
 
     def _data(self, explored: Sequence[Trajectory], earlier: Sequence[Round]) -> ImitationRows:
-        """The rows of all labels to train on."""
+        """The rows of all labels to train on, in an order that does not depend on which episode ended first."""
         data = ImitationRows()
-        for trajectory in [*(t for r in earlier for t in r.explored()), *explored]:
+        for trajectory in [*(t for r in earlier for t in sorted(r.explored(), key=episode_key)), *explored]:
             if trajectory.usable:
                 data.add(trajectory, self.codec, self.args.max_length)
         return data
@@ -189,8 +189,8 @@ class _Run(RoundRun):
         if not data.labels:
             counts = ", ".join(f"{found[name]:.0f} {name}" for name in ("out_of_reach", "unsolved", "unasked"))
             raise UsageError(
-                f"the oracle labelled none of the {found['states']:.0f} visited states that fit --max_length ({counts}, "
-                f"{data.too_long} too long); choose an environment with an oracle, or raise the limit that is in the way"
+                f"the oracle labelled none of the {found['states']:.0f} visited states within --max_length ({counts}, "
+                f"{data.too_long} too long); choose an environment with an oracle, or raise the limit that was reached"
             )
         shown = sft_dataset(self.demonstrations, self.codec, self.args.max_length) if self.demonstrations else []
         return Dataset.from_list([*shown, *data.rows])

@@ -70,7 +70,9 @@ def test_every_round_is_saved_to_disk(run: list[Round]) -> None:
     assert [found.directory for found in run] == [out / "round-1", out / "round-2"]
     for found in run:
         assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in found.model.iterdir()}
-        assert {episode_key(t) for t in found.explored()} == {(task, sample) for task in range(4) for sample in range(2)}
+        assert {episode_key(t) for t in found.explored()} == {
+            (task, sample) for task in range(4) for sample in range(2)
+        }
         assert found.metrics["explored"] == EPISODES and found.metrics["eval/files"] > 3
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert rows == [{"round": found.number, **found.metrics} for found in run]
@@ -121,9 +123,7 @@ def test_a_round_may_train_the_last_model_on_its_own_labels(model_path: Path, tm
     assert models == [model_path, found[0].model]
     assert found[1].metrics["trained_on"] == found[1].metrics["labelled"]
     data = rows_of(found[1:], model_path)
-    trainer = make_row_trainer(
-        str(found[0].model), Dataset.from_list(data.rows), codec, config(tmp_path / "last")
-    )
+    trainer = make_row_trainer(str(found[0].model), Dataset.from_list(data.rows), codec, config(tmp_path / "last"))
     trainer.train()
     trainer.save_model()
     assert equal_weights(found[1].model, tmp_path / "last")
@@ -196,6 +196,8 @@ def test_failed_episodes_are_not_trained_on(model_path: Path, tmp_path: Path) ->
 class LostCraft(ScoredCraft):
     """The goal is out of reach after the first turn."""
 
+    _state = TextEnv._state  # every turn changes the state
+
     def _solution(self) -> Solution:
         return Solution(None, True) if self._turn else super()._solution()
 
@@ -258,7 +260,7 @@ def command(model_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str],
     monkeypatch.setenv("COLUMNS", "160")
     fixed = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH]
     fixed += ["--max_steps", "1", "--use_cpu", "--report_to", "none", "--save_strategy", "no"]
-    fixed += ["--explore-tasks", "2", "--max-turns", "2", "--max-turn-tokens", "8"]
+    fixed += ["--explore-tasks", "2", "--max-turns", "2", "--max-turn-tokens", "30"]
     fixed += ["--model", str(model_path), "--out", str(tmp_path / "out")]
 
     def call(*words: object) -> tuple[int, str]:

@@ -153,7 +153,12 @@ def unlabelled(turns: list[Turn]) -> list[Turn]:
 def test_the_metrics_count_states_by_their_label() -> None:
     unasked = Turn("look", "wait", 0.0)
     played = episode(
-        turn("a", "a"), turn("a", "b"), turn("b", "b", played=True), turn("a", None), turn("a", None, exact=False), unasked
+        turn("a", "a"),
+        turn("a", "b"),
+        turn("b", "b", played=True),
+        turn("a", None),
+        turn("a", None, exact=False),
+        unasked,
     )
     failed = episode(turn("a", "a"), stop="env_error")
     assert label_metrics([played, failed]) == {
