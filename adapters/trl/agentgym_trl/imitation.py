@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from agentgym_envs.rollout import ChatCodec, OracleLabel, TokenTrajectory, encode_trajectory
 from agentgym_envs.rollout.tokens import mask_of_spans
 from agentgym_envs.trajectory import Trajectory, Turn
-from agentgym_trl.collator import TrainingRow, make_row
+from agentgym_trl.collator import TrainingRow, rows_of
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class ImitationRows:
         """Add the labels of an episode; one that makes its row longer than `max_length` tokens is left out."""
         for group in label_groups(trajectory):
             while group:
-                rows = [row_of(context, group) for context in labelled_contexts(trajectory, group, codec)]
+                rows = [row for context in labelled_contexts(trajectory, group, codec) for row in rows_of(context)]
                 if max_length is None or max(len(row["input_ids"]) for row in rows) <= max_length:
                     self.rows += rows
                     self.labels += len(group)
@@ -52,24 +52,29 @@ def label_groups(trajectory: Trajectory) -> Iterator[list[int]]:
 
 
 def labelled_contexts(trajectory: Trajectory, group: Sequence[int], codec: ChatCodec) -> list[TokenTrajectory]:
-    """The contexts that end with a label of `group`: the episode as it was played, with the last label as its end."""
+    """The contexts of the labels of `group`, up to the last one: the episode as it was played, then this label.
+
+    The answers of a context are the labels only; what the policy wrote is context, with mask 0.
+    """
     last = trajectory.turns[group[-1]]
     label = OracleLabel.of(last)
     assert label is not None and label.answer is not None
     turns = (*trajectory.turns[: group[-1]], Turn(last.observation, label.answer, 0.0))
     contexts = encode_trajectory(replace(trajectory, turns=turns), codec).contexts()
-    return [context for context in contexts if _spans(context, group)]
+    return [found for context in contexts if (found := _labels_only(context, group)) is not None]
 
 
-def row_of(context: TokenTrajectory, group: Iterable[int]) -> TrainingRow:
-    """The row of a context, with a loss on the answers of the turns in `group` only."""
-    return make_row(context.prompt_ids, context.ids, mask_of_spans(_spans(context, group), len(context.ids)))
-
-
-def _spans(context: TokenTrajectory, group: Iterable[int]) -> list[tuple[int, int]]:
-    numbers = {turn + 1 for turn in group}
+def _labels_only(context: TokenTrajectory, group: Sequence[int]) -> TokenTrajectory | None:
+    """The context with the answers of the turns in `group` only; None if it has none."""
     pairs = zip(context.turn_spans, context.turn_numbers, strict=True)
-    return [span for span, number in pairs if number in numbers]
+    labels = [(span, number) for span, number in pairs if number - 1 in group]
+    if not labels:
+        return None
+    spans, numbers = tuple(span for span, _ in labels), tuple(number for _, number in labels)
+    end = spans[-1][1]
+    mask, rewards = mask_of_spans(spans, end), [0.0] * end
+    fields = context.trajectory, context.prompt_ids, context.ids[:end], mask, rewards, spans
+    return TokenTrajectory(*fields, answer_turns=numbers)
 
 
 def label_metrics(trajectories: Iterable[Trajectory]) -> dict[str, float]:
