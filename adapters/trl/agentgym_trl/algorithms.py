@@ -27,6 +27,7 @@ class Algorithm:
     estimator: "module:function" of the advantage estimator; empty for algorithms that are not online.
     grouped: the estimator compares the episodes of a group, so a group needs at least two.
     critic: the estimator needs the values of a critic.
+    imitates: it trains on the oracle's answers in the states that the policy visits, not on the policy's answers.
     command: "module:function" that runs the command with its arguments; online algorithms need none.
     """
 
@@ -36,6 +37,7 @@ class Algorithm:
     estimator: str = ""
     grouped: bool = False
     critic: bool = False
+    imitates: bool = False
     command: str = ""
 
     @property
@@ -83,6 +85,13 @@ ALGORITHMS: dict[str, Algorithm] = {
         papers=("1506.02438", "1707.06347"),
         estimator="agentgym_trl.advantages:gae",
         critic=True,
+    ),
+    "distill": Algorithm(
+        summary="imitation of the oracle in the states that the policy visits",
+        advantage="1 for the oracle's answers, which replace the policy's",
+        papers=("1011.0686", "2306.13649"),
+        estimator="agentgym_trl.advantages:imitation",
+        imitates=True,
     ),
     "sft": Algorithm(
         summary="supervised training on demonstrations",

@@ -15,6 +15,7 @@ from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.asynchronous.options import check_async, set_async_defaults
 from agentgym_trl.credit_methods import CREDIT_METHODS, check_credit
+from agentgym_trl.oracle_options import check_oracle
 from agentgym_trl.samplers import parse_sampler, sampler_forms
 
 _MINIMUM: dict[str, float] = {
@@ -181,6 +182,9 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.2,
         "ppo: clip range of a value around its estimate at the rollout, in the critic's loss; None: no clipping.",
     )
+    oracle_seconds: float | None = _option(
+        None, "distill: seconds of a rollout that the oracle may take; states after them have no label."
+    )
     agent: str | None = _option(
         None,
         f"How the model reasons: {', '.join(AGENTS)}; by default it answers with an action, in the environment's form.",
@@ -245,6 +249,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._init_trl()
         self._check_choices()
         check_async(self)
+        check_oracle(self)
         check_credit(self)
         set_async_defaults(self)
 

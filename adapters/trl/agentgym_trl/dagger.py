@@ -25,7 +25,7 @@ from agentgym_envs.rollout import ChatCodec, OracleClock, play_labelled
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.vector import MakeEnv
 from agentgym_trl.exploration import derive_seed, episode_key
-from agentgym_trl.imitation import ImitationRows, label_metrics
+from agentgym_trl.imitation import ImitationRows, label_counts, label_metrics
 from agentgym_trl.rounds import Evaluate, MakeEngine, Round, RoundRun, RoundSettings, play_metrics
 from agentgym_trl.sft import make_row_trainer, sft_dataset
 
@@ -153,7 +153,7 @@ class _Run(RoundRun):
         """Play, label and train."""
         last = str(before[-1].model) if before else self.model
         explored, seconds = self._labelled(number, directory, last)
-        data, found = self._data(explored, before if self.settings.keep == "all" else []), label_metrics(explored)
+        data, found = self._data(explored, before if self.settings.keep == "all" else []), label_metrics(map(label_counts, explored))
 
         def trainer(start: str, args: SFTConfig) -> Any:
             return make_row_trainer(start, self._dataset(data, found), self.codec, args, **self.trainer)

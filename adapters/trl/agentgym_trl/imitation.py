@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from agentgym_envs.rollout import ChatCodec, OracleLabel, TokenTrajectory, encode_trajectory
-from agentgym_envs.rollout.tokens import mask_of_spans
+from agentgym_envs.rollout.tokens import join_contexts, mask_of_spans
 from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_trl.collator import TrainingRow, rows_of
 
@@ -30,6 +31,19 @@ class ImitationRows:
                     break
                 group = group[:-1]
                 self.too_long += 1
+
+
+def labels_of(episode: TokenTrajectory, codec: ChatCodec) -> TokenTrajectory:
+    """The labels of an episode as its answers, in a context for each row; without an answer if it has no label.
+
+    The record is that of the episode as it was played. Rewards and log-probabilities of its answers are left out.
+    """
+    played = episode.trajectory
+    groups = label_groups(played) if played.usable else ()
+    contexts = [context for group in groups for context in labelled_contexts(played, group, codec)]
+    if not contexts:
+        return TokenTrajectory(played, episode.prompt_ids, [], [], [], ())
+    return replace(join_contexts(contexts), trajectory=played, bootstrap_ids=[])
 
 
 def label_groups(trajectory: Trajectory) -> Iterator[list[int]]:
@@ -77,8 +91,40 @@ def _labels_only(context: TokenTrajectory, group: Sequence[int]) -> TokenTraject
     return TokenTrajectory(*fields, answer_turns=numbers)
 
 
-def label_metrics(trajectories: Iterable[Trajectory]) -> dict[str, float]:
-    """Counts of the visited states of usable episodes, by their label, and the policy's agreement with the oracle.
+class LabelCounts(NamedTuple):
+    """Counts of visited states, by their label; `label_metrics` has their definitions."""
+
+    states: int
+    labelled: int
+    out_of_reach: int
+    unsolved: int
+    unasked: int
+    oracle_turns: int
+    own: int
+    agreed: int
+
+
+def label_counts(trajectory: Trajectory) -> LabelCounts:
+    """The counts of an episode; all are 0 if it is not usable."""
+    turns = trajectory.turns if trajectory.usable else ()
+    asked = [label for turn in turns if (label := OracleLabel.of(turn)) is not None]
+    own = [label for label in asked if label.answer is not None and not label.played]
+    out_of_reach = sum(label.out_of_reach for label in asked)
+    labelled = sum(label.answer is not None for label in asked)
+    return LabelCounts(
+        states=len(turns),
+        labelled=labelled,
+        out_of_reach=out_of_reach,
+        unsolved=len(asked) - labelled - out_of_reach,
+        unasked=len(turns) - len(asked),
+        oracle_turns=sum(label.played for label in asked),
+        own=len(own),
+        agreed=sum(label.agrees for label in own),
+    )
+
+
+def label_metrics(counts: Iterable[LabelCounts]) -> dict[str, float]:
+    """Sums of counts of visited states, and two shares.
 
     - `states`: all visited states, one per turn; `labelled`: those with an answer of the oracle.
     - `out_of_reach`: the goal is proven to be out of reach; `unsolved`: the oracle found no way; `unasked`: its seconds
@@ -86,18 +132,10 @@ def label_metrics(trajectories: Iterable[Trajectory]) -> dict[str, float]:
     - `oracle_turns`: the share of turns that the oracle played.
     - `agreement`: the share of labelled turns of the policy in which it wrote the oracle's command; 0 without any.
     """
-    turns = [turn for trajectory in trajectories if trajectory.usable for turn in trajectory.turns]
-    labels = [OracleLabel.of(turn) for turn in turns]
-    asked = [label for label in labels if label is not None]
-    own = [label for label in asked if label.answer is not None and not label.played]
-    out_of_reach = sum(label.out_of_reach for label in asked)
-    labelled = sum(label.answer is not None for label in asked)
+    total = LabelCounts(*map(sum, zip(LabelCounts(*[0] * 8), *counts, strict=True)))
+    names = ("states", "labelled", "out_of_reach", "unsolved", "unasked")
     return {
-        "states": float(len(turns)),
-        "labelled": float(labelled),
-        "out_of_reach": float(out_of_reach),
-        "unsolved": float(len(asked) - labelled - out_of_reach),
-        "unasked": float(len(turns) - len(asked)),
-        "oracle_turns": sum(label.played for label in asked) / max(len(turns), 1),
-        "agreement": sum(label.agrees for label in own) / max(len(own), 1),
+        **{name: float(getattr(total, name)) for name in names},
+        "oracle_turns": total.oracle_turns / max(total.states, 1),
+        "agreement": total.agreed / max(total.own, 1),
     }

@@ -13,7 +13,7 @@ from agentgym_envs.rollout import ChatCodec, OracleLabel
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_trl.collator import IGNORED, TrainingRow
-from agentgym_trl.imitation import ImitationRows, label_groups, label_metrics
+from agentgym_trl.imitation import ImitationRows, label_counts, label_groups, label_metrics
 from agentgym_trl.models import make_codec
 from tests.rollout.families import FAMILIES, trl_template
 
@@ -161,7 +161,7 @@ def test_the_metrics_count_states_by_their_label() -> None:
         unasked,
     )
     failed = episode(turn("a", "a"), stop="env_error")
-    assert label_metrics([played, failed]) == {
+    assert label_metrics(map(label_counts, [played, failed])) == {
         "states": 6,
         "labelled": 3,
         "out_of_reach": 1,
@@ -170,4 +170,4 @@ def test_the_metrics_count_states_by_their_label() -> None:
         "oracle_turns": pytest.approx(1 / 6),
         "agreement": 0.5,
     }
-    assert set(label_metrics([failed]).values()) == {0.0}
+    assert set(label_metrics([label_counts(failed)]).values()) == {0.0}
