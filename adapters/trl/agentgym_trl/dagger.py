@@ -153,7 +153,10 @@ class _Run(RoundRun):
         """Play, label and train."""
         last = str(before[-1].model) if before else self.model
         explored, seconds = self._labelled(number, directory, last)
-        data, found = self._data(explored, before if self.settings.keep == "all" else []), label_metrics(map(label_counts, explored))
+        data, found = (
+            self._data(explored, before if self.settings.keep == "all" else []),
+            label_metrics(map(label_counts, explored)),
+        )
 
         def trainer(start: str, args: SFTConfig) -> Any:
             return make_row_trainer(start, self._dataset(data, found), self.codec, args, **self.trainer)

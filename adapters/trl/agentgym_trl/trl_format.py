@@ -40,8 +40,8 @@ def columns(
 
     `env_mask` is 1 on the trained tokens: none of an unusable episode, and optionally none of a truncated answer.
     `turn_numbers` has the number of the turn of every sampled token, from 1, and 0 elsewhere. An episode without an
-    answer, or without a label where labels are trained on, becomes a single masked token. The columns of `make_dataset` describe the played tasks, which after dynamic
-    sampling are not those of the dataset's rows.
+    answer, or without a label where labels are trained on, becomes a single masked token. The columns of `make_dataset`
+    describe the played tasks, which after dynamic sampling are not those of the dataset's rows.
     """
     placeholder = [codec.turn_end_id]
     has_logprobs = all(episode.logprobs is not None for episode in episodes if episode.ids)

@@ -34,7 +34,7 @@ PLAY = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH]
 SMALL = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu", "--report_to", "none"]
 ROLL = ["--num_generations", "2", "--max_completion_length", "200", "--max-turn-tokens", "8", "--max-turns", "2"]
 
-ONLINE = ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo")
+ONLINE = ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo", "distill")
 OFFLINE = ("sft", "dpo", "agentevol", "dagger")
 LOGGED = {  # by every online algorithm, at every step
     "step", "epoch", "loss", "learning_rate", "grad_norm", "num_tokens",

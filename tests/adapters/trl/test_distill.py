@@ -13,13 +13,23 @@ from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import OracleLabel
 from agentgym_trl.collator import MultiTurnCollator, rows_of
 from agentgym_trl.imitation import ImitationRows
-from tests.adapters.trl.small import BrokenCraft, broken_craft, config, first_batch, make_small_model, make_trainer, played
+from tests.adapters.trl.small import (
+    BrokenCraft,
+    broken_craft,
+    config,
+    first_batch,
+    make_small_model,
+    make_trainer,
+    played,
+)
 
 train = pytest.mark.train
 
 
 def make(out: Path, tokenizer: Any, *env: Any, **more: Any) -> Any:
-    return make_trainer(out, tokenizer, *env, **{"algorithm": "distill", "max_turns": "3", "max_turn_tokens": 12, **more})
+    return make_trainer(
+        out, tokenizer, *env, **{"algorithm": "distill", "max_turns": "3", "max_turn_tokens": 12, **more}
+    )
 
 
 def label_rows(trainer: Any) -> list[Any]:
@@ -122,7 +132,10 @@ def test_a_resumed_run_equals_the_whole_run(tokenizer: Any, tmp_path: Path) -> N
     [
         ({"oracle_seconds": 0.0}, "--oracle-seconds must be above 0"),
         ({"algorithm": "grpo", "oracle_seconds": 1.0}, "--oracle-seconds is for algorithms that ask the oracle"),
-        ({"mask_truncated_answers": True}, "distill trains on the oracle's answers; leave out --mask-truncated-answers"),
+        (
+            {"mask_truncated_answers": True},
+            "answers; leave out --mask-truncated-answers",
+        ),
         ({"asynchronous": True}, "leave out --async"),
         ({"agent": "react"}, "leave out --agent"),
         ({"kl_in": "reward", "beta": 0.1}, "leave out --kl-in reward"),
