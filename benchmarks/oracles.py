@@ -9,6 +9,7 @@ time of GRPO; the seconds, sampled tokens and labels of the oracle are in the re
 - "DAgger" imitates the oracle in the states that the policy visits, "oracle clone" in those that the oracle visits: the
   same commands, tasks and steps, but another distribution of states.
 - "distill" does the same as DAgger in every step of an online run.
+- "turn-level GRPO" and "PPO" (without bootstrapping) are the controls of the process rewards "regret" and "agreement".
 - "more imitation" and "AgentEvol" (of the careless teacher) and "GRPO" ask no oracle.
 
 A run takes one process, one thread and about a minute of CPU time. Finished runs in `--work` are read. Several
@@ -31,6 +32,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import algorithms
 from benchmarks.algorithms import START, figures_of, success
 from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
 
@@ -39,13 +41,20 @@ warnings.filterwarnings("ignore")
 
 ROUNDS: dict[str, float] = {"DAgger": 0.0, "oracle clone": 1.0}
 """The arms with rounds, and the oracle's share of turns."""
+PPO = {**algorithms.ONLINE["PPO"], "bootstrap_truncated_episodes": False}
 ONLINE: dict[str, dict[str, Any]] = {
     "GRPO": {},
     "distill": {"algorithm": "distill"},
+    "turn-level GRPO": {"turn_level_advantage": True},
+    "turn-level GRPO, regret": {"turn_level_advantage": True, "process_reward": "regret"},
+    "turn-level GRPO, agreement": {"turn_level_advantage": True, "process_reward": "oracle-agreement"},
+    "PPO": PPO,
+    "PPO, regret": {**PPO, "process_reward": "regret"},
+    "PPO, agreement": {**PPO, "process_reward": "oracle-agreement"},
 }
 OFFLINE = ("more imitation", "AgentEvol")
 ARMS = (*ONLINE, *ROUNDS, *OFFLINE)
-STEPS: dict[str, int] = {"DAgger": 240, "oracle clone": 240}
+STEPS: dict[str, int] = {"DAgger": 240, "oracle clone": 240, **{name: 28 for name in ONLINE if "PPO" in name}}
 """Steps of a round, or of an online run; other arms have those of the quick start."""
 
 
@@ -53,7 +62,6 @@ def run(work: Path, seed: int, name: str, split: str) -> None:
     """Make a warm start or train an arm, and write the figures down."""
     from agentgym_trl.demo import arms, stages
     from agentgym_trl.demo.settings import DemoSettings
-    from benchmarks import algorithms
 
     settings, out, console = DemoSettings(seed=seed), work / f"seed-{seed}", Console(quiet=True)
     began = time.process_time()
@@ -85,7 +93,7 @@ def online_facts(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def imitate_oracle(warm: Path, out: Path, settings: Any, name: str) -> tuple[Path, dict[str, Any]]:
-    """Rounds of labels of the oracle, each of which goes on from the model of the last one."""
+    """Rounds of labels of the oracle. A round goes on from the model of the last one."""
     from agentgym_envs.rollout import Limits
     from agentgym_trl.dagger import DaggerSettings, OracleShare, dagger
     from agentgym_trl.demo import stages

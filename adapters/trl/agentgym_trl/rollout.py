@@ -36,6 +36,7 @@ from agentgym_trl.engines import sync_vllm
 from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlayStats
 from agentgym_trl.imitation import labels_of
 from agentgym_trl.partner import load_partner
+from agentgym_trl.process_reward import token_process_rewards
 from agentgym_trl.rollout_metrics import facts, summarise
 from agentgym_trl.rollout_options import RolloutOptions
 from agentgym_trl.sleep_mode import awake
@@ -133,9 +134,16 @@ class Rollout:
                 f"an episode has several contexts, on which {type(trainer).__name__} cannot train: use AgentTrainer, "
                 "or a chat template that keeps earlier messages as they are and an agent with the context 'full'"
             )
+        self._add_process_rewards(rows, trainer)
         if self.team.agents:
             rows["agent"] = [row.trajectory.meta["agent"] for row in self.last]
         return rows
+
+    def _add_process_rewards(self, rows: dict[str, Any], trainer: Any) -> None:
+        """Add the column of process rewards, in training."""
+        oracle = self.options.oracle
+        if oracle is not None and oracle.process_reward is not None and trainer.model.training:
+            rows["process_rewards"] = [token_process_rewards(row, oracle.process_reward) for row in self.last]
 
     def evaluate(self, prompts: Sequence[Any], trainer: Any) -> list[Trajectory]:
         """Play one episode per prompt in all processes together, and return the trajectories of all of them.

@@ -131,7 +131,7 @@ def test_a_resumed_run_equals_the_whole_run(tokenizer: Any, tmp_path: Path) -> N
     "more, part",
     [
         ({"oracle_seconds": 0.0}, "--oracle-seconds must be above 0"),
-        ({"algorithm": "grpo", "oracle_seconds": 1.0}, "--oracle-seconds is for algorithms that ask the oracle"),
+        ({"algorithm": "grpo", "oracle_seconds": 1.0}, "--oracle-seconds is for distill and --process-reward"),
         (
             {"mask_truncated_answers": True},
             "answers; leave out --mask-truncated-answers",
