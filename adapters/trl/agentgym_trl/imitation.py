@@ -91,7 +91,7 @@ def _labels_only(context: TokenTrajectory, group: Sequence[int]) -> TokenTraject
     return TokenTrajectory(*fields, answer_turns=numbers)
 
 
-class LabelCounts(NamedTuple):
+class StateCounts(NamedTuple):
     """Counts of visited states, by their label; `label_metrics` has their definitions."""
 
     states: int
@@ -104,14 +104,14 @@ class LabelCounts(NamedTuple):
     agreed: int
 
 
-def label_counts(trajectory: Trajectory) -> LabelCounts:
+def label_counts(trajectory: Trajectory) -> StateCounts:
     """The counts of an episode; all are 0 if it is not usable."""
     turns = trajectory.turns if trajectory.usable else ()
     asked = [label for turn in turns if (label := OracleLabel.of(turn)) is not None]
     own = [label for label in asked if label.answer is not None and not label.played]
     out_of_reach = sum(label.out_of_reach for label in asked)
     labelled = sum(label.answer is not None for label in asked)
-    return LabelCounts(
+    return StateCounts(
         states=len(turns),
         labelled=labelled,
         out_of_reach=out_of_reach,
@@ -123,7 +123,7 @@ def label_counts(trajectory: Trajectory) -> LabelCounts:
     )
 
 
-def label_metrics(counts: Iterable[LabelCounts]) -> dict[str, float]:
+def label_metrics(counts: Iterable[StateCounts]) -> dict[str, float]:
     """Sums of counts of visited states, and two shares.
 
     - `states`: all visited states, one per turn; `labelled`: those with an answer of the oracle.
@@ -132,7 +132,7 @@ def label_metrics(counts: Iterable[LabelCounts]) -> dict[str, float]:
     - `oracle_turns`: the share of turns that the oracle played.
     - `agreement`: the share of labelled turns of the policy in which it wrote the oracle's command; 0 without any.
     """
-    total = LabelCounts(*map(sum, zip(LabelCounts(*[0] * 8), *counts, strict=True)))
+    total = StateCounts(*map(sum, zip(StateCounts(*[0] * 8), *counts, strict=True)))
     names = ("states", "labelled", "out_of_reach", "unsolved", "unasked")
     return {
         **{name: float(getattr(total, name)) for name in names},
