@@ -1,13 +1,14 @@
 """Teaching with the oracle at equal CPU time: DAgger, distillation and process rewards, with their controls.
 
     python -m benchmarks.oracles [--work DIR] [--out benchmarks/results/oracles.json] [--seeds 101 102 103 104 105]
+    python -m benchmarks.oracles --scenario babyai --work runs/oracles-babyai ...
 
 The policy and the task are those of the quick start: the warm start has imitated a careless teacher. Every seed has its
-own warm start, from which all arms continue. `STEPS` has the numbers of steps with which an arm takes about the CPU
-time of GRPO; the seconds, sampled tokens and labels of the oracle are in the result.
+own warm start, from which all arms continue. Their numbers of steps take about the CPU time of GRPO; the seconds, the
+sampled tokens and the labels of the oracle are in the result.
 
 - "DAgger" imitates the oracle in the states that the policy visits, "oracle clone" in those that the oracle visits: the
-  same commands, tasks and steps, but another distribution of states.
+  same tasks and steps, but another distribution of states. "few labels" play a quarter of the episodes.
 - "distill" does the same as DAgger in every step of an online run.
 - "turn-level GRPO" and "PPO" (without bootstrapping) are the controls of the process rewards "regret" and "agreement".
 - "more imitation" and "AgentEvol" (of the careless teacher) and "GRPO" ask no oracle.
@@ -39,8 +40,13 @@ from benchmarks.seed_runs import differences, options_parser, run_all, with_inte
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
 
-ROUNDS: dict[str, float] = {"DAgger": 0.0, "oracle clone": 1.0}
-"""The arms with rounds, and the oracle's share of turns."""
+ROUNDS: dict[str, tuple[float, int]] = {
+    "DAgger": (0.0, 4),
+    "oracle clone": (1.0, 4),
+    "DAgger, few labels": (0.0, 1),
+    "oracle clone, few labels": (1.0, 1),
+}
+"""The arms with rounds: the oracle's share of turns, and the episodes per task of a round."""
 PPO = {**algorithms.ONLINE["PPO"], "bootstrap_truncated_episodes": False}
 ONLINE: dict[str, dict[str, Any]] = {
     "GRPO": {},
@@ -54,19 +60,17 @@ ONLINE: dict[str, dict[str, Any]] = {
 }
 OFFLINE = ("more imitation", "AgentEvol")
 ARMS = (*ONLINE, *ROUNDS, *OFFLINE)
-STEPS: dict[str, int] = {"DAgger": 240, "oracle clone": 240, **{name: 28 for name in ONLINE if "PPO" in name}}
-"""Steps of a round, or of an online run; other arms have those of the quick start."""
 
 
-def run(work: Path, seed: int, name: str, split: str) -> None:
+def run(work: Path, seed: int, name: str, scenario: str, split: str) -> None:
     """Make a warm start or train an arm, and write the figures down."""
     from agentgym_trl.demo import arms, stages
-    from agentgym_trl.demo.settings import DemoSettings
+    from agentgym_trl.demo.settings import SCENARIOS
 
-    settings, out, console = DemoSettings(seed=seed), work / f"seed-{seed}", Console(quiet=True)
+    settings, out, console = SCENARIOS[scenario](seed=seed), work / f"seed-{seed}", Console(quiet=True)
     began = time.process_time()
     if name in ONLINE:
-        own = replace(settings, steps=STEPS.get(name, settings.steps))
+        own = replace(settings, steps=round(algorithms.PPO_SHARE * settings.steps)) if "PPO" in name else settings
         model = stages.reinforce(
             out / arms.folder(arms.WARM), out / arms.folder(name), own, console, name, **ONLINE[name]
         )
@@ -100,18 +104,19 @@ def imitate_oracle(warm: Path, out: Path, settings: Any, name: str) -> tuple[Pat
     from agentgym_trl.exploration import PlaySettings
     from agentgym_trl.models import load_tokenizer, make_codec
 
+    share, episodes = ROUNDS[name]
     play = PlaySettings(Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens))
     wanted = DaggerSettings(
         rounds=settings.evol_rounds,
         tasks=settings.evol_tasks,
-        episodes_per_task=4,
+        episodes_per_task=episodes,
         groups=settings.groups,
         play=play,
         seed=settings.seed,
-        oracle_share=OracleShare((ROUNDS[name],)),
+        oracle_share=OracleShare((share,)),
         start="last",
     )
-    args = stages.sft_config(out, settings, steps=STEPS[name], learning_rate=settings.imitation_learning_rate)
+    args = stages.sft_config(out, settings, steps=settings.evol_steps, learning_rate=settings.imitation_learning_rate)
     codec = make_codec(load_tokenizer(str(warm)))
     rounds = dagger(warm, [], stages.make_env(settings), codec, args, wanted, console=Console(quiet=True))
     played = [turn for found in rounds for t in found.explored() for turn in t.turns]
@@ -141,8 +146,10 @@ def show(runs: dict[str, list[dict[str, Any]]]) -> None:
 def main() -> None:
     parser = options_parser(__doc__, [101, 102, 103, 104, 105], "runs/oracles")
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
+    parser.add_argument("--scenario", default="textcraft", choices=("textcraft", "babyai"))
     options = parser.parse_args()
-    run_all(options, [START, *options.arms], partial(run, options.work, split=options.split), show)
+    one = partial(run, options.work, scenario=options.scenario, split=options.split)
+    run_all(options, [START, *options.arms], one, show)
 
 
 if __name__ == "__main__":
