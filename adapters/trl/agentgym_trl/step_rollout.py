@@ -71,8 +71,8 @@ class StepRollout:
                 )
                 self._fork_metrics = metrics_of(counts)
         if self._player.options.oracle is not None and self._training:
-            counts = gathered([label_counts(episode.trajectory) for episode in episodes])
-            self._label_metrics = {f"oracle/{name}": value for name, value in label_metrics(counts).items()}
+            found = label_metrics(gathered([label_counts(episode.trajectory) for episode in episodes]))
+            self._label_metrics = {f"oracle/{name}": value for name, value in found.items()}
         if self._sampler is not None:
             self._sampler.record(gathered(self._outcomes))
         return specs, episodes
