@@ -18,6 +18,7 @@ from agentgym_envs.core import Solution, TextEnv
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import Limits, OracleLabel
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
+from agentgym_trl.cli.dagger import DaggerArguments
 from agentgym_trl.dagger import DaggerSettings, OracleShare, dagger
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import PlaySettings, episode_key
@@ -232,6 +233,11 @@ def test_the_schedule_of_the_oracles_share() -> None:
     assert [OracleShare.parse("decay:0.5").of(number) for number in (1, 2, 3)] == [1, 0.5, 0.25]
     assert [OracleShare.parse("decay:0").of(number) for number in (1, 2)] == [1, 0]
     assert OracleShare.parse("0.25").of(7) == 0.25
+
+
+def test_a_config_file_may_have_a_number_or_a_list_of_shares() -> None:
+    assert DaggerArguments(oracle_share=[1, 0.5]).oracle_share == "1,0.5"
+    assert DaggerArguments(oracle_share=0).oracle_share == "0" and DaggerArguments().oracle_share == "1,0"
 
 
 @pytest.mark.parametrize("text", ["", "one", "2", "1,-0.1", "decay:1,0", "decay:2", "decay:", "nan"])

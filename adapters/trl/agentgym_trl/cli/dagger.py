@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from trl import SFTConfig
@@ -34,7 +34,7 @@ class DaggerArguments(ExploreArguments):
 
     rounds: int = field(default=4, metadata={"help": "Rounds of play, labels and training."})
     episodes_per_task: int = field(default=1, metadata={"help": "Episodes per task."})
-    oracle_share: str = field(
+    oracle_share: Any = field(
         default="1,0",
         metadata={
             "help": "Probability that a turn is the oracle's, for each round; the last number holds for all later "
@@ -51,6 +51,11 @@ class DaggerArguments(ExploreArguments):
     start: Literal["base", "last"] = field(
         default="base", metadata={"help": "The model that a round trains: --model, or that of the last round."}
     )
+
+    def __post_init__(self) -> None:
+        """Write a number or a list of a config file as the text of the option."""
+        shares = self.oracle_share if isinstance(self.oracle_share, list) else [self.oracle_share]
+        self.oracle_share = ",".join(map(str, shares))
 
 
 def train_dagger(argv: Sequence[str]) -> int:
@@ -96,7 +101,7 @@ def dagger_settings(options: DaggerArguments, env: EnvArguments, seed: int) -> D
 
     return DaggerSettings(
         **explore_settings(options, env, seed),
-        oracle_share=OracleShare.parse(str(options.oracle_share)),
+        oracle_share=OracleShare.parse(options.oracle_share),
         oracle_seconds=options.oracle_seconds,
         keep=options.keep,
         start=options.start,
