@@ -236,8 +236,8 @@ def test_the_schedule_of_the_oracles_share() -> None:
 
 
 def test_a_config_file_may_have_a_number_or_a_list_of_shares() -> None:
-    assert DaggerArguments(oracle_share=[1, 0.5]).oracle_share == "1,0.5"
-    assert DaggerArguments(oracle_share=0).oracle_share == "0" and DaggerArguments().oracle_share == "1,0"
+    shares: list[Any] = [[1, 0.5], 0, "decay:0.5"]
+    assert [DaggerArguments(oracle_share=share).oracle_share for share in shares] == ["1,0.5", "0", "decay:0.5"]
 
 
 @pytest.mark.parametrize("text", ["", "one", "2", "1,-0.1", "decay:1,0", "decay:2", "decay:", "nan"])

@@ -34,7 +34,7 @@ class DaggerArguments(ExploreArguments):
 
     rounds: int = field(default=4, metadata={"help": "Rounds of play, labels and training."})
     episodes_per_task: int = field(default=1, metadata={"help": "Episodes per task."})
-    oracle_share: Any = field(
+    oracle_share: str = field(
         default="1,0",
         metadata={
             "help": "Probability that a turn is the oracle's, for each round; the last number holds for all later "
@@ -54,8 +54,8 @@ class DaggerArguments(ExploreArguments):
 
     def __post_init__(self) -> None:
         """Write a number or a list of a config file as the text of the option."""
-        shares = self.oracle_share if isinstance(self.oracle_share, list) else [self.oracle_share]
-        self.oracle_share = ",".join(map(str, shares))
+        given: Any = self.oracle_share
+        self.oracle_share = ",".join(map(str, given if isinstance(given, list) else [given]))
 
 
 def train_dagger(argv: Sequence[str]) -> int:
