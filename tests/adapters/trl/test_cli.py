@@ -250,12 +250,13 @@ def test_our_own_configs_parse(path: Path) -> None:
         "tiny-dagger": (SFTConfig, DemoArguments, DaggerArguments),
     }
     config, *more = kinds.get(path.stem, (AgentConfig,))
-    fixed = {"algorithm": "grpo"} if config is AgentConfig else None
+    algorithm = "distill" if path.stem == "tiny-distill" else "grpo"
+    fixed = {"algorithm": algorithm} if config is AgentConfig else None
     on_cpu = ["--use_cpu", "--bf16", "false", "--model", "m", "--out", "o"]
     env_args, args, *_ = parse(config, ["--config", path.stem, *on_cpu], *more, fixed=fixed)
     assert environments(env_args)[0].id == ENV
     if config is AgentConfig:
-        assert args.algorithm == "grpo"
+        assert args.algorithm == algorithm
         assert isinstance(parse_schedules(args.max_turns, args.every), FixedTurnLimit | TurnLimitCurriculum)
 
 
