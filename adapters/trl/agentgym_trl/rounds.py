@@ -187,7 +187,10 @@ class RoundRun(ABC):
         """The engine of a model."""
         if self.make_engine:
             return self.make_engine(model)
-        return HFEngine(load_model(str(model), dtype="auto").to(self.args.device), self.codec.tokenizer)
+        given = self.args.model_init_kwargs or {}
+        revision = given.get("revision") if str(model) == self.model else None  # models of rounds have none
+        loaded = load_model(str(model), dtype="auto", **({"revision": revision} if revision else {}))
+        return HFEngine(loaded.to(self.args.device), self.codec.tokenizer)
 
     def train(self, directory: Path, title: str, start: str, make_trainer: MakeTrainer) -> dict[str, float]:
         """Train the model `start`, unless that is done already; return the metrics."""
