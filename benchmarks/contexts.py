@@ -11,8 +11,10 @@ contexts that its agent sees, and then the same number of steps and episodes of 
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
 - "full, then limited": trained as "full", evaluated with the memory of the other two.
+- "full, 2.6 x steps" and "last context, 2.6 x steps": those arms with about as many trained tokens as "every context".
 
-The tokens that a step samples and the tokens of the contexts that it trains on are in the result. A run takes one
+The other arms sample equal numbers of tokens, up to the lengths of their answers. The tokens that a run samples and the
+tokens of the contexts that it trains on are in the result. A run takes one
 process, one thread and about a minute of CPU time. Finished runs in `--work` are read; several processes share them.
 """
 
@@ -23,10 +25,10 @@ import os
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -38,8 +40,28 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 warnings.filterwarnings("ignore")
 
 MEMORY = "last:2"
-SEES = {"full": "full", "every context": MEMORY, "last context": MEMORY}
-"""The context of an arm's agent in training."""
+LONGER = 2.6
+"""Tokens of all contexts of an episode in multiples of those of the whole episode."""
+
+
+class Arm(NamedTuple):
+    """The training of an arm."""
+
+    context: str
+    """The context of its agent."""
+    last_only: bool = False
+    """True if it trains on the last context of an episode alone."""
+    longer: float = 1.0
+    """Its steps, in multiples of those of the quick start."""
+
+
+ARMS = {
+    "full": Arm("full"),
+    "every context": Arm(MEMORY),
+    "last context": Arm(MEMORY, last_only=True),
+    f"full, {LONGER} x steps": Arm("full", longer=LONGER),
+    f"last context, {LONGER} x steps": Arm(MEMORY, last_only=True, longer=LONGER),
+}
 TRANSFER = "full, then limited"
 
 
@@ -96,22 +118,23 @@ def folder(work: Path, seed: int, name: str) -> Path:
     return work / f"seed-{seed}" / name.replace(" ", "-").replace(":", "-")
 
 
-def reinforce(work: Path, seed: int, arm: str) -> dict[str, Any]:
+def reinforce(work: Path, seed: int, name: str) -> dict[str, Any]:
     """Train an arm from its warm start; return the tokens that it sampled and trained on, and its curve."""
     from agentgym_trl.demo import stages
     from agentgym_trl.demo.settings import DemoSettings
 
-    out, settings = folder(work, seed, arm), DemoSettings(seed=seed)
+    out, settings, arm = folder(work, seed, name), DemoSettings(seed=seed), ARMS[name]
+    settings = replace(settings, steps=round(arm.longer * settings.steps))
     counts: list[tuple[int, int]] = []
-    options = {"agent": "act", "context": SEES[arm], "trainer_class": _trainer_class(arm, counts)}
-    start = folder(work, seed, f"start {SEES[arm]}") / "warm"
-    stages.reinforce(start, out, settings, Console(quiet=True), arm, **options)
+    options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.last_only, counts)}
+    start = folder(work, seed, f"start {arm.context}") / "warm"
+    stages.reinforce(start, out, settings, Console(quiet=True), name, **options)
     rows = [row for row in stages.training_curve(out) if "rollout/success" in row]
     sampled, trained = (sum(column) for column in zip(*counts, strict=True))
     return {"sampled": sampled, "trained": trained, "curve": [row["rollout/success"] for row in rows]}
 
 
-def _trainer_class(arm: str, counts: list[tuple[int, int]]) -> Any:
+def _trainer_class(last_only: bool, counts: list[tuple[int, int]]) -> Any:
     """The trainer, which counts the sampled tokens and those of the contexts; it may keep only the last context."""
     from agentgym_trl.trainer import AgentTrainer
 
@@ -123,7 +146,7 @@ def _trainer_class(arm: str, counts: list[tuple[int, int]]) -> Any:
 
             def rows(specs: Any, episodes: Any, *rest: Any) -> Any:
                 sampled = sum(sum(episode.assistant_mask) for episode in episodes)
-                if arm == "last context":
+                if last_only:
                     episodes = [episode.contexts()[-1] for episode in episodes]
                 contexts = [context for episode in episodes for context in episode.contexts()]
                 counts.append((sampled, sum(len(c.prompt_ids) + len(c.ids) for c in contexts)))
@@ -170,9 +193,9 @@ def measure(model: Path, context: str, seed: int, split: str) -> dict[str, Any]:
 def run(work: Path, seed: int, name: str, split: str) -> None:
     """Do a run, measure, and write the figures down."""
     began, facts = time.process_time(), dict[str, Any]()
-    if name in SEES:
+    if name in ARMS:
         facts = reinforce(work, seed, name)
-        results = measure(folder(work, seed, name), SEES[name], seed, split)
+        results = measure(folder(work, seed, name), ARMS[name].context, seed, split)
     elif name == TRANSFER:
         results = measure(folder(work, seed, "full"), MEMORY, seed, split)
     else:
@@ -186,7 +209,7 @@ def run(work: Path, seed: int, name: str, split: str) -> None:
 
 def names() -> list[str]:
     """The runs of a seed, in an order in which they can be made."""
-    return [*(f"start {context}" for context in dict.fromkeys(SEES.values())), *SEES, TRANSFER]
+    return [*(f"start {context}" for context in dict.fromkeys(arm.context for arm in ARMS.values())), *ARMS, TRANSFER]
 
 
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:

@@ -1,11 +1,12 @@
 """Credit from forks at equal sampled tokens: `--credit vine` and `--tree` against GRPO, turn-level GRPO, GiGPO and PPO.
 
     python -m benchmarks.vine [--work DIR] [--out benchmarks/results/vine.json] [--seeds 101 102 103 104 105]
+    python -m benchmarks.vine --scenario babyai --work runs/vine-babyai [--out benchmarks/results/vine-babyai.json]
 
-The policy and the task are those of the quick start. Every seed has its own warm start, from which all arms continue
-for the same number of steps. Continuations count as sampled tokens: an arm that samples more tokens per task has fewer
-tasks per step (`TASKS`), so that all arms sample about as many. The number of sampled tokens, and those until
-success in training reaches 80 % (mean of five steps), are in the result.
+The policy and the tasks are those of the quick start, on TextCraft or BabyAI. Every seed has its own warm start, from
+which all arms continue for the same number of steps. Continuations count as sampled tokens: an arm that samples more
+tokens per task has fewer tasks per step (`TASKS`), so that all arms sample about as many. The number of sampled tokens,
+and those until success in training reaches 80 % (mean of five steps), are in the result.
 
 For each seed, "estimates" compares the advantages that each method gives to the turns of the same episodes of the warm
 start with reference values (differences of the mean returns of 32 further continuations). PPO's critic is not trained
@@ -59,13 +60,13 @@ BRANCHES = 4
 GOAL = 0.8
 
 
-def run(work: Path, seed: int, name: str, split: str, steps: int | None) -> None:
+def run(work: Path, seed: int, name: str, split: str, steps: int | None, scenario: str) -> None:
     """Make a warm start, train an arm or compare estimates, and write the figures down."""
     from agentgym_trl.demo import arms, stages
-    from agentgym_trl.demo.settings import DemoSettings
+    from agentgym_trl.demo.settings import SCENARIOS
     from benchmarks import algorithms
 
-    settings, out, console = DemoSettings(seed=seed), work / f"seed-{seed}", Console(quiet=True)
+    settings, out, console = SCENARIOS[scenario](seed=seed), work / f"seed-{seed}", Console(quiet=True)
     warm, began = out / arms.folder(arms.WARM), time.process_time()
     figures: dict[str, Any] = {"arm": name, "seed": seed}
     if name == ESTIMATES:
@@ -237,10 +238,11 @@ def _estimates(runs: Sequence[dict[str, Any]]) -> Table:
 
 def main() -> None:
     parser = options_parser(__doc__, [101, 102, 103, 104, 105], "runs/vine")
+    parser.add_argument("--scenario", choices=("textcraft", "babyai"), default="textcraft")
     parser.add_argument("--arms", nargs="+", default=[*ARMS, ESTIMATES], choices=[*ARMS, ESTIMATES])
     parser.add_argument("--steps", type=int, help="steps of every arm; by default those of the quick start")
     options = parser.parse_args()
-    one = partial(run, options.work, split=options.split, steps=options.steps)
+    one = partial(run, options.work, split=options.split, steps=options.steps, scenario=options.scenario)
     run_all(options, [START, *options.arms], one, show)
 
 

@@ -288,6 +288,12 @@ def test_a_snapshot_holds_the_actions_of_its_own_episode() -> None:
     assert env.snapshot() == Snapshot("count/2", 8, ("down",))
 
 
+def test_a_too_long_action_is_too_long_when_it_is_replayed() -> None:
+    env, other = begun(), CountEnv()
+    env.step("up".ljust(MAX_ACTION_CHARS + 9))
+    assert other.restore(env.snapshot()).startswith("The action is too long")
+
+
 def test_restore_returns_the_last_observation() -> None:
     assert CountEnv().restore(Snapshot("count/3", 4, ("up", "up"))) == "2"
     assert CountEnv().restore(Snapshot("count/3", 4)).startswith("Count to 3.")

@@ -15,7 +15,7 @@ from agentgym_envs.core import text_env
 from agentgym_envs.difficulty import DialedTasks, TurnRange
 from agentgym_envs.errors import UsageError
 from agentgym_envs.http.run import background_server
-from agentgym_envs.task import Difficulty
+from agentgym_envs.task import Difficulty, Task, TaskSet
 from tests.toy import CountEnv
 
 TEXTCRAFT, BABYAI, SEARCH = "AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0", "AgentGym/Search-v0"
@@ -99,6 +99,30 @@ def test_a_malformed_range_is_an_error(difficulty: Any) -> None:
 def test_an_empty_range_names_the_turns_that_exist(env_id: str, kwargs: dict[str, Any], known: str) -> None:
     with pytest.raises(UsageError, match=known):
         make(env_id, difficulty=(90, 99), **kwargs)
+
+
+class Numbers(TaskSet):
+    """Unlimited tasks. One in ten needs one turn, the others need two."""
+
+    name, version, groups, digest = "numbers", 1, ("all",), ""
+
+    def get(self, task_id: str) -> Task:
+        return Task(task_id, "train", "all", "count")
+
+    def draw(self, key: int, *, split: str | None = None, groups: Any = None) -> Task:
+        return self.get(str(key))
+
+    def sample(self, count: int | None = None, **_: Any) -> list[Task]:
+        raise NotImplementedError
+
+    def difficulty(self, task: Task) -> Difficulty:
+        return Difficulty(1 if int(task.id) % 10 == 0 else 2)
+
+
+def test_rare_tasks_of_an_unlimited_set_are_found() -> None:
+    """However many are outside of the range, as long as the next one in it comes soon."""
+    found = DialedTasks(Numbers(), TurnRange(1, 1)).sample(200)
+    assert len(found) == 200 and all(int(task.id) % 10 == 0 for task in found)
 
 
 def test_a_server_and_a_vector_take_the_range() -> None:

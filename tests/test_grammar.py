@@ -164,6 +164,10 @@ GO = {"action": "go"}
             "x <tool_call>\n<function=act>\n<parameter=action>\ngo\n</parameter>\n</function>\n</tool_call>",
             ToolCall("x", "act", GO),
         ),
+        (
+            "<tool_call><function=write>\n<parameter=text>\n\na\n\n</parameter>\n</function></tool_call>",
+            ToolCall("", "write", {"text": "\na\n"}),
+        ),
         ("go", None),
         ('I call {"name": "act", "parameters": {"action": "go"}}', None),
         ('{"name": "a<b", "parameters": {}}', None),

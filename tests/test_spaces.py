@@ -53,6 +53,11 @@ def test_samples_vary() -> None:
     assert len({space.sample() for _ in range(20)}) == 20
 
 
+def test_samples_have_any_length_up_to_the_maximum() -> None:
+    space = Utf8Text(3, seed=0)
+    assert {len(space.sample()) for _ in range(50)} == {1, 2, 3}
+
+
 def test_sample_refuses_a_mask() -> None:
     with pytest.raises(ValueError, match="neither a mask nor a probability"):
         Utf8Text(3).sample(mask="abc")  # type: ignore[arg-type]

@@ -54,6 +54,7 @@ def test_draw_is_a_pure_function_of_key_and_selection(key: int, split: str | Non
 
 def test_the_key_is_an_index_into_the_selection() -> None:
     assert [TABLE.draw(key, split="train").id for key in range(4)] == ["count/2", "count/3", "count/9", "count/2"]
+    assert TABLE.draw(7, groups=["small", "large"]) is TASKS[2], "7 modulo the five tasks of these groups"
 
 
 def test_draw_reaches_every_task_of_the_selection_and_no_other() -> None:

@@ -89,6 +89,7 @@ class TokenTrajectory:
             None if self.logprobs is None else self.logprobs[first:end],
             self.bootstrap_ids if end == len(self.ids) else [],
             answer_turns=tuple(self.turn_numbers[number] for number in inside),
+            versions=None if self.versions is None else self.versions[first:end],
         )
 
 

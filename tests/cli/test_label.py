@@ -19,6 +19,8 @@ def test_a_run_is_labelled_and_reported(run: Run, tmp_path: Path) -> None:
     assert "regret" in shown and "recovered" in shown
     for name in ("report.md", "report.html"):
         assert "Regret and mistakes" in (tmp_path / "out" / name).read_text()
+    table = (tmp_path / "out/metrics.csv").read_text()
+    assert "overall,,,labels:episodes,4,," in table and "overall,,,labels:exact,1.0,," in table
     mistakes = run("report", "out", "--json").json["mistakes"]
     assert mistakes["overall"]["episodes"] == 4 and mistakes["overall"]["exact"] == 1
 

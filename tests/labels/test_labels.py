@@ -147,6 +147,15 @@ def test_a_file_is_labelled_once(tmp_path: Path) -> None:
     }
 
 
+def test_several_episodes_with_one_seed_have_labels_by_line_only(tmp_path: Path) -> None:
+    good, slow = craft(PLAN), craft(["wait", *PLAN])
+    path = write(tmp_path / "run.jsonl", good, slow)
+    label_file(path)
+    table = LabelTable(read_labels(path).values())
+    assert [labels.regret for labels in map(table.find, (good, slow)) if labels] == [0, 1]
+    assert table.find(craft(PLAN[:1])) is None, "either could be meant"
+
+
 @pytest.mark.slow
 def test_several_processes_give_the_same_labels(tmp_path: Path) -> None:
     one, two = (write(tmp_path / name, craft(PLAN), craft(["wait", *PLAN])) for name in ("one.jsonl", "two.jsonl"))

@@ -145,6 +145,13 @@ def test_joined_contexts_split_into_the_same_contexts(
     assert sum(whole.rewards) == pytest.approx(sum(turn.reward for turn in episode.trajectory.turns))
 
 
+def test_contexts_keep_the_versions_of_their_tokens() -> None:
+    episode, _ = thinking()
+    versions = [number * mask for number, mask in enumerate(episode.assistant_mask, 1)]
+    whole = replace(episode, versions=versions)
+    assert len(whole.contexts()) == 2 and join_contexts(whole.contexts()) == whole
+
+
 @given(texts=answers, within=limits)
 def test_notes_belong_to_the_turn_of_the_next_action(texts: list[str], within: Limits) -> None:
     episode = run("reflect", "summarise:1", Writer(KEEPING, texts), KEEPING, within)

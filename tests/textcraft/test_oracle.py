@@ -81,6 +81,18 @@ def test_a_goal_in_the_inventory_is_crafted_again(recipe_book: RecipeBook) -> No
     assert plan(recipe_book, "stick", stick=7, bamboo=2) == ["craft 1 stick using 2 bamboo"]
 
 
+def test_an_item_that_is_needed_itself_is_not_spare(table: dict[str, Any], written: Any) -> None:
+    """The board is a part of the tray, so the wood must be the bush."""
+    table["recipes"] = [
+        ["board", "board", 1, [["tree", 1]], None],
+        ["tray", "tray", 1, [["#wood", 1], ["board", 1]], None],
+    ]
+    table["tags"] = {"wood": ["board", "bush"]}
+    table |= {"base_items": ["bush", "tree"], "goals": {"1": ["board"], "2": ["tray"]}}
+    book = load_recipe_book(written(table))
+    assert plan(book, "tray", board=1, bush=1) == ["craft 1 tray using 1 bush, 1 board"]
+
+
 def test_large_amounts_are_split(table: dict[str, list[object]], written: object) -> None:
     table["recipes"] = [["brick", "brick", 1, [["clay", 9_000]], None], ["wall", "wall", 1, [["brick", 3]], None]]
     more: dict[str, Any] = {"tags": {}, "base_items": ["clay"], "goals": {"1": ["brick"], "2": ["wall"]}}

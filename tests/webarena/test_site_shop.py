@@ -266,6 +266,24 @@ def test_products_out_of_stock_cannot_be_ordered(shop: Shop) -> None:
     assert "Out of stock" in shop.get(f"/product/{out['slug']}")
 
 
+def test_the_lines_of_a_product_share_its_stock(shop: Shop) -> None:
+    query = (
+        "SELECT product, name FROM shop_options WHERE product IN (SELECT id FROM shop_products WHERE enabled = 1 "
+        "AND stock > 5) GROUP BY product HAVING COUNT(DISTINCT name) = 1 AND COUNT(*) > 1"
+    )
+    product, name = shop.world.rows(query)[0]
+    shop.post("/cart/clear")
+    for option in shop.world.rows("SELECT value FROM shop_options WHERE product = ? LIMIT 2", product):
+        shop.post("/cart/add", product=product, quantity="2", **{f"option {name}": option["value"]})
+    chosen = {"address": 1, "shipping": "Store Pickup", "payment": "Bank Transfer"}
+    shop.episode.database.execute("UPDATE shop_products SET stock = 3")
+    shop.post("/checkout/place", **chosen)
+    assert "Only 3 of this product can be ordered" in shop.messages("/cart")
+    shop.episode.database.execute("UPDATE shop_products SET stock = 4")
+    shop.post("/checkout/place", **chosen)
+    assert shop.value("SELECT COUNT(*) FROM shop_cart_lines WHERE product = ?", product) == 0
+
+
 def test_coupons_apply_under_their_conditions(shop: Shop) -> None:
     good, *others = shop.coupons("active AND minimum <= 8000")
     assert len(others) == 4, "the owner's cart reaches these"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 
 from agentgym_envs.cli.reports.contents import EvalReport
-from agentgym_envs.evaluate import Estimate, Metrics
+from agentgym_envs.evaluate import Estimate, Metrics, MistakeMetrics
 
 HEADER = ("level", "env_id", "group", "metric", "value", "low", "high")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -20,13 +20,22 @@ def to_csv(report: EvalReport) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
-    found = report.evaluation
+    for name, values in _rows(report):
+        writer.writerows((*map(_safe, name), *value) for value in values)
+    return out.getvalue()
+
+
+def _rows(report: EvalReport) -> Iterator[tuple[tuple[str, str, str], _Values]]:
+    """The values of each level, environment and group, first of the episodes and then of their labels."""
+    found, mistakes = report.evaluation, report.mistakes
     levels = {"overall": (found.overall,), "environment": found.environments, "group": found.groups}
     for level, rows in levels.items():
         for row in rows:
-            name = (level, _safe(row.env_id or ""), _safe(row.group or ""))
-            writer.writerows((*name, *values) for values in _values(row))
-    return out.getvalue()
+            yield (level, row.env_id or "", row.group or ""), _values(row)
+    if mistakes is not None:
+        yield ("overall", "", ""), _label_values(mistakes.overall)
+        for labelled in mistakes.groups:
+            yield ("group", labelled.env_id or "", labelled.group or ""), _label_values(labelled)
 
 
 def _values(row: Metrics) -> _Values:
@@ -44,6 +53,15 @@ def _values(row: Metrics) -> _Values:
         yield f"agentgym-rl:{name}", "" if value is None else value, "", ""
     for reason, count in row.stop_reasons.items():
         yield f"stop:{reason}", count, "", ""
+
+
+def _label_values(row: MistakeMetrics) -> _Values:
+    for name in ("episodes", "unlabelled", "exact"):
+        yield f"labels:{name}", "" if (value := getattr(row, name)) is None else value, "", ""
+    yield from _estimate_or_value("regret", row.regret_estimate, row.regret)
+    yield from _estimate("mistake", row.mistake)
+    yield from _estimate_or_value("first_mistake", row.first_mistake_estimate, row.first_mistake)
+    yield from _estimate("recovered", row.recovered)
 
 
 def _estimate(name: str, estimate: Estimate | None) -> _Values:

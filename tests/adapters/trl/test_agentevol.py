@@ -23,7 +23,7 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import Limits
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn, read_trajectories
-from agentgym_trl.agentevol import EvolSettings, agentevol, keep, training_set
+from agentgym_trl.agentevol import EvolSettings, _Run, agentevol, keep, training_set
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import PlaySettings, derive_seed, episode_key, evaluator, exploration_specs, explore
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
@@ -277,6 +277,21 @@ def test_episode_seeds_follow_from_seed_round_and_index() -> None:
     assert specs[:6] == exploration_specs(tasks[:2], 3, seed=1, number=2)
     assert not {s.seed for s in specs} & {s.seed for s in exploration_specs(tasks, 3, seed=1, number=3)}
     assert not {s.seed for s in specs} & {s.seed for s in exploration_specs(tasks, 3, seed=2, number=2)}
+
+
+def test_every_round_samples_with_its_own_seed(tmp_path: Path, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+
+    def explored(*_: Any, seed: int, **__: Any) -> list[Trajectory]:
+        seeds.append(seed)
+        return list(DEMOS)
+
+    monkeypatch.setattr("agentgym_trl.rounds.explore", explored)
+    codec = make_codec(tokenizer)
+    run = _Run("unused", DEMOS, ScoredCraft, codec, config(tmp_path), SETTINGS, None, None, None, {})
+    for number in (1, 2, 1):
+        run.explore(tmp_path, number, "unused")
+    assert seeds[0] == seeds[2] != seeds[1]
 
 
 def test_no_engine_is_made_if_all_episodes_are_played(tmp_path: Path, tokenizer: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,14 @@ import pytest
 import torch
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import EpisodeSpec, Fork, TokenTrajectory
+from agentgym_envs.task import Task
+from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
 from agentgym_trl.credit_methods import TreeShape
 from agentgym_trl.fork_advantages import tree
 from agentgym_trl.loss_statistics import trained_mask
+from agentgym_trl.tree import grow_trees
 from tests.adapters.trl.small import broken_craft, config, first_batch, make_trainer, played
 
 TREE: dict[str, Any] = {"tree": "2x2", "max_turns": "4", "per_device_train_batch_size": 8}
@@ -103,6 +109,31 @@ def test_failed_paths_are_replaced_and_failed_forks_left_out(turn: int, tokenize
         mask = trained_mask(batch)[row]
         assert bool(mask.any()) == usable[row] and int(mask.sum()) <= sum(episode.assistant_mask)
     assert not batch["advantages"][~trained_mask(batch).any(1)].any()
+
+
+class Session:
+    """A `PlaySession` that plays episodes of six turns, and forks to the end of the forked episode."""
+
+    trainer = SimpleNamespace(accelerator=SimpleNamespace(process_index=0))
+
+    async def play(self, specs: Sequence[EpisodeSpec]) -> list[TokenTrajectory]:
+        task, turns = Task("t", "train", "g", "goal"), tuple(Turn("", "", 0.0) for _ in range(6))
+        trajectory = Trajectory("E-v0", task, 0, "", turns, "", 0.0, False, "failure")
+        spans = tuple((turn, turn + 1) for turn in range(6))
+        return [TokenTrajectory(trajectory, [1], [2] * 6, [1] * 6, [0.0] * 6, spans) for _ in specs]
+
+    async def play_tree(self, forks: Sequence[Fork]) -> list[TokenTrajectory]:
+        return [fork.played for fork in forks]
+
+
+def test_a_path_is_forked_behind_its_latest_fork() -> None:
+    """In trees of eight, row 4 leaves the path of row 0 first, then row 2, then row 1; so do 6 and 5 that of row 4."""
+    session: Any = Session()
+    _, owners = asyncio.run(grow_trees(session, [EpisodeSpec("t")] * 8 * 20, TreeShape(2, 3), (0,)))
+    for root in range(0, len(owners), 8):
+        begins = {row: owners[root + row].index(root + row) for row in range(8)}
+        for earlier, later in ((4, 2), (2, 1), (4, 6), (6, 5), (2, 3), (6, 7)):
+            assert begins[later] > begins[earlier] or begins[later] == 5, "the last turn, if none is left"
 
 
 @pytest.mark.train

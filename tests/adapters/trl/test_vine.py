@@ -113,6 +113,11 @@ def test_random_turns_depend_on_the_other_episodes_and_the_seed_only() -> None:
     assert choose_turns(RANDOM, facts([0] * 9, [0] * 9, unusable=[1]), 0, 2, (0,)) == []
 
 
+def test_random_turns_differ_between_episodes() -> None:
+    found = facts(*[[0.0] * 9] * 8)
+    assert len({tuple(choose_turns(RANDOM, found, index, 8, (0,))) for index in range(8)}) > 1
+
+
 def test_surprising_answers_reach_a_threshold_of_the_other_episodes() -> None:
     others = [[0.1, 0.9, 5.0], [0.3, 0.2, 0.1, 5.0]]  # nothing follows the last answers
     assert choose_turns(SURPRISING, facts([0.3, 0.2, 0.9, 0.9], *others), 0, 3, ()) == [2, 4]

@@ -13,7 +13,7 @@ import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import text_env
-from agentgym_envs.rollout import ChatCodec
+from agentgym_envs.rollout import ChatCodec, TokenTrajectory
 from agentgym_verl.rows import TaskRow
 from tests.rollout.contexts import split
 from tests.rollout.families import FAMILIES, UP
@@ -280,7 +280,7 @@ def _split_in_both(stub: Any, request: pytest.FixtureRequest, monkeypatch: pytes
     in_trl, in_verl = PlaySession.play, EpisodeRunner._play_on
 
     async def play(*args: Any) -> Any:
-        return [split(episode) for episode in await in_trl(*args)]
+        return [split(episode) for episode in await in_trl(*args) if isinstance(episode, TokenTrajectory)]
 
     async def play_on(*args: Any) -> Any:
         return split(await in_verl(*args))

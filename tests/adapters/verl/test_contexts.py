@@ -311,6 +311,30 @@ def test_joined_tokens_laid_back_are_those_of_the_rows(stub: Any, data: st.DataO
     assert rows.several == (len(set(key.rsplit("_", 1)[0] for key in keys)) < len(keys))
 
 
+def test_the_logged_numbers_are_those_of_episodes(stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An episode of two contexts and six messages, one of two messages, and a row that fills the batch."""
+    import torch
+    import transfer_queue
+
+    from agentgym_verl import trainers
+
+    keys, rows = ["0_0_0", "0_0_1", "0_1_0", "0_1_1"], ([0.0, 0.25], [0.5], [1.0, 0.0, 0.0])
+    data = {"rm_scores": nested([torch.tensor(row) for row in rows]), "num_turns": [6, 6, 2]}
+    asked: list[list[str]] = []
+
+    def get(names: list[str], *_: Any, **__: Any) -> Any:
+        asked.append(names)
+        return data
+
+    monkeypatch.setattr(transfer_queue, "kv_batch_get", get)
+    tags = [{}, {}, {}, {"is_padding": True}]
+    found = trainers._episode_metrics(SimpleNamespace(keys=keys, partition_id="train", tags=tags))
+    assert asked == [keys[:3]] and found["training/padding_rows"] == 1
+    means = {name: found[f"{name}/mean"] for name in ("critic/score", "num_turns", "training/contexts")}
+    assert means == {"critic/score": (0.75 + 1) / 2, "num_turns": 4, "training/contexts": 1.5}
+    assert found["critic/rewards/min"] == 0.75 and found["training/num_turns/max"] == 6
+
+
 class FakeWorkers:
     """Records the batches that it is asked to train on."""
 

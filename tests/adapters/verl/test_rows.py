@@ -45,6 +45,12 @@ def test_a_kind_is_an_environment_with_its_arguments() -> None:
     assert TaskRow("Toy/Count-v0", "count/2", 9).kind == kind()
 
 
+def test_a_default_grammar_does_not_replace_that_of_the_row() -> None:
+    assert ROW.with_default_grammar("react").env_kwargs == {"grammar": "react", **ROW.env_kwargs}
+    tagged = TaskRow("Toy/Count-v0", "count/3", 0, env_kwargs={"grammar": "tag"})
+    assert tagged.with_default_grammar("react") == tagged
+
+
 @pytest.mark.parametrize(
     "columns, message",
     [

@@ -34,6 +34,8 @@ def only_needed(argv: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
+        if alone:
+            gc.freeze()  # later searches for garbage skip the modules
         if collecting:
             gc.enable()
         metadata.packages_distributions = scan
