@@ -47,6 +47,9 @@ ROUNDS: dict[str, tuple[float, int]] = {
     "oracle clone, few labels": (1.0, 1),
 }
 """The arms with rounds: the oracle's share of turns, and the episodes per task of a round."""
+TASKS: dict[str, int | None] = {"textcraft": None, "babyai": 75}
+STEPS = {"textcraft": 240, "babyai": 100}
+"""Tasks and steps of a round, chosen on the CPU seconds of a pilot seed."""
 PPO = {**algorithms.ONLINE["PPO"], "bootstrap_truncated_episodes": False}
 ONLINE: dict[str, dict[str, Any]] = {
     "GRPO": {},
@@ -76,7 +79,7 @@ def run(work: Path, seed: int, name: str, scenario: str, split: str) -> None:
         )
         facts = online_facts(stages.training_curve(model))
     elif name in ROUNDS:
-        model, facts = imitate_oracle(out / arms.folder(arms.WARM), out / arms.folder(name), settings, name)
+        model, facts = imitate_oracle(out / arms.folder(arms.WARM), out / arms.folder(name), settings, name, scenario)
     else:
         model, facts = algorithms.train(name, out, settings, console)
     spent = time.process_time() - began
@@ -96,7 +99,7 @@ def online_facts(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def imitate_oracle(warm: Path, out: Path, settings: Any, name: str) -> tuple[Path, dict[str, Any]]:
+def imitate_oracle(warm: Path, out: Path, settings: Any, name: str, scenario: str) -> tuple[Path, dict[str, Any]]:
     """Rounds of labels of the oracle. A round goes on from the model of the last one."""
     from agentgym_envs.rollout import Limits
     from agentgym_trl.dagger import DaggerSettings, OracleShare, dagger
@@ -108,7 +111,7 @@ def imitate_oracle(warm: Path, out: Path, settings: Any, name: str) -> tuple[Pat
     play = PlaySettings(Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens))
     wanted = DaggerSettings(
         rounds=settings.evol_rounds,
-        tasks=settings.evol_tasks,
+        tasks=TASKS[scenario],
         episodes_per_task=episodes,
         groups=settings.groups,
         play=play,
@@ -116,7 +119,7 @@ def imitate_oracle(warm: Path, out: Path, settings: Any, name: str) -> tuple[Pat
         oracle_share=OracleShare((share,)),
         start="last",
     )
-    args = stages.sft_config(out, settings, steps=settings.evol_steps, learning_rate=settings.imitation_learning_rate)
+    args = stages.sft_config(out, settings, steps=STEPS[scenario], learning_rate=settings.imitation_learning_rate)
     codec = make_codec(load_tokenizer(str(warm)))
     rounds = dagger(warm, [], stages.make_env(settings), codec, args, wanted, console=Console(quiet=True))
     played = [turn for found in rounds for t in found.explored() for turn in t.turns]
