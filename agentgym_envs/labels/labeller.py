@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.core import Solution, TextEnv
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.labels.record import EpisodeLabels, TurnLabel
+from agentgym_envs.rollout.oracle_labels import carried_over
 from agentgym_envs.rollout.replay import CannotReplay, ReplayedState, make_replay_env, refusing_replay, replayed_states
 from agentgym_envs.trajectory import Trajectory
 
@@ -74,11 +75,7 @@ def _known(before: Solution, state: ReplayedState, key: str, command: str | None
     """The solution of a state that follows from the one before: nothing changed, or the plan was followed."""
     if state.info["stop_reason"] is not None:
         return None
-    if state.info["state_key"] == key:
-        return before
-    if before.commands and len(before.commands) > 1 and command == before.commands[0]:
-        return Solution(before.commands[1:], before.exact)
-    return None
+    return carried_over(before, command, unchanged=state.info["state_key"] == key)
 
 
 def _command(env: TextEnv, action: str | None) -> str | None:

@@ -19,6 +19,7 @@ from agentgym_envs.rollout.agents import (
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, CompletionEngine, Engine, Generation, Sampling, ScriptedEngine
 from agentgym_envs.rollout.forks import Fork, play_forks
+from agentgym_envs.rollout.oracle_labels import OracleClock, OracleLabel, play_labelled
 from agentgym_envs.rollout.oracle_policy import Defects, OraclePolicy
 from agentgym_envs.rollout.play import (
     EpisodeSpec,
@@ -48,6 +49,8 @@ __all__ = [
     "Fork",
     "Generation",
     "Limits",
+    "OracleClock",
+    "OracleLabel",
     "OraclePolicy",
     "Policy",
     "RandomPolicy",
@@ -63,6 +66,7 @@ __all__ = [
     "play",
     "play_agent",
     "play_forks",
+    "play_labelled",
     "play_many",
     "play_many_agents",
     "play_many_as_agent",

@@ -131,6 +131,14 @@ def gae(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     return whiten_roles(critic_advantages(batch, config), batch)
 
 
+def imitation(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
+    """1 for every usable episode, (B,): the loss is then the cross-entropy of the answers.
+
+    The gradient of the importance ratio times an advantage of 1 is that of log p, for the policy that is trained.
+    """
+    return batch.usable.to(batch.rewards.dtype)
+
+
 def critic_advantages(batch: AdvantageBatch, config: AdvantageConfig) -> Tensor:
     """GAE before whitening, (B, T)."""
     assert batch.values is not None and batch.next_values is not None, "gae needs the values of a critic"

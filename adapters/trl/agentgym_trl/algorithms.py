@@ -27,6 +27,7 @@ class Algorithm:
     estimator: "module:function" of the advantage estimator; empty for algorithms that are not online.
     grouped: the estimator compares the episodes of a group, so a group needs at least two.
     critic: the estimator needs the values of a critic.
+    imitates: it trains on the oracle's answers in the states that the policy visits, not on the policy's answers.
     command: "module:function" that runs the command with its arguments; online algorithms need none.
     """
 
@@ -36,6 +37,7 @@ class Algorithm:
     estimator: str = ""
     grouped: bool = False
     critic: bool = False
+    imitates: bool = False
     command: str = ""
 
     @property
@@ -84,6 +86,13 @@ ALGORITHMS: dict[str, Algorithm] = {
         estimator="agentgym_trl.advantages:gae",
         critic=True,
     ),
+    "distill": Algorithm(
+        summary="imitation of the oracle in the states that the policy visits",
+        advantage="1 for the oracle's answers, which replace the policy's",
+        papers=("1011.0686", "2306.13649"),
+        estimator="agentgym_trl.advantages:imitation",
+        imitates=True,
+    ),
     "sft": Algorithm(
         summary="supervised training on demonstrations",
         advantage="none: imitates demonstrations",
@@ -100,6 +109,12 @@ ALGORITHMS: dict[str, Algorithm] = {
         advantage="none: imitates its own successes, from the base model, round after round",
         papers=("2406.04151",),
         command="agentgym_trl.cli.agentevol:train_agentevol",
+    ),
+    "dagger": Algorithm(
+        summary="play, imitate the oracle in the visited states of all rounds, repeat",
+        advantage="none: imitates the oracle's answers in the states that the policy visits, round after round",
+        papers=("1011.0686",),
+        command="agentgym_trl.cli.dagger:train_dagger",
     ),
 }
 

@@ -34,6 +34,8 @@ def local_rows(
     rest = torch.where(rest.abs() > 1e-6, rest, 0.0)  # drop rounding errors
     last = (mask * torch.arange(1, mask.size(1) + 1, device=mask.device)).argmax(1)
     rewards = rewards.scatter_add(1, last[:, None], rest[:, None])
+    if "process_rewards" in inputs[0]:  # after the rest: they belong to no reward function
+        rewards = rewards + _padded(inputs, "process_rewards", rewards)
     states = _padded(inputs, "state_keys", like)
     rows = {"rewards": rewards, "turn_numbers": turn_numbers, "usable": usable, "states": states}
     if "state_values" in inputs[0]:

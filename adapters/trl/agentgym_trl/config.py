@@ -15,6 +15,7 @@ from agentgym_trl.advantages import AdvantageConfig
 from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.asynchronous.options import check_async, set_async_defaults
 from agentgym_trl.credit_methods import CREDIT_METHODS, check_credit
+from agentgym_trl.oracle_options import PROCESS_REWARDS, check_oracle
 from agentgym_trl.samplers import parse_sampler, sampler_forms
 
 _MINIMUM: dict[str, float] = {
@@ -181,6 +182,17 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         0.2,
         "ppo: clip range of a value around its estimate at the rollout, in the critic's loss; None: no clipping.",
     )
+    process_reward: str | None = _option(
+        None,
+        "Rewards of turns from the oracle, which sum to 0 in an episode: "
+        + "; ".join(f"{name}, for {text}" for name, text in PROCESS_REWARDS.items())
+        + ".",
+    )
+    process_reward_weight: float = _option(1.0, "Weight of --process-reward: its sum up to the goal.")
+    oracle_seconds: float | None = _option(
+        None,
+        "distill, --process-reward: seconds of a rollout that the oracle may take; states after them have no label.",
+    )
     agent: str | None = _option(
         None,
         f"How the model reasons: {', '.join(AGENTS)}; by default it answers with an action, in the environment's form.",
@@ -245,6 +257,7 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         self._init_trl()
         self._check_choices()
         check_async(self)
+        check_oracle(self)
         check_credit(self)
         set_async_defaults(self)
 

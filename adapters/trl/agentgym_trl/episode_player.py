@@ -16,9 +16,11 @@ from agentgym_envs.rollout import (
     EpisodeSpec,
     Fork,
     Limits,
+    OracleClock,
     Sampling,
     TokenTrajectory,
     play_forks,
+    play_labelled,
     play_many,
     play_many_as_agent,
     run_sync,
@@ -38,9 +40,10 @@ _Episode = TypeVar("_Episode", bound=Episode)
 
 @dataclass(slots=True)
 class PlayStats:
-    """Totals of one rollout: seconds of generation, sampled tokens, retries of failed episodes."""
+    """Totals of one rollout: seconds of generation and of the oracle, sampled tokens, retries of failed episodes."""
 
     seconds: float = 0.0
+    oracle_seconds: float = 0.0
     tokens: int = 0
     retried: int = 0
 
@@ -68,11 +71,13 @@ class EpisodePlayer:
     @asynccontextmanager
     async def session(self, trainer: Any, stats: PlayStats, on_done: OnDone) -> AsyncIterator[PlaySession]:
         """A session with an engine of its own. Its totals are in `stats` at the end."""
-        engine = _make_engine(trainer)
+        engine, oracle = _make_engine(trainer), self.options.oracle
+        clock = OracleClock(oracle.seconds) if oracle is not None and trainer.model.training else None
         try:
-            yield PlaySession(self, trainer, engine, stats, on_done)
+            yield PlaySession(self, trainer, engine, stats, on_done, clock)
         finally:
             await engine.aclose()
+            stats.oracle_seconds += clock.spent if clock is not None else 0.0
             stats.seconds += engine.seconds
             stats.tokens += engine.tokens
 
@@ -89,6 +94,8 @@ class PlaySession:
     engine: Any
     stats: PlayStats
     on_done: OnDone
+    clock: OracleClock | None
+    """The seconds of the oracle, if it labels the episodes."""
 
     async def play(self, specs: Sequence[EpisodeSpec]) -> list[Episode]:
         """Play all episodes, and retry the ones that ended in `env_error`."""
@@ -147,6 +154,9 @@ class PlaySession:
         if player.options.agent is not None:
             agent = player.options.agent
             return await play_many_as_agent(specs, player.runners, agent, engine, player.codec, **options)
+        if self.clock is not None:
+            options = {**options, "clock": self.clock}
+            return await play_labelled(specs, player.runners, engine, player.codec, **options)
         return await play_many(specs, player.runners, engine, player.codec, **options)
 
     async def _play_with_partner(self, partner: PartnerEngine, specs: Sequence[EpisodeSpec]) -> Sequence[Episode]:

@@ -1,8 +1,8 @@
-"""Exploration for AgentEvol: play tasks with a policy, and write every episode to disk as it ends."""
+"""Exploration for AgentEvol and DAgger: play tasks with a policy, and write every episode to disk as it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,8 @@ from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajecto
 from agentgym_envs.vector import MakeEnv
 
 OnEpisode = Callable[[Trajectory], None]
+PlayMany = Callable[..., Coroutine[Any, Any, list[TokenTrajectory]]]
+"""Plays many episodes; it has the arguments of `play_many`."""
 EpisodeKey = tuple[int, int]
 """An episode of a round: the index of its task and the index of its sample."""
 
@@ -63,8 +65,9 @@ def explore(
     seed: int = 0,
     title: str = "explore",
     console: Console | None = None,
+    play_with: PlayMany = play_many,
 ) -> list[Trajectory]:
-    """Play `specs` (of `exploration_specs`) and append every episode to `path` as it ends.
+    """Play `specs` (of `exploration_specs`) with `play_with`, and append every episode to `path` as it ends.
 
     Returns the episodes in the order of `specs`. Usable episodes in `path` are not played again. `engine` is called
     only if there are episodes left to play. The batches are fixed, and each has its own sampling seed. So a run that
@@ -83,7 +86,7 @@ def explore(
 
             for number, batch in enumerate(_batches(specs, play.batch)):
                 left = [spec for spec in batch if _key(spec.meta) not in done]
-                play_seeded(left, make_env, ready, codec, play, derive_seed(seed, number), on_done)
+                play_seeded(left, make_env, ready, codec, play, derive_seed(seed, number), on_done, play_with)
     return [done[_key(spec.meta)] for spec in specs]
 
 
@@ -95,6 +98,7 @@ def play_seeded(
     play: PlaySettings,
     seed: int,
     on_done: Callable[[TokenTrajectory], None] | None = None,
+    play_with: PlayMany = play_many,
 ) -> list[Trajectory]:
     """Play episodes at the same time, sampled with `seed`; the state of torch's own generators is restored."""
     if not specs:
@@ -102,7 +106,7 @@ def play_seeded(
     options: dict[str, Any] = {"limits": play.limits, "sampling": play.sampling, "on_done": on_done}
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
-        played = run_sync(play_many(specs, make_env, engine, codec, concurrency=play.batch, **options))
+        played = run_sync(play_with(specs, make_env, engine, codec, concurrency=play.batch, **options))
     return [episode.trajectory for episode in played]
 
 

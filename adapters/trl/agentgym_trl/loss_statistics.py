@@ -20,9 +20,14 @@ class LossStatistics:
     Source: Kong (1992), "A note on importance sampling using standardized weights".
     """
 
-    def __init__(self, level: str = "token", off_policy_threshold: float | None = None) -> None:
-        """Take TRL's `importance_sampling_level` and `off_policy_mask_threshold`."""
-        self._level, self._threshold = level, off_policy_threshold
+    def __init__(
+        self, level: str = "token", off_policy_threshold: float | None = None, *, imitates: bool = False
+    ) -> None:
+        """Take TRL's `importance_sampling_level` and `off_policy_mask_threshold`.
+
+        With `imitates`, the trained tokens are labels, and their mean loss is a statistic too.
+        """
+        self._level, self._threshold, self._imitates = level, off_policy_threshold, imitates
         self._sums: Tensor | None = None
 
     @torch.no_grad()
@@ -33,17 +38,21 @@ class LossStatistics:
         difference = torch.where(mask, logprobs - _sampling_logprobs(logprobs, batch), 0.0).nan_to_num(0.0)
         kl = difference.exp() - 1 - difference
         masked = mask & ~self._kept(logprobs, batch, mask)
-        sums = torch.stack([weights.sum(), weights.square().sum(), mask.sum(), kl.sum(), masked.sum()]).double()
+        surprisal = torch.where(mask, -logprobs, 0.0)
+        parts = weights, weights.square(), mask, kl, masked, surprisal
+        sums = torch.stack([part.sum() for part in parts]).double()
         self._sums = sums if self._sums is None else self._sums + sums
 
     def take(self, accelerator: Any) -> dict[str, float]:
         """The statistics over all processes since the last call; every process must call it."""
-        sums = torch.zeros(5, dtype=torch.double, device=accelerator.device) if self._sums is None else self._sums
+        sums = torch.zeros(6, dtype=torch.double, device=accelerator.device) if self._sums is None else self._sums
         self._sums = None
-        total, squares, count, kl, masked = accelerator.reduce(sums, reduction="sum").tolist()
+        total, squares, count, kl, masked, surprisal = accelerator.reduce(sums, reduction="sum").tolist()
         if not count or not squares:
             return {}
         found = {"effective_sample_size": total**2 / (count * squares), "sampler_kl": kl / count}
+        if self._imitates:
+            found["oracle/label_loss"] = surprisal / count
         return found if self._threshold is None else {**found, "off_policy_masked": masked / count}
 
     def _kept(self, logprobs: Tensor, batch: Mapping[str, Any], mask: Tensor) -> Tensor:

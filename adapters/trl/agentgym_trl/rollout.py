@@ -34,7 +34,9 @@ from agentgym_trl.agent_trajectories import Episode, agent_trajectories
 from agentgym_trl.distributed import gathered
 from agentgym_trl.engines import sync_vllm
 from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlayStats
+from agentgym_trl.imitation import labels_of
 from agentgym_trl.partner import load_partner
+from agentgym_trl.process_reward import token_process_rewards
 from agentgym_trl.rollout_metrics import facts, summarise
 from agentgym_trl.rollout_options import RolloutOptions
 from agentgym_trl.sleep_mode import awake
@@ -70,6 +72,8 @@ class Rollout:
             raise UsageError(
                 f"--credit forks episodes of a single agent, and this environment is a team: {self.team.agents}"
             )
+        if options.oracle is not None and self.team.agents:
+            raise UsageError(f"the oracle labels the turns of a single agent, and this is a team: {self.team.agents}")
         if options.partner is not None and self.team.trained == self.team.agents:
             raise UsageError(_needless_partner(self.team.agents))
         self.partner = load_partner(options.partner, codec.tokenizer) if options.partner is not None else None
@@ -117,6 +121,8 @@ class Rollout:
         envs = [] if callable(self.make_env) else list(self.make_env)
         self.metrics = summarise(gathered(facts(specs, episodes)), envs)
         self.last = self.team.rows(episodes, group_size)
+        if self.options.oracle is not None and self.options.oracle.imitate and trainer.model.training:
+            self.last = [labels_of(episode, self.codec) for episode in self.last]
         rows = columns(
             self.team.per_row(specs, group_size),
             self.last,
@@ -128,9 +134,16 @@ class Rollout:
                 f"an episode has several contexts, on which {type(trainer).__name__} cannot train: use AgentTrainer, "
                 "or a chat template that keeps earlier messages as they are and an agent with the context 'full'"
             )
+        self._add_process_rewards(rows, trainer)
         if self.team.agents:
             rows["agent"] = [row.trajectory.meta["agent"] for row in self.last]
         return rows
+
+    def _add_process_rewards(self, rows: dict[str, Any], trainer: Any) -> None:
+        """Add the column of process rewards, in training."""
+        oracle = self.options.oracle
+        if oracle is not None and oracle.process_reward is not None and trainer.model.training:
+            rows["process_rewards"] = [token_process_rewards(row, oracle.process_reward) for row in self.last]
 
     def evaluate(self, prompts: Sequence[Any], trainer: Any) -> list[Trajectory]:
         """Play one episode per prompt in all processes together, and return the trajectories of all of them.
@@ -237,8 +250,8 @@ def make_rollout_func(
         trajectories: a directory for `step-N.jsonl` files.
         make: makes the rollout, for subclasses with further arguments.
         options: `eval_max_turns`, `env_concurrency`, `env_retries`, `dynamic_sampling_retries`,
-            `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`, `vine`, `tree`; see
-            `RolloutOptions`.
+            `mask_truncated_answers`, `record_tokens`, `agent`, `train_agents`, `partner`, `vine`, `tree`, `oracle`;
+            see `RolloutOptions`.
 
     Raises:
         TemplateError: the chat template is missing, or shows messages in part.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentgym_envs.rollout import Agent
 from agentgym_trl.credit_methods import TreeShape, Vine
+from agentgym_trl.oracle_options import OracleOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class RolloutOptions:
     partner: a frozen model (a directory, or a name on the hub) that plays the other members; by default the policy
         plays them.
     vine: values of states from continuations, in training.
+    oracle: labels of the oracle, in training; by default there are none.
     tree: the shape of the trees in which episodes share their beginnings, in training; by default they share none.
     """
 
@@ -44,3 +46,4 @@ class RolloutOptions:
     partner: str | None = None
     vine: Vine | None = None
     tree: TreeShape | None = None
+    oracle: OracleOptions | None = None

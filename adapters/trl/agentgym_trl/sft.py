@@ -49,7 +49,11 @@ def make_sft_trainer(
         UsageError: there is no trajectory to train on, one is too long, or the model cannot separate packed
             trajectories.
     """
-    dataset = sft_dataset(demonstrations, codec, args.max_length)
+    return make_row_trainer(model, sft_dataset(demonstrations, codec, args.max_length), codec, args, **kwargs)
+
+
+def make_row_trainer(model: Any, dataset: Any, codec: ChatCodec, args: SFTConfig, **kwargs: Any) -> Any:
+    """Make the trainer of `make_sft_trainer` over a dataset of rows (`TrainingRow`)."""
     collator = MultiTurnCollator(
         _pad_id(codec.tokenizer),
         packing=args.packing,

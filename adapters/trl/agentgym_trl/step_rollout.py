@@ -11,6 +11,7 @@ from agentgym_trl.agent_trajectories import Episode
 from agentgym_trl.distributed import anywhere, gathered
 from agentgym_trl.dynamic_sampling import EpisodeStart, episode_start, fresh_prompts, whole_groups, zero_variance_groups
 from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlaySession, PlayStats
+from agentgym_trl.imitation import label_counts, label_metrics
 from agentgym_trl.task_sampler import Outcome, TaskSampler, outcomes
 from agentgym_trl.tree import grow_trees, tree_metrics
 from agentgym_trl.trl_format import spec_of
@@ -48,6 +49,7 @@ class StepRollout:
         self.owners: list[list[int]] | None = None
         """The row that sampled each turn of each episode, with `--tree`."""
         self._fork_metrics: dict[str, float] = {}
+        self._label_metrics: dict[str, float] = {}
 
     def play(self, prompts: Sequence[Any]) -> tuple[list[EpisodeSpec], list[Episode]]:
         """The specifications and episodes, `group_size` for each group; `prompts` has one prompt per row."""
@@ -68,6 +70,9 @@ class StepRollout:
                     session, specs, single, self._vine, self.group_size, self._seed
                 )
                 self._fork_metrics = metrics_of(counts)
+        if self._player.options.oracle is not None and self._training:
+            found = label_metrics(gathered([label_counts(episode.trajectory) for episode in episodes]))
+            self._label_metrics = {f"oracle/{name}": value for name, value in found.items()}
         if self._sampler is not None:
             self._sampler.record(gathered(self._outcomes))
         return specs, episodes
@@ -85,12 +90,15 @@ class StepRollout:
     def metrics(self, seconds: float) -> dict[str, float]:
         """The metrics over all processes: sums of tokens, times of the slowest. `seconds` is the rollout's time."""
         stats, retries = self._stats, self._player.options.dynamic_sampling_retries
-        local = (stats.tokens, stats.retried, stats.seconds, max(seconds - stats.seconds, 0.0))
-        tokens, retried, generate, env = zip(*gathered([local]), strict=True)
+        rest = max(seconds - stats.seconds - stats.oracle_seconds, 0.0)
+        local = (stats.tokens, stats.retried, stats.seconds, rest, stats.oracle_seconds)
+        tokens, retried, generate, env, oracle = zip(*gathered([local]), strict=True)
         return {
             **({"rollout/zero_variance_groups": self._zero_variance} if self._training else {}),
             **({"rollout/resampled_groups": float(self._resampled)} if retries else {}),
             **self._fork_metrics,
+            **self._label_metrics,
+            **({"time/oracle": max(oracle)} if self._label_metrics else {}),
             **(self._sampler.metrics() if self._sampler is not None else {}),
             "rollout/retried": float(sum(retried)),
             "rollout/tokens": float(sum(tokens)),

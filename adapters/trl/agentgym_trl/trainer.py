@@ -48,6 +48,7 @@ from agentgym_trl.held_out import HeldOutEvaluation
 from agentgym_trl.kl_clip import bounded_reference
 from agentgym_trl.loss_statistics import LossStatistics, trained_mask
 from agentgym_trl.models import read_template
+from agentgym_trl.oracle_options import oracle_options
 from agentgym_trl.padding import trim_padding
 from agentgym_trl.padding_free import group_prompts
 from agentgym_trl.padding_free.training import enable_for, enable_for_critic, may_exchange_rows
@@ -120,7 +121,9 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         self._rewards_per_function = torch.empty(0)
         self._rollout_seconds = self._train_seconds = 0.0
         self._loss_inputs: dict[str, Any] | None = None
-        self._statistics = LossStatistics(args.importance_sampling_level, args.off_policy_mask_threshold)
+        self._statistics = LossStatistics(
+            args.importance_sampling_level, args.off_policy_mask_threshold, imitates=self.algorithm.imitates
+        )
         self.learner = self._make_learner(backbone) if backbone is not None else None
         self.padding_free, self.why_padded = enable_for(self)
         enable_for_critic(self)
@@ -420,5 +423,6 @@ def _rollout_options(args: AgentConfig) -> dict[str, Any]:
         "train_agents": args.train_agents,
         "partner": args.partner,
         **fork_options(args),
+        **oracle_options(args),
         **async_options(args),
     }

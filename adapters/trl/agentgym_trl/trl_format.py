@@ -40,8 +40,8 @@ def columns(
 
     `env_mask` is 1 on the trained tokens: none of an unusable episode, and optionally none of a truncated answer.
     `turn_numbers` has the number of the turn of every sampled token, from 1, and 0 elsewhere. An episode without an
-    answer becomes a single masked token. The columns of `make_dataset` describe the played tasks, which after dynamic
-    sampling are not those of the dataset's rows.
+    answer, or without a label where labels are trained on, becomes a single masked token. The columns of `make_dataset`
+    describe the played tasks, which after dynamic sampling are not those of the dataset's rows.
     """
     placeholder = [codec.turn_end_id]
     has_logprobs = all(episode.logprobs is not None for episode in episodes if episode.ids)
@@ -98,7 +98,7 @@ def _prompt(spec: EpisodeSpec, episode: TokenTrajectory) -> list[dict[str, Any]]
 def _trained(episode: TokenTrajectory, mask_truncated_answers: bool) -> list[int]:
     if not episode.trajectory.usable:
         return [0] * max(len(episode.ids), 1)
-    mask = list(episode.assistant_mask)
+    mask = list(episode.assistant_mask) or [0]
     infos = [info for attempt in _infos(episode.trajectory) for info in attempt] if mask_truncated_answers else []
     actions = dict(zip(episode.turn_numbers, episode.turn_spans, strict=True))  # the last answer of each turn
     for number, info in enumerate(infos, 1):

@@ -21,6 +21,7 @@ from agentgym_envs.core import Transition, text_env
 from agentgym_envs.errors import EnvError
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
+from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import oracle_demonstrations
 from agentgym_trl.engines import TrainerEngine
@@ -30,6 +31,8 @@ from tests.graded import KWARGS, GradedCraft
 
 ENV = "AgentGym/TextCraft-v0"
 DEPTH = ["depth-1"]
+REWARDED = tuple(name for name, row in online_algorithms().items() if not row.imitates)
+"""The online algorithms that learn from rewards."""
 FORGETFUL = (  # a chat template that drops earlier answers in later turns
     "{% for m in messages %}<|{{ m.role }}|>{% if m.role != 'assistant' or loop.revindex <= 2 %}{{ m.content }}"
     "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"

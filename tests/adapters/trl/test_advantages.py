@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import UsageError
 from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig, token_returns, value_targets
 from agentgym_trl.advantages import critic_advantages as raw_gae
-from agentgym_trl.algorithms import ALGORITHMS, Algorithm, online_algorithms
+from agentgym_trl.algorithms import ALGORITHMS, Algorithm
 from tests.adapters.trl import reference_advantages as reference
 from tests.adapters.trl.reference_advantages import Episode, Table
-from tests.adapters.trl.small import broken_craft, config, first_batch, make_trainer
+from tests.adapters.trl.small import REWARDED, broken_craft, config, first_batch, make_trainer
 from tests.adapters.trl.turn_numbers import turn_numbers
 
-NAMES = sorted(online_algorithms())
+NAMES = sorted(REWARDED)
 GROUPED = [name for name in NAMES if ALGORITHMS[name].grouped]
 
 credits_ = st.builds(

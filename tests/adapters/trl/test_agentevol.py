@@ -23,10 +23,11 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.rollout import Limits
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn, read_trajectories
-from agentgym_trl.agentevol import EvolSettings, Round, _Run, agentevol, keep, training_set
+from agentgym_trl.agentevol import EvolSettings, _Run, agentevol, keep, training_set
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.exploration import PlaySettings, derive_seed, episode_key, evaluator, exploration_specs, explore
 from agentgym_trl.models import load_engine, load_model, load_tokenizer, make_codec
+from agentgym_trl.rounds import Round
 from agentgym_trl.sft import make_sft_trainer, sft_dataset
 from tests.adapters.trl.small import DEPTH, ENV, ScoredCraft, broken_craft, craft, demonstrations
 from tests.adapters.trl.test_sft import sft_config
@@ -285,11 +286,11 @@ def test_every_round_samples_with_its_own_seed(tmp_path: Path, tokenizer: Any, m
         seeds.append(seed)
         return list(DEMOS)
 
-    monkeypatch.setattr("agentgym_trl.agentevol.explore", explored)
+    monkeypatch.setattr("agentgym_trl.rounds.explore", explored)
     codec = make_codec(tokenizer)
     run = _Run("unused", DEMOS, ScoredCraft, codec, config(tmp_path), SETTINGS, None, None, None, {})
     for number in (1, 2, 1):
-        run.explore(tmp_path, number, Round(number - 1, tmp_path, {}))
+        run.explore(tmp_path, number, "unused")
     assert seeds[0] == seeds[2] != seeds[1]
 
 

@@ -22,6 +22,7 @@ from agentgym_envs.schedule import FixedTurnLimit, TurnLimitCurriculum, parse_sc
 from agentgym_envs.trajectory import TrajectoryWriter, read_trajectories
 from agentgym_trl.cli.agentevol import EvolArguments
 from agentgym_trl.cli.arguments import EnvArguments, parse
+from agentgym_trl.cli.dagger import DaggerArguments
 from agentgym_trl.cli.environments import environments
 from agentgym_trl.cli.sft import DemoArguments
 from agentgym_trl.config import AgentConfig
@@ -33,8 +34,8 @@ PLAY = ["--env", ENV, "--env-kwargs", json.dumps(KWARGS), "--groups", *DEPTH]
 SMALL = ["--max_steps", "2", "--per_device_train_batch_size", "4", "--use_cpu", "--report_to", "none"]
 ROLL = ["--num_generations", "2", "--max_completion_length", "200", "--max-turn-tokens", "8", "--max-turns", "2"]
 
-ONLINE = ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo")
-OFFLINE = ("sft", "dpo", "agentevol")
+ONLINE = ("grpo", "rloo", "reinforce++", "reinforce++-baseline", "ppo", "distill")
+OFFLINE = ("sft", "dpo", "agentevol", "dagger")
 LOGGED = {  # by every online algorithm, at every step
     "step", "epoch", "loss", "learning_rate", "grad_norm", "num_tokens",
     "reward", "reward_std", "frac_reward_zero_std", "entropy", "kl",
@@ -246,14 +247,16 @@ def test_our_own_configs_parse(path: Path) -> None:
     kinds: dict[str, Any] = {
         "tiny-sft": (SFTConfig, DemoArguments),
         "tiny-agentevol": (SFTConfig, DemoArguments, EvolArguments),
+        "tiny-dagger": (SFTConfig, DemoArguments, DaggerArguments),
     }
     config, *more = kinds.get(path.stem, (AgentConfig,))
-    fixed = {"algorithm": "grpo"} if config is AgentConfig else None
+    algorithm = "distill" if path.stem == "tiny-distill" else "grpo"
+    fixed = {"algorithm": algorithm} if config is AgentConfig else None
     on_cpu = ["--use_cpu", "--bf16", "false", "--model", "m", "--out", "o"]
     env_args, args, *_ = parse(config, ["--config", path.stem, *on_cpu], *more, fixed=fixed)
     assert environments(env_args)[0].id == ENV
     if config is AgentConfig:
-        assert args.algorithm == "grpo"
+        assert args.algorithm == algorithm
         assert isinstance(parse_schedules(args.max_turns, args.every), FixedTurnLimit | TurnLimitCurriculum)
 
 

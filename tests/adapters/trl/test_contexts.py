@@ -13,7 +13,6 @@ from trl import GRPOConfig, GRPOTrainer
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import AGENTS, Generation, TokenTrajectory, make_agent
-from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.batch import loss_weights
 from agentgym_trl.collator import MultiTurnCollator
 from agentgym_trl.config import AVERAGES, CHOICES
@@ -25,7 +24,16 @@ from agentgym_trl.models import make_codec
 from agentgym_trl.rollout import make_rollout_func
 from agentgym_trl.sft import sft_dataset
 from agentgym_trl.trainer import AgentTrainer
-from tests.adapters.trl.small import ScoredCraft, config, dataset, first_batch, make_small_model, make_trainer, settings
+from tests.adapters.trl.small import (
+    REWARDED,
+    ScoredCraft,
+    config,
+    dataset,
+    first_batch,
+    make_small_model,
+    make_trainer,
+    settings,
+)
 from tests.adapters.trl.test_gradient import gradients
 from tests.adapters.trl.test_padding_free import apart
 from tests.rollout.contexts import split
@@ -65,7 +73,7 @@ def step_of(out: Path, tokenizer: Any, model: str, **options: Any) -> Any:
 
 @pytest.mark.rotating(always=2)
 @pytest.mark.parametrize("padding_free", [True, False])
-@pytest.mark.parametrize("algorithm", online_algorithms())
+@pytest.mark.parametrize("algorithm", REWARDED)
 def test_an_unchanged_context_split_into_contexts_has_the_same_gradient(
     algorithm: str, padding_free: bool, splits: list[bool], tokenizer: Any, model_path: Path, tmp_path: Path
 ) -> None:
@@ -187,7 +195,7 @@ def alone(model: Any, context: TokenTrajectory, temperature: float) -> torch.Ten
 
 
 @pytest.mark.rotating(always=1)
-@pytest.mark.parametrize("algorithm", online_algorithms())
+@pytest.mark.parametrize("algorithm", REWARDED)
 def test_every_algorithm_takes_steps_with_an_agent(algorithm: str, tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(
         tmp_path,

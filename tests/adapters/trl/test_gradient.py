@@ -13,12 +13,11 @@ import torch
 
 from agentgym_envs.core import Transition
 from agentgym_envs.rollout import TokenTrajectory
-from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.batch import policy_logprobs
 from agentgym_trl.config import CHOICES
 from agentgym_trl.padding import trim_padding
 from tests.adapters.trl.reference_advantages import Episode, Table, estimate, generalised
-from tests.adapters.trl.small import BrokenCraft, config, first_batch, make_trainer
+from tests.adapters.trl.small import REWARDED, BrokenCraft, config, first_batch, make_trainer
 
 pytestmark = pytest.mark.train
 
@@ -152,9 +151,9 @@ def states(played: TokenTrajectory) -> list[int]:
 REWARD_KL = {"kl_in": "reward", "beta": 0.2}
 LOSSES = CHOICES["loss_type"]
 CASES: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"loss_type": loss}) for name in online_algorithms() for loss in ("dapo", "grpo")),
-    *((name, REWARD_KL) for name in online_algorithms()),
-    *((name, {"mask_truncated_answers": True}) for name in online_algorithms()),
+    *((name, {"loss_type": loss}) for name in REWARDED for loss in ("dapo", "grpo")),
+    *((name, REWARD_KL) for name in REWARDED),
+    *((name, {"mask_truncated_answers": True}) for name in REWARDED),
     ("grpo", {"scale_rewards": "batch", "gamma": 0.9}),
     ("grpo", {"scale_rewards": "none", "turn_level_advantage": True}),
     ("grpo", {"step_advantage_weight": 0.5, "gamma": 0.8}),

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from agentgym_envs.core import Transition
-from agentgym_trl.algorithms import online_algorithms
 from agentgym_trl.batch import local_rows
-from tests.adapters.trl.small import ScoredCraft, first_batch, make_trainer
+from tests.adapters.trl.small import REWARDED, ScoredCraft, first_batch, make_trainer
 
 pytestmark = pytest.mark.train
 
@@ -52,7 +51,7 @@ def rolled_out(name: str, tokenizer: Any, out: Path, **more: Any) -> tuple[Any, 
 
 
 @pytest.mark.rotating(always=2)
-@pytest.mark.parametrize("name", list(online_algorithms()))
+@pytest.mark.parametrize("name", REWARDED)
 def test_the_rewarded_turn_has_the_greatest_advantage(name: str, tokenizer: Any, tmp_path: Path) -> None:
     _, batch, number = rolled_out(name, tokenizer, tmp_path)
     advantages = batch["advantages"]

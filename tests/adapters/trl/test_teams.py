@@ -24,6 +24,7 @@ from agentgym_trl.advantages import AdvantageBatch, AdvantageConfig
 from agentgym_trl.agent_trajectories import agent_views
 from agentgym_trl.agentevol import EvolSettings, agentevol
 from agentgym_trl.algorithms import ALGORITHMS
+from agentgym_trl.dagger import DaggerSettings, dagger
 from agentgym_trl.dataset import make_dataset
 from agentgym_trl.demonstrations import environment_corpus, oracle_demonstrations
 from agentgym_trl.dpo import dpo_dataset
@@ -173,6 +174,9 @@ def test_algorithms_for_single_agents_refuse_teams(tokenizer: Any, model_path: P
         evolve([*alone, joint], craft, rounds=0)
     with pytest.raises(UsageError, match=r"\(crafter_0, crafter_1\) is a team, and agentevol trains"):
         evolve(alone, coop)
+    with pytest.raises(UsageError, match=r"\(crafter_0, crafter_1\) is a team, and dagger trains"):
+        settings = DaggerSettings(rounds=1, tasks=1)
+        dagger(model_path, [], coop, codec, sft_config(tmp_path / "out"), settings)
     assert not (tmp_path / "out").exists()
 
 

@@ -69,4 +69,6 @@ def test_unsupported_commands_of_teams_are_refused(train: Any, tmp_path: Path) -
     refused(train("grpo", *FOUR, "--partner", "nowhere"), "--train-agents")
     refused(train("dpo", "--trajectories", tmp_path / "none.jsonl"), "is a team", "grpo")
     refused(train("agentevol", "--tasks", 4), "is a team")
+    refused(train("dagger"), "is a team")
+    refused(train("distill", *FOUR), "the turns of a single agent", "crafter_0")
     assert not (tmp_path / "out").exists()

@@ -14,7 +14,12 @@ from agentgym_envs.registration import load_object
 from agentgym_trl.algorithms import ALGORITHMS
 from agentgym_trl.cli.imports import asks_for_help, only_needed
 
-_TRAINERS = {"sft": "agentgym_trl.sft", "dpo": "agentgym_trl.dpo", "agentevol": "agentgym_trl.agentevol"}
+_TRAINERS = {
+    "sft": "agentgym_trl.sft",
+    "dpo": "agentgym_trl.dpo",
+    "agentevol": "agentgym_trl.agentevol",
+    "dagger": "agentgym_trl.dagger",
+}
 """The modules that import the trainers of algorithms that are not online."""
 _USAGE = """usage: agentgym train ALGORITHM [options]
 

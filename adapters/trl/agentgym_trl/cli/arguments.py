@@ -27,7 +27,8 @@ _HELP = {
     "output_dir": "Run folder: the model, checkpoints, metrics and trajectories.",
     "model_name_or_path": "The model: a folder, or a name on the hub.",
     "chat_template_path": "File with a Jinja chat template.",
-    "max_length": "Max tokens of a trajectory. A longer one is an error (agentevol skips its own); none is truncated.",
+    "max_length": "Max tokens of a trajectory. A longer one is an error (agentevol and dagger skip their "
+    "own); none is truncated.",
 }
 """Help texts of TRL's options where TRL's own text does not hold here."""
 
@@ -158,8 +159,8 @@ def _own_fields(config: type[Any]) -> set[str]:
     """The fields that one of our configs adds to TRL's; empty for a config of TRL."""
     if not config.__module__.startswith("agentgym_trl"):
         return set()
-    inherited = {name for base in config.__bases__ if is_dataclass(base) for name in base.__dataclass_fields__}
-    return set(config.__dataclass_fields__) - inherited
+    bases = [base for base in config.__bases__ if is_dataclass(base) and not base.__module__.startswith("agentgym_trl")]
+    return set(config.__dataclass_fields__) - {name for base in bases for name in base.__dataclass_fields__}
 
 
 def _short_names(config: type[Any]) -> dict[str, str]:

@@ -28,7 +28,7 @@ class DemoArguments:
         default=None,
         metadata={
             "help": "File to train on: trajectories (JSONL), or conversations in AgentTraj-L's format (JSON or JSONL "
-            "with item_id and conversations). By default the oracle demonstrates --tasks."
+            "with item_id and conversations). By default the oracle demonstrates --tasks (dagger: none)."
         },
     )
     chat_template_kwargs: dict[str, Any] | str | None = field(
