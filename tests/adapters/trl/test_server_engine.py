@@ -409,7 +409,10 @@ def test_vllm_stops_at_our_ids(vllm_server: Real) -> None:
 
 @real
 @pytest.mark.train
-def test_trls_importance_weights_of_vllm_are_one(vllm_server: Real, trl_client: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"asynchronous": True, "max_staleness": 2}], ids=["synchronous", "async"])
+def test_trls_importance_weights_of_vllm_are_one(
+    options: dict[str, Any], vllm_server: Real, trl_client: None, tmp_path: Path
+) -> None:
     """The first step of TRL's server mode, whose weights vLLM has already. Needs VLLM_SERVER_DEV_MODE=1."""
     trainer = make_trainer(
         tmp_path,
@@ -418,6 +421,7 @@ def test_trls_importance_weights_of_vllm_are_one(vllm_server: Real, trl_client: 
         temperature=0.7,
         max_steps=1,
         **server_mode(vllm_server.url),
+        **options,
     )
     trainer.train()
     assert not trainer.generated
