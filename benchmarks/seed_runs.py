@@ -53,7 +53,14 @@ def run_all(
     runs = {name: [json.loads(paths[name, seed].read_text("utf-8")) for seed in options.seeds] for name in names}
     show(runs)
     if options.out:
-        options.out.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+        options.out.write_text(json.dumps(_without_repeats(runs), indent=1) + "\n", encoding="utf-8")
+
+
+def _without_repeats(figures: Any) -> Any:
+    """The figures without the metrics of repeated attempts, which make three quarters of a file and are in no table."""
+    if isinstance(figures, dict):
+        return {k: _without_repeats(v) for k, v in figures.items() if not str(k).endswith(("_at_k", "_hat_k"))}
+    return [_without_repeats(each) for each in figures] if isinstance(figures, list) else figures
 
 
 def _work_off(
