@@ -234,6 +234,7 @@ WORLDS: dict[str, tuple[Any, list[str], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_values_of_64_continuations_contain_the_exact_value(world: str) -> None:
     make, texts, turns = WORLDS[world]
