@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Literal
 
-from rich.console import Console
 from trl import SFTConfig
 
 from agentgym_trl.cli.arguments import parse
-from agentgym_trl.cli.environments import only_environment
-from agentgym_trl.cli.rounds import (
-    UNRECORDED,
-    ExploreArguments,
-    evaluation,
-    explore_settings,
-    only_trajectories,
-    run_rounds,
-)
-from agentgym_trl.cli.sft import DemoArguments, codec_of, load_demonstrations
-from agentgym_trl.run_directory import claim_run_directory
+from agentgym_trl.cli.rounds import ExploreArguments, explore_settings, run_rounds
+from agentgym_trl.cli.sft import DemoArguments
 
 
 @dataclass
@@ -41,35 +30,10 @@ class EvolArguments(ExploreArguments):
 
 def train_agentevol(argv: Sequence[str]) -> int:
     """Explore, keep the successes, train the base model on them, repeat. Returns the exit code."""
-    env_args, args, model_args, demo_args, evol_args = parse(SFTConfig, argv, DemoArguments, EvolArguments)
-    from trl import get_peft_config  # with the trainer it takes seconds, which --help need not wait for
-
+    parsed = parse(SFTConfig, argv, DemoArguments, EvolArguments)
     from agentgym_trl.agentevol import EvolSettings, agentevol, print_rounds
-    from agentgym_trl.cli.runs import model_name, run_settings
-    from agentgym_trl.rounds import Round
 
-    environment = only_environment(env_args)
-    codec = codec_of(args, model_args, demo_args)
+    env_args, args, *_, evol_args = parsed
     chosen = {name: getattr(evol_args, name) for name in ("threshold", "keep", "max_per_task")}
     settings = EvolSettings(**explore_settings(evol_args, env_args, args.seed), **chosen)
-    loaded = load_demonstrations(demo_args.demos, env_args, environment, args.seed)
-    demonstrations = only_trajectories(loaded, "agentevol")
-    evaluate = evaluation(environment, settings, evol_args.eval_tasks, codec, args)
-    options = {name: value for name, value in asdict(evol_args).items() if name not in UNRECORDED}
-    run = run_settings(args, "agentevol", env_args, model_args, **asdict(demo_args), **options)
-
-    def train(console: Console) -> list[Round]:
-        return agentevol(
-            model_name(model_args, args),
-            demonstrations,
-            environment.make,
-            codec,
-            args,
-            settings,
-            evaluate=evaluate,
-            on_begin=partial(claim_run_directory, args.output_dir, run, resume=env_args.resume),
-            console=console,
-            peft_config=get_peft_config(model_args),
-        )
-
-    return run_rounds(train, print_rounds, args.output_dir)
+    return run_rounds("agentevol", agentevol, print_rounds, parsed, settings, demonstrate=True)

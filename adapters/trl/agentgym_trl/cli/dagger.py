@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Console
 from trl import SFTConfig
 
 from agentgym_envs.errors import UsageError
 from agentgym_trl.cli.arguments import EnvArguments, parse
-from agentgym_trl.cli.environments import only_environment
-from agentgym_trl.cli.rounds import (
-    UNRECORDED,
-    ExploreArguments,
-    evaluation,
-    explore_settings,
-    only_trajectories,
-    run_rounds,
-)
-from agentgym_trl.cli.sft import DemoArguments, codec_of, load_demonstrations
-from agentgym_trl.run_directory import claim_run_directory
+from agentgym_trl.cli.rounds import ExploreArguments, explore_settings, run_rounds
+from agentgym_trl.cli.sft import DemoArguments
 
 if TYPE_CHECKING:
     from agentgym_trl.dagger import DaggerSettings
@@ -60,39 +49,14 @@ class DaggerArguments(ExploreArguments):
 
 def train_dagger(argv: Sequence[str]) -> int:
     """Play, let the oracle label the visited states, imitate all labels, repeat. Returns the exit code."""
-    env_args, args, model_args, demo_args, dagger_args = parse(SFTConfig, argv, DemoArguments, DaggerArguments)
-    from trl import get_peft_config  # with the trainer it takes seconds, which --help need not wait for
-
-    from agentgym_trl.cli.runs import model_name, run_settings
+    parsed = parse(SFTConfig, argv, DemoArguments, DaggerArguments)
     from agentgym_trl.dagger import dagger, print_rounds
-    from agentgym_trl.rounds import Round
 
+    env_args, args, *_, dagger_args = parsed
     if env_args.tasks is not None:
         raise UsageError("dagger plays --explore-tasks tasks per round; leave out --tasks")
-    environment = only_environment(env_args)
-    codec = codec_of(args, model_args, demo_args)
     settings = dagger_settings(dagger_args, env_args, args.seed)
-    loaded = load_demonstrations(demo_args.demos, env_args, environment, args.seed) if demo_args.demos else []
-    demonstrations = only_trajectories(loaded, "dagger")
-    evaluate = evaluation(environment, settings, dagger_args.eval_tasks, codec, args)
-    options = {name: value for name, value in asdict(dagger_args).items() if name not in UNRECORDED}
-    run = run_settings(args, "dagger", env_args, model_args, **asdict(demo_args), **options)
-
-    def train(console: Console) -> list[Round]:
-        return dagger(
-            model_name(model_args, args),
-            demonstrations,
-            environment.make,
-            codec,
-            args,
-            settings,
-            evaluate=evaluate,
-            on_begin=partial(claim_run_directory, args.output_dir, run, resume=env_args.resume),
-            console=console,
-            peft_config=get_peft_config(model_args),
-        )
-
-    return run_rounds(train, print_rounds, args.output_dir)
+    return run_rounds("dagger", dagger, print_rounds, parsed, settings, demonstrate=False)
 
 
 def dagger_settings(options: DaggerArguments, env: EnvArguments, seed: int) -> DaggerSettings:

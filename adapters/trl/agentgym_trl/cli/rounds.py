@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,6 +16,9 @@ from agentgym_envs.rollout import ChatCodec, Limits
 from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.trajectory import Trajectory
 from agentgym_trl.cli.arguments import EnvArguments
+from agentgym_trl.cli.environments import only_environment
+from agentgym_trl.cli.sft import codec_of, load_demonstrations
+from agentgym_trl.run_directory import claim_run_directory
 
 if TYPE_CHECKING:
     from agentgym_trl.rounds import Evaluate, Round, RoundSettings
@@ -90,15 +94,48 @@ def evaluation(
 
 
 def run_rounds(
-    run: Callable[[Console], Sequence[Round]], show: Callable[[Console, Sequence[Round]], None], out: str | None
+    algorithm: str,
+    method: Callable[..., Sequence[Round]],
+    show: Callable[[Console, Sequence[Round]], None],
+    parsed: Sequence[Any],
+    settings: RoundSettings,
+    *,
+    demonstrate: bool,
 ) -> int:
-    """Do all rounds and show their table. Returns 0, or 130 if the run was interrupted."""
+    """Do all rounds and show their table. Returns 0, or 130 if the run was interrupted.
+
+    `parsed` are the arguments of the environment, of training, of the model, of demonstrations and of exploration. With
+    `demonstrate`, the oracle demonstrates if there is no --demos.
+    """
+    from trl import get_peft_config  # with the trainer it takes seconds, which --help need not wait for
+
+    from agentgym_trl.cli.runs import model_name, run_settings
+
+    env_args, args, model_args, demo_args, explore = parsed
+    environment, codec = only_environment(env_args), codec_of(args, model_args, demo_args)
+    wanted = demonstrate or demo_args.demos
+    loaded = load_demonstrations(demo_args.demos, env_args, environment, args.seed) if wanted else []
+    demonstrations = only_trajectories(loaded, algorithm)
+    evaluate = evaluation(environment, settings, explore.eval_tasks, codec, args)
+    options = {name: value for name, value in asdict(explore).items() if name not in UNRECORDED}
+    run = run_settings(args, algorithm, env_args, model_args, **asdict(demo_args), **options)
     console = Console(stderr=True)
     try:
-        rounds = run(console)
+        rounds = method(
+            model_name(model_args, args),
+            demonstrations,
+            environment.make,
+            codec,
+            args,
+            settings,
+            evaluate=evaluate,
+            on_begin=partial(claim_run_directory, args.output_dir, run, resume=env_args.resume),
+            console=console,
+            peft_config=get_peft_config(model_args),
+        )
     except KeyboardInterrupt:
         console.print("[yellow]Stopped.[/] Episodes and models are saved; --resume continues the run.")
         return 130
     show(console, rounds)
-    console.print(f"[green]Done:[/] the last model is in {rounds[-1].model}, every round's in {out}")
+    console.print(f"[green]Done:[/] the last model is in {rounds[-1].model}, every round's in {args.output_dir}")
     return 0
