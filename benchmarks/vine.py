@@ -50,7 +50,8 @@ ARMS: dict[str, dict[str, Any]] = {
     "vine surprising-1 K2": {"credit": "vine", "branches": 2, "at": "surprising:1"},
     "tree 2x2": {"tree": "2x2"},
 }
-TASKS = {"vine every-turn K2": 2, "vine random-1 K4": 4, "vine surprising-1 K2": 5, "tree 2x2": 16}
+_TASKS = {"vine every-turn K2": 2, "vine random-1 K4": 4, "vine surprising-1 K2": 5, "tree 2x2": 16}
+TASKS = {"textcraft": _TASKS, "babyai": _TASKS | {"vine every-turn K2": 4}}
 """Tasks per step; other arms have those of the quick start, 12. Chosen on the tokens of a pilot seed."""
 ESTIMATES = "estimates"
 REFERENCE = 32
@@ -75,7 +76,7 @@ def run(work: Path, seed: int, name: str, split: str, steps: int | None, scenari
         if name == START:
             model, facts = algorithms.train(START, out, settings, console)
         else:
-            tasks = TASKS.get(name, settings.tasks_per_step)
+            tasks = TASKS[scenario].get(name, settings.tasks_per_step)
             sizes: dict[str, Any] = {"tasks_per_step": tasks, "micro_batch": tasks * settings.group_size}
             settings = replace(settings, steps=steps or settings.steps, **sizes)
             model = out / figures_of(work, name, seed).stem
