@@ -17,8 +17,10 @@ import yaml
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
+from agentgym_envs.cli.common import json_object
 from agentgym_envs.cli.envs import full_name
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout import ChatCodec
 from agentgym_trl.error_messages import as_usage_errors
 
 _Config = TypeVar("_Config")
@@ -31,6 +33,35 @@ _HELP = {
     "own); none is truncated.",
 }
 """Help texts of TRL's options where TRL's own text does not hold here."""
+
+
+@dataclass(kw_only=True)
+class TemplateArguments:
+    """How a chat template shows recorded episodes."""
+
+    chat_template_kwargs: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={"help": "Variables of the chat template, as JSON: '{\"enable_thinking\": false}'."},
+    )
+    keep_thoughts: bool = field(
+        default=False,
+        metadata={
+            "help": "Replace a template that drops the thoughts of earlier answers by TRL's template for training; by "
+            "default all contexts that the template shows are trained on."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        """Parse the JSON. Raises UsageError."""
+        self.chat_template_kwargs = json_object("--chat-template-kwargs", self.chat_template_kwargs)
+
+    def make_codec(self, model: str, template: str | None) -> ChatCodec:
+        """The codec of a model, with `template` in place of its own if it is given."""
+        from agentgym_trl.models import load_tokenizer, make_codec, read_template
+
+        kwargs: Any = self.chat_template_kwargs  # parsed already
+        own = read_template(template)
+        return make_codec(load_tokenizer(model), template=own, template_kwargs=kwargs, keep_thoughts=self.keep_thoughts)
 
 
 @dataclass

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import Console
 from trl import DPOConfig
 
-from agentgym_envs.cli.common import json_object
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.task import check_selection
 from agentgym_envs.trajectory import Trajectory
-from agentgym_trl.cli.arguments import EnvArguments, parse
+from agentgym_trl.cli.arguments import EnvArguments, TemplateArguments, parse
 from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.error_messages import as_usage_errors
 from agentgym_trl.pairs import PairSet, Preference, load_trajectories, make_pairs
 
 
 @dataclass
-class PairArguments:
+class PairArguments(TemplateArguments):
     """The trajectories and the pairs made of them."""
 
     trajectories: list[str] = field(
@@ -40,22 +37,11 @@ class PairArguments:
         },
     )
     chat_template: str | None = field(default=None, metadata={"help": "File with a Jinja chat template."})
-    chat_template_kwargs: dict[str, Any] | str | None = field(
-        default=None,
-        metadata={"help": "Variables of the chat template, as JSON: '{\"enable_thinking\": false}'."},
-    )
-    keep_thoughts: bool = field(
-        default=False,
-        metadata={
-            "help": "Replace a template that drops the thoughts of earlier answers by TRL's template for training; by "
-            "default the log-probability of a trajectory is the sum over the contexts that the template shows."
-        },
-    )
 
     def __post_init__(self) -> None:
         """Convert single values, which a config file may have, to lists, and parse the JSON. Raises UsageError."""
+        super().__post_init__()
         self.trajectories, self.preferences = _as_list(self.trajectories), _as_list(self.preferences)
-        self.chat_template_kwargs = json_object("--chat-template-kwargs", self.chat_template_kwargs)
 
 
 def train_dpo(argv: Sequence[str]) -> int:
@@ -70,7 +56,7 @@ def train_dpo(argv: Sequence[str]) -> int:
     from agentgym_trl.dpo import make_dpo_trainer
     from agentgym_trl.recorded_tokens import RecordedTokens
 
-    codec = _codec(pair_args, str(model_args.model_name_or_path))
+    codec = pair_args.make_codec(str(model_args.model_name_or_path), pair_args.chat_template)
     data = {"keep_thoughts": True} if pair_args.keep_thoughts else {}
     settings = run_settings(args, "dpo", env_args, model_args, pairs=pairs.digest(), **data)
     with as_usage_errors():
@@ -85,16 +71,6 @@ def train_dpo(argv: Sequence[str]) -> int:
     if trainer.accelerator.is_main_process:
         Console(stderr=True).print(str(pairs.summary), highlight=False)
     return run(trainer, settings, resume=env_args.resume)
-
-
-def _codec(pair_args: PairArguments, model: str) -> ChatCodec:
-    from agentgym_trl.models import load_tokenizer, make_codec, read_template
-
-    kwargs: Any = pair_args.chat_template_kwargs  # parsed already
-    template = read_template(pair_args.chat_template)
-    return make_codec(
-        load_tokenizer(model), template=template, template_kwargs=kwargs, keep_thoughts=pair_args.keep_thoughts
-    )
 
 
 def _pairs(pair_args: PairArguments, env_args: EnvArguments, environment: MixtureEnv, seed: int) -> PairSet:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trl import ModelConfig, SFTConfig
 
-from agentgym_envs.cli.common import json_object
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec
 from agentgym_envs.rollout.mixture import MixtureEnv
-from agentgym_trl.cli.arguments import EnvArguments, parse
+from agentgym_trl.cli.arguments import EnvArguments, TemplateArguments, parse
 from agentgym_trl.cli.environments import only_environment
 from agentgym_trl.error_messages import as_usage_errors
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class DemoArguments:
+class DemoArguments(TemplateArguments):
     """The demonstrations and their chat template."""
 
     demos: str | None = field(
@@ -31,22 +30,6 @@ class DemoArguments:
             "with item_id and conversations). By default the oracle demonstrates --tasks (dagger: none)."
         },
     )
-    chat_template_kwargs: dict[str, Any] | str | None = field(
-        default=None,
-        metadata={"help": "Variables of the chat template, as JSON: '{\"enable_thinking\": false}'."},
-    )
-
-    keep_thoughts: bool = field(
-        default=False,
-        metadata={
-            "help": "Replace a template that drops the thoughts of earlier answers by TRL's template for training; by "
-            "default a trajectory has a row for each context that the template shows."
-        },
-    )
-
-    def __post_init__(self) -> None:
-        """Parse the JSON. Raises UsageError."""
-        self.chat_template_kwargs = json_object("--chat-template-kwargs", self.chat_template_kwargs)
 
 
 def train_sft(argv: Sequence[str]) -> int:
@@ -72,12 +55,8 @@ def train_sft(argv: Sequence[str]) -> int:
 
 def codec_of(args: SFTConfig, model_args: ModelConfig, demo_args: DemoArguments) -> ChatCodec:
     """The codec of the options; clears `chat_template_path`, so that TRL does not apply the template again."""
-    from agentgym_trl.models import load_tokenizer, make_codec, read_template
-
-    template, args.chat_template_path = read_template(args.chat_template_path), None
-    kwargs: Any = demo_args.chat_template_kwargs  # parsed already
-    tokenizer = load_tokenizer(str(model_args.model_name_or_path))
-    return make_codec(tokenizer, template=template, template_kwargs=kwargs, keep_thoughts=demo_args.keep_thoughts)
+    template, args.chat_template_path = args.chat_template_path, None
+    return demo_args.make_codec(str(model_args.model_name_or_path), template)
 
 
 def load_demonstrations(
