@@ -102,10 +102,11 @@ def _key(node: _Node) -> tuple[Any, ...]:
 def _children(node: _Node) -> Iterator[_Node]:
     """Yield the states after each possible command that does not end the episode."""
     for command, plan in _plans(node.view):
-        world, names = node.world.copy(), node.names.copy()
+        walks, names = _MOVES_THINGS.isdisjoint(plan), node.names.copy()
+        world = node.world.copy_agent() if walks else node.world.copy()
         outcome = world.run(plan)
         if not outcome.terminated:
-            things = node.things if _MOVES_THINGS.isdisjoint(plan) else world.describe_things()
+            things = node.things if walks else world.describe_things()
             yield _Node(world, names, TextView(world, names, "macro"), things, (*node.commands, command))
 
 
@@ -165,7 +166,8 @@ def _faced(world: GridWorld, plan: list[GridAction]) -> list[int]:
 
 
 def _fulfils(world: GridWorld, plan: list[GridAction]) -> bool:
-    outcome = world.copy().run(plan)
+    walks = _MOVES_THINGS.isdisjoint(plan)
+    outcome = (world.copy_agent() if walks else world.copy()).run(plan)
     return outcome.terminated and outcome.reward > 0
 
 
