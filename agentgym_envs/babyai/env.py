@@ -213,6 +213,8 @@ class BabyAIEnv(TextEnv):
         self._names = ObjectNames(numbering)
         self._text_view: TextView | None = None
         self._things = ""
+        self._solved_world = ("", 0)
+        self._solved: dict[tuple[Any, ...], Solution] = {}
 
     @property
     def world(self) -> GridWorld:
@@ -296,6 +298,18 @@ class BabyAIEnv(TextEnv):
         return solve(self.world, self._names, self.actions)
 
     def _solution(self) -> Solution:
+        """The solution of the state; those of the last states of this world are kept, as agents often return."""
+        world = self.world
+        if (world.levelname, world.seed) != self._solved_world:
+            self._solved_world = world.levelname, world.seed
+            self._solved.clear()
+        # Whether a dead end is proven also depends on whether the agent has moved.
+        key = self._state(), tuple(self._names.known.items()), world.steps == 0
+        if key not in self._solved:
+            self._solved[key] = self._solve()
+        return self._solved[key]
+
+    def _solve(self) -> Solution:
         try:
             commands, proven = shortest_plan(self.world, self._names, self.actions)
         except NoOracle:

@@ -5,6 +5,7 @@ A cell is numbered `y * width + x`; a pose is `4 * cell + direction`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -89,36 +90,39 @@ class PathSearch:
 
     def _run(self, start: int, faces: Mapping[int, int], max_cost: int) -> tuple[int, list[int]] | None:
         """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost."""
-        steps, poses, grounds, drops = self.steps, self.poses, self.grounds, self.drops
-        goal, last = poses * len(grounds), poses * (len(grounds) - 1)
+        steps, poses, drops = self.steps, self.poses, self.drops
+        enters = [ground.enter for ground in self.grounds]
+        goal, last = poses * len(enters), poses * (len(enters) - 1)
         best, came, cost = [max_cost] * (goal + 1), [-1] * (goal + 1), 0
         best[start] = 0
-        waiting = {0: [start]}
+        waiting: defaultdict[int, list[int]] = defaultdict(list, {0: [start]})
         while waiting:
+            total = cost + 1
             for state in waiting.get(cost, ()):
                 if best[state] < cost:
                     continue
                 if state == goal:
                     return cost, _states_to(came, goal)
                 facing = state & 3
-                stride, corner = steps[facing], state - facing
-                ahead = (state % poses >> 2) + stride
-                moves = [(1, corner + (facing - 1 & 3)), (1, corner + (facing + 1 & 3))]
-                if (extra := grounds[state // poses].enter[ahead]) >= 0:
-                    moves.append((extra + 1, state + 4 * stride))
-                if state >= last:
-                    if ahead in faces:
-                        moves.append((faces[ahead], goal))
-                elif ahead in drops:
-                    moves.append((drops[ahead] + 1, state + poses))
-                for extra, after in moves:
-                    total = cost + extra
+                corner = state - facing
+                for after in (corner + (facing - 1 & 3), corner + (facing + 1 & 3)):
                     if total < best[after]:
                         best[after], came[after] = total, state
-                        if total in waiting:
-                            waiting[total].append(after)
-                        else:
-                            waiting[total] = [after]
+                        waiting[total].append(after)
+                stride = steps[facing]
+                ahead = (state % poses >> 2) + stride
+                if (extra := enters[state // poses][ahead]) >= 0:
+                    after = state + 4 * stride
+                    if (price := total + extra) < best[after]:
+                        best[after], came[after] = price, state
+                        waiting[price].append(after)
+                if state >= last:
+                    price, after = cost + faces.get(ahead, FAR), goal
+                else:
+                    price, after = total + drops.get(ahead, FAR), state + poses
+                if price < best[after]:
+                    best[after], came[after] = price, state
+                    waiting[price].append(after)
             waiting.pop(cost, None)
             cost += 1
         return None

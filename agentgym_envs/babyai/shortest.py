@@ -63,20 +63,29 @@ def _budget(world: GridWorld) -> int:
     return _MAX_HARD_STATES if hard else MAX_STATES
 
 
-class _Node(NamedTuple):
-    """A reached state: its world, names and view, the objects as text, and the commands that led there."""
+class _Node:
+    """A reached state: its world and names, the objects as text, and the commands that led there.
 
-    world: GridWorld
-    names: ObjectNames
-    view: TextView
-    things: str
-    commands: tuple[str, ...]
+    Most nodes of a search are never expanded, and a view costs more than the rest of a node.
+    """
+
+    __slots__ = ("_view", "commands", "names", "things", "world")
+
+    def __init__(self, world: GridWorld, names: ObjectNames, things: str, commands: tuple[str, ...]) -> None:
+        self.world, self.names, self.things, self.commands = world, names, things, commands
+        self._view = TextView(world, names, "macro") if names.numbering == "stable" else None  # it numbers new objects
+
+    @property
+    def view(self) -> TextView:
+        """The view of the state."""
+        if self._view is None:
+            self._view = TextView(self.world, self.names, "macro")
+        return self._view
 
 
 def _search(world: GridWorld, names: ObjectNames, max_states: int) -> list[str] | None:
     """Return the shortest sequence of macro commands, or None if it is not found within `max_states` states."""
-    names = names.copy()
-    layer = [_Node(world, names, TextView(world, names, "macro"), world.describe_things(), ())]
+    layer = [_Node(world, names.copy(), world.describe_things(), ())]
     known, states = {_key(layer[0])}, 1
     while layer:
         for node in layer:
@@ -102,11 +111,12 @@ def _key(node: _Node) -> tuple[Any, ...]:
 def _children(node: _Node) -> Iterator[_Node]:
     """Yield the states after each possible command that does not end the episode."""
     for command, plan in _plans(node.view):
-        world, names = node.world.copy(), node.names.copy()
+        walks, names = _MOVES_THINGS.isdisjoint(plan), node.names.copy()
+        world = node.world.copy_agent() if walks else node.world.copy()
         outcome = world.run(plan)
         if not outcome.terminated:
-            things = node.things if _MOVES_THINGS.isdisjoint(plan) else world.describe_things()
-            yield _Node(world, names, TextView(world, names, "macro"), things, (*node.commands, command))
+            things = node.things if walks else world.describe_things()
+            yield _Node(world, names, things, (*node.commands, command))
 
 
 def _plans(view: TextView, beginning: str = "") -> Iterator[tuple[str, list[GridAction]]]:
@@ -165,7 +175,8 @@ def _faced(world: GridWorld, plan: list[GridAction]) -> list[int]:
 
 
 def _fulfils(world: GridWorld, plan: list[GridAction]) -> bool:
-    outcome = world.copy().run(plan)
+    walks = _MOVES_THINGS.isdisjoint(plan)
+    outcome = (world.copy_agent() if walks else world.copy()).run(plan)
     return outcome.terminated and outcome.reward > 0
 
 

@@ -129,6 +129,12 @@ class GridWorld:
         level.instrs = _clone_instruction(self.level.instrs, level, clones)
         return GridWorld(self.levelname, self.seed, level)
 
+    def copy_agent(self) -> GridWorld:
+        """Return a copy that shares all objects with this world: for steps that only turn and walk."""
+        level = _shallow(self.level)
+        level.instrs = _share_instruction(self.level.instrs, level)
+        return GridWorld(self.levelname, self.seed, level)
+
     def things(self) -> Iterator[tuple[int, int, Thing]]:
         """Yield every object in the grid, row by row, as (x, y, thing)."""
         width = self.level.width
@@ -264,6 +270,16 @@ def _clone_instruction(instruction: Any, level: Any, clones: dict[int, Thing]) -
             setattr(clone, name, _clone_description(getattr(clone, name), clones))
     if getattr(clone, "preCarrying", None) is not None:
         clone.preCarrying = _clone(clone.preCarrying, clones)
+    return clone
+
+
+def _share_instruction(instruction: Any, level: Any) -> Any:
+    """Clone the verifier's state, but not the objects of the mission."""
+    clone = _shallow(instruction)
+    clone.env = level
+    for part in INSTRUCTION_PARTS:
+        if hasattr(clone, part):
+            setattr(clone, part, _share_instruction(getattr(clone, part), level))
     return clone
 
 

@@ -81,3 +81,24 @@ def test_missions_of_several_clauses_have_the_oracles_plan() -> None:
     env = states("BossLevel", "macro", range(1))[0]
     if hasattr(env.world.level.instrs, "instr_a"):  # type: ignore[attr-defined]
         assert env.solution() == (tuple(env.oracle()), False)
+
+
+def test_a_state_that_returns_has_the_solution_of_a_new_search() -> None:
+    env = states("PickupLoc", "macro", range(1))[0]
+    env.step("turn left")
+    first = env.solution()
+    env.step("turn right")
+    assert env.solution() is not first
+    env.step("turn left")
+    assert env.solution() is first
+    found = shortest_plan(env.world, env._names, "macro")  # type: ignore[attr-defined]
+    assert (found.commands, found.proven) == (list(first.commands or ()), first.exact)
+
+
+@pytest.mark.parametrize("numbering", ["nearest", "stable"])
+def test_solutions_of_another_world_are_not_used(numbering: str) -> None:
+    env = text_env(gym.make("AgentGym/BabyAI-v0", levels="GoToLocal", numbering=numbering))
+    for seed in (0, 1, 0):
+        env.reset(seed=0, options={"task": f"babyai/GoToLocal/{seed}"})
+        found = shortest_plan(env.world, env._names, "macro")  # type: ignore[attr-defined]
+        assert env.solution() == (tuple(found.commands), found.proven)

@@ -223,6 +223,8 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         if "loss_weights" in inputs:  # TRL multiplies every term of a token by its mask
             inputs = {**inputs, "tool_mask": inputs["tool_mask"] * inputs["loss_weights"]}
         self._loss_inputs = inputs = dict(inputs)
+        if self.algorithm.imitates:  # the clipped ratio to an older policy would stop labels whose probability rises
+            inputs.pop("old_per_token_logps", None)
         try:
             with self._kl_weight(beta), as_with_vllm(self, self._corrects_staleness):
                 loss: torch.Tensor = super()._compute_loss(model, inputs)

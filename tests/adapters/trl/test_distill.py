@@ -61,6 +61,18 @@ def test_the_gradient_is_that_of_cross_entropy(padding_free: bool, tokenizer: An
 
 
 @train
+def test_the_gradient_stays_that_of_cross_entropy_in_later_updates(tokenizer: Any, tmp_path: Path) -> None:
+    """TRL clips the ratio to the policy of the rollout, which would drop labels that have become more likely."""
+    trainer = make(tmp_path, tokenizer, num_iterations=2)
+    batch = first_batch(trainer)
+    batch["old_per_token_logps"] -= 1.0  # as if the first update had made every label more likely
+    ours = gradient(trainer._compute_loss(trainer.model, batch), trainer.model)
+    theirs = gradient(trainer.model(**MultiTurnCollator(0)(label_rows(trainer))).loss, trainer.model)
+    assert theirs.abs().max() > 1e-3
+    assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+@train
 def test_the_rows_are_the_labels_in_the_visited_states(tokenizer: Any, tmp_path: Path) -> None:
     trainer = make(tmp_path, tokenizer)
     batch = first_batch(trainer)
