@@ -5,6 +5,7 @@ import pytest
 from tests.plugins import (
     durations,
     leftovers,
+    logs,
     progress,
     random_examples,
     rotation,
@@ -14,7 +15,7 @@ from tests.plugins import (
     startup,
 )
 
-PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples)
+PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples, logs)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
