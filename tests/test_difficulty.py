@@ -31,6 +31,7 @@ def make(env_id: str, **kwargs: Any) -> Any:
     return text_env(gym.make(env_id, **kwargs))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(("env_id", "kwargs", "turns"), DIALS)
 def test_drawn_tasks_lie_in_the_range(env_id: str, kwargs: dict[str, Any], turns: tuple[int, int]) -> None:
     """The oracle of what a reset draws needs as many turns; other tasks can still be named."""
