@@ -4,6 +4,7 @@ import pytest
 
 from tests.plugins import (
     durations,
+    hangs,
     leftovers,
     logs,
     progress,
@@ -15,7 +16,7 @@ from tests.plugins import (
     startup,
 )
 
-PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples, logs)
+PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples, logs, hangs)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -132,7 +132,7 @@ def check_stream(run: Run, used: Counter[int]) -> None:
     assert sorted([*used, *waiting]) == list(range(state["_position"]))
 
 
-@pytest.mark.slow_after(20)
+@pytest.mark.slow_after(10)
 @pytest.mark.rotating(always=30)
 @pytest.mark.parametrize("seed", range(200))
 def test_random_schedules_lose_nothing_and_resume_exactly(seed: int) -> None:
