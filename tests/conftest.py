@@ -16,7 +16,19 @@ from tests.plugins import (
     startup,
 )
 
-PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples, logs, hangs)
+PLUGINS = (
+    startup,
+    signals,
+    leftovers,
+    selection,
+    rotation,
+    durations,
+    scheduling,
+    progress,
+    random_examples,
+    logs,
+    hangs,
+)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
