@@ -1,7 +1,7 @@
 """Say where a test hangs, in a process that goes on.
 
-pytest's own `faulthandler_timeout` starts and ends a thread for every test, which takes milliseconds on a busy computer.
-Here the timer is set again at most once a minute.
+pytest's own `faulthandler_timeout` starts and ends a thread for every test, which takes milliseconds on a busy
+computer. Here the timer is set again at most once a minute.
 """
 
 from __future__ import annotations

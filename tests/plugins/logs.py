@@ -1,7 +1,7 @@
 """Log records of tests, at a tenth of the cost.
 
-For every phase of every test, pytest attaches two handlers to all loggers that do not propagate, of which torch makes
-sixty. Here one handler stays at the root logger; only tests that ask for `caplog` have pytest's way.
+For every phase of every test, pytest attaches two handlers to all loggers that do not propagate; torch makes fifty of
+them. Here one handler stays at the root logger; only tests that ask for `caplog` have pytest's way.
 """
 
 from __future__ import annotations

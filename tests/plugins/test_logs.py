@@ -10,7 +10,7 @@ SILENT.propagate = False
 
 
 def kept(config: pytest.Config) -> str:
-    """What the report of a failure in this phase shows."""
+    """The log that the report of a failure in this phase shows."""
     plugin = config.pluginmanager.get_plugin("logging-plugin")
     assert plugin
     return str(plugin.report_handler.stream.getvalue())
