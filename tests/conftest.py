@@ -4,7 +4,9 @@ import pytest
 
 from tests.plugins import (
     durations,
+    hangs,
     leftovers,
+    logs,
     progress,
     random_examples,
     rotation,
@@ -14,7 +16,19 @@ from tests.plugins import (
     startup,
 )
 
-PLUGINS = (startup, signals, leftovers, selection, rotation, durations, scheduling, progress, random_examples)
+PLUGINS = (
+    startup,
+    signals,
+    leftovers,
+    selection,
+    rotation,
+    durations,
+    scheduling,
+    progress,
+    random_examples,
+    logs,
+    hangs,
+)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -35,7 +35,7 @@ from tests.garbage import JUNK, complaints_of_members, mutated, with_long_number
 from tests.plugins.startup import python_path
 
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
-TASKS_PER_GROUP = 4
+TASKS_PER_GROUP = 2
 SAMPLED_GROUPS = {
     "sciworld": ("find-plant", "power-component", "lifespan-longest-lived"),
     "miniwob": ("choose",),

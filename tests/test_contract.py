@@ -67,7 +67,7 @@ def _remote_checks() -> Iterator[Any]:
     for env_id in IDS:
         quick = env_id == QUICK[0]
         for check in contract.REMOTE_CHECKS_OF_SLOW if env_id in contract.SLOW_ENVS else contract.CHECKS:
-            marks = _marks(slow=not quick, rotating=not quick)
+            marks = _marks(slow=not quick or check not in contract.REMOTE_CHECKS, rotating=not quick)
             yield pytest.param(check, "server", env_id, id=f"server {env_id}-{check.__name__}", marks=marks)
     for check in contract.REMOTE_CHECKS:
         name = f"worker {QUICK[0]}-{check.__name__}"

@@ -31,6 +31,7 @@ def make(env_id: str, **kwargs: Any) -> Any:
     return text_env(gym.make(env_id, **kwargs))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(("env_id", "kwargs", "turns"), DIALS)
 def test_drawn_tasks_lie_in_the_range(env_id: str, kwargs: dict[str, Any], turns: tuple[int, int]) -> None:
     """The oracle of what a reset draws needs as many turns; other tasks can still be named."""
@@ -51,6 +52,7 @@ def _within(env: Any, task: Any, turns: tuple[int, int]) -> bool:
     return bool(turns[0] <= env.tasks.difficulty(task).turns <= turns[1])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("env_id", [TEXTCRAFT, BABYAI, SEARCH])
 def test_the_measure_is_that_of_an_episode(env_id: str) -> None:
     env = make(env_id)
@@ -86,6 +88,7 @@ def test_a_malformed_range_is_an_error(difficulty: Any) -> None:
         make(TEXTCRAFT, difficulty=difficulty)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ("env_id", "kwargs", "known"),
     [
@@ -156,6 +159,7 @@ def test_ranges_include_both_ends() -> None:
     assert isinstance(base.difficulty(base.draw(0)), Difficulty)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("package", "name", "kind"),
     [

@@ -112,6 +112,14 @@ def defers(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below that are no expressions; most nodes are expressions."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from statements(child)
+
+
 class Facts(NamedTuple):
     """The facts that these tests need about a file. Its syntax tree is not cached: there are hundreds, and large."""
 
@@ -126,14 +134,13 @@ class Facts(NamedTuple):
 def facts(path: Path) -> Facts:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    nodes = list(ast.walk(tree))
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    names = [node.func for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    functions = [node for node in statements(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)] if "print(" in text else []
     return Facts(
         len(text.splitlines()),
         [i for i in walk(tree, path, False) if i.top not in sys.stdlib_module_names],
         [((f.end_lineno or 0) - f.lineno + 1, f"{path.relative_to(ROOT)}:{f.lineno} {f.name}") for f in functions],
-        [name.lineno for name in names if name.id == "print"],
+        [called.lineno for called in calls if isinstance(called, ast.Name) and called.id == "print"],
         [node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")],
     )
 

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -115,6 +115,12 @@ def make_app() -> typer.Typer:
     return app
 
 
+@cache
+def _program() -> Any:
+    """The program with all commands. Finding plug-ins and reading signatures takes as long as a short command."""
+    return typer.main.get_command(make_app())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code.
 
@@ -124,8 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _log_to_stderr()
     try:
-        command = typer.main.get_command(make_app())
-        result = command.main(plugins.protect_arguments(arguments), prog_name="agentgym", standalone_mode=False)
+        result = _program().main(plugins.protect_arguments(arguments), prog_name="agentgym", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort, Interrupted) as error:
         return _report(str(error) or "interrupted", INTERRUPTED)
     except UsageError as error:

@@ -10,6 +10,7 @@ dict `chat_template_kwargs` with `--chat-template-kwargs`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
@@ -107,8 +108,9 @@ def _adapter_commands() -> dict[str, str]:
     return {name: adapter.help for name, adapter in _ADAPTERS.items() if adapter.group == COMMANDS}
 
 
-def _command_names() -> set[str]:
-    return {*_adapter_commands(), *(point.name for point in entry_points(group=COMMANDS))}
+@cache
+def _command_names() -> frozenset[str]:
+    return frozenset({*_adapter_commands(), *(point.name for point in entry_points(group=COMMANDS))})
 
 
 def _runner(name: str) -> Callable[[typer.Context], int | None]:

@@ -31,6 +31,7 @@ def turns(env: TextEnv) -> int:
     return len(commands)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     "level", ["GoToRedBall", "GoToObjS4", "PickupLoc", "OpenRedDoor", "UnlockLocal", "PutNextS4N1"]
 )

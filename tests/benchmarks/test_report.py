@@ -137,9 +137,13 @@ def test_a_step_on_a_ray_host_is_compared_with_a_worker_process_and_http() -> No
     assert all(len(found.speedup_samples) == 3 and found.row.name.endswith("wall") for found in recorded)
 
 
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return Report(RESULTS)
+
+
 @pytest.mark.parametrize("name", [name for name, one in SECTIONS.items() if (RESULTS / one.file).exists()])
-def test_sections_with_figures_have_every_required_row(name: str) -> None:
-    report = Report(RESULTS)
+def test_sections_with_figures_have_every_required_row(name: str, report: Report) -> None:
     rows = {recorded.row for recorded in report.figures(name)}
     assert [row.name for row in SECTIONS[name].rows if row not in rows and row.by not in OPTIONAL] == []
 
@@ -158,12 +162,12 @@ def test_the_scale_model_equals_that_of_the_planner() -> None:
 # -- The page ------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_is_rendered_from_the_figures() -> None:
+def test_the_page_is_rendered_from_the_figures(report: Report) -> None:
     """If not: python -m benchmarks.report --out docs --render."""
     page = PAGE.read_text(encoding="utf-8")
-    assert render(page, Report(RESULTS)) == page
+    assert render(page, report) == page
     readme = README.read_text(encoding="utf-8")
-    assert "<!-- report:readme -->" in readme and render(readme, Report(RESULTS)) == readme
+    assert "<!-- report:readme -->" in readme and render(readme, report) == readme
 
 
 def test_the_page_has_every_section_under_its_heading_and_every_picture() -> None:
@@ -178,9 +182,9 @@ def test_the_page_has_every_section_under_its_heading_and_every_picture() -> Non
     assert [name for name in pictures if not (DOCS / name).is_file()] == []
 
 
-def test_an_unknown_block_is_an_error() -> None:
+def test_an_unknown_block_is_an_error(report: Report) -> None:
     with pytest.raises(KeyError, match="nonsense"):
-        render("<!-- report:nonsense -->\n<!-- /report -->", Report(RESULTS))
+        render("<!-- report:nonsense -->\n<!-- /report -->", report)
 
 
 def test_an_empty_folder_reports_that_nothing_was_run(tmp_path: Path) -> None:

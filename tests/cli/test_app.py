@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import agentgym_envs
-from agentgym_envs.cli import plugins
+from agentgym_envs.cli import app, plugins
 from agentgym_envs.errors import EngineError
 
 from .conftest import Run, command, environment
@@ -23,6 +23,8 @@ def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
         for name, value in points.items()
     )
     monkeypatch.setattr(plugins, "entry_points", found.select)
+    for module, cached in ((plugins, "_command_names"), (app, "_program")):
+        monkeypatch.setattr(module, cached, getattr(module, cached).__wrapped__)
 
 
 def seven(argv: list[str]) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("verl")
+pytestmark = pytest.mark.skipif(find_spec("verl") is None, reason="the extra verl is not installed")
 
 ROOT = Path(__file__).parents[2]
 

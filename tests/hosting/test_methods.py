@@ -101,16 +101,19 @@ def test_a_new_method_works_locally_over_a_worker_and_over_http(found: dict[str,
     assert found["worker"] == found["http"] == [["HELLO", "HELLO"]] * 2
 
 
+@pytest.mark.slow
 def test_a_new_method_that_changes_the_episode_is_numbered_by_the_client(found: dict[str, Any]) -> None:
     assert found["number"] == 2
 
 
+@pytest.mark.slow
 def test_the_server_checks_the_arguments_of_a_new_method(found: dict[str, Any]) -> None:
     missing, too_long = found["errors"]
     assert missing == "'shout' needs 'words'"
     assert "length <= 20" in too_long and "words" in too_long
 
 
+@pytest.mark.slow
 def test_a_new_method_is_in_the_openapi_document(found: dict[str, Any]) -> None:
     operation = found["openapi"]
     assert operation["summary"] == "Words in capitals"

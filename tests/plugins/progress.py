@@ -104,11 +104,13 @@ class Reporter:
             self._show()
 
     def _show(self) -> None:
+        if not self._bar and time.monotonic() < self._next_line:
+            return
         failed = f", {len(self._failed)} failed" if self._failed else ""
         text = f"{self._finished} of {len(self._ids)}{failed}, about {_clock(self._estimate.seconds_left)} left"
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=self._estimate.part, description=text)
-        elif time.monotonic() >= self._next_line:
+        else:
             self._console.print(f"  {self._estimate.part:4.0%}  {text}")
             self._next_line = time.monotonic() + EVERY_SECONDS
 

@@ -14,7 +14,7 @@ RANDOM = "random"
 
 # No deadline: the computer that runs the tests may be busy with something else.
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
-settings.register_profile("fast", settings.get_profile("suite"), max_examples=20)
+settings.register_profile("fast", settings.get_profile("suite"), max_examples=12)
 settings.register_profile(RANDOM, deadline=None, derandomize=False, max_examples=100, print_blob=True)  # CI too
 settings.load_profile("suite")
 

@@ -123,6 +123,7 @@ def test_without_forks_the_template_is_refused() -> None:
         ChatCodec(FAMILIES["qwen3-training"].tokenizer(), template=trl_template("qwen3"))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.rotating(always=4)
 @pytest.mark.parametrize("name", ["act", "plan", "reflect"])
 @pytest.mark.parametrize("context", CONTEXTS)

@@ -342,9 +342,9 @@ def craft() -> Any:
 
 
 def test_the_oracle_solves_textcraft() -> None:
-    specs = [EpisodeSpec(seed=seed) for seed in range(8)]
+    specs = [EpisodeSpec(seed=seed) for seed in range(4)]
     done = asyncio.run(play_many_text(specs, craft, OraclePolicy, limits=Limits(max_turns=40)))
-    assert [trajectory.score for trajectory in done] == [1.0] * 8
+    assert [trajectory.score for trajectory in done] == [1.0] * 4
     assert {trajectory.env_id for trajectory in done} == {"AgentGym/TextCraft-v0"}
 
 

@@ -82,6 +82,7 @@ def play(env: TextEnv, commands: tuple[str, ...]) -> bool:
     return done
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_plans_are_as_short_as_brute_force_finds(seed: int, tmp_path: Path) -> None:
     table = random_table(seed)

@@ -224,6 +224,17 @@ class Agent:
 MakeAgent = Callable[..., Agent]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_event_loop() -> Iterator[None]:
+    """Starlette's test clients would start a thread with an event loop for every request."""
+    from anyio.from_thread import start_blocking_portal
+    from starlette.testclient import TestClient
+
+    with start_blocking_portal() as TestClient.portal:
+        yield
+    TestClient.portal = None
+
+
 @pytest.fixture(scope="session")
 def the_site() -> Site:
     site = Site()

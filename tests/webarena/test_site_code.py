@@ -37,6 +37,7 @@ def code() -> Iterator[Code]:
     yield from visit(Code())
 
 
+@pytest.mark.slow
 def test_main_pages_respond(code: Code) -> None:
     project = code.mine()
     inner = PROJECT_PAGES.replace("BRANCH", project["default_branch"]).split()

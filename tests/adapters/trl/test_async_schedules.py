@@ -132,7 +132,8 @@ def check_stream(run: Run, used: Counter[int]) -> None:
     assert sorted([*used, *waiting]) == list(range(state["_position"]))
 
 
-@pytest.mark.rotating(always=60)
+@pytest.mark.slow_after(10)
+@pytest.mark.rotating(always=30)
 @pytest.mark.parametrize("seed", range(200))
 def test_random_schedules_lose_nothing_and_resume_exactly(seed: int) -> None:
     """Also after a kill: the checkpoint is of any rollout, and what came after it is lost and played again."""

@@ -456,6 +456,7 @@ def test_invalid_commands_are_refused(agentgym: Any) -> None:
         refused(agentgym("train", name, "--model", "m"), "--env")
 
 
+@pytest.mark.slow
 def test_help_lists_every_algorithm_and_its_options(agentgym: Any, capfd: pytest.CaptureFixture[str]) -> None:
     for words in (["train"], ["train", "--help"]):
         shown = agentgym(*words)

@@ -97,6 +97,7 @@ def test_a_rollout_has_the_advantages_of_its_trees(tokenizer: Any, tmp_path: Pat
             torch.testing.assert_close(batch["advantages"][row, begin:end], expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("turn", [0, 3])
 def test_failed_paths_are_replaced_and_failed_forks_left_out(turn: int, tokenizer: Any, tmp_path: Path) -> None:
     """The first root fails (turn 0), or some continuations do (turn 3)."""

@@ -369,6 +369,7 @@ def test_a_fork_reads_nothing_again_but_one_token(
     assert total <= of_episodes + after_forks + len(continuations)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("options", [{"agent": "act", "context": "last:1"}, {"at": "surprising:1"}, {"at": "random:1"}])
 def test_agents_and_choices_of_states_train(options: dict[str, Any], tokenizer: Any, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, tokenizer, **{**VINE, "max_steps": 1, "max_completion_length": 600, **options})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import logging
 import os
 import sys
@@ -45,6 +46,25 @@ def base_config() -> Any:
     folder = Path(spec.submodule_search_locations[0]) / "trainer" / "config"
     with initialize_config_dir(config_dir=str(folder), version_base=None):
         return compose("ppo_trainer")
+
+
+@pytest.fixture(scope="module")
+def parsed_once() -> Iterator[None]:
+    """Parse each of verl's forty YAML files once, not in every composition: the parser is slow."""
+    from omegaconf import OmegaConf
+
+    known: dict[str, Any] = {}
+
+    def load(file: Any) -> Any:
+        text = file.read() if hasattr(file, "read") else Path(file).read_text(encoding="utf-8")
+        if text not in known:
+            known[text] = OmegaConf.to_container(parse(io.StringIO(text)))
+        return OmegaConf.create(known[text])
+
+    with pytest.MonkeyPatch.context() as patch:
+        parse = OmegaConf.load
+        patch.setattr(OmegaConf, "load", staticmethod(load))
+        yield
 
 
 @pytest.fixture(scope="session")

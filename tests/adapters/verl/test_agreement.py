@@ -292,7 +292,7 @@ def _split_in_both(stub: Any, request: pytest.FixtureRequest, monkeypatch: pytes
 
 @pytest.mark.usefixtures("_split_in_both")
 @pytest.mark.parametrize("_split_in_both", [False, True], indirect=True, ids=["whole", "contexts"])
-@pytest.mark.parametrize("name", list(ENVS))
+@pytest.mark.parametrize("name", [*ENVS][:1] + [pytest.param(name, marks=pytest.mark.rotating) for name in [*ENVS][1:]])
 def test_both_adapters_compute_equal_advantages(
     name: str, make_worker: Any, stub: Any, tokenizer: Any, base_config: Any, request: pytest.FixtureRequest
 ) -> None:

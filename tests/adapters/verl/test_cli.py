@@ -204,7 +204,7 @@ def stock(words: list[str], monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
 class TestComposed:
     """Tests that need verl's configuration: ten seconds once, and two per test."""
 
-    pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stub")]  # noqa: RUF012
+    pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("stub", "parsed_once")]  # noqa: RUF012
 
     def test_a_dry_run_prints_everything_and_writes_nothing(self, train: Train, model_path: Path) -> None:
         more = ("trainer.total_epochs=3", "actor_rollout_ref.rollout.n=4", "trainer.total_epochs=4")

@@ -198,7 +198,7 @@ def test_every_other_setting_exists_in_verl() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("stub")
+@pytest.mark.usefixtures("stub", "parsed_once")
 @pytest.mark.parametrize(
     "chosen",
     [pytest.param(one, marks=() if one in CORE else pytest.mark.rotating) for one in COMBINATIONS],
