@@ -21,16 +21,15 @@ Run = dict[str, Any]
 Scenario = dict[str, Any]
 
 
-def run_figures(settings: StudySettings, horizon: str, ledger: Ledger, marks: Sequence[Path]) -> Run:
+def run_figures(settings: StudySettings, arm: str, ledger: Ledger, marks: Sequence[Path]) -> Run:
     """The saved figures of a run."""
     names = ("sampled", "processed", "episodes", "cpu_seconds")
     return {
-        "horizon": horizon,
+        "arm": arm,
         "seed": settings.seed,
         "steps": len(ledger.rows),
         **{name: round(ledger.total(name), 1) for name in names},
-        "marks": [{**read_json(mark / "mark.json"), **read_json(mark / "sampled.json")} for mark in marks],
-        "greedy": read_json(marks[-1] / "greedy.json"),
+        "marks": [{**read_json(mark / "mark.json"), **read_json(mark / "success.json")} for mark in marks],
         "training": training_curve(ledger, settings.budget),
     }
 
