@@ -29,7 +29,7 @@ def run_figures(settings: StudySettings, arm: str, ledger: Ledger, marks: Sequen
         "seed": settings.seed,
         "steps": len(ledger.rows),
         **{name: round(ledger.total(name), 1) for name in names},
-        "marks": [{**read_json(mark / "mark.json"), **read_json(mark / "success.json")} for mark in marks],
+        "marks": [{**read_json(mark / "mark.json"), "success": read_json(mark / "success.json")} for mark in marks],
         "training": training_curve(ledger, settings.budget),
     }
 
