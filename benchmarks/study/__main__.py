@@ -19,7 +19,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 warnings.filterwarnings("ignore")
 
 from benchmarks.common import machine  # noqa: E402
-from benchmarks.study import gpu, pieces  # noqa: E402
+from benchmarks.study import figures, gpu, page, pieces, plots  # noqa: E402
 from benchmarks.study.arms import ARMS  # noqa: E402
 from benchmarks.study.budget import Deadline  # noqa: E402
 from benchmarks.study.settings import GPU, HORIZONS, SCENARIOS, SEEDS, STARTS, choose  # noqa: E402

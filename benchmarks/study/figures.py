@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,8 +20,6 @@ from benchmarks.study.statistics import Comparison, compare, holm, student
 BINS = 12
 COLLAPSE = 10.0
 """A run has collapsed if its end is as many points below its best mark, the warm start included."""
-GOAL = 0.8
-"""The success, as a share of the best arm's mean at the end, that "tokens to the goal" is about."""
 Run = dict[str, Any]
 Runs = Mapping[str, Sequence[Run]]
 """The runs of each arm from one kind of warm start; those of a seed have equal places in the core arms."""
@@ -83,7 +82,7 @@ def _compact(home: Path, path: Path) -> Run:
     marks = [{"sampled": 0, "success": start}, *run.pop("marks")]
     del run["training"]
     curve = [[mark["sampled"], *mark["success"]["sampled"]["within"].values()] for mark in marks]
-    return run | {"curve": curve, "end": marks[-1]["success"]}
+    return run | {"curve": curve, "start": start, "end": marks[-1]["success"]}
 
 
 def recorded(settings: StudySettings) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def tokens_to(goal: float, limits: Sequence[int], limit: int) -> Value:
 
     def value(run: Run) -> float:
         curve = curve_of(run, limits, limit)
-        for (before, low), (after, high) in zip(curve, curve[1:], strict=False):
+        for (before, low), (after, high) in pairwise(curve):
             if high >= goal:
                 return after if high == low or low >= goal else before + (after - before) * (goal - low) / (high - low)
         return math.inf

@@ -66,9 +66,7 @@ def play_after_slip(model: Path, settings: StudySettings, rows: Sequence[dict[st
 
     async def play_all() -> list[TokenTrajectory]:
         forks = await slips(settings, rows, codec, limits)
-        return await play_forks(
-            forks, settings.make, engine, codec, limits=limits, sampling=sampling, concurrency=128
-        )
+        return await play_forks(forks, settings.make, engine, codec, limits=limits, sampling=sampling, concurrency=128)
 
     played = run_sync(play_all())
     return [game_of(row["group"], one.trajectory) for row, one in zip(rows, played, strict=True)]

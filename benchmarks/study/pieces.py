@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.study.arms import ARMS
 from benchmarks.study.budget import Deadline
 from benchmarks.study.figures import recorded
-from benchmarks.study.settings import STARTS, StudySettings, choose
+from benchmarks.study.settings import FEW, STARTS, StudySettings, choose
 from benchmarks.study.starts import make_starts, slug
 
 STOPPED = 3
@@ -49,20 +49,38 @@ class Job(NamedTuple):
 
     def is_done(self, work: Path) -> bool:
         """True if its last file is there."""
-        ends = [f"{slug(self.start)}/{slug(self.arm)}/figures.json"] if self.arm else [f"{slug(s)}/start.json" for s in STARTS]
+        ends = (
+            [f"{slug(self.start)}/{slug(self.arm)}/figures.json"]
+            if self.arm
+            else [f"{slug(s)}/start.json" for s in STARTS]
+        )
         return all((self.home(work) / end).exists() for end in ends)
 
 
-def jobs_of(scenarios: Sequence[StudySettings], seeds: Sequence[int], starts: Sequence[str], arms: Sequence[str]) -> list[Job]:
+def jobs_of(
+    scenarios: Sequence[StudySettings], seeds: Sequence[int], starts: Sequence[str], arms: Sequence[str]
+) -> list[Job]:
     """All jobs, in the order in which they are done: the warm starts first, then seed by seed."""
     names = [settings.scenario for settings in scenarios]
     first = [Job(name, seed) for seed in seeds for name in names]
-    runs = [Job(name, seed, start, arm) for seed in seeds for name in names for start in starts for arm in arms]
+    runs = [
+        Job(name, seed, start, arm)
+        for number, seed in enumerate(seeds)
+        for name in names
+        for start in starts
+        for arm in arms
+        if ARMS[arm].is_core or number < FEW
+    ]
     return first + runs
 
 
 def run_study(
-    work: Path, scenarios: Sequence[StudySettings], jobs: Sequence[Job], processes: int, minutes: float | None, changes: Any
+    work: Path,
+    scenarios: Sequence[StudySettings],
+    jobs: Sequence[Job],
+    processes: int,
+    minutes: float | None,
+    changes: Any,
 ) -> bool:
     """Resume the study for at most `minutes`. Returns True if it is finished."""
     from agentgym_envs.rollout.run_directory import claim_directory

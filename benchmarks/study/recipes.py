@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 
-KINDS = "oak birch pine maple cedar willow ash elm teak palm larch yew iron gold copper tin".split()
-FORMS = "log plank stick frame crate cart barrel shelf".split()
+KINDS = tuple("oak birch pine maple cedar willow ash elm teak palm larch yew iron gold copper tin".split())  # noqa: SIM905
+FORMS = tuple("log plank stick frame crate cart barrel shelf".split())  # noqa: SIM905
 DEPTHS = (1, 3, 5, 7)
 RECIPES = Path(__file__).with_name("recipes.json")
 """The table, made by `python -m benchmarks.study.recipes`."""
-_USELESS = "cup hat drum box".split()
+_USELESS = ["cup", "hat", "drum", "box"]
 
 
 def make_table() -> dict[str, object]:
@@ -32,7 +33,7 @@ def make_table() -> dict[str, object]:
 def _recipes(kind: str, chain: list[str], rng: random.Random) -> list[list[object]]:
     """The crafts of a chain; from each of its items two useless ones can be made, too."""
     found: list[list[object]] = []
-    for number, (part, product) in enumerate(zip(chain, chain[1:], strict=False)):
+    for number, (part, product) in enumerate(pairwise(chain)):
         found.append([product, product, rng.randint(2, 4), [[part, rng.randint(1, 2)]], ""])
         found += [
             [f"{kind}_{name}_{number}", f"{kind}_{name}", rng.randint(1, 4), [[part, rng.randint(1, 3)]], ""]

@@ -19,6 +19,18 @@ STARTS = ("all lengths", "short only")
 
 
 SEEDS = range(101, 125)
+"""Seeds of the core arms; the other arms run on the first `FEW`."""
+FEW = 8
+GOALS = {"textcraft": 75}
+"""The success in per cent that "tokens to" is about, chosen on pilot seeds."""
+PAIRS = (
+    ("growing", "short"),
+    ("growing", "middle"),
+    ("growing", "long"),
+    ("growing", "very long"),
+    ("growing, gated", "growing"),
+)
+"""The comparisons that were planned before the runs."""
 
 
 class Kind(NamedTuple):
@@ -98,7 +110,20 @@ TEXTCRAFT = StudySettings(
     {"recipe_table": str(RECIPES), "max_distractors": 2, "instructions": ""},
     eval_split="train",  # known goals in new prompts
 )
-SCENARIOS = {settings.scenario: settings for settings in (TEXTCRAFT,)}
+BABYAI = StudySettings(
+    "babyai",
+    "AgentGym/BabyAI-v0",
+    (
+        Kind("2 turns", "GoTo", 2, 2, draws=4, is_short=True),
+        Kind("4 turns", "Unlock", 4, 4, draws=16, is_short=True),
+        Kind("6 turns", "Unlock", 6, 6, draws=10),
+        Kind("8 turns", "Unlock", 8, 8, draws=20),
+    ),
+    {"levels": ["GoToObj", "UnlockLocal", "UnlockPickup"], "instructions": ""},
+    max_tokens=4096,
+    max_turn_tokens=16,
+)
+SCENARIOS = {settings.scenario: settings for settings in (TEXTCRAFT, BABYAI)}
 
 
 def choose(names: Sequence[str] | None, changes: Mapping[str, Any]) -> list[StudySettings]:

@@ -104,11 +104,11 @@ def _tasks(settings: StudySettings, part: Path) -> None:
     from agentgym_trl.dataset import as_dataset
 
     rows = {}
-    for name, count, split, seed in (
+    for name, size, split, seed in (
         ("train", settings.tasks, "train", settings.seed + 1_000_000),
         ("test", settings.eval_tasks, settings.eval_split, _HELD_OUT if settings.seed >= PILOTS else _VALIDATION),
     ):
-        drawn = as_dataset(mixed(draw(settings, settings.kinds, count, split, seed))).to_list()
+        drawn = as_dataset(mixed(draw(settings, settings.kinds, size, split, seed))).to_list()
         rows[name] = [{**row, "group": kind.name} for row, kind in zip(drawn, cycle(settings.kinds), strict=False)]
     part.write_text(json.dumps(rows) + "\n", encoding="utf-8")
 
@@ -135,7 +135,12 @@ def _tiny(settings: StudySettings, part: Path) -> None:
     from agentgym_trl.tiny import save_tiny_model
 
     corpus = environment_corpus(settings.make, 400, groups=settings.groups)
-    texts = [text for t in demonstrations(settings, "all lengths") for turn in t.turns for text in (turn.observation, turn.action)]
+    texts = [
+        text
+        for t in demonstrations(settings, "all lengths")
+        for turn in t.turns
+        for text in (turn.observation, turn.action)
+    ]
     save_tiny_model(
         part,
         [*corpus, *texts],

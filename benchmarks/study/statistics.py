@@ -29,7 +29,7 @@ class Comparison(NamedTuple):
         """Higher or lower at 5 %; equivalent if the 90 % interval lies within the bound (two one-sided tests)."""
         if self.seeds < 2:
             return "one seed"
-        small = -BOUND < self.inner.low and self.inner.high < BOUND
+        small = self.inner.low > -BOUND and self.inner.high < BOUND
         if self.p < 0.05:
             return f"{'higher' if self.gain.mean > 0 else 'lower'}{', by less than 4' if small else ''}"
         return "equivalent" if small else "undecided"
