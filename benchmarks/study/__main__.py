@@ -20,9 +20,9 @@ warnings.filterwarnings("ignore")
 
 from benchmarks.common import machine  # noqa: E402
 from benchmarks.study import figures, gpu, page, pieces, plots  # noqa: E402
-from benchmarks.study.arms import ARMS  # noqa: E402
+from benchmarks.study.arms import ARMS, SEEDS  # noqa: E402
 from benchmarks.study.budget import Deadline  # noqa: E402
-from benchmarks.study.settings import GPU, HORIZONS, SCENARIOS, SEEDS, STARTS, choose  # noqa: E402
+from benchmarks.study.settings import FIRST_SEED, GPU, HORIZONS, SCENARIOS, STARTS, choose  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
@@ -121,7 +121,7 @@ def _add_common(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_common(parser)
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, help="these scenarios (default: all)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(FIRST_SEED, FIRST_SEED + SEEDS)))
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS))
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")

@@ -122,3 +122,13 @@ ARMS = {
         Arm("growing, groups of 16", Stages(), _LARGE_GROUPS),
     )
 }
+SHORT_ONLY = ("short", "middle", "long", "growing", "backward")
+"""The arms that begin from the warm start "short only", too."""
+SEEDS, FEW = 24, 8
+
+
+def seeds_of(start: str, arm: str) -> int:
+    """The number of seeds of an arm from a warm start."""
+    if start == "short only":
+        return FEW if arm in SHORT_ONLY else 0
+    return SEEDS if ARMS[arm].is_core else FEW

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from benchmarks.study.arms import ARMS
+from benchmarks.study.arms import ARMS, seeds_of
 from benchmarks.study.budget import Deadline
 from benchmarks.study.figures import recorded
-from benchmarks.study.settings import FEW, STARTS, StudySettings, choose
+from benchmarks.study.settings import STARTS, StudySettings, choose
 from benchmarks.study.starts import make_starts, slug
 
 STOPPED = 3
@@ -69,7 +69,7 @@ def jobs_of(
         for name in names
         for start in starts
         for arm in arms
-        if ARMS[arm].is_core or number < FEW
+        if number < seeds_of(start, arm)
     ]
     return first + runs
 

@@ -18,13 +18,12 @@ from agentgym_envs.rollout.mixture import DrawnTask, draw_from
 from agentgym_envs.trajectory import Trajectory
 from benchmarks.study.budget import Deadline
 from benchmarks.study.measuring import measure
-from benchmarks.study.settings import STARTS, Kind, StudySettings
+from benchmarks.study.settings import FIRST_SEED, STARTS, Kind, StudySettings
 
 _HELD_OUT = 9_000_000
 """The seed of the held-out tasks of the results."""
 _VALIDATION = 8_000_000
-"""That of pilot seeds, which are below `PILOTS`."""
-PILOTS = 100
+"""That of the pilot seeds, which are below `FIRST_SEED`."""
 
 
 def make_starts(settings: StudySettings, home: Path, deadline: Deadline) -> bool:
@@ -106,7 +105,7 @@ def _tasks(settings: StudySettings, part: Path) -> None:
     rows = {}
     for name, size, split, seed in (
         ("train", settings.tasks, "train", settings.seed + 1_000_000),
-        ("test", settings.eval_tasks, settings.eval_split, _HELD_OUT if settings.seed >= PILOTS else _VALIDATION),
+        ("test", settings.eval_tasks, settings.eval_split, _HELD_OUT if settings.seed >= FIRST_SEED else _VALIDATION),
     ):
         drawn = as_dataset(mixed(draw(settings, settings.kinds, size, split, seed))).to_list()
         rows[name] = [{**row, "group": kind.name} for row, kind in zip(drawn, cycle(settings.kinds), strict=False)]

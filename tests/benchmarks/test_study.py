@@ -16,10 +16,10 @@ import pytest
 from agentgym_envs.errors import UsageError
 from benchmarks.study import figures, gpu, page, pieces, plots, recipes
 from benchmarks.study.__main__ import DOCS, RESULTS, main, read
-from benchmarks.study.arms import ARMS, Gated, Random, Stages
+from benchmarks.study.arms import ARMS, FEW, SHORT_ONLY, Gated, Random, Stages
 from benchmarks.study.budget import Deadline, Ledger, cost, crossed, rate
 from benchmarks.study.measuring import digest
-from benchmarks.study.settings import BABYAI, FEW, GPU, HORIZONS, PAIRS, STARTS, TEXTCRAFT, choose
+from benchmarks.study.settings import BABYAI, GPU, HORIZONS, PAIRS, STARTS, TEXTCRAFT, choose
 from benchmarks.study.starts import demonstrations, draw
 from benchmarks.study.statistics import compare, holm, sign_flip, student
 
@@ -101,7 +101,7 @@ def test_every_planned_comparison_and_colour_is_of_core_arms() -> None:
     core = {name for name, arm in ARMS.items() if arm.is_core}
     assert set(plots.COLOURS) == core and {name for pair in PAIRS for name in pair} <= core
     jobs = pieces.jobs_of([TEXTCRAFT], range(101, 101 + FEW + 1), STARTS, list(ARMS))
-    assert len([job for job in jobs if job.arm]) == 2 * (FEW * len(ARMS) + len(core))
+    assert len([job for job in jobs if job.arm]) == FEW * len(ARMS) + len(core) + FEW * len(SHORT_ONLY)
 
 
 def test_the_chains_of_crafts_share_their_steps() -> None:
