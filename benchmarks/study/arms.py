@@ -63,7 +63,7 @@ class Stages:
 class Gated:
     """Short, middle and long limits; the next one once success in training reaches a threshold.
 
-    Success is the mean of the last `steps` steps, all of which had the present limit.
+    Success is the mean of the last `steps` steps under the present limit.
     """
 
     threshold: float

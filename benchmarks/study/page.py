@@ -70,7 +70,7 @@ def final_table(runs: Runs, settings: Mapping[str, Any]) -> str:
 
 
 def end_columns(settings: Mapping[str, Any]) -> dict[str, Value]:
-    """What is reported of the end of a run, in per cent."""
+    """The reported values of the end of a run, in per cent."""
     limit = int(settings["long"])
     return {
         f"success within {limit} turns": at_end(limit),
@@ -82,7 +82,7 @@ def end_columns(settings: Mapping[str, Any]) -> dict[str, Value]:
 
 
 def cost_table(runs: Runs, settings: Mapping[str, Any]) -> str:
-    """How fast and how stable each arm was, and what it cost."""
+    """Speed, stability and cost of each arm."""
     goal = GOALS[settings["scenario"]]
     head = ["arm", f"thousand tokens to {goal} %", "reached", "collapsed", "steps", "thousand tokens", "processed"]
     return table([*head, "CPU s"], [_cost_row(name, own, settings, goal) for name, own in runs.items()])

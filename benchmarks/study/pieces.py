@@ -44,7 +44,7 @@ class Job(NamedTuple):
         return work / self.scenario / f"seed-{self.seed}"
 
     def log(self, work: Path) -> Path:
-        """What the process says."""
+        """The output of its process."""
         return self.home(work) / f"{slug(f'{self.start} {self.arm}'.strip() or 'start')}.log"
 
     def is_done(self, work: Path) -> bool:

@@ -33,7 +33,7 @@ PAIRS = (
 
 
 class Kind(NamedTuple):
-    """Tasks of a group that the oracle solves in so many turns; about one in `draws` tasks of the group is such."""
+    """Tasks of a group by the number of turns of the oracle; about one in `draws` tasks of the group has it."""
 
     name: str
     group: str

@@ -1,4 +1,4 @@
-"""What the arms of a seed begin from: tasks, an untrained model, a warm start and its success."""
+"""The beginnings of the arms of a seed: tasks, an untrained model, warm starts and their success."""
 
 from __future__ import annotations
 

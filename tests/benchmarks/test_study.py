@@ -78,7 +78,7 @@ def test_an_interval_over_seeds_uses_students_t() -> None:
     assert math.isnan(student([1.0]).low) and page.shown(student([1.0])) == "1"
 
 
-def test_a_comparison_tells_different_from_equivalent_and_undecided() -> None:
+def test_a_comparison_distinguishes_different_equivalent_and_undecided() -> None:
     assert sign_flip([1.0, 2.0, 3.0]) == pytest.approx(2 / 8)  # only all signs equal reach the sum of 6
     assert sign_flip([1.0] * 20) < 1e-4 and sign_flip([1.0, -1.0] * 10) > 0.9
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
