@@ -26,7 +26,7 @@ from benchmarks.study.statistics import compare, holm, sign_flip, student
 pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tests
 
 TINY = {
-    "budget": 900,
+    "budget": 2500,
     "marks": 2,
     "demonstrations": 4,
     "warm_steps": 3,
@@ -204,8 +204,8 @@ def test_unknown_settings_are_refused() -> None:
 
 def test_other_settings_need_another_directory(tmp_path: Path) -> None:
     pieces.run_study(tmp_path, choose(["textcraft"], TINY), [], 1, 0.0, TINY)
-    with pytest.raises(UsageError, match="its budget is 900, not 901"):
-        pieces.run_study(tmp_path, choose(["textcraft"], {**TINY, "budget": 901}), [], 1, 0.0, {})
+    with pytest.raises(UsageError, match="its budget is 2500, not 2501"):
+        pieces.run_study(tmp_path, choose(["textcraft"], {**TINY, "budget": 2501}), [], 1, 0.0, {})
 
 
 def test_gpu_commands_use_the_public_command_line(tmp_path: Path) -> None:
