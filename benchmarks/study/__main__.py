@@ -20,8 +20,9 @@ warnings.filterwarnings("ignore")
 
 from benchmarks.common import machine  # noqa: E402
 from benchmarks.study import figures, gpu, page, pieces, plots  # noqa: E402
+from benchmarks.study.arms import ARMS, SEEDS  # noqa: E402
 from benchmarks.study.budget import Deadline  # noqa: E402
-from benchmarks.study.settings import GPU, HORIZONS, SCENARIOS, choose  # noqa: E402
+from benchmarks.study.settings import FIRST_SEED, GPU, HORIZONS, SCENARIOS, STARTS, choose  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
@@ -35,12 +36,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     scenarios = choose(options.only, options.set)
-    done = pieces.run_study(options.work, scenarios, options.seeds, options.jobs, options.minutes, options.set)
+    jobs = pieces.jobs_of(scenarios, options.seeds, options.starts, options.arms)
+    done = pieces.run_study(options.work, scenarios, jobs, options.jobs, options.minutes, options.set)
     return 0 if done else pieces.STOPPED
 
 
 def piece(options: argparse.Namespace) -> int:
-    job = pieces.Job(options.scenario, options.name, options.seed)
+    job = pieces.Job(options.scenario, options.seed, options.start, options.arm)
     return pieces.piece(job, options.work, Deadline(options.deadline), options.set)
 
 
@@ -96,8 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands.add_parser("run", help="train and measure on the CPU"))
     one = _add_common(commands.add_parser("piece"))
     one.add_argument("scenario", choices=SCENARIOS)
-    one.add_argument("name", choices=(pieces.START, *HORIZONS))
     one.add_argument("seed", type=int)
+    one.add_argument("start")
+    one.add_argument("arm")
     one.add_argument("--deadline", type=float)
     one.set_defaults(command=piece)
     tables = commands.add_parser("render", help="figures, plot and tables of docs/study.md")
@@ -118,7 +121,9 @@ def _add_common(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_common(parser)
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, help="these scenarios (default: all)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(FIRST_SEED, FIRST_SEED + SEEDS)))
+    parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS))
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--minutes", type=float, help="stop then; the same command goes on")
     parser.set_defaults(command=run)

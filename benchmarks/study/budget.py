@@ -7,9 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
-
-from benchmarks.study.settings import Stages
 
 Row = dict[str, float]
 _WARM, _LAST = 0.05, 0.1
@@ -43,11 +42,11 @@ class Ledger:
         return sum(row[name] for row in self.rows if step is None or row["step"] <= step)
 
 
-def cost(step: int, limit: int, episodes: Sequence[Any], cpu_seconds: float) -> Row:
+def cost(step: int, episodes: Sequence[Any], cpu_seconds: float) -> Row:
     """The line of a step, from its token trajectories."""
     return {
         "step": step,
-        "limit": limit,
+        "limit": fmean(episode.trajectory.meta["max_turns"] for episode in episodes),
         "sampled": sum(sum(episode.assistant_mask) for episode in episodes),
         "processed": sum(len(episode.prompt_ids) + len(episode.ids) for episode in episodes),
         "episodes": len(episodes),
@@ -55,19 +54,6 @@ def cost(step: int, limit: int, episodes: Sequence[Any], cpu_seconds: float) -> 
         "won": sum(bool(episode.trajectory.success) for episode in episodes),
         "cpu_seconds": round(cpu_seconds, 2),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class TokenStages:
-    """A turn limit that grows with the tokens spent before a step, and is the same after a resume."""
-
-    stages: Stages
-    budget: int
-    ledger: Ledger
-
-    def __call__(self, step: int) -> int:
-        share = self.ledger.total("sampled", step) / self.budget
-        return [limit for begin, limit in self.stages if share >= begin][-1]
 
 
 def rate(share: float) -> float:

@@ -1,36 +1,39 @@
-"""From runs to figures: what each run came to, means and intervals over seeds, and what horizons differ by."""
+"""From runs to figures: what each run came to, and what is compared over seeds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from agentgym_envs.evaluate import Estimate
+from benchmarks.study.arms import ARMS
 from benchmarks.study.budget import Ledger
-from benchmarks.study.settings import HORIZONS, StudySettings
-from benchmarks.study.starts import read_json
+from benchmarks.study.settings import STARTS, StudySettings
+from benchmarks.study.starts import read_json, slug
+from benchmarks.study.statistics import Comparison, compare, holm, student
 
 BINS = 12
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""97.5 % quantiles for 1 to 10 degrees of freedom; beyond, the last one is a little too wide."""
+COLLAPSE = 10.0
+"""A run has collapsed if its end is as many points below its best mark, the warm start included."""
 Run = dict[str, Any]
-Scenario = dict[str, Any]
+Runs = Mapping[str, Sequence[Run]]
+"""The runs of each arm from one kind of warm start; those of a seed have equal places in the core arms."""
 
 
-def run_figures(settings: StudySettings, horizon: str, ledger: Ledger, marks: Sequence[Path]) -> Run:
+def run_figures(settings: StudySettings, arm: str, ledger: Ledger, marks: Sequence[Path]) -> Run:
     """The saved figures of a run."""
     names = ("sampled", "processed", "episodes", "cpu_seconds")
     return {
-        "horizon": horizon,
+        "arm": arm,
         "seed": settings.seed,
         "steps": len(ledger.rows),
         **{name: round(ledger.total(name), 1) for name in names},
-        "marks": [{**read_json(mark / "mark.json"), **read_json(mark / "sampled.json")} for mark in marks],
-        "greedy": read_json(marks[-1] / "greedy.json"),
+        "marks": [{**read_json(mark / "mark.json"), "success": read_json(mark / "success.json")} for mark in marks],
         "training": training_curve(ledger, settings.budget),
     }
 
@@ -51,79 +54,99 @@ def _mean_row(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {**{name: round(value, 4) for name, value in shares.items()}, "limit": fmean(row["limit"] for row in rows)}
 
 
-def collect(work: Path, scenarios: Sequence[StudySettings]) -> dict[str, Scenario]:
-    """The finished runs under `work`: per scenario, the seeds with all horizons finished."""
+def collect(work: Path, scenarios: Sequence[StudySettings]) -> dict[str, dict[str, Any]]:
+    """The finished runs under `work`, by scenario, warm start and arm, and the settings."""
     found = {}
     for settings in scenarios:
         homes = sorted((work / settings.scenario).glob("seed-*"), key=lambda path: int(path.name[5:]))
-        done = [home for home in homes if all((home / name / "figures.json").exists() for name in HORIZONS)]
-        if done:
+        starts = {start: _of_start([home / slug(start) for home in homes]) for start in STARTS}
+        if any(runs for runs in starts.values()):
             kept = read_json(work / settings.scenario / "run.json")
             del kept["schema"]
-            runs = {name: [read_json(home / name / "figures.json") for home in done] for name in HORIZONS}
-            starts = [read_json(home / "start.json") for home in done]
-            found[settings.scenario] = {"settings": kept, "starts": starts, "runs": runs}
+            found[settings.scenario] = {"settings": kept, "starts": starts}
     return found
 
 
+def _of_start(homes: Sequence[Path]) -> dict[str, list[Run]]:
+    """The runs of each arm, with the success of the warm start as their first mark."""
+    return {
+        arm: own
+        for arm in ARMS
+        if (own := [_compact(home, path) for home in homes if (path := home / slug(arm) / "figures.json").exists()])
+    }
+
+
+def _compact(home: Path, path: Path) -> Run:
+    """A run without what no table or plot needs; its curve has the tokens and the success within each limit."""
+    run, start = read_json(path), read_json(home / "start.json")
+    marks = [{"sampled": 0, "success": start}, *run.pop("marks")]
+    del run["training"]
+    curve = [[mark["sampled"], *mark["success"]["sampled"]["within"].values()] for mark in marks]
+    return run | {"curve": curve, "start": start, "end": marks[-1]["success"]}
+
+
 def recorded(settings: StudySettings) -> dict[str, Any]:
-    """The settings without the seed, as stored in the work directory and the figures."""
-    return {name: value for name, value in asdict(settings).items() if name != "seed"}
+    """The settings without the seed and paths, as stored in the work directory and the figures."""
+    kwargs = {name: value for name, value in settings.env_kwargs.items() if name != "recipe_table"}
+    return {name: value for name, value in asdict(settings).items() if name != "seed"} | {"env_kwargs": kwargs}
 
 
-def student(values: Sequence[float]) -> Estimate:
-    """The mean and its 95 % interval by Student's t; of a single value no interval (NaN)."""
-    middle, count = fmean(values), len(values)
-    if count < 2:
-        return Estimate(middle, math.nan, math.nan)
-    half = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * stdev(values) / math.sqrt(count)
-    return Estimate(middle, middle - half, middle + half)
+Value = Callable[[Run], float]
 
 
-def success_curve(scenario: Scenario, horizon: str) -> list[tuple[float, Estimate]]:
-    """Mean tokens of each mark, the warm start first, and success within the long limit in per cent."""
-    long = str(scenario["settings"]["long"])
-    points = [(0.0, student([100 * start["sampled"]["within"][long] for start in scenario["starts"]]))]
-    for column in zip(*(run["marks"] for run in scenario["runs"][horizon]), strict=True):
-        tokens = fmean(mark["sampled"] for mark in column)
-        points.append((tokens, student([100 * mark["within"][long] for mark in column])))
-    return points
+def at_end(limit: int, way: str = "sampled", kind: str | None = None) -> Value:
+    """Success at the end within a number of turns, in per cent; of one kind of tasks or of all."""
+
+    def value(run: Run) -> float:
+        digest = run["end"][way]
+        return 100 * float((digest["within"] if kind is None else digest["kinds"][kind])[str(limit)])
+
+    return value
 
 
-def turns_curve(scenario: Scenario, horizon: str) -> list[tuple[float, Estimate]]:
-    """Turns of an episode in training, in equal parts of the budget."""
-    budget, points = scenario["settings"]["budget"], []
-    for number, column in enumerate(zip(*(run["training"] for run in scenario["runs"][horizon]), strict=True)):
-        turns = [part["turns"] for part in column if part]
-        if turns:
-            points.append((budget * (number + 0.5) / BINS, student(turns)))
-    return points
+def curve_of(run: Run, limits: Sequence[int], limit: int) -> list[tuple[float, float]]:
+    """Tokens and success in per cent of the warm start and each mark."""
+    column = 1 + list(limits).index(limit)
+    return [(row[0], 100 * row[column]) for row in run["curve"]]
 
 
-def last(scenario: Scenario, limit: str = "long") -> Callable[[Run], float]:
-    """Success at the last mark within one of the limits, in per cent."""
-    turns = str(scenario["settings"][limit])
-    return lambda run: 100 * run["marks"][-1]["within"][turns]
+def decline(limits: Sequence[int], limit: int) -> Value:
+    """Distance in points of the end below the best mark, the warm start included."""
+
+    def value(run: Run) -> float:
+        curve = [success for _, success in curve_of(run, limits, limit)]
+        return max(curve) - curve[-1]
+
+    return value
 
 
-def area(scenario: Scenario) -> Callable[[Run], float]:
-    """The mean over all marks of success within the long limit, in per cent: how early a run was good."""
-    long = str(scenario["settings"]["long"])
-    return lambda run: 100 * fmean(mark["within"][long] for mark in run["marks"])
+def tokens_to(goal: float, limits: Sequence[int], limit: int) -> Value:
+    """Sampled tokens at which the curve first reaches a success, interpolated; infinite if it never does."""
+
+    def value(run: Run) -> float:
+        curve = curve_of(run, limits, limit)
+        for (before, low), (after, high) in pairwise(curve):
+            if high >= goal:
+                return after if high == low or low >= goal else before + (after - before) * (goal - low) / (high - low)
+        return math.inf
+
+    return value
 
 
-def decline(scenario: Scenario) -> Callable[[Run], float]:
-    """Distance in points of the last mark below the best, which shows if training degraded."""
-    long = str(scenario["settings"]["long"])
-    return lambda run: 100 * (max(mark["within"][long] for mark in run["marks"]) - run["marks"][-1]["within"][long])
+def over_seeds(runs: Sequence[Run], value: Value) -> Estimate:
+    """The mean over seeds and its 95 % interval."""
+    return student([value(run) for run in runs])
 
 
-def over_seeds(scenario: Scenario, horizon: str, value: Callable[[Run], float]) -> Estimate:
-    return student([value(run) for run in scenario["runs"][horizon]])
+def differences(runs: Runs, first: str, second: str, value: Value) -> list[float]:
+    """`first` less `second` by seed, for the seeds of both; both began from the same warm start."""
+    one, other = ({run["seed"]: value(run) for run in runs[name]} for name in (first, second))
+    return [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
 
 
-def gains(scenario: Scenario, first: str, second: str, value: Callable[[Run], float]) -> list[float]:
-    """Differences `first` − `second` by seed; both began from the same warm start."""
-    runs: Mapping[str, list[Run]] = scenario["runs"]
-    pairs = zip(runs[first], runs[second], strict=True)
-    return [value(one) - value(other) for one, other in pairs]
+def comparisons(runs: Runs, pairs: Sequence[tuple[str, str]], value: Value) -> dict[tuple[str, str], Comparison]:
+    """The planned comparisons that have runs, with p values corrected for their number."""
+    present = [pair for pair in pairs if all(name in runs for name in pair)]
+    found = {pair: compare(differences(runs, *pair, value)) for pair in present}
+    corrected = holm([one.p for one in found.values()])
+    return {pair: one._replace(p=p) for (pair, one), p in zip(found.items(), corrected, strict=True)}

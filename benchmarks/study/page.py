@@ -10,13 +10,24 @@ from statistics import fmean
 from typing import Any
 
 from agentgym_envs.evaluate import Estimate
-from benchmarks.study.figures import Run, Scenario, area, decline, gains, last, over_seeds, student
-from benchmarks.study.settings import HORIZONS
+from benchmarks.study.figures import (
+    COLLAPSE,
+    Run,
+    Runs,
+    Value,
+    at_end,
+    comparisons,
+    decline,
+    over_seeds,
+    tokens_to,
+)
+from benchmarks.study.settings import GOALS, PAIRS
 
-NAMES = {"short": "short", "long": "long", "scalinginter": "ScalingInter"}
 TITLES = {"textcraft": "TextCraft", "babyai": "BabyAI", "search": "Search"}
+NAMES = {"short": "short", "long": "long", "scalinginter": "ScalingInter"}
+"""The limits of the GPU part."""
 NOT_RUN = "Not run yet."
-PAIRS = (("scalinginter", "long"), ("scalinginter", "short"), ("long", "short"))
+Scenario = Mapping[str, Any]
 _PART = re.compile(r"(<!-- study (\S+) -->\n).*?(<!-- end of study -->)", re.DOTALL)
 
 
@@ -25,7 +36,7 @@ def fill(page: str, figures: Mapping[str, Any] | None, gpu: Mapping[str, Any] | 
     scenarios: Mapping[str, Scenario] = (figures or {}).get("scenarios", {})
     parts: dict[str, Callable[[], str]] = {name: partial(_scenario, one) for name, one in scenarios.items()}
     if scenarios:
-        parts["plot"] = lambda: "![Success, turns and final success by horizon](study.png)"
+        parts["plot"] = lambda: "![Learning curves and planned comparisons](study.png)"
     if gpu and gpu["runs"]:
         parts["gpu"] = partial(gpu_table, gpu)
 
@@ -37,63 +48,77 @@ def fill(page: str, figures: Mapping[str, Any] | None, gpu: Mapping[str, Any] | 
 
 
 def _scenario(scenario: Scenario) -> str:
-    seeds = [str(run["seed"]) for run in scenario["runs"]["long"]]
-    warm = student([100 * s["sampled"]["within"][str(scenario["settings"]["long"])] for s in scenario["starts"]])
-    begin = f"Seeds {', '.join(seeds)}. The warm start wins {shown(warm)} % within the long limit."
-    return "\n\n".join([begin, final_table(scenario), cost_table(scenario), gains_table(scenario)])
+    settings = scenario["settings"]
+    blocks = []
+    for start, runs in scenario["starts"].items():
+        if runs:
+            blocks += [f"**Warm start: {start}**", final_table(runs, settings), cost_table(runs, settings)]
+            blocks.append(comparison_table(runs, settings))
+    return "\n\n".join(blocks)
 
 
-def final_table(scenario: Scenario) -> str:
-    """Results of each horizon on held-out tasks."""
-    long, kinds = str(scenario["settings"]["long"]), [kind[0] for kind in scenario["settings"]["kinds"]]
-    columns: dict[str, Callable[[Run], float]] = {
-        **{f"within {scenario['settings'][name]} turns": last(scenario, name) for name in ("long", "middle", "short")},
-        **{f"{name}, within {long}": partial(_of_kind, name, long) for name in kinds},
-        f"greedy, within {long}": lambda run: 100 * run["greedy"]["within"][long],
-        "mean of the curve": area(scenario),
-        "below its best mark": decline(scenario),
+def final_table(runs: Runs, settings: Mapping[str, Any]) -> str:
+    """Success of each arm at the end; the warm start of all is the first row."""
+    columns = end_columns(settings)
+    first = next(iter(runs.values()))
+    starts = [{"end": run["start"]} for run in first]
+    rows = [["warm start", str(len(starts)), *(shown(over_seeds(starts, of)) for of in columns.values())]]
+    rows += [
+        [name, str(len(own)), *(shown(over_seeds(own, of)) for of in columns.values())] for name, own in runs.items()
+    ]
+    return table(["arm", "seeds", *columns], rows)
+
+
+def end_columns(settings: Mapping[str, Any]) -> dict[str, Value]:
+    """The reported values of the end of a run, in per cent."""
+    limit = int(settings["long"])
+    return {
+        f"success within {limit} turns": at_end(limit),
+        **{kind[0]: at_end(limit, kind=kind[0]) for kind in settings["kinds"]},
+        f"within {settings['very_long']}": at_end(int(settings["very_long"])),
+        "greedy": at_end(limit, "greedy"),
+        "after a slip": at_end(limit, "slip"),
     }
-    rows = [[NAMES[name], *(shown(over_seeds(scenario, name, of)) for of in columns.values())] for name in HORIZONS]
-    return table(["horizon", *columns], rows)
 
 
-def _of_kind(kind: str, limit: str, run: Run) -> float:
-    return 100 * float(run["marks"][-1]["kinds"][kind][limit])
+def cost_table(runs: Runs, settings: Mapping[str, Any]) -> str:
+    """Speed, stability and cost of each arm."""
+    goal = GOALS[settings["scenario"]]
+    head = ["arm", f"thousand tokens to {goal} %", "reached", "collapsed", "steps", "thousand tokens", "processed"]
+    return table([*head, "CPU s"], [_cost_row(name, own, settings, goal) for name, own in runs.items()])
 
 
-def cost_table(scenario: Scenario) -> str:
-    """Resources that each horizon used."""
-    head = ["horizon", "tokens sampled", "tokens processed", "steps", "episodes", "turns (mean over the budget)"]
-    return table([*head, "CPU minutes"], [_cost_row(name, scenario["runs"][name]) for name in HORIZONS])
+def _cost_row(name: str, runs: Sequence[Run], settings: Mapping[str, Any], goal: float) -> list[str]:
+    limits, limit = limits_of(settings), int(settings["long"])
+    needed = [tokens_to(goal, limits, limit)(run) / 1000 for run in runs]
+    reached = [one for one in needed if math.isfinite(one)]
+    collapsed = sum(decline(limits, limit)(run) >= COLLAPSE for run in runs)
+    sums = [fmean(run[key] for run in runs) / unit for key, unit in _SUMS.items()]
+    return [
+        name,
+        f"{fmean(reached):.0f}" if reached else "",
+        f"{len(reached)} of {len(runs)}",
+        f"{collapsed} of {len(runs)}",
+        *(f"{value:,.0f}" for value in sums),
+    ]
 
 
-def _cost_row(name: str, runs: Sequence[Run]) -> list[str]:
-    counts = [fmean(run[key] for run in runs) for key in ("sampled", "processed", "steps", "episodes")]
-    turns = fmean(part["turns"] for run in runs for part in run["training"] if part)
-    minutes = fmean(run["cpu_seconds"] for run in runs) / 60
-    return [NAMES[name], *(f"{count:,.0f}" for count in counts), f"{turns:.1f}", f"{minutes:.1f}"]
+_SUMS = {"steps": 1, "sampled": 1000, "processed": 1000, "cpu_seconds": 1}
 
 
-def gains_table(scenario: Scenario) -> str:
-    """Differences between horizons, paired by seed."""
-    measures = {"success at the end": last(scenario), "mean of the curve": area(scenario)}
-    rows = []
-    for first, second in PAIRS:
-        for name, value in measures.items():
-            own = gains(scenario, first, second, value)
-            gain = student(own)
-            each = ", ".join(f"{one:+.0f}" for one in own)
-            rows.append([f"{NAMES[first]} − {NAMES[second]}", name, shown(gain, "+"), each, verdict(gain)])
-    return table(["difference", "of", "points", "by seed", "significant"], rows)
+def limits_of(settings: Mapping[str, Any]) -> tuple[int, ...]:
+    """The turn limits within which success is known."""
+    return tuple(int(settings[name]) for name in ("short", "middle", "long", "very_long"))
 
 
-def verdict(gain: Estimate) -> str:
-    """The verdict of a paired difference."""
-    if math.isnan(gain.low):
-        return "one seed: no"
-    if gain.low > 0:
-        return "yes, higher"
-    return "yes, lower" if gain.high < 0 else "no"
+def comparison_table(runs: Runs, settings: Mapping[str, Any]) -> str:
+    """The planned comparisons of success at the end."""
+    found = comparisons(runs, PAIRS, at_end(int(settings["long"])))
+    rows = [
+        [f"{first} − {second}", str(one.seeds), shown(one.gain, "+"), f"{one.p:.3f}", one.verdict]
+        for (first, second), one in found.items()
+    ]
+    return table(["difference", "seeds", "points", "p, corrected", "verdict"], rows)
 
 
 def gpu_table(gpu: Mapping[str, Any]) -> str:

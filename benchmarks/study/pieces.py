@@ -15,30 +15,72 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from benchmarks.study.arms import ARMS, seeds_of
 from benchmarks.study.budget import Deadline
 from benchmarks.study.figures import recorded
-from benchmarks.study.settings import HORIZONS, StudySettings, choose
-from benchmarks.study.starts import make_start
+from benchmarks.study.settings import STARTS, StudySettings, choose
+from benchmarks.study.starts import make_starts, slug
 
 STOPPED = 3
 """The exit code of a piece that the deadline stopped."""
-START = "start"
 
 
 class Job(NamedTuple):
+    """A piece of work: the warm starts of a seed, or a run of an arm."""
+
     scenario: str
-    name: str
     seed: int
+    start: str = ""
+    arm: str = ""
+    """Both empty: the warm starts."""
+
+    @property
+    def title(self) -> str:
+        """Its name for the reader."""
+        return f"{self.scenario}, seed {self.seed}, {f'{self.start}, {self.arm}' if self.arm else 'warm starts'}"
 
     def home(self, work: Path) -> Path:
+        """The directory of the seed."""
         return work / self.scenario / f"seed-{self.seed}"
 
+    def log(self, work: Path) -> Path:
+        """The output of its process."""
+        return self.home(work) / f"{slug(f'{self.start} {self.arm}'.strip() or 'start')}.log"
+
     def is_done(self, work: Path) -> bool:
-        return (self.home(work) / ("start.json" if self.name == START else f"{self.name}/figures.json")).exists()
+        """True if its last file is there."""
+        ends = (
+            [f"{slug(self.start)}/{slug(self.arm)}/figures.json"]
+            if self.arm
+            else [f"{slug(s)}/start.json" for s in STARTS]
+        )
+        return all((self.home(work) / end).exists() for end in ends)
+
+
+def jobs_of(
+    scenarios: Sequence[StudySettings], seeds: Sequence[int], starts: Sequence[str], arms: Sequence[str]
+) -> list[Job]:
+    """All jobs, in the order in which they are done: the warm starts first, then seed by seed."""
+    names = [settings.scenario for settings in scenarios]
+    first = [Job(name, seed) for seed in seeds for name in names]
+    runs = [
+        Job(name, seed, start, arm)
+        for number, seed in enumerate(seeds)
+        for name in names
+        for start in starts
+        for arm in arms
+        if number < seeds_of(start, arm)
+    ]
+    return first + runs
 
 
 def run_study(
-    work: Path, scenarios: Sequence[StudySettings], seeds: Sequence[int], jobs: int, minutes: float | None, changes: Any
+    work: Path,
+    scenarios: Sequence[StudySettings],
+    jobs: Sequence[Job],
+    processes: int,
+    minutes: float | None,
+    changes: Any,
 ) -> bool:
     """Resume the study for at most `minutes`. Returns True if it is finished."""
     from agentgym_envs.rollout.run_directory import claim_directory
@@ -46,13 +88,10 @@ def run_study(
     for settings in scenarios:
         claim_directory(work / settings.scenario, recorded(settings), resume=True, option="--work")
     deadline = Deadline(None if minutes is None else time.time() + 60 * minutes)
-    names = [settings.scenario for settings in scenarios]
-    starts = [Job(name, START, seed) for seed in seeds for name in names]
-    arms = [Job(name, horizon, seed) for seed in seeds for name in names for horizon in HORIZONS]
-    todo = [job for job in (*starts, *arms) if not job.is_done(work)]
-    for wave in (starts, arms):  # the runs of a seed begin from its start
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda job: _launch(job, work, deadline, changes), [job for job in wave if job in todo]))
+    todo = [job for job in jobs if not job.is_done(work)]
+    for wave in ([job for job in todo if not job.arm], [job for job in todo if job.arm]):
+        with ThreadPoolExecutor(processes) as pool:
+            list(pool.map(lambda job: _launch(job, work, deadline, changes), wave))
     left = [job for job in todo if not job.is_done(work)]
     if left:
         Console(stderr=True).print(f"{len(left)} pieces are left; the same command goes on with them")
@@ -61,29 +100,28 @@ def run_study(
 
 def _launch(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> None:
     """One job in a process of its own; its output is added to a file beside what it makes."""
-    is_begun = job.name == START or Job(job.scenario, START, job.seed).is_done(work)
+    is_begun = not job.arm or Job(job.scenario, job.seed).is_done(work)
     if deadline.passed or not is_begun:
         return
-    home = job.home(work)
-    home.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "benchmarks.study", "piece", job.scenario, job.name, str(job.seed)]
+    job.home(work).mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "benchmarks.study", "piece", job.scenario, str(job.seed), job.start, job.arm]
     command += ["--work", str(work), "--set", json.dumps(changes)]
     command += [] if deadline.at is None else ["--deadline", str(deadline.at)]
     threads = {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    with open(home / f"{job.name}.log", "a", encoding="utf-8") as log:
+    with open(job.log(work), "a", encoding="utf-8") as log:
         code = subprocess.run(command, stdout=log, stderr=log, env={**os.environ, **threads}, check=False).returncode
-    said = {0: "done", STOPPED: "stopped, to go on"}.get(code, f"failed ({code}): see {home / job.name}.log")
-    Console(stderr=True).print(f"{job.scenario}, seed {job.seed}, {job.name}: {said}", highlight=False)
+    said = {0: "done", STOPPED: "stopped, to go on"}.get(code, f"failed ({code}): see {job.log(work)}")
+    Console(stderr=True).print(f"{job.title}: {said}", highlight=False)
 
 
 def piece(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> int:
     """Work on a job until it is done or the deadline is there. Returns the exit code."""
     settings = replace(choose([job.scenario], changes)[0], seed=job.seed)
     home = job.home(work)
-    if job.name == START:
-        done = make_start(settings, home, deadline)
+    if not job.arm:
+        done = make_starts(settings, home, deadline)
     else:
         from benchmarks.study.training import run_arm  # loads TRL
 
-        done = run_arm(settings, job.name, home, deadline)
+        done = run_arm(settings, ARMS[job.arm], home / slug(job.start), deadline)
     return 0 if done else STOPPED

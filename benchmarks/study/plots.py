@@ -1,30 +1,46 @@
-"""The plot of the study: for each scenario the learning curve, the turns used, and what it came to."""
+"""The plots of the study: learning curves, and success by the distance to the goal."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from agentgym_envs.evaluate import Estimate
-from benchmarks.study.figures import Scenario, last, over_seeds, success_curve, turns_curve
-from benchmarks.study.page import NAMES, TITLES
-from benchmarks.study.settings import HORIZONS
+from benchmarks.study.figures import Runs, at_end, comparisons, curve_of
+from benchmarks.study.page import TITLES, limits_of
+from benchmarks.study.settings import PAIRS
+from benchmarks.study.statistics import BOUND, student
 
-COLOURS = {"short": "#d97706", "long": "#0d9488", "scalinginter": "#1f6feb"}
+COLOURS = {
+    "short": "#d97706",
+    "middle": "#65a30d",
+    "long": "#0d9488",
+    "very long": "#7c3aed",
+    "growing": "#1f6feb",
+    "growing, gated": "#db2777",
+}
+"""The core arms."""
 _INK, _GRID = "#334155", "#e2e8f0"
 
 
-def plot(path: Path, scenarios: Mapping[str, Scenario]) -> None:
-    """A row of three panels for each scenario."""
+def plot(path: Path, scenarios: Mapping[str, Mapping[str, Any]]) -> None:
+    """A row of three panels for each scenario and warm start."""
     plt = pyplot()
-    size = {"figsize": (14, 4.3 * len(scenarios)), "width_ratios": (1.25, 1, 1), "layout": "constrained"}
-    figure, rows = plt.subplots(len(scenarios), 3, squeeze=False, **size)
-    for (left, middle, right), (name, scenario) in zip(rows, scenarios.items(), strict=True):
-        _success(left, TITLES[name], scenario)
-        _turns(middle, scenario)
-        _bars(right, scenario)
+    parts = [
+        (f"{TITLES[name]}, {start}", one["settings"], runs)
+        for name, one in scenarios.items()
+        for start, runs in one["starts"].items()
+        if runs
+    ]
+    size = {"figsize": (15, 4.3 * len(parts)), "width_ratios": (1.25, 1.1, 1), "layout": "constrained"}
+    figure, rows = plt.subplots(len(parts), 3, squeeze=False, **size)
+    for (left, middle, right), (title, settings, runs) in zip(rows, parts, strict=True):
+        _curves(left, title, settings, runs)
+        _distances(middle, settings, runs)
+        _differences(right, settings, runs)
         for axes in (left, middle, right):
             dress(axes)
     figure.savefig(path, dpi=130, facecolor="white")
@@ -51,38 +67,45 @@ def dress(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
-def _success(axes: Any, title: str, scenario: Scenario) -> None:
-    seeds = len(scenario["starts"])
-    for name in HORIZONS:
-        band(axes, success_curve(scenario, name), COLOURS[name], NAMES[name])
-    axes.set(xlabel="thousand rollout tokens", ylabel="held-out success, %", ylim=(0, 100))
-    axes.set_title(f"{title}: success within {scenario['settings']['long']} turns, {seeds} seeds", loc="left")
-    axes.legend(frameon=False, loc="lower right")
+def _curves(axes: Any, title: str, settings: Mapping[str, Any], runs: Runs) -> None:
+    limits, limit = limits_of(settings), int(settings["long"])
+    for name, colour in COLOURS.items():
+        if name in runs:
+            columns = zip(*(curve_of(run, limits, limit) for run in runs[name]), strict=True)
+            points = [(fmean(at for at, _ in one), student([success for _, success in one])) for one in columns]
+            band(axes, points, colour, name)
+    axes.set(xlabel="thousand sampled tokens", ylabel=f"success within {limit} turns, %", ylim=(0, 100))
+    axes.set_title(title, loc="left")
+    axes.legend(frameon=False, loc="lower right", fontsize=8)
 
 
-def _turns(axes: Any, scenario: Scenario) -> None:
-    long = scenario["settings"]["long"]
-    for name in HORIZONS:
-        band(axes, turns_curve(scenario, name), COLOURS[name], NAMES[name])
-    axes.set(xlabel="thousand rollout tokens", ylabel="turns of an episode in training", ylim=(0, long))
-    axes.set_title("Turns used", loc="left")
+def _distances(axes: Any, settings: Mapping[str, Any], runs: Runs) -> None:
+    """Success at the end by the distance to the goal."""
+    limit, kinds = int(settings["long"]), [kind[0] for kind in settings["kinds"]]
+    present = [name for name in COLOURS if name in runs]
+    width = 0.8 / max(len(present), 1)
+    for number, name in enumerate(present):
+        own = [student([at_end(limit, kind=kind)(run) for run in runs[name]]) for kind in kinds]
+        at = [index + (number - (len(present) - 1) / 2) * width for index in range(len(kinds))]
+        is_sure = not any(math.isnan(one.low) for one in own)
+        error = [[one.mean - one.low for one in own], [one.high - one.mean for one in own]] if is_sure else None
+        axes.bar(at, [one.mean for one in own], 0.9 * width, yerr=error, color=COLOURS[name], ecolor=_INK)
+    axes.set_xticks(range(len(kinds)), kinds)
+    axes.set(ylabel=f"success within {limit} turns, %", ylim=(0, 105))
+    axes.set_title("By the distance to the goal", loc="left")
 
 
-def _bars(axes: Any, scenario: Scenario) -> None:
-    """Success at the end within the long and the short limit; dots are seeds."""
-    for row, limit in enumerate(("long", "short")):
-        for index, name in enumerate(HORIZONS):
-            own = over_seeds(scenario, name, last(scenario, limit))
-            colour = COLOURS[name] if row == 0 else "none"
-            error = [[own.mean - own.low], [own.high - own.mean]] if not math.isnan(own.low) else None
-            at = index + (row - 0.5) * 0.4
-            axes.bar(at, own.mean, 0.36, yerr=error, color=colour, edgecolor=COLOURS[name], capsize=3, ecolor=_INK)
-            values = [last(scenario, limit)(run) for run in scenario["runs"][name]]
-            axes.plot([at] * len(values), values, ".", color=_INK, markersize=4)
-    settings = scenario["settings"]
-    axes.set_xticks(range(len(HORIZONS)), [NAMES[name] for name in HORIZONS])
-    axes.set(ylabel="held-out success, %", ylim=(0, 100))
-    axes.set_title(f"At the end: within {settings['long']} turns (filled) and {settings['short']}", loc="left")
+def _differences(axes: Any, settings: Mapping[str, Any], runs: Runs) -> None:
+    """The planned comparisons with their intervals, and the bound of equivalence."""
+    found = comparisons(runs, PAIRS, at_end(int(settings["long"])))
+    axes.axvspan(-BOUND, BOUND, color=_GRID, alpha=0.7, linewidth=0)
+    axes.axvline(0, color=_INK, linewidth=0.8)
+    for row, one in enumerate(found.values()):
+        error = None if math.isnan(one.gain.low) else [[one.gain.mean - one.gain.low], [one.gain.high - one.gain.mean]]
+        axes.errorbar(one.gain.mean, -row, xerr=error, fmt="o", color=COLOURS["growing"], ecolor=_INK, capsize=3)
+    axes.set_yticks([-row for row in range(len(found))], [f"{first} − {second}" for first, second in found])
+    axes.set(xlabel="points of success", ylim=(-len(found) + 0.4, 0.6))
+    axes.set_title(f"Planned comparisons (grey: ± {BOUND:.0f})", loc="left")
 
 
 def band(axes: Any, points: Sequence[tuple[float, Estimate]], colour: str, label: str) -> None:
@@ -92,11 +115,5 @@ def band(axes: Any, points: Sequence[tuple[float, Estimate]], colour: str, label
         tokens, [one.mean for _, one in points], color=colour, linewidth=2.2, marker="o", markersize=4, label=label
     )
     if not any(math.isnan(one.low) for _, one in points):
-        axes.fill_between(
-            tokens,
-            [one.low for _, one in points],
-            [one.high for _, one in points],
-            color=colour,
-            alpha=0.13,
-            linewidth=0,
-        )
+        low, high = [one.low for _, one in points], [one.high for _, one in points]
+        axes.fill_between(tokens, low, high, color=colour, alpha=0.1, linewidth=0)

@@ -10,54 +10,80 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from agentgym_envs.errors import UsageError
+from benchmarks.study.recipes import DEPTHS, RECIPES
 
 HORIZONS = ("short", "long", "scalinginter")
-Stages = tuple[tuple[float, int], ...]
-"""Shares of the token budget from which each turn limit applies."""
+"""The limits of the GPU part."""
+STARTS = ("all lengths", "short only")
+"""The warm starts, by the distances to the goal in their demonstrations."""
+
+
+FIRST_SEED = 101
+"""Seeds below it are pilots and are evaluated on other tasks."""
+GOALS = {"textcraft": 75}
+"""The success in per cent that "tokens to" is about, chosen on pilot seeds."""
+PAIRS = (
+    ("growing", "short"),
+    ("growing", "middle"),
+    ("growing", "long"),
+    ("growing", "very long"),
+    ("growing, gated", "growing"),
+)
+"""The comparisons that were planned before the runs."""
 
 
 class Kind(NamedTuple):
-    """Tasks of a group with a given oracle length; about one in `draws` tasks of the group has it."""
+    """Tasks of a group by the number of turns of the oracle; about one in `draws` tasks of the group has it."""
 
     name: str
     group: str
-    minimum: int = 1
-    maximum: int = 99
-    draws: int = 3
+    minimum: int
+    maximum: int
+    draws: int = 1
+    is_short: bool = False
+    """True if the warm start "short only" has seen such tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """One scenario: a short and a long kind of task, half of each, and how they are learned.
+    """One scenario: kinds of tasks with different distances to the goal, as many of each, and how they are learned.
 
-    `budget` and what ends with `tokens` count a small model's tokens: words, letter pairs, punctuation. Counts of
-    tasks and demonstrations are for each kind. `tasks` are played in this order, the same for all horizons, and from
-    the beginning again if they do not suffice.
+    `budget` and what ends with `tokens` count a small model's tokens. Counts of tasks and demonstrations are for each
+    kind. `tasks` are played in this order, the same for all arms, and from the beginning again if they do not suffice.
+    The teacher of the warm starts wastes a share `idle` of its turns.
     """
 
     scenario: str
     env_id: str
     kinds: tuple[Kind, ...]
     env_kwargs: Mapping[str, Any]
+    eval_split: str = "test"
     seed: int = 0
-    short: int = 3
-    middle: int = 5
-    long: int = 8
-    budget: int = 200_000
-    marks: int = 5
-    demonstrations: int = 300
-    warm_steps: int = 300
-    warm_batch: int = 16
-    warm_learning_rate: float = 3e-3
-    tasks: int = 600
-    tasks_per_step: int = 8
+    short: int = 4
+    middle: int = 8
+    long: int = 12
+    very_long: int = 20
+    budget: int = 160_000
+    marks: int = 4
+    idle: float = 0.5
+    teacher_turns: int = 40
+    demonstrations: int = 150
+    warm_steps: int = 1000
+    warm_batch: int = 8
+    warm_learning_rate: float = 4e-3
+    hidden_size: int = 64
+    layers: int = 2
+    heads: int = 2
+    embedding_std: float = 0.2
+    tasks: int = 150
+    tasks_per_step: int = 12
     group_size: int = 8
-    micro_batch: int = 32
-    learning_rate: float = 4e-4
+    micro_batch: int = 96
+    learning_rate: float = 1e-3
     max_tokens: int = 512
-    max_turn_tokens: int = 30
-    max_prompt_chars: int = 260
-    eval_tasks: int = 80
+    max_turn_tokens: int = 24
+    max_prompt_chars: int | None = None
+    eval_tasks: int = 60
     save_steps: int = 20
 
     @property
@@ -70,41 +96,31 @@ class StudySettings:
         """The groups that the tasks are drawn from."""
         return tuple(dict.fromkeys(kind.group for kind in self.kinds))
 
-    def stages(self, horizon: str) -> Stages:
-        """The limits of turns of one of `HORIZONS`."""
-        if horizon == "scalinginter":
-            return ((0.0, self.short), (0.25, self.middle), (0.5, self.long))
-        return ((0.0, self.short if horizon == "short" else self.long),)
-
     @property
     def limits(self) -> tuple[int, ...]:
         """The turn limits within which success is reported."""
-        return self.short, self.middle, self.long
+        return self.short, self.middle, self.long, self.very_long
 
 
 TEXTCRAFT = StudySettings(
     "textcraft",
     "AgentGym/TextCraft-v0",
-    (Kind("one ingredient", "depth-1", 2, 2), Kind("two or three", "depth-1", 3, 4, draws=8)),
-    {"worlds": "invented", "groups": ["depth-1"], "max_distractors": 0, "instructions": ""},
-    short=2,
-    middle=4,
-    warm_steps=400,
+    tuple(Kind(f"{d + 1} turns", f"depth-{d}", d + 1, d + 1, is_short=d < 4) for d in DEPTHS),
+    {"recipe_table": str(RECIPES), "max_distractors": 2, "instructions": ""},
+    eval_split="train",  # known goals in new prompts
 )
 BABYAI = StudySettings(
     "babyai",
     "AgentGym/BabyAI-v0",
-    (Kind("GoTo", "GoTo"), Kind("Unlock", "Unlock")),
-    {"levels": ["GoToObj", "UnlockLocal"], "instructions": ""},
-    budget=20_000,  # an observation has ten times as many tokens as an answer
-    demonstrations=100,
-    warm_steps=120,
-    tasks_per_step=6,
-    micro_batch=24,
-    max_tokens=1536,
+    (
+        Kind("2 turns", "GoTo", 2, 2, draws=4, is_short=True),
+        Kind("4 turns", "Unlock", 4, 4, draws=14, is_short=True),
+        Kind("6 turns", "Unlock", 6, 6, draws=10),
+        Kind("8 turns", "Unlock", 8, 8, draws=18),
+    ),
+    {"levels": ["GoToObj", "UnlockLocal", "UnlockPickup"], "instructions": ""},
+    max_tokens=4096,
     max_turn_tokens=16,
-    max_prompt_chars=520,
-    eval_tasks=50,
 )
 SCENARIOS = {settings.scenario: settings for settings in (TEXTCRAFT, BABYAI)}
 

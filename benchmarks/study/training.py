@@ -1,9 +1,10 @@
-"""One run: a horizon from the warm start of a seed, until the token budget is spent; then its marks are measured."""
+"""One run: an arm from a warm start of a seed, until the token budget is spent; then its marks are measured."""
 
 from __future__ import annotations
 
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,50 +17,59 @@ from agentgym_trl.demo.stages import ON_CPU
 from agentgym_trl.models import load_model, load_tokenizer
 from agentgym_trl.run_directory import last_checkpoint
 from agentgym_trl.trainer import AgentConfig, AgentTrainer
-from benchmarks.study.budget import Deadline, Ledger, TokenStages, cost, crossed, rate
+from benchmarks.study.arms import Arm
+from benchmarks.study.budget import Deadline, Ledger, cost, crossed, rate
 from benchmarks.study.figures import run_figures
-from benchmarks.study.measuring import digest, play
+from benchmarks.study.measuring import measure
+from benchmarks.study.prefixes import BackwardPlayer
 from benchmarks.study.settings import StudySettings
-from benchmarks.study.starts import WAYS, read_json, whole, write_json
+from benchmarks.study.starts import read_json, slug, whole, write_json
 
 
-def run_arm(settings: StudySettings, horizon: str, home: Path, deadline: Deadline) -> bool:
-    """Go on with a run where it was. Returns whether it is finished: its figures are written then."""
-    out = home / horizon
+def run_arm(settings: StudySettings, arm: Arm, home: Path, deadline: Deadline) -> bool:
+    """Go on with a run where it was; `home` is that of the warm start. Returns whether it is finished, with figures."""
+    out = home / slug(arm.name)
     marks = [out / "marks" / str(mark) for mark in range(1, settings.marks + 1)]
-    if not marks[-1].exists() and not train(settings, horizon, home, deadline):
+    if not marks[-1].exists() and not train(settings, arm, home, deadline):
         return False
-    rows = read_json(home / "tasks.json")["test"]
+    rows = read_json(home.parent / "tasks.json")["test"]
     for mark in marks:
-        for way in WAYS if mark == marks[-1] else ("sampled",):
-            if (mark / f"{way}.json").exists():
-                continue
-            if deadline.passed:
-                return False
-            write_json(mark / f"{way}.json", digest(play(mark, settings, rows, WAYS[way]), settings.limits))
-    write_json(out / "figures.json", run_figures(settings, horizon, Ledger(out / "ledger.jsonl"), marks))
-    for spent in (out / "run", *marks[:-1]):  # what was measured is kept, and the last model
+        if (mark / "success.json").exists():
+            continue
+        if deadline.passed:
+            return False
+        write_json(mark / "success.json", measure(mark, settings, rows, full=mark == marks[-1]))
+    write_json(out / "figures.json", run_figures(settings, arm.name, Ledger(out / "ledger.jsonl"), marks))
+    for spent in (out / "run", *marks):  # what was measured is kept
         shutil.rmtree(spent)
     return True
 
 
-def train(settings: StudySettings, horizon: str, home: Path, deadline: Deadline) -> bool:
+def train(settings: StudySettings, arm: Arm, home: Path, deadline: Deadline) -> bool:
     """Train until the budget is spent or the deadline is there; returns which of the two."""
-    out, warm = home / horizon, str(home / "warm")
+    out, warm = home / slug(arm.name), str(home / "warm")
     set_seed(settings.seed)
     trainer = AgentTrainer(
         load_model(warm),
         settings.make,
-        args=_config(settings, out / "run"),
+        args=_config(settings, arm, out / "run"),
         processing_class=load_tokenizer(warm),
-        train_dataset=Dataset.from_list(read_json(home / "tasks.json")["train"]),
+        train_dataset=Dataset.from_list(read_json(home.parent / "tasks.json")["train"]),
     )
     ledger = Ledger(out / "ledger.jsonl")
-    trainer.rollout.schedule = TokenStages(settings.stages(horizon), settings.budget, ledger)
+    rollout: Any = trainer.rollout
+    rollout.schedule = arm.limit(settings, ledger)
+    if arm.is_backward:
+        rollout._player = BackwardPlayer(rollout._player, partial(_turns_left, settings, ledger), settings.seed)
     budget = Budget(trainer, ledger, settings, out / "marks", deadline)
     trainer.add_callback(budget)
-    run_training(trainer, horizon, console=Console(stderr=True), checkpoint=last_checkpoint(out / "run"))
+    run_training(trainer, arm.name, console=Console(stderr=True), checkpoint=last_checkpoint(out / "run"))
     return budget.is_spent
+
+
+def _turns_left(settings: StudySettings, ledger: Ledger) -> float:
+    """The share of the oracle's turns that the policy plays: it grows over the first half of the budget."""
+    return min(1.0, 0.25 + 1.5 * ledger.total("sampled") / settings.budget)
 
 
 class Budget(TrainerCallback):  # type: ignore[misc]
@@ -85,8 +95,7 @@ class Budget(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         rollout, before = self._trainer.rollout, self._ledger.total("sampled")
-        limit = rollout.schedule(state.global_step - 1)  # before this step's tokens are there: as it was played
-        self._ledger.add(cost(state.global_step, limit, rollout.last, time.process_time() - self._began))
+        self._ledger.add(cost(state.global_step, rollout.last, time.process_time() - self._began))
         after = self._ledger.total("sampled")
         for mark in crossed(before, after, self._settings.budget, self._settings.marks):
             whole(self._marks / str(mark), self._save)
@@ -102,28 +111,29 @@ class Budget(TrainerCallback):  # type: ignore[misc]
         write_json(part / "mark.json", {"step": step, **{name: self._ledger.total(name) for name in names}})
 
 
-def _config(settings: StudySettings, out: Path) -> AgentConfig:
+def _config(settings: StudySettings, arm: Arm, out: Path) -> AgentConfig:
     episodes = settings.tasks_per_step * settings.group_size
-    return AgentConfig(
-        output_dir=str(out),
-        max_steps=100_000,  # the budget ends it
-        per_device_train_batch_size=settings.micro_batch,
-        gradient_accumulation_steps=episodes // settings.micro_batch,
-        num_generations=settings.group_size,
-        max_turns=str(settings.long),  # replaced by the token stages
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type="constant",  # the budget sets it
-        adam_beta2=0.99,
-        beta=0.0,
-        loss_type="grpo",
-        max_completion_length=settings.max_tokens,
-        max_turn_tokens=settings.max_turn_tokens,
-        shuffle_dataset=False,
-        save_strategy="steps",
-        save_steps=settings.save_steps,
-        save_total_limit=1,
-        logging_steps=1,
-        disable_tqdm=True,
-        seed=settings.seed,
+    fields: dict[str, Any] = {
+        "output_dir": str(out),
+        "max_steps": 100_000,  # the budget ends it
+        "per_device_train_batch_size": settings.micro_batch,
+        "gradient_accumulation_steps": episodes // settings.micro_batch,
+        "num_generations": settings.group_size,
+        "max_turns": str(settings.long),  # the arm's limit replaces it
+        "learning_rate": settings.learning_rate,
+        "lr_scheduler_type": "constant",  # the budget sets it
+        "adam_beta2": 0.99,
+        "beta": 0.0,
+        "loss_type": "dapo",
+        "max_completion_length": settings.max_tokens,
+        "max_turn_tokens": settings.max_turn_tokens,
+        "shuffle_dataset": False,
+        "save_strategy": "steps",
+        "save_steps": settings.save_steps,
+        "save_total_limit": 1,
+        "logging_steps": 1,
+        "disable_tqdm": True,
+        "seed": settings.seed,
         **ON_CPU,
-    )
+    }
+    return AgentConfig(**{**fields, **arm.options})
