@@ -37,7 +37,7 @@ _HELP = {
 
 @dataclass(kw_only=True)
 class TemplateArguments:
-    """How a chat template shows recorded episodes."""
+    """Options of the chat template that shows recorded episodes."""
 
     chat_template_kwargs: dict[str, Any] | str | None = field(
         default=None,
