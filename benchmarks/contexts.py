@@ -25,7 +25,8 @@ import os
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
@@ -33,15 +34,51 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from agentgym_trl.demo.settings import DemoSettings, HeldOut
+from benchmarks import recipe_tables
 from benchmarks.algorithms import figures_of, success
 from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
 
-MEMORY = "last:2"
-LONGER = 2.6
-"""Tokens of all contexts of an episode in multiples of those of the whole episode."""
+
+@dataclass(frozen=True, slots=True)
+class Long(DemoSettings):
+    """Goals of 12 to 17 turns: three crafts, most of them repeated, so that an agent must know how often it did them.
+
+    The limited agent cannot see that. It can infer it from the number of turns that are not shown, or try a craft.
+    """
+
+    recipes: str = ""
+    waste_rate: float = 0.2
+    teacher_turns: int = 30
+    demonstrations: int = 200
+    warm_steps: int = 350
+    limited_steps: int = 90
+    """Steps of imitation in limited contexts, after those in full contexts."""
+    steps: int = 32
+    tasks_per_step: int = 6
+    micro_batch: int = 48
+    max_turns: str = "18"
+    max_tokens: int = 512
+    eval_turns: int = 18
+    eval_tasks: int = 160
+
+    @property
+    def groups(self) -> None:
+        """All goals have the same depth."""
+        return None
+
+    @property
+    def env_kwargs(self) -> dict[str, Any]:
+        """The table with repeated crafts."""
+        return {"recipe_table": self.recipes, "max_distractors": 1, "instructions": ""}
+
+    @property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """New prompts."""
+        return (HeldOut("known goals, new prompts", "train", self.eval_tasks),)
 
 
 class Arm(NamedTuple):
@@ -52,15 +89,45 @@ class Arm(NamedTuple):
     last_only: bool = False
     """True if it trains on the last context of an episode alone."""
     longer: float = 1.0
-    """Its steps, in multiples of those of the quick start."""
+    """Its steps, in multiples of those of the setting."""
 
 
-ARMS = {
-    "full": Arm("full"),
-    "every context": Arm(MEMORY),
-    "last context": Arm(MEMORY, last_only=True),
-    f"full, {LONGER} x steps": Arm("full", longer=LONGER),
-    f"last context, {LONGER} x steps": Arm(MEMORY, last_only=True, longer=LONGER),
+class Study(NamedTuple):
+    """The tasks of a study and what depends on them."""
+
+    memory: str
+    """The context of the limited agent."""
+    equal: dict[str, float]
+    """Arms with as many trained tokens as another, as multiples of their steps; chosen on a pilot seed."""
+    seeds: tuple[int, ...]
+    amounts: tuple[tuple[int, ...], ...] = ()
+    """Ingredients of each craft of a goal; without them, the goals are the quick start's."""
+
+    def settings(self, work: Path, seed: int) -> DemoSettings:
+        """The settings of a seed."""
+        if not self.amounts:
+            return DemoSettings(seed=seed)
+        recipes = recipe_tables.write(work / "recipes.json", recipe_tables.repeated(self.amounts))
+        return Long(seed=seed, recipes=recipes)
+
+    def arms(self) -> dict[str, Arm]:
+        """The arms by name."""
+        found = {
+            "full": Arm("full"),
+            "every context": Arm(self.memory),
+            "last context": Arm(self.memory, last_only=True),
+        }
+        return found | {f"{name}, {x} x steps": found[name]._replace(longer=x) for name, x in self.equal.items()}
+
+
+STUDIES = {
+    "short": Study("last:2", {"full": 2.6, "last context": 2.6}, (121, 122, 123)),
+    "long": Study(
+        "last:1",
+        {"every context": 0.25, "last context": 3.5},
+        (131, 132, 133, 134),
+        ((1, 3, 3), (1, 4, 2), (1, 2, 4), (1, 4, 3)),
+    ),
 }
 TRANSFER = "full, then limited"
 
@@ -92,25 +159,27 @@ def _exchanges(trajectory: Any, turn: int, kept: int) -> tuple[Any, ...]:
     )
 
 
-def warm_start(work: Path, seed: int, context: str) -> None:
-    """Imitate the quick start's demonstrations in the contexts of an agent."""
+def warm_start(study: Study, work: Path, seed: int, context: str) -> None:
+    """Imitate demonstrations in the contexts of an agent."""
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model
 
-    settings, out = DemoSettings(seed=seed), folder(work, seed, f"start {context}")
+    settings, out = study.settings(work, seed), folder(work, seed, f"start {context}")
     trajectories = stages.make_demonstrations(out, settings)
-    shown = [exchange.message for record in conversations(trajectories, MEMORY) for exchange in record.exchanges]
+    shown = [exchange.message for record in conversations(trajectories, study.memory) for exchange in record.exchanges]
     texts = [text for t in trajectories for turn in t.turns for text in (turn.observation, turn.action)]
     words = [*environment_corpus(stages.make_env(settings)), *texts, *shown]
     options: dict[str, Any] = {"closed": settings.closed_vocabulary, "embedding_std": settings.embedding_std}
     options |= {"hidden_size": settings.hidden_size, "layers": settings.layers, "heads": settings.heads}
     save_tiny_model(out / "tiny", words, seed=seed, **options)
     records = conversations(trajectories, context)
-    args = stages.sft_config(out / "warm", settings)
+    steps, begin = None, out / "tiny"
+    if isinstance(settings, Long) and context != "full":  # from scratch, it would take most of the CPU time
+        steps, begin = settings.limited_steps, folder(work, seed, "start full") / "warm"
+    args = stages.sft_config(out / "warm", settings, steps=steps)
     args.per_device_train_batch_size = settings.warm_batch * len(records) // len(trajectories)  # as many epochs
-    stages.imitate(out / "tiny", out / "warm", records, args, Console(quiet=True), "warm start")
+    stages.imitate(begin, out / "warm", records, args, Console(quiet=True), "warm start")
 
 
 def folder(work: Path, seed: int, name: str) -> Path:
@@ -118,12 +187,11 @@ def folder(work: Path, seed: int, name: str) -> Path:
     return work / f"seed-{seed}" / name.replace(" ", "-").replace(":", "-")
 
 
-def reinforce(work: Path, seed: int, name: str) -> dict[str, Any]:
+def reinforce(study: Study, work: Path, seed: int, name: str) -> dict[str, Any]:
     """Train an arm from its warm start; return the tokens that it sampled and trained on, and its curve."""
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
 
-    out, settings, arm = folder(work, seed, name), DemoSettings(seed=seed), ARMS[name]
+    out, settings, arm = folder(work, seed, name), study.settings(work, seed), study.arms()[name]
     settings = replace(settings, steps=round(arm.longer * settings.steps))
     counts: list[tuple[int, int]] = []
     options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.last_only, counts)}
@@ -157,17 +225,16 @@ def _trainer_class(last_only: bool, counts: list[tuple[int, int]]) -> Any:
     return CountingTrainer
 
 
-def measure(model: Path, context: str, seed: int, split: str) -> dict[str, Any]:
+def measure(model: Path, context: str, settings: DemoSettings, split: str) -> dict[str, Any]:
     """Play every set of held-out tasks with the memory of an agent."""
     import torch
 
     from agentgym_envs.evaluate import evaluate
     from agentgym_envs.rollout import Limits, Sampling, make_agent, play_many_as_agent, run_sync
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
     from agentgym_trl.models import load_engine
 
-    settings, agent = DemoSettings(seed=seed), make_agent("act", context, 1)
+    agent = make_agent("act", context, 1)
     (engine, codec), sampling = load_engine(str(model)), Sampling(settings.eval_turn_tokens, 1.0)
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
     found = {}
@@ -186,30 +253,48 @@ def measure(model: Path, context: str, seed: int, split: str) -> dict[str, Any]:
                 concurrency=160,
             )
         )
-        found[f"{held_out.name}, sampled"] = asdict(evaluate([episode.trajectory for episode in played]).overall)
+        metrics = asdict(evaluate([episode.trajectory for episode in played]).overall)
+        found[f"{held_out.name}, sampled"] = metrics | context_share(played, codec)
     return found
 
 
-def run(work: Path, seed: int, name: str, split: str) -> None:
+def context_share(played: Sequence[Any], codec: Any) -> dict[str, float]:
+    """Mean tokens of the whole episode as one conversation, and of the largest context that the agent saw."""
+    whole = mean(_whole(episode.trajectory, codec) for episode in played)
+    largest = mean(max(len(c.prompt_ids) + len(c.ids) for c in episode.contexts()) for episode in played)
+    return {"tokens_of_the_episode": whole, "tokens_of_the_largest_context": largest}
+
+
+def _whole(trajectory: Any, codec: Any) -> int:
+    from agentgym_envs.rollout.agents.conversation import Conversation
+
+    turns = trajectory.turns
+    answers = [turn.action for turn in turns]
+    messages = Conversation("", [turn.observation for turn in turns], answers[:-1]).messages()
+    return len(codec.encode_prompt(messages)) + len(codec.encode_answer(answers[-1]))
+
+
+def run(study: Study, work: Path, seed: int, name: str, split: str) -> None:
     """Do a run, measure, and write the figures down."""
-    began, facts = time.process_time(), dict[str, Any]()
-    if name in ARMS:
-        facts = reinforce(work, seed, name)
-        results = measure(folder(work, seed, name), ARMS[name].context, seed, split)
+    began, facts, arms = time.process_time(), dict[str, Any](), study.arms()
+    settings = study.settings(work, seed)
+    if name in arms:
+        facts = reinforce(study, work, seed, name)
+        results = measure(folder(work, seed, name), arms[name].context, settings, split)
     elif name == TRANSFER:
-        results = measure(folder(work, seed, "full"), MEMORY, seed, split)
+        results = measure(folder(work, seed, "full"), study.memory, settings, split)
     else:
         context = name.removeprefix("start ")
-        warm_start(work, seed, context)
-        results = measure(folder(work, seed, name) / "warm", context, seed, split)
+        warm_start(study, work, seed, context)
+        results = measure(folder(work, seed, name) / "warm", context, settings, split)
     figures = {"arm": name, "seed": seed, "cpu_seconds": round(time.process_time() - began, 1), **facts}
     text = json.dumps({**figures, "results": results}, indent=1)
     figures_of(work, name, seed).write_text(text + "\n", encoding="utf-8")
 
 
-def names() -> list[str]:
+def names(study: Study) -> list[str]:
     """The runs of a seed, in an order in which they can be made."""
-    return [*(f"start {context}" for context in dict.fromkeys(arm.context for arm in ARMS.values())), *ARMS, TRANSFER]
+    return ["start full", f"start {study.memory}", *study.arms(), TRANSFER]
 
 
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
@@ -226,8 +311,13 @@ def show(runs: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def main() -> None:
-    options = options_parser(__doc__, [121, 122, 123], "runs/contexts").parse_args()
-    run_all(options, names(), lambda seed, name: run(options.work, seed, name, options.split), show)
+    parser = options_parser(__doc__, [], "runs/contexts")
+    parser.add_argument("--tasks", choices=STUDIES, default="short", help="episodes of 3 to 4 turns, or of 12 to 17")
+    options = parser.parse_args()
+    study = STUDIES[options.tasks]
+    options.seeds = options.seeds or list(study.seeds)
+    one = partial(run, study, options.work)
+    run_all(options, names(study), lambda seed, name: one(seed, name, options.split), show)
 
 
 if __name__ == "__main__":

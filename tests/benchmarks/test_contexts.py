@@ -1,0 +1,39 @@
+"""The study of limited contexts: its tasks, its arms and the contexts of demonstrations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from agentgym_envs.core import text_env
+from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text, run_sync
+from benchmarks.contexts import STUDIES, conversations
+
+
+def test_long_tasks_repeat_crafts(tmp_path: Path) -> None:
+    settings = STUDIES["long"].settings(tmp_path, 1)
+    tasks: Any = text_env(gym.make(settings.env_id, **settings.env_kwargs)).tasks
+    turns = [tasks.difficulty(task).turns for task in tasks.sample()]
+    assert len(turns) == 12
+    assert set(turns) == {12, 14, 17}
+
+
+def test_every_answer_of_a_demonstration_is_trained_on_once(tmp_path: Path) -> None:
+    settings = STUDIES["long"].settings(tmp_path, 1)
+    env = gym.make(settings.env_id, **settings.env_kwargs)
+    task = next(iter(text_env(env).tasks.sample()))
+    played = run_sync(play_text(env, OraclePolicy(), EpisodeSpec(task.id, 0), limits=Limits(20)))
+    records = conversations([played], STUDIES["long"].memory)
+    trained = [exchange.answer for record in records for exchange in record.exchanges if exchange.trained]
+    assert trained == [turn.action for turn in played.turns]
+    assert max(len(record.exchanges) for record in records) == 2
+
+
+def test_arms_differ_only_in_their_steps() -> None:
+    for study in STUDIES.values():
+        arms = study.arms()
+        for name, factor in study.equal.items():
+            assert arms[f"{name}, {factor} x steps"] == arms[name]._replace(longer=factor)
+    assert STUDIES["short"].arms()["full, 2.6 x steps"].context == "full"
