@@ -1,21 +1,25 @@
 """An agent that sees only the last turns of its episode: how should its contexts be trained on?
 
     python -m benchmarks.contexts [--work DIR] [--out benchmarks/results/contexts.json] [--seeds 121 122 123]
+    python -m benchmarks.contexts --tasks long --work runs/contexts-long [--out benchmarks/results/contexts-long.json]
 
-The policy and the task are those of the quick start. Every arm has a warm start on the same demonstrations, in the
-contexts that its agent sees, and then the same number of steps and episodes of GRPO:
+The policy is that of the quick start. With `--tasks short`, so is the task; `--tasks long` has longer episodes (`Long`)
+and a shorter memory. Every arm has a warm start on the same demonstrations, in the contexts that its agent sees, and
+then the same number of steps and episodes of GRPO:
 
 - "full": the agent sees the whole episode, one context per episode.
-- "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), and all
+- "every context": it sees the first observation and the last turns (`--agent act --context last:K`, K = 2 or 1), and all
   contexts of an episode are trained on, as the trainer does.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
 - "full, then limited": trained as "full", evaluated with the memory of the other two.
-- "full, 2.6 x steps" and "last context, 2.6 x steps": those arms with about as many trained tokens as "every context".
+- "NAME, F x steps": an arm with F times the steps, so that its trained tokens are about those of another: of
+  "every context" for short tasks, of "full" for long ones.
 
 The other arms sample equal numbers of tokens, up to the lengths of their answers. The tokens that a run samples and the
-tokens of the contexts that it trains on are in the result. A run takes one
-process, one thread and about a minute of CPU time. Finished runs in `--work` are read; several processes share them.
+tokens of the contexts that it trains on are in the result, as are the mean tokens of an evaluated episode and of the
+largest context in it. A run takes one process, one thread and about a minute of CPU time. Finished runs in `--work` are
+read; several processes share them.
 """
 
 from __future__ import annotations
@@ -45,24 +49,27 @@ warnings.filterwarnings("ignore")
 
 @dataclass(frozen=True, slots=True)
 class Long(DemoSettings):
-    """Goals of 12 to 17 turns: three crafts, most of them repeated, so that an agent must know how often it did them.
+    """Goals of 10 to 14 turns: three crafts, most of them repeated, so that an agent must know how often it did them.
 
-    The limited agent cannot see that. It can infer it from the number of turns that are not shown, or try a craft.
+    The limited agent does not see that. It can infer it from the number of turns that are not shown, or try the next
+    craft. The teacher often forgets its plan, so that its demonstrations have failed crafts, and how to continue.
     """
 
     recipes: str = ""
-    waste_rate: float = 0.2
+    waste_rate: float = 0.0
+    forget_rate: float = 0.25
     teacher_turns: int = 30
     demonstrations: int = 200
     warm_steps: int = 350
-    limited_steps: int = 90
+    limited_steps: int = 130
     """Steps of imitation in limited contexts, after those in full contexts."""
     steps: int = 32
-    tasks_per_step: int = 6
-    micro_batch: int = 48
-    max_turns: str = "18"
+    tasks_per_step: int = 8
+    micro_batch: int = 64
+    learning_rate: float = 6e-4
+    max_turns: str = "20"
     max_tokens: int = 512
-    eval_turns: int = 18
+    eval_turns: int = 20
     eval_tasks: int = 160
 
     @property
@@ -126,7 +133,7 @@ STUDIES = {
         "last:1",
         {"every context": 0.25, "last context": 3.5},
         (131, 132, 133, 134),
-        ((1, 3, 3), (1, 4, 2), (1, 2, 4), (1, 4, 3)),
+        ((1, 2, 3), (1, 3, 2), (1, 4, 2), (1, 2, 4)),
     ),
 }
 TRANSFER = "full, then limited"
@@ -312,7 +319,7 @@ def show(runs: dict[str, list[dict[str, Any]]]) -> None:
 
 def main() -> None:
     parser = options_parser(__doc__, [], "runs/contexts")
-    parser.add_argument("--tasks", choices=STUDIES, default="short", help="episodes of 3 to 4 turns, or of 12 to 17")
+    parser.add_argument("--tasks", choices=STUDIES, default="short", help="episodes of 3 to 4 turns, or of 10 to 14")
     options = parser.parse_args()
     study = STUDIES[options.tasks]
     options.seeds = options.seeds or list(study.seeds)
