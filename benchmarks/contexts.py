@@ -8,8 +8,8 @@ and a shorter memory. Every arm has a warm start on the same demonstrations, in 
 then the same number of steps and episodes of GRPO:
 
 - "full": the agent sees the whole episode, one context per episode.
-- "every context": it sees the first observation and the last turns (`--agent act --context last:K`, K = 2 or 1), and all
-  contexts of an episode are trained on, as the trainer does.
+- "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), for long tasks
+  the last one, and all contexts of an episode are trained on, as the trainer does.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
 - "full, then limited": trained as "full", evaluated with the memory of the other two.
