@@ -12,6 +12,8 @@ then the same number of steps and episodes of GRPO:
   the last one, and all contexts of an episode are trained on, as the trainer does.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
+- "N random contexts": the same agent, and N contexts of each episode are trained on, drawn at random; they have about
+  as many tokens as the whole episode (long tasks only).
 - "full, then limited": trained as "full", evaluated with the memory of the other two.
 - "NAME, F x steps": an arm with F times the steps, so that its trained tokens are about those of another: of
   "every context" for short tasks, of "full" for long ones.
@@ -32,6 +34,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -63,7 +66,7 @@ class Long(DemoSettings):
     warm_steps: int = 350
     limited_steps: int = 130
     """Steps of imitation in limited contexts, after those in full contexts."""
-    steps: int = 32
+    steps: int = 24
     tasks_per_step: int = 8
     micro_batch: int = 64
     learning_rate: float = 6e-4
@@ -93,8 +96,8 @@ class Arm(NamedTuple):
 
     context: str
     """The context of its agent."""
-    last_only: bool = False
-    """True if it trains on the last context of an episode alone."""
+    rows: str = "every"
+    """The contexts of an episode that it trains on: "every", the "last", or "random:N"."""
     longer: float = 1.0
     """Its steps, in multiples of those of the setting."""
 
@@ -107,6 +110,8 @@ class Study(NamedTuple):
     equal: dict[str, float]
     """Arms with as many trained tokens as another, as multiples of their steps; chosen on a pilot seed."""
     seeds: tuple[int, ...]
+    random: int = 0
+    """Random contexts per episode with as many tokens as the whole episode; 0 for no such arm."""
     amounts: tuple[tuple[int, ...], ...] = ()
     """Ingredients of each craft of a goal; without them, the goals are the quick start's."""
 
@@ -122,8 +127,10 @@ class Study(NamedTuple):
         found = {
             "full": Arm("full"),
             "every context": Arm(self.memory),
-            "last context": Arm(self.memory, last_only=True),
+            "last context": Arm(self.memory, rows="last"),
         }
+        if self.random:
+            found[f"{self.random} random contexts"] = Arm(self.memory, rows=f"random:{self.random}")
         return found | {f"{name}, {x} x steps": found[name]._replace(longer=x) for name, x in self.equal.items()}
 
 
@@ -131,8 +138,9 @@ STUDIES = {
     "short": Study("last:2", {"full": 2.6, "last context": 2.6}, (121, 122, 123)),
     "long": Study(
         "last:1",
-        {"every context": 0.25, "last context": 3.5},
-        (131, 132, 133, 134),
+        {"last context": 3.0},
+        (131, 132, 133, 134, 135),
+        3,
         ((1, 2, 3), (1, 3, 2), (1, 4, 2), (1, 2, 4)),
     ),
 }
@@ -201,7 +209,7 @@ def reinforce(study: Study, work: Path, seed: int, name: str) -> dict[str, Any]:
     out, settings, arm = folder(work, seed, name), study.settings(work, seed), study.arms()[name]
     settings = replace(settings, steps=round(arm.longer * settings.steps))
     counts: list[tuple[int, int]] = []
-    options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.last_only, counts)}
+    options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.rows, counts)}
     start = folder(work, seed, f"start {arm.context}") / "warm"
     stages.reinforce(start, out, settings, Console(quiet=True), name, **options)
     rows = [row for row in stages.training_curve(out) if "rollout/success" in row]
@@ -209,20 +217,19 @@ def reinforce(study: Study, work: Path, seed: int, name: str) -> dict[str, Any]:
     return {"sampled": sampled, "trained": trained, "curve": [row["rollout/success"] for row in rows]}
 
 
-def _trainer_class(last_only: bool, counts: list[tuple[int, int]]) -> Any:
-    """The trainer, which counts the sampled tokens and those of the contexts; it may keep only the last context."""
+def _trainer_class(kept: str, counts: list[tuple[int, int]]) -> Any:
+    """The trainer, which counts the sampled tokens and those of the contexts; it may train on some of these only."""
     from agentgym_trl.trainer import AgentTrainer
 
     class CountingTrainer(AgentTrainer):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             rollout: Any = self.rollout
-            make_rows = rollout.rows
+            make_rows, rng = rollout.rows, Random(self.args.seed)
 
             def rows(specs: Any, episodes: Any, *rest: Any) -> Any:
                 sampled = sum(sum(episode.assistant_mask) for episode in episodes)
-                if last_only:
-                    episodes = [episode.contexts()[-1] for episode in episodes]
+                episodes = [chosen(episode, kept, rng) for episode in episodes]
                 contexts = [context for episode in episodes for context in episode.contexts()]
                 counts.append((sampled, sum(len(c.prompt_ids) + len(c.ids) for c in contexts)))
                 return make_rows(specs, episodes, *rest)
@@ -230,6 +237,19 @@ def _trainer_class(last_only: bool, counts: list[tuple[int, int]]) -> Any:
             rollout.rows = rows
 
     return CountingTrainer
+
+
+def chosen(episode: Any, kept: str, rng: Random) -> Any:
+    """The episode with the contexts that are trained on; its record, and so its score, is the same."""
+    from agentgym_envs.rollout.tokens import join_contexts
+
+    contexts = episode.contexts()
+    if kept == "last":
+        return contexts[-1]
+    if kept == "every":
+        return episode
+    number = min(int(kept.removeprefix("random:")), len(contexts))
+    return join_contexts([contexts[index] for index in sorted(rng.sample(range(len(contexts)), number))])
 
 
 def measure(model: Path, context: str, settings: DemoSettings, split: str) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import gymnasium as gym
 
 from agentgym_envs.core import text_env
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_text, run_sync
-from benchmarks.contexts import STUDIES, conversations
+from agentgym_envs.rollout.tokens import TokenTrajectory, join_contexts
+from benchmarks.contexts import STUDIES, chosen, conversations
 
 
 def test_long_tasks_repeat_crafts(tmp_path: Path) -> None:
@@ -29,6 +31,19 @@ def test_every_answer_of_a_demonstration_is_trained_on_once(tmp_path: Path) -> N
     trained = [exchange.answer for record in records for exchange in record.exchanges if exchange.trained]
     assert trained == [turn.action for turn in played.turns]
     assert max(len(record.exchanges) for record in records) == 2
+
+
+def test_an_arm_trains_on_its_contexts_alone() -> None:
+    record: Any = object()
+    contexts = [
+        TokenTrajectory(record, [7], [n, n], [0, 1], [0.0, 0.0], ((1, 2),), answer_turns=(n,)) for n in (1, 2, 3)
+    ]
+    episode = join_contexts(contexts)
+    assert chosen(episode, "every", Random(0)) is episode
+    assert chosen(episode, "last", Random(0)).turn_numbers == (3,)
+    drawn = {chosen(episode, "random:2", Random(seed)).turn_numbers for seed in range(30)}
+    assert drawn == {(1, 2), (1, 3), (2, 3)}
+    assert len(chosen(episode, "random:9", Random(0)).contexts()) == 3
 
 
 def test_arms_differ_only_in_their_steps() -> None:
