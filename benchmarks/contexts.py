@@ -325,16 +325,27 @@ def names(study: Study) -> list[str]:
 
 
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
-    """Success by arm, and the difference from the arm that trains on every context."""
+    """Success by arm, its difference from the arm that trains on every context, tokens, and the share in view."""
     label, *_ = next(iter(runs.values()))[0]["results"]
     base = success(runs["every context"], label)
-    table = Table("arm", "success, % [95 %]", "less every context, points [95 %]", "sampled", "trained on", title=label)
+    heads = ("arm", "success, % [95 %]", "less every context, points [95 %]", "sampled", "trained on", "in view, %")
+    table = Table(*heads, title=label)
     for name, own in runs.items():
         values = success(own, label)
         cells = [with_interval(values), with_interval(differences(values, base))]
         tokens = [f"{mean(run[key] for run in own):,.0f}" if key in own[0] else "" for key in ("sampled", "trained")]
-        table.add_row(name, *cells, *tokens)
-    Console(width=130).print(table)
+        table.add_row(name, *cells, *tokens, in_view([run["results"][label] for run in own]))
+    Console(width=150).print(table)
+
+
+def in_view(results: Sequence[dict[str, Any]]) -> str:
+    """Tokens of the largest context in per cent of those of the episode, as a cell; empty for runs without them."""
+    if "tokens_of_the_episode" not in results[0]:
+        return ""
+    largest, whole = (
+        mean(result[key] for result in results) for key in ("tokens_of_the_largest_context", "tokens_of_the_episode")
+    )
+    return f"{100 * largest / whole:.0f}"
 
 
 def main() -> None:
