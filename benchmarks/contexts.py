@@ -52,38 +52,31 @@ warnings.filterwarnings("ignore")
 
 @dataclass(frozen=True, slots=True)
 class Long(DemoSettings):
-    """Goals of 10 to 14 turns: three crafts, most of them repeated, so that an agent must know how often it did them.
+    """Goals of seven crafts, one after another: eight turns, within a limit of twelve.
 
-    The limited agent does not see that. It can infer it from the number of turns that are not shown, or try the next
-    craft. The teacher often forgets its plan, so that its demonstrations have failed crafts, and how to continue.
+    The teacher wastes half of its turns. After two wasted turns, the limited agent does not see what it has crafted.
     """
 
     recipes: str = ""
-    waste_rate: float = 0.0
-    forget_rate: float = 0.25
+    depths: tuple[str, ...] = ("depth-7",)
+    waste_rate: float = 0.5
     teacher_turns: int = 30
     demonstrations: int = 200
     warm_steps: int = 350
     limited_steps: int = 130
     """Steps of imitation in limited contexts, after those in full contexts."""
-    steps: int = 24
+    steps: int = 30
     tasks_per_step: int = 8
     micro_batch: int = 64
-    learning_rate: float = 6e-4
-    max_turns: str = "20"
+    max_turns: str = "12"
     max_tokens: int = 512
-    eval_turns: int = 20
+    eval_turns: int = 12
     eval_tasks: int = 160
 
     @property
-    def groups(self) -> None:
-        """All goals have the same depth."""
-        return None
-
-    @property
     def env_kwargs(self) -> dict[str, Any]:
-        """The table with repeated crafts."""
-        return {"recipe_table": self.recipes, "max_distractors": 1, "instructions": ""}
+        """The table with longer chains."""
+        return {"recipe_table": self.recipes, "groups": self.groups, "max_distractors": 1, "instructions": ""}
 
     @property
     def held_out(self) -> tuple[HeldOut, ...]:
@@ -112,14 +105,14 @@ class Study(NamedTuple):
     seeds: tuple[int, ...]
     random: int = 0
     """Random contexts per episode with as many tokens as the whole episode; 0 for no such arm."""
-    amounts: tuple[tuple[int, ...], ...] = ()
-    """Ingredients of each craft of a goal; without them, the goals are the quick start's."""
+    endings: tuple[str, ...] = ()
+    """The further products of each chain; without them, the goals are the quick start's."""
 
     def settings(self, work: Path, seed: int) -> DemoSettings:
         """The settings of a seed."""
-        if not self.amounts:
+        if not self.endings:
             return DemoSettings(seed=seed)
-        recipes = recipe_tables.write(work / "recipes.json", recipe_tables.repeated(self.amounts))
+        recipes = recipe_tables.write(work / "recipes.json", recipe_tables.graded(self.endings))
         return Long(seed=seed, recipes=recipes)
 
     def arms(self) -> dict[str, Arm]:
@@ -139,9 +132,9 @@ STUDIES = {
     "long": Study(
         "last:1",
         {"last context": 3.0},
-        (131, 132, 133, 134, 135),
+        (141, 142, 143, 144, 145),
         3,
-        ((1, 2, 3), (1, 3, 2), (1, 4, 2), (1, 2, 4)),
+        ("stall", "cart", "shop", "town"),
     ),
 }
 TRANSFER = "full, then limited"
@@ -350,7 +343,7 @@ def in_view(results: Sequence[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = options_parser(__doc__, [], "runs/contexts")
-    parser.add_argument("--tasks", choices=STUDIES, default="short", help="episodes of 3 to 4 turns, or of 10 to 14")
+    parser.add_argument("--tasks", choices=STUDIES, default="short", help="goals of 3 to 4 turns, or of 8")
     options = parser.parse_args()
     study = STUDIES[options.tasks]
     options.seeds = options.seeds or list(study.seeds)

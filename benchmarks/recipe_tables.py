@@ -34,30 +34,13 @@ def write(path: Path, table: dict[str, Any]) -> str:
     return str(path)
 
 
-def graded(ending: str) -> dict[str, Any]:
-    """One more product at the end of each chain, and goals of depth 1 to 4."""
-    table, grown = load(), list[list[str]]()
-    for chain in chains(table):
-        product = f"{chain[0]}_{ending}"
-        table["recipes"].append([product, product, 1, [[chain[-1], 1]], ""])
-        grown.append([*chain, product])
-    return table | {"goals": {str(depth): [chain[depth] for chain in grown] for depth in range(1, 5)}}
-
-
-def repeated(amounts: Sequence[tuple[int, ...]]) -> dict[str, Any]:
-    """The same chains with recipes that make one item of several, so that the same craft is repeated.
-
-    Each chain in turn takes the next of `amounts`: the number of ingredients of each of its crafts.
-    """
-    table = load()
-    needed: dict[str, tuple[str, int]] = {}
-    goals = []
-    for index, chain in enumerate(chains(table)):
-        numbers = amounts[index % len(amounts)]
-        needed |= dict(zip(chain[1:], zip(chain, numbers, strict=False), strict=False))
-        goals.append(chain[len(numbers)])
-    table["recipes"] = [
-        [name, product, 1, [needed[name]], tag] if name in needed else [name, product, count, parts, tag]
-        for name, product, count, parts, tag in table["recipes"]
-    ]
-    return table | {"goals": {"3": goals}}
+def graded(endings: Sequence[str]) -> dict[str, Any]:
+    """A further product at the end of each chain for each ending, and goals of every depth."""
+    table, grown = load(), chains(load())
+    for chain in grown:
+        for ending in endings:
+            product = f"{chain[0]}_{ending}"
+            table["recipes"].append([product, product, 1, [[chain[-1], 1]], ""])
+            chain.append(product)
+    depths = range(1, min(len(chain) for chain in grown))
+    return table | {"goals": {str(depth): [chain[depth] for chain in grown] for depth in depths}}

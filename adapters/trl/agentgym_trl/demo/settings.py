@@ -21,8 +21,8 @@ class HeldOut(NamedTuple):
 class DemoSettings:
     """The settings of one run; every arm of the comparison uses about the same CPU time.
 
-    The teacher wastes a share of its turns (`waste_rate`) or forgets its plan in them (`forget_rate`), and its episodes
-    may take `teacher_turns` turns. The agent is trained and evaluated with a tight limit, `max_turns`.
+    The teacher wastes a share of its turns (`waste_rate`) and its episodes may take `teacher_turns` turns. The agent is
+    trained and evaluated with a tight limit, `max_turns`.
     """
 
     seed: int = 0
@@ -34,7 +34,6 @@ class DemoSettings:
     closed_vocabulary: bool = True
     demonstrations: int = 300
     waste_rate: float = 0.75
-    forget_rate: float = 0.0
     teacher_turns: int = 16
     warm_steps: int = 900
     warm_batch: int = 8

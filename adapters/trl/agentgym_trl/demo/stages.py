@@ -73,8 +73,7 @@ def make_demonstrations(out: Path, settings: DemoSettings) -> list[Trajectory]:
         )
         found = []
         for number, item in enumerate(drawn):
-            defects = {"idle": settings.waste_rate, "forget": settings.forget_rate}
-            teacher = OraclePolicy(**defects, seed=derive_seed(settings.seed, number))
+            teacher = OraclePolicy(idle=settings.waste_rate, seed=derive_seed(settings.seed, number))
             found.append(run_sync(play_text(env, teacher, EpisodeSpec(item.task.id, item.seed), limits=limits)))
             writer.write(found[-1])
     return found
