@@ -54,12 +54,12 @@ warnings.filterwarnings("ignore")
 class Long(DemoSettings):
     """Goals of seven crafts, one after another: eight turns, within a limit of twelve.
 
-    The teacher wastes half of its turns. After two wasted turns, the limited agent does not see what it has crafted.
+    The teacher wastes a quarter of its turns. After two wasted turns, the limited agent does not see what it has crafted.
     """
 
     recipes: str = ""
     depths: tuple[str, ...] = ("depth-7",)
-    waste_rate: float = 0.5
+    waste_rate: float = 0.25
     teacher_turns: int = 30
     demonstrations: int = 200
     warm_steps: int = 350
