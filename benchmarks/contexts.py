@@ -54,7 +54,8 @@ warnings.filterwarnings("ignore")
 class Long(DemoSettings):
     """Goals of seven crafts, one after another: eight turns, within a limit of twelve.
 
-    The teacher wastes a quarter of its turns. After two wasted turns, the limited agent does not see what it has crafted.
+    The teacher wastes a quarter of its turns. After two of these, the limited agent does not see what it has crafted.
+    Not settled: in pilots, its warm start solved no task, so no result was measured with these settings.
     """
 
     recipes: str = ""
