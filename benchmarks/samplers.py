@@ -32,7 +32,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from agentgym_trl.demo.settings import RECIPES, DemoSettings, HeldOut
+from agentgym_trl.demo.settings import DemoSettings, HeldOut
+from benchmarks import recipe_tables
 from benchmarks.algorithms import START, figures_of, interval
 from benchmarks.seed_runs import Runs, options_parser, run_all
 
@@ -44,7 +45,6 @@ SHARE = 0.8
 """The share of uniform sampling's gain that is the target."""
 EVERY = 2
 """Steps between two evaluations."""
-_ENDING = "stall"
 _SEEDS = {"test": 9_000_000, "validation": 8_000_000}
 """Seeds of the held-out tasks: fresh ones for the result, others for settings and pilot seeds."""
 
@@ -78,22 +78,7 @@ class Graded(DemoSettings):
 
 def write_recipes(path: Path) -> str:
     """Write the quick start's table with one more product at the end of each chain, and goals of depth 1 to 4."""
-    if not path.exists():
-        table = json.loads(RECIPES.read_text(encoding="utf-8"))
-        made_by = {parts[0][0]: product for name, product, _, parts, _ in table["recipes"] if "_from_" not in name}
-        goals: dict[str, list[str]] = {str(depth): [] for depth in range(1, 5)}
-        for base in table["base_items"]:
-            chain = [base]
-            while chain[-1] in made_by:
-                chain.append(made_by[chain[-1]])
-            product = f"{base}_{_ENDING}"
-            table["recipes"].append([product, product, 1, [[chain[-1], 1]], ""])
-            chain.append(product)
-            for depth in range(1, 5):
-                goals[str(depth)].append(chain[depth])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(table | {"goals": goals}), encoding="utf-8")
-    return str(path)
+    return recipe_tables.write(path, recipe_tables.graded(["stall"]))
 
 
 def run(work: Path, seed: int, sampler: str, split: str = "test") -> None:
