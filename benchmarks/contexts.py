@@ -3,20 +3,20 @@
     python -m benchmarks.contexts [--work DIR] [--out benchmarks/results/contexts.json] [--seeds 121 122 123]
     python -m benchmarks.contexts --tasks long --work runs/contexts-long [--out benchmarks/results/contexts-long.json]
 
-The policy is that of the quick start. With `--tasks short`, so is the task; `--tasks long` has longer episodes (`Long`)
-and a shorter memory. Every arm has a warm start on the same demonstrations, in the contexts that its agent sees, and
+The policy is that of the quick start. With `--tasks short`, so is the task; `--tasks long` has longer episodes (`Long`).
+Every arm has a warm start on the same demonstrations, in the contexts that its agent sees, and
 then the same number of steps and episodes of GRPO:
 
 - "full": the agent sees the whole episode, one context per episode.
-- "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), for long tasks
-  the last one, and all contexts of an episode are trained on, as the trainer does.
+- "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), and all
+  contexts of an episode are trained on, as the trainer does. Of a long episode with 11 to 14 turns it sees a quarter.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
 - "N random contexts": the same agent, and N contexts of each episode are trained on, drawn at random; they have about
   as many tokens as the whole episode (long tasks only).
 - "full, then limited": trained as "full", evaluated with the memory of the other two.
 - "NAME, F x steps": an arm with F times the steps, so that its trained tokens are about those of another: of
-  "every context" for short tasks, of "full" for long ones.
+  "every context", for "last context" in long tasks of "full".
 
 The other arms sample equal numbers of tokens, up to the lengths of their answers. The tokens that a run samples and the
 tokens of the contexts that it trains on are in the result, as are the mean tokens of an evaluated episode and of the
@@ -42,9 +42,9 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym_trl.demo.settings import DemoSettings, HeldOut
-from benchmarks import recipe_tables
 from benchmarks.algorithms import figures_of, success
 from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
+from benchmarks.study.recipes import RECIPES
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
@@ -52,32 +52,31 @@ warnings.filterwarnings("ignore")
 
 @dataclass(frozen=True, slots=True)
 class Long(DemoSettings):
-    """Goals of seven crafts, one after another: eight turns, within a limit of twelve.
+    """Goals of five or seven crafts, one after another: six or eight turns, within a limit of fourteen.
 
-    The teacher wastes a quarter of its turns. After two of these, the limited agent does not see what it has crafted.
-    Not settled: in pilots, its warm start solved no task, so no result was measured with these settings.
+    The teacher wastes half of its turns. After two of these, the limited agent does not see what it has crafted.
     """
 
-    recipes: str = ""
-    depths: tuple[str, ...] = ("depth-7",)
-    waste_rate: float = 0.25
-    teacher_turns: int = 30
-    demonstrations: int = 200
-    warm_steps: int = 350
-    limited_steps: int = 130
+    recipes: str = str(RECIPES)
+    depths: tuple[str, ...] = ("depth-5", "depth-7")
+    waste_rate: float = 0.5
+    teacher_turns: int = 40
+    demonstrations: int = 300
+    warm_steps: int = 700
+    limited_steps: int = 250
     """Steps of imitation in limited contexts, after those in full contexts."""
     steps: int = 30
     tasks_per_step: int = 8
     micro_batch: int = 64
-    max_turns: str = "12"
+    max_turns: str = "14"
     max_tokens: int = 512
-    eval_turns: int = 12
+    eval_turns: int = 14
     eval_tasks: int = 160
 
     @property
     def env_kwargs(self) -> dict[str, Any]:
         """The table with longer chains."""
-        return {"recipe_table": self.recipes, "groups": self.groups, "max_distractors": 1, "instructions": ""}
+        return {"recipe_table": self.recipes, "groups": self.groups, "max_distractors": 0, "instructions": ""}
 
     @property
     def held_out(self) -> tuple[HeldOut, ...]:
@@ -106,15 +105,7 @@ class Study(NamedTuple):
     seeds: tuple[int, ...]
     random: int = 0
     """Random contexts per episode with as many tokens as the whole episode; 0 for no such arm."""
-    endings: tuple[str, ...] = ()
-    """The further products of each chain; without them, the goals are the quick start's."""
-
-    def settings(self, work: Path, seed: int) -> DemoSettings:
-        """The settings of a seed."""
-        if not self.endings:
-            return DemoSettings(seed=seed)
-        recipes = recipe_tables.write(work / "recipes.json", recipe_tables.graded(self.endings))
-        return Long(seed=seed, recipes=recipes)
+    make_settings: type[DemoSettings] = DemoSettings
 
     def arms(self) -> dict[str, Arm]:
         """The arms by name."""
@@ -130,13 +121,7 @@ class Study(NamedTuple):
 
 STUDIES = {
     "short": Study("last:2", {"full": 2.6, "last context": 2.6}, (121, 122, 123)),
-    "long": Study(
-        "last:1",
-        {"last context": 3.0},
-        (141, 142, 143, 144, 145),
-        3,
-        ("stall", "cart", "shop", "town"),
-    ),
+    "long": Study("last:2", {"full": 5.2, "last context": 1.7}, (141, 142, 143), 2, Long),
 }
 TRANSFER = "full, then limited"
 
@@ -174,7 +159,7 @@ def warm_start(study: Study, work: Path, seed: int, context: str) -> None:
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model
 
-    settings, out = study.settings(work, seed), folder(work, seed, f"start {context}")
+    settings, out = study.make_settings(seed=seed), folder(work, seed, f"start {context}")
     trajectories = stages.make_demonstrations(out, settings)
     shown = [exchange.message for record in conversations(trajectories, study.memory) for exchange in record.exchanges]
     texts = [text for t in trajectories for turn in t.turns for text in (turn.observation, turn.action)]
@@ -200,7 +185,7 @@ def reinforce(study: Study, work: Path, seed: int, name: str) -> dict[str, Any]:
     """Train an arm from its warm start; return the tokens that it sampled and trained on, and its curve."""
     from agentgym_trl.demo import stages
 
-    out, settings, arm = folder(work, seed, name), study.settings(work, seed), study.arms()[name]
+    out, settings, arm = folder(work, seed, name), study.make_settings(seed=seed), study.arms()[name]
     settings = replace(settings, steps=round(arm.longer * settings.steps))
     counts: list[tuple[int, int]] = []
     options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.rows, counts)}
@@ -298,7 +283,7 @@ def _whole(trajectory: Any, codec: Any) -> int:
 def run(study: Study, work: Path, seed: int, name: str, split: str) -> None:
     """Do a run, measure, and write the figures down."""
     began, facts, arms = time.process_time(), dict[str, Any](), study.arms()
-    settings = study.settings(work, seed)
+    settings = study.make_settings(seed=seed)
     if name in arms:
         facts = reinforce(study, work, seed, name)
         results = measure(folder(work, seed, name), arms[name].context, settings, split)
