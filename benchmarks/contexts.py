@@ -1,21 +1,27 @@
 """An agent that sees only the last turns of its episode: how should its contexts be trained on?
 
     python -m benchmarks.contexts [--work DIR] [--out benchmarks/results/contexts.json] [--seeds 121 122 123]
+    python -m benchmarks.contexts --tasks long --work runs/contexts-long [--out benchmarks/results/contexts-long.json]
 
-The policy and the task are those of the quick start. Every arm has a warm start on the same demonstrations, in the
-contexts that its agent sees, and then the same number of steps and episodes of GRPO:
+The policy is that of the quick start. With `--tasks short`, so is the task; `--tasks long` has longer episodes
+(`Long`). Every arm has a warm start on the same demonstrations, in the contexts that its agent sees, and then the same
+number of steps and episodes of GRPO:
 
 - "full": the agent sees the whole episode, one context per episode.
 - "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), and all
-  contexts of an episode are trained on, as the trainer does.
+  contexts of an episode are trained on, as the trainer does. Of a long episode with 11 to 14 turns it sees a quarter.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
+- "N random contexts": the same agent, and N contexts of each episode are trained on, drawn at random; they have about
+  as many tokens as the whole episode (long tasks only).
 - "full, then limited": trained as "full", evaluated with the memory of the other two.
-- "full, 2.6 x steps" and "last context, 2.6 x steps": those arms with about as many trained tokens as "every context".
+- "NAME, F x steps": an arm with F times the steps, so that its trained tokens are about those of another: of
+  "every context", for "last context" in long tasks of "full".
 
 The other arms sample equal numbers of tokens, up to the lengths of their answers. The tokens that a run samples and the
-tokens of the contexts that it trains on are in the result. A run takes one
-process, one thread and about a minute of CPU time. Finished runs in `--work` are read; several processes share them.
+tokens of the contexts that it trains on are in the result, as are the mean tokens of an evaluated episode and of the
+largest context in it. A run takes one process, one thread and about a minute of CPU time. Finished runs in `--work` are
+read; several processes share them.
 """
 
 from __future__ import annotations
@@ -25,23 +31,57 @@ import os
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
+from agentgym_trl.demo.settings import DemoSettings, HeldOut
 from benchmarks.algorithms import figures_of, success
 from benchmarks.seed_runs import differences, options_parser, run_all, with_interval
+from benchmarks.study.recipes import RECIPES
 
 os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_PARALLELISM="false")
 warnings.filterwarnings("ignore")
 
-MEMORY = "last:2"
-LONGER = 2.6
-"""Tokens of all contexts of an episode in multiples of those of the whole episode."""
+
+@dataclass(frozen=True, slots=True)
+class Long(DemoSettings):
+    """Goals of five or seven crafts, one after another: six or eight turns, within a limit of fourteen.
+
+    The teacher wastes half of its turns. After two of these, the limited agent does not see what it has crafted.
+    """
+
+    recipes: str = str(RECIPES)
+    depths: tuple[str, ...] = ("depth-5", "depth-7")
+    waste_rate: float = 0.5
+    teacher_turns: int = 40
+    demonstrations: int = 300
+    warm_steps: int = 700
+    limited_steps: int = 250
+    """Steps of imitation in limited contexts, after those in full contexts."""
+    steps: int = 30
+    tasks_per_step: int = 8
+    micro_batch: int = 64
+    max_turns: str = "14"
+    max_tokens: int = 512
+    eval_turns: int = 14
+    eval_tasks: int = 160
+
+    @property
+    def env_kwargs(self) -> dict[str, Any]:
+        """The table with longer chains."""
+        return {"recipe_table": self.recipes, "groups": self.groups, "max_distractors": 0, "instructions": ""}
+
+    @property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """New prompts."""
+        return (HeldOut("known goals, new prompts", "train", self.eval_tasks),)
 
 
 class Arm(NamedTuple):
@@ -49,18 +89,39 @@ class Arm(NamedTuple):
 
     context: str
     """The context of its agent."""
-    last_only: bool = False
-    """True if it trains on the last context of an episode alone."""
+    rows: str = "every"
+    """The contexts of an episode that it trains on: "every", the "last", or "random:N"."""
     longer: float = 1.0
-    """Its steps, in multiples of those of the quick start."""
+    """Its steps, in multiples of those of the setting."""
 
 
-ARMS = {
-    "full": Arm("full"),
-    "every context": Arm(MEMORY),
-    "last context": Arm(MEMORY, last_only=True),
-    f"full, {LONGER} x steps": Arm("full", longer=LONGER),
-    f"last context, {LONGER} x steps": Arm(MEMORY, last_only=True, longer=LONGER),
+class Study(NamedTuple):
+    """The tasks of a study and what depends on them."""
+
+    memory: str
+    """The context of the limited agent."""
+    equal: dict[str, float]
+    """Arms with as many trained tokens as another, as multiples of their steps; chosen on a pilot seed."""
+    seeds: tuple[int, ...]
+    random: int = 0
+    """Random contexts per episode with as many tokens as the whole episode; 0 for no such arm."""
+    make_settings: type[DemoSettings] = DemoSettings
+
+    def arms(self) -> dict[str, Arm]:
+        """The arms by name."""
+        found = {
+            "full": Arm("full"),
+            "every context": Arm(self.memory),
+            "last context": Arm(self.memory, rows="last"),
+        }
+        if self.random:
+            found[f"{self.random} random contexts"] = Arm(self.memory, rows=f"random:{self.random}")
+        return found | {f"{name}, {x} x steps": found[name]._replace(longer=x) for name, x in self.equal.items()}
+
+
+STUDIES = {
+    "short": Study("last:2", {"full": 2.6, "last context": 2.6}, (121, 122, 123)),
+    "long": Study("last:2", {"full": 5.2, "last context": 1.7}, (141, 142, 143), 2, Long),
 }
 TRANSFER = "full, then limited"
 
@@ -92,25 +153,27 @@ def _exchanges(trajectory: Any, turn: int, kept: int) -> tuple[Any, ...]:
     )
 
 
-def warm_start(work: Path, seed: int, context: str) -> None:
-    """Imitate the quick start's demonstrations in the contexts of an agent."""
+def warm_start(study: Study, work: Path, seed: int, context: str) -> None:
+    """Imitate demonstrations in the contexts of an agent."""
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
     from agentgym_trl.demonstrations import environment_corpus
     from agentgym_trl.tiny import save_tiny_model
 
-    settings, out = DemoSettings(seed=seed), folder(work, seed, f"start {context}")
+    settings, out = study.make_settings(seed=seed), folder(work, seed, f"start {context}")
     trajectories = stages.make_demonstrations(out, settings)
-    shown = [exchange.message for record in conversations(trajectories, MEMORY) for exchange in record.exchanges]
+    shown = [exchange.message for record in conversations(trajectories, study.memory) for exchange in record.exchanges]
     texts = [text for t in trajectories for turn in t.turns for text in (turn.observation, turn.action)]
     words = [*environment_corpus(stages.make_env(settings)), *texts, *shown]
     options: dict[str, Any] = {"closed": settings.closed_vocabulary, "embedding_std": settings.embedding_std}
     options |= {"hidden_size": settings.hidden_size, "layers": settings.layers, "heads": settings.heads}
     save_tiny_model(out / "tiny", words, seed=seed, **options)
     records = conversations(trajectories, context)
-    args = stages.sft_config(out / "warm", settings)
+    steps, begin = None, out / "tiny"
+    if isinstance(settings, Long) and context != "full":  # from scratch, it would take most of the CPU time
+        steps, begin = settings.limited_steps, folder(work, seed, "start full") / "warm"
+    args = stages.sft_config(out / "warm", settings, steps=steps)
     args.per_device_train_batch_size = settings.warm_batch * len(records) // len(trajectories)  # as many epochs
-    stages.imitate(out / "tiny", out / "warm", records, args, Console(quiet=True), "warm start")
+    stages.imitate(begin, out / "warm", records, args, Console(quiet=True), "warm start")
 
 
 def folder(work: Path, seed: int, name: str) -> Path:
@@ -118,15 +181,14 @@ def folder(work: Path, seed: int, name: str) -> Path:
     return work / f"seed-{seed}" / name.replace(" ", "-").replace(":", "-")
 
 
-def reinforce(work: Path, seed: int, name: str) -> dict[str, Any]:
+def reinforce(study: Study, work: Path, seed: int, name: str) -> dict[str, Any]:
     """Train an arm from its warm start; return the tokens that it sampled and trained on, and its curve."""
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
 
-    out, settings, arm = folder(work, seed, name), DemoSettings(seed=seed), ARMS[name]
+    out, settings, arm = folder(work, seed, name), study.make_settings(seed=seed), study.arms()[name]
     settings = replace(settings, steps=round(arm.longer * settings.steps))
     counts: list[tuple[int, int]] = []
-    options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.last_only, counts)}
+    options = {"agent": "act", "context": arm.context, "trainer_class": _trainer_class(arm.rows, counts)}
     start = folder(work, seed, f"start {arm.context}") / "warm"
     stages.reinforce(start, out, settings, Console(quiet=True), name, **options)
     rows = [row for row in stages.training_curve(out) if "rollout/success" in row]
@@ -134,20 +196,19 @@ def reinforce(work: Path, seed: int, name: str) -> dict[str, Any]:
     return {"sampled": sampled, "trained": trained, "curve": [row["rollout/success"] for row in rows]}
 
 
-def _trainer_class(last_only: bool, counts: list[tuple[int, int]]) -> Any:
-    """The trainer, which counts the sampled tokens and those of the contexts; it may keep only the last context."""
+def _trainer_class(kept: str, counts: list[tuple[int, int]]) -> Any:
+    """The trainer, which counts the sampled tokens and those of the contexts; it may train on some of these only."""
     from agentgym_trl.trainer import AgentTrainer
 
     class CountingTrainer(AgentTrainer):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             rollout: Any = self.rollout
-            make_rows = rollout.rows
+            make_rows, rng = rollout.rows, Random(self.args.seed)
 
             def rows(specs: Any, episodes: Any, *rest: Any) -> Any:
                 sampled = sum(sum(episode.assistant_mask) for episode in episodes)
-                if last_only:
-                    episodes = [episode.contexts()[-1] for episode in episodes]
+                episodes = [chosen(episode, kept, rng) for episode in episodes]
                 contexts = [context for episode in episodes for context in episode.contexts()]
                 counts.append((sampled, sum(len(c.prompt_ids) + len(c.ids) for c in contexts)))
                 return make_rows(specs, episodes, *rest)
@@ -157,17 +218,29 @@ def _trainer_class(last_only: bool, counts: list[tuple[int, int]]) -> Any:
     return CountingTrainer
 
 
-def measure(model: Path, context: str, seed: int, split: str) -> dict[str, Any]:
+def chosen(episode: Any, kept: str, rng: Random) -> Any:
+    """The episode with the contexts that are trained on; its record, and so its score, is the same."""
+    from agentgym_envs.rollout.tokens import join_contexts
+
+    contexts = episode.contexts()
+    if kept == "last":
+        return contexts[-1]
+    if kept == "every":
+        return episode
+    number = min(int(kept.removeprefix("random:")), len(contexts))
+    return join_contexts([contexts[index] for index in sorted(rng.sample(range(len(contexts)), number))])
+
+
+def measure(model: Path, context: str, settings: DemoSettings, split: str) -> dict[str, Any]:
     """Play every set of held-out tasks with the memory of an agent."""
     import torch
 
     from agentgym_envs.evaluate import evaluate
     from agentgym_envs.rollout import Limits, Sampling, make_agent, play_many_as_agent, run_sync
     from agentgym_trl.demo import stages
-    from agentgym_trl.demo.settings import DemoSettings
     from agentgym_trl.models import load_engine
 
-    settings, agent = DemoSettings(seed=seed), make_agent("act", context, 1)
+    agent = make_agent("act", context, 1)
     (engine, codec), sampling = load_engine(str(model)), Sampling(settings.eval_turn_tokens, 1.0)
     limits = Limits(settings.eval_turns, settings.eval_tokens, settings.eval_turn_tokens)
     found = {}
@@ -186,48 +259,82 @@ def measure(model: Path, context: str, seed: int, split: str) -> dict[str, Any]:
                 concurrency=160,
             )
         )
-        found[f"{held_out.name}, sampled"] = asdict(evaluate([episode.trajectory for episode in played]).overall)
+        metrics = asdict(evaluate([episode.trajectory for episode in played]).overall)
+        found[f"{held_out.name}, sampled"] = metrics | context_share(played, codec)
     return found
 
 
-def run(work: Path, seed: int, name: str, split: str) -> None:
+def context_share(played: Sequence[Any], codec: Any) -> dict[str, float]:
+    """Mean tokens of the whole episode as one conversation, and of the largest context that the agent saw."""
+    whole = mean(_whole(episode.trajectory, codec) for episode in played)
+    largest = mean(max(len(c.prompt_ids) + len(c.ids) for c in episode.contexts()) for episode in played)
+    return {"tokens_of_the_episode": whole, "tokens_of_the_largest_context": largest}
+
+
+def _whole(trajectory: Any, codec: Any) -> int:
+    from agentgym_envs.rollout.agents.conversation import Conversation
+
+    turns = trajectory.turns
+    answers = [turn.action for turn in turns]
+    messages = Conversation("", [turn.observation for turn in turns], answers[:-1]).messages()
+    return len(codec.encode_prompt(messages)) + len(codec.encode_answer(answers[-1]))
+
+
+def run(study: Study, work: Path, seed: int, name: str, split: str) -> None:
     """Do a run, measure, and write the figures down."""
-    began, facts = time.process_time(), dict[str, Any]()
-    if name in ARMS:
-        facts = reinforce(work, seed, name)
-        results = measure(folder(work, seed, name), ARMS[name].context, seed, split)
+    began, facts, arms = time.process_time(), dict[str, Any](), study.arms()
+    settings = study.make_settings(seed=seed)
+    if name in arms:
+        facts = reinforce(study, work, seed, name)
+        results = measure(folder(work, seed, name), arms[name].context, settings, split)
     elif name == TRANSFER:
-        results = measure(folder(work, seed, "full"), MEMORY, seed, split)
+        results = measure(folder(work, seed, "full"), study.memory, settings, split)
     else:
         context = name.removeprefix("start ")
-        warm_start(work, seed, context)
-        results = measure(folder(work, seed, name) / "warm", context, seed, split)
+        warm_start(study, work, seed, context)
+        results = measure(folder(work, seed, name) / "warm", context, settings, split)
     figures = {"arm": name, "seed": seed, "cpu_seconds": round(time.process_time() - began, 1), **facts}
     text = json.dumps({**figures, "results": results}, indent=1)
     figures_of(work, name, seed).write_text(text + "\n", encoding="utf-8")
 
 
-def names() -> list[str]:
+def names(study: Study) -> list[str]:
     """The runs of a seed, in an order in which they can be made."""
-    return [*(f"start {context}" for context in dict.fromkeys(arm.context for arm in ARMS.values())), *ARMS, TRANSFER]
+    return ["start full", f"start {study.memory}", *study.arms(), TRANSFER]
 
 
 def show(runs: dict[str, list[dict[str, Any]]]) -> None:
-    """Success by arm, and the difference from the arm that trains on every context."""
+    """Success by arm, its difference from the arm that trains on every context, tokens, and the share in view."""
     label, *_ = next(iter(runs.values()))[0]["results"]
     base = success(runs["every context"], label)
-    table = Table("arm", "success, % [95 %]", "less every context, points [95 %]", "sampled", "trained on", title=label)
+    heads = ("arm", "success, % [95 %]", "less every context, points [95 %]", "sampled", "trained on", "in view, %")
+    table = Table(*heads, title=label)
     for name, own in runs.items():
         values = success(own, label)
         cells = [with_interval(values), with_interval(differences(values, base))]
         tokens = [f"{mean(run[key] for run in own):,.0f}" if key in own[0] else "" for key in ("sampled", "trained")]
-        table.add_row(name, *cells, *tokens)
-    Console(width=130).print(table)
+        table.add_row(name, *cells, *tokens, in_view([run["results"][label] for run in own]))
+    Console(width=150).print(table)
+
+
+def in_view(results: Sequence[dict[str, Any]]) -> str:
+    """Tokens of the largest context in per cent of those of the episode, as a cell; empty for runs without them."""
+    if "tokens_of_the_episode" not in results[0]:
+        return ""
+    largest, whole = (
+        mean(result[key] for result in results) for key in ("tokens_of_the_largest_context", "tokens_of_the_episode")
+    )
+    return f"{100 * largest / whole:.0f}"
 
 
 def main() -> None:
-    options = options_parser(__doc__, [121, 122, 123], "runs/contexts").parse_args()
-    run_all(options, names(), lambda seed, name: run(options.work, seed, name, options.split), show)
+    parser = options_parser(__doc__, [], "runs/contexts")
+    parser.add_argument("--tasks", choices=STUDIES, default="short", help="goals of 3 to 4 turns, or of 6 and 8")
+    options = parser.parse_args()
+    study = STUDIES[options.tasks]
+    options.seeds = options.seeds or list(study.seeds)
+    one = partial(run, study, options.work)
+    run_all(options, names(study), lambda seed, name: one(seed, name, options.split), show)
 
 
 if __name__ == "__main__":
