@@ -5,10 +5,10 @@
 
 Each cell plays train tasks of `gym.make(id, difficulty=(low, high))` with a turn limit; `SCENARIOS` has the numbers.
 The careless oracle plays a random command in a share of its turns, and plans again after each. The random policy plays
-the scenario's random commands. The web oracle plans in a second browser session, which takes seconds, and it cannot
-plan once the sites have changed; so there the cells, the limit and the share are smaller. The model is a warm start of `benchmarks.samplers`, on the table that it was trained on, with a limit
-of seven turns. Scenarios that `--out` has already are kept. A policy is monotone in the dial if no cell is
-significantly above the one before it.
+the scenario's random commands. The web oracle plans in a second browser session, which takes seconds, and cannot plan
+once the sites have changed; so there the number of tasks, the limit and the share are smaller. The model is a warm
+start of `benchmarks.samplers`, on the table that it was trained on, with a limit of seven turns. Scenarios that `--out`
+has already are kept. A policy is monotone in the dial if no cell is significantly above the one before it.
 """
 
 from __future__ import annotations
