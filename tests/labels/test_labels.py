@@ -159,14 +159,16 @@ def test_several_episodes_with_one_seed_have_labels_by_line_only(tmp_path: Path)
     assert table.find(craft(PLAN[:1])) is None, "either could be meant"
 
 
+class SlowTextCraftEnv(TextCraftEnv):
+    slow_oracle = True
+
+
 def test_slow_oracles_are_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = craft(PLAN)
     slow = replace(quick, env_id="Slow-v0")
     path = write(tmp_path / "mixed.jsonl", slow, quick)
     fast_run = write(tmp_path / "fast.jsonl", quick)
-    monkeypatch.setitem(
-        gym.registry, "Slow-v0", EnvSpec("Slow-v0", type("SlowEnv", (TextCraftEnv,), {"slow_oracle": True}))
-    )
+    monkeypatch.setitem(gym.registry, "Slow-v0", EnvSpec("Slow-v0", SlowTextCraftEnv))
     label_file(path)
     rows = [json.loads(line)["env_id"] for line in labels_path(path).read_text().splitlines()]
     assert rows == ["AgentGym/TextCraft-v0", "Slow-v0"]
