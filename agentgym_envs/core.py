@@ -427,9 +427,7 @@ class TextEnv(gym.Env[str, str], ABC):
         task = self.tasks.get(options["task"])
         for name, actual in (("group", task.group), ("split", task.split)):
             if options.get(name, actual) not in (actual, None):
-                raise UsageError(
-                    f"{task.id!r} is of the {name} {actual!r}, not {options[name]!r}: leave the {name} out"
-                )
+                raise UsageError(f"{task.id!r} is of the {name} {actual!r}, not {options[name]!r}: leave it out")
         return task
 
     def _command(self, action: str) -> str:
