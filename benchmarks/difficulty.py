@@ -56,7 +56,7 @@ SCENARIOS = {
     "Search": Scenario("AgentGym/Search-v0", {}, [(2, 2), (3, 3), (4, 4), (5, 5), (6, 7)]),
     "BabyAI": Scenario("AgentGym/BabyAI-v0", {}, [(1, 2), (3, 4), (5, 6), (7, 9), (10, 14), (15, 22)]),
     "WebArena, embedded sites": Scenario(
-        "AgentGym/WebArena-v0", {}, [(2, 3), (4, 5), (6, 8), (9, 13)], tasks=30, limit=15, slip=0.2
+        "AgentGym/WebArena-v0", {}, [(2, 3), (4, 5), (6, 8)], tasks=30, limit=15, slip=0.2
     ),
 }
 Play = Callable[[TextEnv, EpisodeSpec, random.Random, Scenario], bool]
