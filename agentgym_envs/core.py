@@ -112,6 +112,8 @@ class TextEnv(gym.Env[str, str], ABC):
     """True if a step waits for something outside this process. It then runs in a thread of its own."""
     heavy: ClassVar[bool] = False
     """True if steps need much CPU or the environment owns a process. Servers then keep it in a worker process."""
+    slow_oracle: ClassVar[bool] = False
+    """True if a plan of the oracle takes seconds. Where environments share the oracle's time, it then comes last."""
     native_async: ClassVar[bool] = False
     """True if `areset` and `astep` wait without a thread, so that one event loop can run many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})
@@ -425,9 +427,7 @@ class TextEnv(gym.Env[str, str], ABC):
         task = self.tasks.get(options["task"])
         for name, actual in (("group", task.group), ("split", task.split)):
             if options.get(name, actual) not in (actual, None):
-                raise UsageError(
-                    f"{task.id!r} is of the {name} {actual!r}, not {options[name]!r}: leave the {name} out"
-                )
+                raise UsageError(f"{task.id!r} is of the {name} {actual!r}, not {options[name]!r}: leave it out")
         return task
 
     def _command(self, action: str) -> str:

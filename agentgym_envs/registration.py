@@ -118,6 +118,15 @@ def env_class(id: str) -> type[TextEnv]:
     return found
 
 
+def has_slow_oracle(id: str) -> bool:
+    """`TextEnv.slow_oracle` of a registered id; False for any other name, or if its extra is missing."""
+    name = id.rpartition(":")[2]
+    try:
+        return name in gym.registry and env_class(name).slow_oracle
+    except (ImportError, UsageError):
+        return False
+
+
 def __getattr__(name: str) -> Any:
     if name.removeprefix(_VECTOR) not in _ENTRY_POINTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

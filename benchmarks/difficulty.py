@@ -3,11 +3,12 @@
     python -m benchmarks.difficulty --out benchmarks/results/difficulty.json --plot docs/difficulty.png \\
         [--model WORK/seed-N/warm-start]
 
-Each cell plays `EPISODES` train tasks of `gym.make(id, difficulty=(low, high))` with a limit of 30 turns. The careless
-oracle plays a random command in 60 % of its turns, and plans again after each. The random policy plays the scenario's
-random commands. The model is a warm start of `benchmarks.samplers`, on the table that it was trained on, with a limit
-of seven turns. Scenarios that `--out` has already are kept. A policy is monotone in the dial if no cell is
-significantly above the one before it.
+Each cell plays train tasks of `gym.make(id, difficulty=(low, high))` with a turn limit; `SCENARIOS` has the numbers.
+The careless oracle plays a random command in a share of its turns, and plans again after each. The random policy plays
+the scenario's random commands. The web oracle plans in a second browser session, which takes seconds, and cannot plan
+once the sites have changed; so there the number of tasks, the limit and the share are smaller. The model is a warm
+start of `benchmarks.samplers`, on the table that it was trained on, with a limit of seven turns. Scenarios that `--out`
+has already are kept. A policy is monotone in the dial if no cell is significantly above the one before it.
 """
 
 from __future__ import annotations
@@ -18,38 +19,55 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 import agentgym_envs  # noqa: F401  (registers the ids)
-from agentgym_envs.core import TextEnv, text_env
+from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.rollout import EpisodeSpec
 from agentgym_envs.rollout.mixture import draw_from
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 EPISODES = 150
-LIMIT = 30
-SLIP = 0.6
-SCENARIOS: dict[str, tuple[str, dict[str, Any], list[tuple[int, int]]]] = {
-    "TextCraft, invented worlds": (
+
+
+class Scenario(NamedTuple):
+    """The cells of one scenario, and the tasks of a cell.
+
+    slip: the share of random commands of the careless oracle.
+    """
+
+    env_id: str
+    kwargs: dict[str, Any]
+    ranges: list[tuple[int, int]]
+    tasks: int = EPISODES
+    limit: int = 30
+    slip: float = 0.6
+
+
+SCENARIOS = {
+    "TextCraft, invented worlds": Scenario(
         "AgentGym/TextCraft-v0",
         {"worlds": "invented"},
         [(2, 2), (3, 3), (4, 4), (5, 6), (7, 8), (9, 12), (13, 20), (21, 48)],
     ),
-    "Search": ("AgentGym/Search-v0", {}, [(2, 2), (3, 3), (4, 4), (5, 5), (6, 7)]),
-    "BabyAI": ("AgentGym/BabyAI-v0", {}, [(1, 2), (3, 4), (5, 6), (7, 9), (10, 14), (15, 22)]),
+    "Search": Scenario("AgentGym/Search-v0", {}, [(2, 2), (3, 3), (4, 4), (5, 5), (6, 7)]),
+    "BabyAI": Scenario("AgentGym/BabyAI-v0", {}, [(1, 2), (3, 4), (5, 6), (7, 9), (10, 14), (15, 22)]),
+    "WebArena, embedded sites": Scenario(
+        "AgentGym/WebArena-v0", {}, [(2, 3), (4, 5), (6, 8)], tasks=30, limit=15, slip=0.2
+    ),
 }
-Play = Callable[[TextEnv, EpisodeSpec, random.Random], bool]
+Play = Callable[[TextEnv, EpisodeSpec, random.Random, Scenario], bool]
 
 
-def careless(env: TextEnv, spec: EpisodeSpec, rng: random.Random) -> bool:
+def careless(env: TextEnv, spec: EpisodeSpec, rng: random.Random, scenario: Scenario) -> bool:
     """Follow the oracle, but play a random command in a share of the turns."""
     env.reset(seed=spec.seed, options={"task": spec.task or ""})
     plan = env.oracle()
-    for _ in range(LIMIT):
-        slips = rng.random() < SLIP
+    for _ in range(scenario.limit):
+        slips = rng.random() < scenario.slip
         command = env.random_command(rng) if slips else next(plan, None)
         if command is None:
             plan = env.oracle()
@@ -62,10 +80,10 @@ def careless(env: TextEnv, spec: EpisodeSpec, rng: random.Random) -> bool:
     return False
 
 
-def at_random(env: TextEnv, spec: EpisodeSpec, rng: random.Random) -> bool:
+def at_random(env: TextEnv, spec: EpisodeSpec, rng: random.Random, scenario: Scenario) -> bool:
     """Play random commands."""
     env.reset(seed=spec.seed, options={"task": spec.task or ""})
-    for _ in range(LIMIT):
+    for _ in range(scenario.limit):
         *_, terminated, truncated, info = env.step(env.random_command(rng))
         if terminated or truncated:
             return bool(info["success"])
@@ -75,30 +93,33 @@ def at_random(env: TextEnv, spec: EpisodeSpec, rng: random.Random) -> bool:
 POLICIES: dict[str, Play] = {"careless oracle": careless, "random": at_random}
 
 
-def measure(play: Play, env_id: str, kwargs: dict[str, Any], turns: tuple[int, int]) -> float:
+def measure(play: Play, scenario: Scenario, turns: tuple[int, int]) -> float:
     """Success on the tasks of a range."""
     from agentgym_envs.errors import NoOracle
 
-    env, won = text_env(gym.make(env_id, **kwargs, difficulty=turns)), 0
-    for number, item in enumerate(draw_from(env, EPISODES, seed=1)):
+    env, won = text_env(gym.make(scenario.env_id, **scenario.kwargs, difficulty=turns)), 0
+    for number, item in enumerate(draw_from(env, scenario.tasks, seed=1)):
         try:
-            won += play(env, EpisodeSpec(item.task.id, item.seed), random.Random(number))
-        except NoOracle:  # a slip has made the task impossible
+            won += play(env, EpisodeSpec(item.task.id, item.seed), random.Random(number), scenario)
+        except NoOracle:  # after a slip there is no way on
             continue
+        if env.status()["stop_reason"] == StopReason.ENV_ERROR.value:
+            raise RuntimeError(f"{item.task.id} failed, so the cell has no share of success; measure it again")
     env.close()
-    return won / EPISODES
+    return won / scenario.tasks
 
 
-def interval(share: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of `EPISODES`."""
-    z, n = 1.96, EPISODES
+def interval(share: float, n: int = EPISODES) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of `n`."""
+    z = 1.96
     middle, half = share + z * z / (2 * n), z * ((share * (1 - share) + z * z / (4 * n)) / n) ** 0.5
     return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
-def rises(cells: Sequence[float]) -> list[int]:
+def rises(cells: Sequence[float], n: int = EPISODES) -> list[int]:
     """The indices of the cells that are significantly above the one before: the intervals do not overlap."""
-    return [n for n in range(1, len(cells)) if interval(cells[n])[0] > interval(cells[n - 1])[1]]
+    ends = [interval(share, n) for share in cells]
+    return [at for at in range(1, len(cells)) if ends[at][0] > ends[at - 1][1]]
 
 
 def measure_model(model: Path, ranges: Sequence[tuple[int, int]]) -> list[float]:
@@ -143,7 +164,7 @@ def plot(path: Path, found: dict[str, Any]) -> None:
     figure, panels = plt.subplots(1, len(found), figsize=(4.2 * len(found), 3.8), layout="constrained", sharey=True)
     for axes, (title, cells) in zip(panels, found.items(), strict=True):
         for name, shares in cells["success"].items():
-            ends = [interval(share) for share in shares]
+            ends = [interval(share, cells["tasks"]) for share in shares]
             error = [[max(0, s - low) for s, (low, _) in zip(shares, ends, strict=True)]]
             error.append([max(0, high - s) for s, (_, high) in zip(shares, ends, strict=True)])
             percent = [[100 * value for value in side] for side in error]
@@ -171,16 +192,18 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="PNG file of the plot")
     options = parser.parse_args()
     found = json.loads(options.out.read_text("utf-8")) if options.out and options.out.exists() else {}
-    for title, (env_id, kwargs, ranges) in SCENARIOS.items():
+    for title, scenario in SCENARIOS.items():
         if title not in found:
-            shares = {n: [measure(play, env_id, kwargs, turns) for turns in ranges] for n, play in POLICIES.items()}
-            found[title] = {"turns": ranges, "success": shares}
+            shares = {n: [measure(play, scenario, turns) for turns in scenario.ranges] for n, play in POLICIES.items()}
+            found[title] = {"turns": scenario.ranges, "tasks": scenario.tasks, "success": shares}
             _write(options.out, found)
     if options.model:
-        found[MODEL] = {"turns": MODEL_RANGES, "success": {"tiny model": measure_model(options.model, MODEL_RANGES)}}
+        shares = {"tiny model": measure_model(options.model, MODEL_RANGES)}
+        found[MODEL] = {"turns": MODEL_RANGES, "tasks": EPISODES, "success": shares}
     for title, cells in found.items():
         for name, shares in cells["success"].items():
-            verdict = "rises at cells " + str(rises(shares)) if rises(shares) else "monotone"
+            higher = rises(shares, cells["tasks"])
+            verdict = f"rises at cells {higher}" if higher else "monotone"
             print(f"{title}, {name}: {', '.join(f'{100 * share:.0f}' for share in shares)} % ({verdict})")
     _write(options.out, found)
     if options.plot:

@@ -32,10 +32,13 @@ def label_command(
 
     Episodes are replayed here, also those of a server. Labels are proven in TextCraft and in BabyAI's small levels;
     elsewhere they are lengths of the oracle's plans, and say so. They are appended to trajectories.labels.jsonl next to
-    trajectories.jsonl, and a repeated call adds the missing ones. --env-arg gives arguments that records leave out,
+    trajectories.jsonl, and a repeated call adds the missing ones. Environments with a slow oracle (SciWorld, the web)
+    come last. --env-arg gives arguments that records leave out,
     such as a recipe table.
     """
-    files = [trajectories_of(run) for run in runs]
+    from agentgym_envs.labels.running import slow_oracles_last
+
+    files = slow_oracles_last([trajectories_of(run) for run in runs])
     rows = [label_with_progress(file, workers, seconds, parse_env_args(env_arg)) for file in files]
     if as_json:
         print_json({"files": rows})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import Any
 
 from agentgym_envs.labels.labeller import Labeller
 from agentgym_envs.labels.record import EpisodeLabels, complete_lines, labels_path, read_labels, write_labels
+from agentgym_envs.registration import has_slow_oracle
 from agentgym_envs.trajectory import LineWriter, Trajectory, line_mark
 
 _BATCH = 32
@@ -50,15 +52,16 @@ def label_file(
 ) -> LabelCounts:
     """Label the episodes of a file, in `workers` processes, and append them to `labels_path` as they are done.
 
-    Episodes that have labels already are skipped; those that could not be replayed are tried again. `on_done` is called
-    with the number of new episodes. `seconds` and `env_kwargs` are as in `Labeller`.
+    Episodes that have labels already are skipped; those that could not be replayed are tried again. Environments with a
+    slow oracle come last, so that an interrupted run has the labels of the others. `on_done` is called with the number
+    of new episodes. `seconds` and `env_kwargs` are as in `Labeller`.
 
     Raises:
         TrajectoryError: a line of the file, or of its labels, cannot be read.
     """
     known = {mark for mark, labels in read_labels(trajectories).items() if labels.error is None}
     marks = {line_mark(line): line for line in complete_lines(trajectories)}
-    missing = [line for mark, line in marks.items() if mark not in known]
+    missing = sorted((line for mark, line in marks.items() if mark not in known), key=_slow_oracle)
     counts = LabelCounts(present=len(marks) - len(missing))
     if not missing:
         return counts
@@ -70,6 +73,19 @@ def label_file(
             if on_done is not None:
                 on_done(len(done))
     return counts
+
+
+def slow_oracles_last(files: Sequence[Path]) -> list[Path]:
+    """Sort files of trajectories: those whose first episode has a slow oracle come after the others."""
+    return sorted(files, key=lambda file: _slow_oracle(next(complete_lines(file), b"")))
+
+
+def _slow_oracle(line: bytes) -> bool:
+    """True if a line's environment has a slow oracle. A damaged line is reported when it is labelled."""
+    try:
+        return has_slow_oracle(json.loads(line)["env_id"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
 
 
 def _labelled(

@@ -18,6 +18,7 @@ from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
+from agentgym_envs.registration import has_slow_oracle
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Generation, Sampling
 from agentgym_envs.rollout.play import EpisodeSpec, Limits, StepRunner, TokenPlayer, run_episode, run_many
@@ -109,6 +110,9 @@ async def play_labelled(
 ) -> list[TokenTrajectory]:
     """Play many episodes like `play_many`, and label every turn.
 
+    If `clock` has a limit, environments with a slow oracle (`TextEnv.slow_oracle`) are played after all others, so that
+    they get the seconds that are left.
+
     Args:
         specs: the episodes.
         envs: the environments, or their pool.
@@ -130,7 +134,17 @@ async def play_labelled(
         return await episode.play(spec, oracle_share, seed)
 
     batch = engine if isinstance(engine, BatchEngine) else None
-    return await run_many(specs, envs, one, concurrency, on_done, batch)
+    played = dict[int, TokenTrajectory]()
+    for turn in _slow_oracles_last(specs) if clock.limit is not None else [list(range(len(specs)))]:
+        episodes = await run_many([specs[index] for index in turn], envs, one, concurrency, on_done, batch)
+        played.update(zip(turn, episodes, strict=True))
+    return [played[index] for index in range(len(specs))]
+
+
+def _slow_oracles_last(specs: Sequence[EpisodeSpec]) -> list[list[int]]:
+    """The indices of the episodes whose oracle is quick, and those of the others, which are played after them."""
+    slow = {env: has_slow_oracle(env) for env in {spec.env for spec in specs}}
+    return [[index for index, spec in enumerate(specs) if slow[spec.env] is late] for late in (False, True)]
 
 
 class _LabelledEpisode:

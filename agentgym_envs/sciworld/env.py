@@ -163,6 +163,7 @@ class SciWorldEnv(TextEnv):
     """
 
     blocking = True
+    slow_oracle = True
     remote_options = TextEnv.remote_options | {"difficulty", "tasks", "dev", "simplifications", "max_moves", "info"}
 
     def __init__(

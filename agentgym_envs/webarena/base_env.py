@@ -59,6 +59,7 @@ class WebEnv(TextEnv):
     """
 
     blocking = True
+    slow_oracle = True
     native_async = True
     remote_options = TextEnv.remote_options | {"difficulty", "viewport", "max_chars", "obs_backend"}
     forms: ClassVar[Mapping[str, CommandForm]] = FORMS

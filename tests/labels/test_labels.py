@@ -8,14 +8,17 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from agentgym_envs.core import ENV_FAILED, Solution
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.evaluate import LabelledEpisode, evaluate_mistakes
 from agentgym_envs.labels import EpisodeLabels, LabelTable, TurnLabel, labels_path, read_labels
 from agentgym_envs.labels.labeller import Labeller
-from agentgym_envs.labels.running import label_file
+from agentgym_envs.labels.running import label_file, slow_oracles_last
+from agentgym_envs.registration import env_ids, has_slow_oracle
 from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, ReplayPolicy, play_text, run_sync
+from agentgym_envs.textcraft.env import TextCraftEnv
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter
 
 
@@ -154,6 +157,29 @@ def test_several_episodes_with_one_seed_have_labels_by_line_only(tmp_path: Path)
     table = LabelTable(read_labels(path).values())
     assert [labels.regret for labels in map(table.find, (good, slow)) if labels] == [0, 1]
     assert table.find(craft(PLAN[:1])) is None, "either could be meant"
+
+
+class SlowTextCraftEnv(TextCraftEnv):
+    slow_oracle = True
+
+
+def test_slow_oracles_are_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = craft(PLAN)
+    slow = replace(quick, env_id="Slow-v0")
+    path = write(tmp_path / "mixed.jsonl", slow, quick)
+    fast_run = write(tmp_path / "fast.jsonl", quick)
+    monkeypatch.setitem(gym.registry, "Slow-v0", EnvSpec("Slow-v0", SlowTextCraftEnv))
+    label_file(path)
+    rows = [json.loads(line)["env_id"] for line in labels_path(path).read_text().splitlines()]
+    assert rows == ["AgentGym/TextCraft-v0", "Slow-v0"]
+    empty = write(tmp_path / "empty.jsonl")
+    assert slow_oracles_last([path, fast_run, empty]) == [fast_run, empty, path]
+
+
+def test_the_simulators_have_slow_oracles() -> None:
+    slow = {env_id for env_id in env_ids() if has_slow_oracle(env_id)}
+    assert slow == {f"AgentGym/{name}-v0" for name in ("SciWorld", "WebArena", "MiniWoB", "WebArenaOfficial")}
+    assert not has_slow_oracle("") and not has_slow_oracle("AgentGym/Gone-v0")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import Solution, TextEnv, Transition, text_env
@@ -149,6 +150,33 @@ def test_states_after_the_oracles_seconds_have_no_label() -> None:
     played = play(["burn", "up", "up", "up", "up"], clock=clock)
     assert labels(played)[0] == OracleLabel("up", 9, True) and labels(played)[1:] == [None] * 4
     assert DoorEnv.asked == 1 and clock.spent > 0
+
+
+def test_slow_oracles_get_the_seconds_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SlowEnv(DoorEnv):
+        slow_oracle = True
+
+    makers = {"Slow-v0": SlowEnv, "Door-v0": DoorEnv}
+    for name, kind in makers.items():
+        monkeypatch.setitem(gym.registry, name, EnvSpec(name, kind))
+    asked = list[str]()
+
+    class Clock(OracleClock):
+        def ask(self, env: TextEnv) -> Solution | None:
+            asked.append(type(env).__name__)
+            return super().ask(env)
+
+    def played(limit: float | None) -> list[str]:
+        asked.clear()
+        specs = [EpisodeSpec("count/9", n, env=("Slow-v0", "Door-v0")[n % 2]) for n in range(6)]
+        engine = TextEngine(CODEC, ["up"])
+        options: dict[str, Any] = {"limits": LIMITS, "clock": Clock(limit)}
+        episodes = asyncio.run(play_labelled(specs, makers, engine, CODEC, **options))
+        assert [episode.trajectory.seed for episode in episodes] == list(range(6))
+        return list(asked)
+
+    assert played(None) == ["SlowEnv", "DoorEnv"] * 3
+    assert played(60) == ["DoorEnv"] * 3 + ["SlowEnv"] * 3
 
 
 def test_a_failing_oracle_ends_the_episode_as_env_error() -> None:
