@@ -168,7 +168,7 @@ def test_slow_oracles_are_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyP
     slow = replace(quick, env_id="Slow-v0")
     path = write(tmp_path / "mixed.jsonl", slow, quick)
     fast_run = write(tmp_path / "fast.jsonl", quick)
-    monkeypatch.setitem(gym.registry, "Slow-v0", EnvSpec("Slow-v0", SlowTextCraftEnv))
+    monkeypatch.setitem(gym.registry, "Slow-v0", EnvSpec("Slow-v0", f"{__name__}:SlowTextCraftEnv"))
     label_file(path)
     rows = [json.loads(line)["env_id"] for line in labels_path(path).read_text().splitlines()]
     assert rows == ["AgentGym/TextCraft-v0", "Slow-v0"]
