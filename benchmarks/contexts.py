@@ -54,7 +54,9 @@ warnings.filterwarnings("ignore")
 class Long(DemoSettings):
     """Goals of five or seven crafts, one after another: six or eight turns, within a limit of fourteen.
 
-    The teacher wastes half of its turns. After two of these, the limited agent does not see what it has crafted.
+    The teacher wastes half of its turns. After two of these, the limited agent does not see what it has crafted. Not
+    settled: with 250 limited steps, warm starts of the limited agent solved 11, 23 and 2 % of three seeds' tasks, and
+    from 2 % it did not learn. No result was measured with these settings.
     """
 
     recipes: str = str(RECIPES)
@@ -63,7 +65,7 @@ class Long(DemoSettings):
     teacher_turns: int = 40
     demonstrations: int = 300
     warm_steps: int = 700
-    limited_steps: int = 250
+    limited_steps: int = 500
     """Steps of imitation in limited contexts, after those in full contexts."""
     steps: int = 30
     tasks_per_step: int = 8
@@ -121,7 +123,7 @@ class Study(NamedTuple):
 
 STUDIES = {
     "short": Study("last:2", {"full": 2.6, "last context": 2.6}, (121, 122, 123)),
-    "long": Study("last:2", {"full": 5.2, "last context": 1.7}, (141, 142, 143), 2, Long),
+    "long": Study("last:2", {"full": 5.2, "last context": 1.7}, (151, 152, 153, 154, 155), 2, Long),
 }
 TRANSFER = "full, then limited"
 
