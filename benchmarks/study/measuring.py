@@ -17,59 +17,37 @@ Game = tuple[str, int, int]
 """The kind of a task, in which turn it was won (0: it was not), and how many turns were played."""
 Digest = dict[str, Any]
 _EVAL_SEED = 7000
-_TEMPERATURES = {"sampled": 1.0, "greedy": 0.0}
+_TEMPERATURES = {"sampled": 1.0, "greedy": 0.0, "slip": 1.0}
 
 
 def measure(model: Path, settings: StudySettings, rows: Sequence[dict[str, Any]], *, full: bool = True) -> Digest:
     """Success of sampled episodes; if `full`, of greedy ones and after a slip, too."""
-    found = {
-        way: digest(play(model, settings, rows, temperature), settings)
-        for way, temperature in _TEMPERATURES.items()
-        if full or way == "sampled"
-    }
-    return found | ({"slip": digest(play_after_slip(model, settings, rows), settings)} if full else {})
+    ways = list(_TEMPERATURES) if full else ["sampled"]
+    return {way: digest(play(model, settings, rows, way), settings) for way in ways}
 
 
-def play(model: Path, settings: StudySettings, rows: Sequence[dict[str, Any]], temperature: float) -> list[Game]:
-    """One episode of each task."""
+def play(model: Path, settings: StudySettings, rows: Sequence[dict[str, Any]], way: str) -> list[Game]:
+    """One episode of each task; with the way "slip", its first turn is a random command in place of the policy's."""
     import torch
 
-    from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, play_many, run_sync
-    from agentgym_trl.models import load_engine
-
-    engine, codec = load_engine(str(model))
-    torch.manual_seed(_EVAL_SEED)
-    played = play_many(
-        [EpisodeSpec(row["task"], row["seed"]) for row in rows],
-        settings.make,
-        engine,
-        codec,
-        limits=Limits(settings.very_long, settings.max_tokens, settings.max_turn_tokens),
-        sampling=Sampling(settings.max_turn_tokens, temperature),
-        concurrency=128,
-    )
-    return [game_of(row["group"], one.trajectory) for row, one in zip(rows, run_sync(played), strict=True)]
-
-
-def play_after_slip(model: Path, settings: StudySettings, rows: Sequence[dict[str, Any]]) -> list[Game]:
-    """One episode of each task, whose first turn is a random command in place of the policy's."""
-    import torch
-
-    from agentgym_envs.rollout import Limits, Sampling, TokenTrajectory, play_forks, run_sync
+    from agentgym_envs.rollout import EpisodeSpec, Limits, Sampling, TokenTrajectory, play_forks, play_many, run_sync
     from agentgym_trl.models import load_engine
     from benchmarks.study.prefixes import slips
 
     engine, codec = load_engine(str(model))
     torch.manual_seed(_EVAL_SEED)
     limits = Limits(settings.very_long, settings.max_tokens, settings.max_turn_tokens)
-    sampling = Sampling(settings.max_turn_tokens, 1.0)
+    sampling = Sampling(settings.max_turn_tokens, _TEMPERATURES[way])
+    options: dict[str, Any] = {"limits": limits, "sampling": sampling, "concurrency": 128}
+    specs = [EpisodeSpec(row["task"], row["seed"]) for row in rows]
 
     async def play_all() -> list[TokenTrajectory]:
-        forks = await slips(settings, rows, codec, limits)
-        return await play_forks(forks, settings.make, engine, codec, limits=limits, sampling=sampling, concurrency=128)
+        if way == "slip":
+            forks = await slips(specs, settings.make, codec, limits)
+            return await play_forks(forks, settings.make, engine, codec, **options)
+        return await play_many(specs, settings.make, engine, codec, **options)
 
-    played = run_sync(play_all())
-    return [game_of(row["group"], one.trajectory) for row, one in zip(rows, played, strict=True)]
+    return [game_of(row["group"], one.trajectory) for row, one in zip(rows, run_sync(play_all()), strict=True)]
 
 
 def game_of(kind: str, trajectory: Any) -> Game:

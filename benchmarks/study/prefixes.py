@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from agentgym_envs.core import TextEnv
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Fork, Limits, OraclePolicy, TokenTrajectory, play_many_text
 from agentgym_envs.rollout.tokens import encode_trajectory
 from agentgym_envs.trajectory import Message, Trajectory
+from agentgym_envs.vector import MakeEnv
 from agentgym_trl.episode_player import EpisodePlayer, OnDone, PlaySession, PlayStats
-from benchmarks.study.settings import StudySettings
 
 
 class SlipPolicy:
@@ -31,20 +31,12 @@ class SlipPolicy:
         return await (self._slip if self._turns == 1 else self._rest).act(env, messages)
 
 
-async def slips(
-    settings: StudySettings, rows: Sequence[Mapping[str, Any]], codec: ChatCodec, limits: Limits
-) -> list[Fork]:
-    """For each task an episode that goes on after a slip in the first turn; equal for all policies."""
-    specs = [EpisodeSpec(row["task"], row["seed"]) for row in rows]
-    seeds = iter(range(len(specs)))
+async def slips(specs: Sequence[EpisodeSpec], make: MakeEnv, codec: ChatCodec, limits: Limits) -> list[Fork]:
+    """For each task an episode that continues after a slip in the first turn; equal for all policies."""
+    numbers = count()
     # One at a time, so that each episode has its own seed.
-    policies = partial(_next_slip, seeds)
-    played = await play_many_text(specs, settings.make, policies, limits=limits, concurrency=1)
+    played = await play_many_text(specs, make, lambda: SlipPolicy(next(numbers)), limits=limits, concurrency=1)
     return [Fork.of(spec, recorded(episode, codec), 2) for spec, episode in zip(specs, played, strict=True)]
-
-
-def _next_slip(seeds: Any) -> SlipPolicy:
-    return SlipPolicy(next(seeds))
 
 
 def recorded(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:
