@@ -21,7 +21,7 @@ from benchmarks.study.figures import (
     over_seeds,
     tokens_to,
 )
-from benchmarks.study.settings import GOALS, PAIRS
+from benchmarks.study.settings import GOALS, PAIRS, Kind
 
 TITLES = {"textcraft": "TextCraft", "babyai": "BabyAI", "search": "Search"}
 NAMES = {"short": "short", "long": "long", "scalinginter": "ScalingInter"}
@@ -69,12 +69,17 @@ def final_table(runs: Runs, settings: Mapping[str, Any]) -> str:
     return table(["arm", "seeds", *columns], rows)
 
 
+def kind_names(settings: Mapping[str, Any]) -> list[str]:
+    """The names of the kinds of tasks, of recorded settings."""
+    return [Kind(*kind).name for kind in settings["kinds"]]
+
+
 def end_columns(settings: Mapping[str, Any]) -> dict[str, Value]:
     """The reported values of the end of a run, in per cent."""
     limit = int(settings["long"])
     return {
         f"success within {limit} turns": at_end(limit),
-        **{kind[0]: at_end(limit, kind=kind[0]) for kind in settings["kinds"]},
+        **{name: at_end(limit, kind=name) for name in kind_names(settings)},
         f"within {settings['very_long']}": at_end(int(settings["very_long"])),
         "greedy": at_end(limit, "greedy"),
         "after a slip": at_end(limit, "slip"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentgym_envs.evaluate import Estimate
 from benchmarks.study.figures import Runs, at_end, comparisons, curve_of
-from benchmarks.study.page import TITLES, limits_of
+from benchmarks.study.page import TITLES, kind_names, limits_of
 from benchmarks.study.settings import PAIRS
 from benchmarks.study.statistics import BOUND, student
 
@@ -81,7 +81,7 @@ def _curves(axes: Any, title: str, settings: Mapping[str, Any], runs: Runs) -> N
 
 def _distances(axes: Any, settings: Mapping[str, Any], runs: Runs) -> None:
     """Success at the end by the distance to the goal."""
-    limit, kinds = int(settings["long"]), [kind[0] for kind in settings["kinds"]]
+    limit, kinds = int(settings["long"]), kind_names(settings)
     present = [name for name in COLOURS if name in runs]
     width = 0.8 / max(len(present), 1)
     for number, name in enumerate(present):

@@ -35,13 +35,16 @@ PAIRS = (
 class Kind(NamedTuple):
     """Tasks of a group by the number of turns of the oracle; about one in `draws` tasks of the group has it."""
 
-    name: str
     group: str
-    minimum: int
-    maximum: int
+    turns: int
     draws: int = 1
     is_short: bool = False
     """True if the warm start "short only" has seen such tasks."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        return f"{self.turns} turns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class StudySettings:
 TEXTCRAFT = StudySettings(
     "textcraft",
     "AgentGym/TextCraft-v0",
-    tuple(Kind(f"{d + 1} turns", f"depth-{d}", d + 1, d + 1, is_short=d < 4) for d in DEPTHS),
+    tuple(Kind(f"depth-{d}", d + 1, is_short=d < 4) for d in DEPTHS),
     {"recipe_table": str(RECIPES), "max_distractors": 2, "instructions": ""},
     eval_split="train",  # known goals in new prompts
 )
@@ -113,10 +116,10 @@ BABYAI = StudySettings(
     "babyai",
     "AgentGym/BabyAI-v0",
     (
-        Kind("2 turns", "GoTo", 2, 2, draws=4, is_short=True),
-        Kind("4 turns", "Unlock", 4, 4, draws=14, is_short=True),
-        Kind("6 turns", "Unlock", 6, 6, draws=10),
-        Kind("8 turns", "Unlock", 8, 8, draws=18),
+        Kind("GoTo", 2, draws=4, is_short=True),
+        Kind("Unlock", 4, draws=14, is_short=True),
+        Kind("Unlock", 6, draws=10),
+        Kind("Unlock", 8, draws=18),
     ),
     {"levels": ["GoToObj", "UnlockLocal", "UnlockPickup"], "instructions": ""},
     max_tokens=4096,

@@ -95,7 +95,7 @@ def mixed(drawn: Sequence[Sequence[DrawnTask]]) -> list[DrawnTask]:
 
 def _is_of(kind: Kind, episode: Any, chars: int | None) -> bool:
     fits = chars is None or len(episode.turns[0].observation) <= chars
-    return fits and kind.minimum <= len(episode.turns) <= kind.maximum
+    return fits and len(episode.turns) == kind.turns
 
 
 def _tasks(settings: StudySettings, part: Path) -> None:

@@ -184,7 +184,7 @@ def test_the_tasks_have_the_distances_of_their_kinds(settings: Any) -> None:
     for kind, drawn in zip(settings.kinds, draw(settings, settings.kinds, 3, "train", 0), strict=True):
         specs = [EpisodeSpec(item.task.id, item.seed) for item in drawn]
         played = run_sync(play_many_text(specs, settings.make, OraclePolicy, limits=Limits(20)))
-        assert {len(one.turns) for one in played} == set(range(kind.minimum, kind.maximum + 1)), kind.name
+        assert {len(one.turns) for one in played} == {kind.turns}, kind.name
 
 
 def test_the_teacher_is_careless_and_may_show_short_tasks_only() -> None:
