@@ -86,9 +86,8 @@ def _compact(home: Path, path: Path) -> Run:
 
 
 def recorded(settings: StudySettings) -> dict[str, Any]:
-    """The settings without the seed and paths, as stored in the work directory and the figures."""
-    kwargs = {name: value for name, value in settings.env_kwargs.items() if name != "recipe_table"}
-    return {name: value for name, value in asdict(settings).items() if name != "seed"} | {"env_kwargs": kwargs}
+    """The settings without the seed and files, as stored in the work directory and the figures."""
+    return {name: value for name, value in asdict(settings).items() if name not in ("seed", "env_files")}
 
 
 Value = Callable[[Run], float]

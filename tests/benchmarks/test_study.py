@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
-from benchmarks.study import figures, gpu, page, pieces, plots, recipes
+from benchmarks.study import figures, gpu, links, page, pieces, plots, recipes
 from benchmarks.study.__main__ import DOCS, RESULTS, main, read
 from benchmarks.study.arms import ARMS, FEW, SHORT_ONLY, Gated, Random, Stages
 from benchmarks.study.budget import Deadline, Ledger, cost, crossed, rate
 from benchmarks.study.measuring import digest
-from benchmarks.study.settings import BABYAI, GPU, HORIZONS, PAIRS, STARTS, TEXTCRAFT, choose
+from benchmarks.study.settings import GPU, HORIZONS, PAIRS, SCENARIOS, STARTS, TEXTCRAFT, choose
 from benchmarks.study.starts import demonstrations, draw
 from benchmarks.study.statistics import compare, holm, sign_flip, student
 
@@ -176,9 +176,17 @@ def test_success_within_a_limit_is_read_from_a_longer_episode() -> None:
     assert found["within"] == {"4": 0.625, "8": 0.75, "12": 0.75, "20": 0.875}
 
 
-@pytest.mark.parametrize("settings", [TEXTCRAFT, BABYAI], ids=lambda settings: settings.scenario)
+def test_no_page_of_the_held_out_ways_is_on_a_way_in_training() -> None:
+    pages = {split: {page for names, _ in own for page in names} for split, own in links.chains().items()}
+    assert {split: len(names) for split, names in pages.items()} == {
+        split: links.LENGTH * count for split, count in links.SPLITS.items()
+    }
+    assert not pages["train"] & pages["test"] and not pages["validation"] & pages["test"]
+
+
+@pytest.mark.parametrize("settings", SCENARIOS.values(), ids=lambda settings: settings.scenario)
 def test_the_tasks_have_the_distances_of_their_kinds(settings: Any) -> None:
-    pytest.importorskip("minigrid")
+    pytest.importorskip({"babyai": "minigrid", "search": "tantivy"}.get(settings.scenario, "gymnasium"))
     from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
 
     for kind, drawn in zip(settings.kinds, draw(settings, settings.kinds, 3, "train", 0), strict=True):
