@@ -43,6 +43,8 @@ def training_curve(ledger: Ledger, budget: int, bins: int = BINS) -> list[dict[s
     parts: list[list[dict[str, float]]] = [[] for _ in range(bins)]
     spent = 0.0
     for row in ledger.rows:
+        if not row["episodes"]:  # the step learned again from the rollout before
+            continue
         spent += row["sampled"]
         parts[min(math.ceil(bins * spent / budget) - 1, bins - 1)].append(row)
     return [_mean_row(part) if part else None for part in parts]
