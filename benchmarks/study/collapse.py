@@ -18,8 +18,8 @@ from agentgym_trl.health import collapse, signs
 from benchmarks.study.arms import Arm, Fixed, Stages
 from benchmarks.study.starts import read_json, slug
 
-START = "all lengths"
-"""The warm start of all runs."""
+SCENARIO, START = "textcraft", "all lengths"
+"""The tasks and the warm start of all runs."""
 SEEDS = 5
 LIMIT = Fixed("very_long")
 _SMALL = {"tasks_per_step": 4, "micro_batch": 32}
@@ -51,6 +51,11 @@ def _arms() -> Iterator[Arm]:
             yield replace(arm, name=f"{risk}, {remedy}", limit=limit, options={**arm.options, **options})
 
 
+def seeds_of(scenario: str, start: str) -> int:
+    """The number of seeds of an arm of the laboratory."""
+    return SEEDS if (scenario, start) == (SCENARIO, START) else 0
+
+
 LAB = {arm.name: arm for arm in _arms()}
 Log = Mapping[str, Sequence[float]]
 """The logged series of a run, with a value for each rollout."""
@@ -79,6 +84,8 @@ class LabRun(NamedTuple):
     log: Log
     success: float
     """Held-out success at the end, within the limit, in per cent."""
+    curve: Sequence[tuple[float, float]]
+    """The share of the token budget and the success in training, both in per cent."""
 
     @property
     def rows(self) -> list[dict[str, float]]:
@@ -115,7 +122,9 @@ def read_runs(homes: Sequence[Path], limit: int) -> list[LabRun]:
 def _read(folder: Path, risk: str, remedy: str, limit: int) -> LabRun:
     figures = read_json(folder / "figures.json")
     won = figures["marks"][-1]["success"]["sampled"]["within"][str(limit)]
-    return LabRun(risk, remedy, figures["seed"], read_json(folder / "log.json"), 100 * won)
+    parts = figures["training"]
+    curve = [(100 * number / len(parts), 100 * part["won"]) for number, part in enumerate(parts, 1) if part]
+    return LabRun(risk, remedy, figures["seed"], read_json(folder / "log.json"), 100 * won, curve)
 
 
 class Warned(NamedTuple):
