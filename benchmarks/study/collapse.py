@@ -37,7 +37,7 @@ REMEDIES: dict[str, dict[str, Any]] = {
     NONE: {},
     "KL": _KL,
     "KL, moving reference": {**_KL, **_MOVING},
-    "growing limit": {},
+    "turn-limit curriculum": {},
     "groups of 16": {"num_generations": 16},
 }
 
@@ -45,7 +45,7 @@ REMEDIES: dict[str, dict[str, Any]] = {
 def _arms() -> Iterator[Arm]:
     for risk, arm in RISKS.items():
         for remedy, options in REMEDIES.items():
-            limit = Stages(last="very_long") if remedy == "growing limit" else arm.limit
+            limit = Stages(last="very_long") if remedy == "turn-limit curriculum" else arm.limit
             if arm.lora and _MOVING.keys() <= options.keys():  # its reference is the model below the adapter
                 options = {**_KL, "reset_adapter_every": _MOVING["ref_model_sync_steps"]}
             yield replace(arm, name=f"{risk}, {remedy}", limit=limit, options={**arm.options, **options})
@@ -60,7 +60,7 @@ LAB = {arm.name: arm for arm in _arms()}
 Log = Mapping[str, Sequence[float]]
 """The logged series of a run, with a value for each rollout."""
 WINDOW, AHEAD = 5, 10
-"""A series is judged by its last values against its first ones, as many; it should warn so many rollouts ahead."""
+"""A series is judged by its last values against its first ones, as many; it should warn at most `AHEAD` rollouts before."""
 SERIES = {
     "rollout/score": -1,
     "rollout/turns": 1,
@@ -128,7 +128,7 @@ def _read(folder: Path, risk: str, remedy: str, limit: int) -> LabRun:
 
 
 class Warned(NamedTuple):
-    """What a sign was worth."""
+    """The value of a sign as a warning."""
 
     before: int
     """Collapsed runs in which it was seen before the collapse."""
