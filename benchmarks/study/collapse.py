@@ -60,7 +60,7 @@ LAB = {arm.name: arm for arm in _arms()}
 Log = Mapping[str, Sequence[float]]
 """The logged series of a run, with a value for each rollout."""
 WINDOW, AHEAD = 5, 10
-"""A series is judged by its last values against its first ones, as many; it should warn at most `AHEAD` rollouts before."""
+"""A series is judged by the mean of its last values less that of its first ones, for a collapse in the next ones."""
 SERIES = {
     "rollout/score": -1,
     "rollout/turns": 1,
