@@ -89,7 +89,6 @@ class StudySettings:
     learning_rate: float = 1e-3
     max_tokens: int = 512
     max_turn_tokens: int = 24
-    max_prompt_chars: int | None = None
     eval_tasks: int = 60
     save_steps: int = 20
 

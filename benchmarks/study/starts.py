@@ -15,6 +15,7 @@ from rich.console import Console
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout.mixture import DrawnTask, draw_from
+from agentgym_envs.task import Difficulty
 from agentgym_envs.trajectory import Trajectory
 from benchmarks.study.budget import Deadline
 from benchmarks.study.measuring import measure
@@ -65,37 +66,30 @@ def read_json(path: Path) -> Any:
 
 
 def draw(settings: StudySettings, kinds: Sequence[Kind], count: int, split: str, seed: int) -> list[list[DrawnTask]]:
-    """For each kind `count` tasks whose prompt is short enough and whose distance to the goal is that of the kind."""
+    """For each kind `count` tasks; where a group has several distances to the goal, those with the kind's."""
     from agentgym_envs.core import text_env
-    from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
 
     env, found = text_env(settings.make()), []
     for kind in kinds:
         chosen = draw_from(env, kind.draws * count, split=split, groups=(kind.group,), seed=seed)
-        specs = [EpisodeSpec(item.task.id, item.seed) for item in chosen]
-        played = run_sync(play_many_text(specs, settings.make, OraclePolicy, limits=Limits(settings.long)))
-        fits = [
-            item
-            for item, one in zip(chosen, played, strict=True)
-            if one.success and _is_of(kind, one, settings.max_prompt_chars)
-        ]
+        fits = [item for item in chosen if _turns(env.tasks.difficulty(item.task), kind) == kind.turns]
         if len(fits) < count:
             raise UsageError(
-                f"of {len(chosen)} tasks only {len(fits)} of the kind {kind.name!r} fit, and {count} are needed: raise "
-                "max_prompt_chars, or the kind's draws"
+                f"of {len(chosen)} tasks only {len(fits)} are of the kind {kind.name!r}, and {count} are needed: raise "
+                "the kind's draws"
             )
         found.append(fits[:count])
     return found
 
 
+def _turns(difficulty: Difficulty | None, kind: Kind) -> int:
+    """The oracle's turns; a set without a measure has a group for each distance."""
+    return kind.turns if difficulty is None else difficulty.turns
+
+
 def mixed(drawn: Sequence[Sequence[DrawnTask]]) -> list[DrawnTask]:
     """The kinds by turns, so that every step has as many of each."""
     return list(chain.from_iterable(zip(*drawn, strict=True)))
-
-
-def _is_of(kind: Kind, episode: Any, chars: int | None) -> bool:
-    fits = chars is None or len(episode.turns[0].observation) <= chars
-    return fits and len(episode.turns) == kind.turns
 
 
 def _tasks(settings: StudySettings, part: Path) -> None:
