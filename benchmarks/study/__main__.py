@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore")
 
 from benchmarks.common import machine  # noqa: E402
 from benchmarks.study import collapse, collapse_page, collapse_plot, figures, gpu, page, pieces, plots  # noqa: E402
-from benchmarks.study.arms import ARMS, SEEDS  # noqa: E402
+from benchmarks.study.arms import ARMS  # noqa: E402
 from benchmarks.study.budget import Deadline  # noqa: E402
 from benchmarks.study.settings import FIRST_SEED, GPU, HORIZONS, SCENARIOS, STARTS, choose  # noqa: E402
 
@@ -125,7 +125,8 @@ def _add_common(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_common(parser)
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, help="these scenarios (default: all)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(FIRST_SEED, FIRST_SEED + SEEDS)))
+    most = max(settings.seeds for settings in SCENARIOS.values())
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(FIRST_SEED, FIRST_SEED + most)))
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS))
     arms = {**ARMS, **collapse.LAB}
     parser.add_argument(

@@ -130,11 +130,10 @@ ARMS = {
 }
 SHORT_ONLY = ("short", "middle", "long", "growing", "backward")
 """The arms that begin from the warm start "short only", too."""
-SEEDS, FEW = 24, 8
 
 
-def seeds_of(start: str, arm: str) -> int:
+def seeds_of(settings: StudySettings, start: str, arm: str) -> int:
     """The number of seeds of an arm from a warm start."""
     if start == "short only":
-        return FEW if arm in SHORT_ONLY else 0
-    return SEEDS if ARMS[arm].is_core else FEW
+        return settings.few if arm in SHORT_ONLY else 0
+    return settings.seeds if ARMS[arm].is_core else settings.few

@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from benchmarks.study import collapse
 from benchmarks.study.arms import ARMS, seeds_of
 from benchmarks.study.budget import Deadline
 from benchmarks.study.figures import recorded
-from benchmarks.study.settings import STARTS, StudySettings, choose
+from benchmarks.study.settings import SCENARIOS, StudySettings, choose
 from benchmarks.study.starts import make_starts, slug
 
 STOPPED = 3
@@ -53,32 +54,35 @@ class Job(NamedTuple):
         ends = (
             [f"{slug(self.start)}/{slug(self.arm)}/figures.json"]
             if self.arm
-            else [f"{slug(s)}/start.json" for s in STARTS]
+            else [f"{slug(start)}/start.json" for start in SCENARIOS[self.scenario].starts]
         )
         return all((self.home(work) / end).exists() for end in ends)
 
 
 def jobs_of(
     scenarios: Sequence[StudySettings], seeds: Sequence[int], starts: Sequence[str], arms: Sequence[str]
-) -> list[Job]:
-    """All jobs, in the order in which they are done: the warm starts first, then seed by seed."""
-    names = [settings.scenario for settings in scenarios]
-    first = [Job(name, seed) for seed in seeds for name in names]
-    runs = [
-        Job(name, seed, start, arm)
+) -> list[list[Job]]:
+    """The jobs of each seed and scenario, in the order in which they can be done: its warm starts come first."""
+    found = [
+        [Job(one.scenario, seed), *_runs(one, seed, number, starts, arms)]
         for number, seed in enumerate(seeds)
-        for name in names
-        for start in starts
-        for arm in arms
-        if number < (seeds_of(start, arm) if arm in ARMS else collapse.seeds_of(name, start))
+        for one in scenarios
     ]
-    return first + runs
+    return [jobs for jobs in found if len(jobs) > 1]
+
+
+def _runs(settings: StudySettings, seed: int, number: int, starts: Sequence[str], arms: Sequence[str]) -> Iterator[Job]:
+    """The runs of the seed with this number, from 0."""
+    for start, arm in product(starts, arms):
+        limit = seeds_of(settings, start, arm) if arm in ARMS else collapse.seeds_of(settings.scenario, start)
+        if number < limit:
+            yield Job(settings.scenario, seed, start, arm)
 
 
 def run_study(
     work: Path,
     scenarios: Sequence[StudySettings],
-    jobs: Sequence[Job],
+    jobs: Sequence[Sequence[Job]],
     processes: int,
     minutes: float | None,
     changes: Any,
@@ -89,11 +93,14 @@ def run_study(
     for settings in scenarios:
         claim_directory(work / settings.scenario, recorded(settings), resume=True, option="--work")
     deadline = Deadline(None if minutes is None else time.time() + 60 * minutes)
-    todo = [job for job in jobs if not job.is_done(work)]
-    for wave in ([job for job in todo if not job.arm], [job for job in todo if job.arm]):
-        with ThreadPoolExecutor(processes) as pool:
-            list(pool.map(lambda job: _launch(job, work, deadline, changes), wave))
-    left = [job for job in todo if not job.is_done(work)]
+
+    def work_off(own: Sequence[Job]) -> None:
+        for job in own:
+            _launch(job, work, deadline, changes)
+
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(work_off, jobs))
+    left = [job for own in jobs for job in own if not job.is_done(work)]
     if left:
         Console(stderr=True).print(f"{len(left)} pieces are left; the same command goes on with them")
     return not left
@@ -101,8 +108,8 @@ def run_study(
 
 def _launch(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> None:
     """One job in a process of its own; its output is added to a file beside what it makes."""
-    is_begun = not job.arm or Job(job.scenario, job.seed).is_done(work)
-    if deadline.passed or not is_begun:
+    can_begin = not job.arm or Job(job.scenario, job.seed).is_done(work)
+    if deadline.passed or job.is_done(work) or not can_begin:
         return
     job.home(work).mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "benchmarks.study", "piece", job.scenario, str(job.seed), job.start, job.arm]

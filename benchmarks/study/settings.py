@@ -66,6 +66,9 @@ class StudySettings:
     eval_split: str = "test"
     pilot_split: str = "validation"
     seed: int = 0
+    seeds: int = 24
+    few: int = 0
+    """Seeds of the core arms from the warm start "all lengths", and of all other runs."""
     short: int = 4
     middle: int = 8
     long: int = 12
@@ -98,6 +101,11 @@ class StudySettings:
         return partial(gym.make, self.env_id, **self.env_kwargs, **self.env_files())
 
     @property
+    def starts(self) -> tuple[str, ...]:
+        """The warm starts that are needed."""
+        return STARTS if self.few else STARTS[:1]
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The groups that the tasks are drawn from."""
         return tuple(dict.fromkeys(kind.group for kind in self.kinds))
@@ -116,6 +124,7 @@ TEXTCRAFT = StudySettings(
     lambda: {"recipe_table": str(RECIPES)},
     eval_split="train",  # known goals in new prompts
     pilot_split="train",
+    few=8,
 )
 BABYAI = StudySettings(
     "babyai",
@@ -127,6 +136,8 @@ BABYAI = StudySettings(
         Kind("Unlock", 8, draws=18),
     ),
     {"levels": ["GoToObj", "UnlockLocal", "UnlockPickup"], "instructions": ""},
+    seeds=8,
+    warm_steps=450,
     max_tokens=4096,
     max_turn_tokens=16,
 )

@@ -19,7 +19,7 @@ from agentgym_envs.task import Difficulty
 from agentgym_envs.trajectory import Trajectory
 from benchmarks.study.budget import Deadline
 from benchmarks.study.measuring import measure
-from benchmarks.study.settings import FIRST_SEED, STARTS, Kind, StudySettings
+from benchmarks.study.settings import FIRST_SEED, Kind, StudySettings
 
 _HELD_OUT = 9_000_000
 """The seed of the held-out tasks of the results."""
@@ -30,7 +30,7 @@ _VALIDATION = 8_000_000
 def make_starts(settings: StudySettings, home: Path, deadline: Deadline) -> bool:
     """Make what is not there yet, under `home`. Returns whether all is there: the deadline may come before."""
     parts: dict[Path, Callable[[StudySettings, Path], object]] = {home / "tasks.json": _tasks, home / "tiny": _tiny}
-    for start in STARTS:
+    for start in settings.starts:
         own = home / slug(start)
         parts |= {own / "warm": partial(_warm, start), own / "start.json": _measure}
     for path, make in parts.items():

@@ -16,7 +16,7 @@ import pytest
 from agentgym_envs.errors import UsageError
 from benchmarks.study import cells, figures, gpu, links, page, pieces, plots, recipes
 from benchmarks.study.__main__ import DOCS, RESULTS, main, read
-from benchmarks.study.arms import ARMS, FEW, SHORT_ONLY, Gated, Random, Stages
+from benchmarks.study.arms import ARMS, SHORT_ONLY, Gated, Random, Stages
 from benchmarks.study.budget import Deadline, Ledger, cost, crossed, rate
 from benchmarks.study.measuring import digest
 from benchmarks.study.settings import GPU, HORIZONS, PAIRS, SCENARIOS, STARTS, TEXTCRAFT, choose
@@ -102,8 +102,10 @@ def test_a_scenario_without_new_runs_keeps_its_figures(tmp_path: Path) -> None:
 def test_every_planned_comparison_and_colour_is_of_core_arms() -> None:
     core = {name for name, arm in ARMS.items() if arm.is_core}
     assert set(plots.COLOURS) == core and {name for pair in PAIRS for name in pair} <= core
-    jobs = pieces.jobs_of([TEXTCRAFT], range(101, 101 + FEW + 1), STARTS, list(ARMS))
-    assert len([job for job in jobs if job.arm]) == FEW * len(ARMS) + len(core) + FEW * len(SHORT_ONLY)
+    few = TEXTCRAFT.few
+    jobs = pieces.jobs_of([TEXTCRAFT], range(101, 101 + few + 1), STARTS, list(ARMS))
+    assert sum(len(own) - 1 for own in jobs) == few * len(ARMS) + len(core) + few * len(SHORT_ONLY)
+    assert all(not own[0].arm and len({job.seed for job in own}) == 1 for own in jobs)
 
 
 def test_the_chains_of_crafts_share_their_steps() -> None:
@@ -248,6 +250,7 @@ def test_a_stopped_run_resumes_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     assert sorted(path.name for path in (home / "all-lengths/growing").iterdir()) == [
         "figures.json",
         "ledger.jsonl",
+        "log.json",
         "marks",
     ]
 
