@@ -20,7 +20,7 @@ from benchmarks.study.starts import read_json, slug
 
 SCENARIO, START = "textcraft", "all lengths"
 """The tasks and the warm start of all runs."""
-SEEDS = 5
+SEEDS = 4
 LIMIT = Fixed("very_long")
 _SMALL = {"tasks_per_step": 4, "micro_batch": 32}
 """32 episodes per rollout: three times as many rollouts for the same tokens."""
