@@ -61,6 +61,19 @@ def strides(world: GridWorld) -> list[int]:
     return [dx + dy * world.size[0] for dx, dy in AHEAD]
 
 
+def faced_cell(pose: int, steps: Sequence[int]) -> int:
+    """Return the cell that the agent faces."""
+    return (pose >> 2) + steps[pose & 3]
+
+
+def advance(pose: int, action: GridAction, steps: Sequence[int]) -> int:
+    """Return the pose after a turn or a step forward that nothing blocks."""
+    if action is GridAction.FORWARD:
+        return pose + 4 * steps[pose & 3]
+    turn = 1 if action is GridAction.RIGHT else -1
+    return pose & ~3 | pose + turn & 3
+
+
 class PathSearch:
     """Finds the cheapest path to face a cell.
 
