@@ -87,6 +87,7 @@ class PathSearch:
         """Take the strides (`steps`), the terrain and the costs of drops."""
         self.steps, self.grounds, self.drops = steps, grounds, dict(drops or {})
         self.poses = 4 * len(grounds[0].enter)
+        self._enter = [cost for ground in grounds for cost in ground.enter]
 
     def find(self, start: int, faces: Mapping[int, int], max_cost: int = FAR) -> GridPath | None:
         """Return the cheapest path from a pose to face one of the cells, including its extra cost in `faces`.
@@ -102,43 +103,57 @@ class PathSearch:
         return None
 
     def _run(self, start: int, faces: Mapping[int, int], max_cost: int) -> tuple[int, list[int]] | None:
-        """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost."""
-        steps, poses, drops = self.steps, self.poses, self.drops
-        enters = [ground.enter for ground in self.grounds]
-        goal, last = poses * len(enters), poses * (len(enters) - 1)
+        """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost.
+
+        This loop takes most of the oracle's time, so it has no calls but `append`.
+        """
+        steps, poses, enter, leave = self.steps, self.poses, self._enter, self._leave(faces)
+        goal, last = poses * len(self.grounds), poses * (len(self.grounds) - 1)
         best, came, cost = [max_cost] * (goal + 1), [-1] * (goal + 1), 0
         best[start] = 0
         waiting: defaultdict[int, list[int]] = defaultdict(list, {0: [start]})
         while waiting:
-            total = cost + 1
-            for state in waiting.get(cost, ()):
+            total, now, soon = cost + 1, waiting[cost], waiting[cost + 1]
+            for state in now:
                 if best[state] < cost:
                     continue
                 if state == goal:
                     return cost, _states_to(came, goal)
                 facing = state & 3
-                corner = state - facing
-                for after in (corner + (facing - 1 & 3), corner + (facing + 1 & 3)):
-                    if total < best[after]:
-                        best[after], came[after] = total, state
-                        waiting[total].append(after)
+                after = state - 1 if facing else state + 3
+                if total < best[after]:
+                    best[after], came[after] = total, state
+                    soon.append(after)
+                after = state + 1 if facing < 3 else state - 3
+                if total < best[after]:
+                    best[after], came[after] = total, state
+                    soon.append(after)
                 stride = steps[facing]
-                ahead = (state % poses >> 2) + stride
-                if (extra := enters[state // poses][ahead]) >= 0:
-                    after = state + 4 * stride
-                    if (price := total + extra) < best[after]:
-                        best[after], came[after] = price, state
-                        waiting[price].append(after)
-                if state >= last:
-                    price, after = cost + faces.get(ahead, FAR), goal
-                else:
-                    price, after = total + drops.get(ahead, FAR), state + poses
-                if price < best[after]:
+                ahead = (state >> 2) + stride
+                if (extra := enter[ahead]) >= 0 and (price := total + extra) < best[after := state + 4 * stride]:
                     best[after], came[after] = price, state
                     waiting[price].append(after)
-            waiting.pop(cost, None)
+                if (extra := leave[ahead]) < FAR and (price := cost + extra) < best[
+                    after := goal if state >= last else state + poses
+                ]:
+                    best[after], came[after] = price, state
+                    waiting[price].append(after)
+            del waiting[cost]
+            if not soon:
+                del waiting[total]
             cost += 1
         return None
+
+    def _leave(self, faces: Mapping[int, int]) -> list[int]:
+        """Return the cost to drop at a cell or, on the last ground, to end the path facing it; by cell and ground."""
+        cells = self.poses >> 2
+        leave = [FAR] * (cells * len(self.grounds))
+        for cell, cost in self.drops.items():
+            leave[cell] = cost + 1
+        for cell, cost in faces.items():
+            if cell >= 0:  # a lost object is nowhere
+                leave[cell - cells] = cost
+        return leave
 
     def _retrace(self, states: list[int], cost: int) -> tuple[GridPath, int]:
         """Return the path through some states, and the cell where an object is put down, or -1.
