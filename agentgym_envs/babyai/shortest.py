@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agentgym_envs.babyai.commands import Verb, parse_known
-from agentgym_envs.babyai.oracle import solve
+from agentgym_envs.babyai.oracle import KnownWays, solve
 from agentgym_envs.babyai.pathfinding import PathSearch, TerrainCosts, advance, faced_cell, pose_of, strides
 from agentgym_envs.babyai.states import Reached, States, view_at
 from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
@@ -41,7 +41,11 @@ class ShortestCommands(NamedTuple):
 
 
 def shortest_plan(
-    world: GridWorld, names: ObjectNames, actions: Actions, max_states: int | None = None
+    world: GridWorld,
+    names: ObjectNames,
+    actions: Actions,
+    max_states: int | None = None,
+    ways: KnownWays | None = None,
 ) -> ShortestCommands:
     """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes nothing.
 
@@ -54,7 +58,7 @@ def shortest_plan(
         found = _search(world, names, _budget(world) if max_states is None else max_states)
         if found is not None:
             return ShortestCommands(found, True)
-    commands = solve(world, names, actions)
+    commands = solve(world, names, actions, ways)
     return ShortestCommands(commands, actions == "primitive" and len(commands) <= _least_steps(world))
 
 
