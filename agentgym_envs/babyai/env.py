@@ -12,8 +12,8 @@ from agentgym_envs.babyai.commands import Verb, parse
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
 from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import blank_level, choose_levels
-from agentgym_envs.babyai.oracle import KnownWays, solve
-from agentgym_envs.babyai.shortest import shortest_plan
+from agentgym_envs.babyai.oracle import solve
+from agentgym_envs.babyai.shortest import SearchMemory, shortest_plan
 from agentgym_envs.babyai.tasks import BabyTasks
 from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Numbering, ObjectNames, TextView
 from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
@@ -215,7 +215,7 @@ class BabyAIEnv(TextEnv):
         self._things = ""
         self._solved_world = ("", 0)
         self._solved: dict[tuple[Any, ...], Solution] = {}
-        self._ways: KnownWays = {}
+        self._memory = SearchMemory()
 
     @property
     def world(self) -> GridWorld:
@@ -304,7 +304,7 @@ class BabyAIEnv(TextEnv):
         if (world.levelname, world.seed) != self._solved_world:
             self._solved_world = world.levelname, world.seed
             self._solved.clear()
-            self._ways.clear()
+            self._memory = SearchMemory()
         # Whether a dead end is proven also depends on whether the agent has moved.
         key = self._state(), tuple(self._names.known.items()), world.steps == 0
         if key not in self._solved:
@@ -313,7 +313,7 @@ class BabyAIEnv(TextEnv):
 
     def _solve(self) -> Solution:
         try:
-            commands, proven = shortest_plan(self.world, self._names, self.actions, ways=self._ways)
+            commands, proven = shortest_plan(self.world, self._names, self.actions, memory=self._memory)
         except NoOracle:
             return Solution(None, bool(why_unsolvable(self.world)))
         return Solution(tuple(commands), proven)

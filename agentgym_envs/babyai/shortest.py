@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.babyai.commands import Verb, parse_known
 from agentgym_envs.babyai.oracle import KnownWays, solve
 from agentgym_envs.babyai.pathfinding import PathSearch, TerrainCosts, advance, faced_cell, pose_of, strides
-from agentgym_envs.babyai.states import Reached, States, view_at
+from agentgym_envs.babyai.states import Reached, States
 from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
 from agentgym_envs.babyai.view import HOME, SIZE
 from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld
@@ -33,6 +33,14 @@ _LAST_VERBS = {
 _NO_LIMIT = 1 << 30
 
 
+class SearchMemory:
+    """Results of earlier searches in one world: they save time and never change a result."""
+
+    def __init__(self) -> None:
+        self.ways: KnownWays = {}
+        self.states = States()
+
+
 class ShortestCommands(NamedTuple):
     """Commands that fulfil the mission, and true if no sequence is shorter."""
 
@@ -45,20 +53,21 @@ def shortest_plan(
     names: ObjectNames,
     actions: Actions,
     max_states: int | None = None,
-    ways: KnownWays | None = None,
+    memory: SearchMemory | None = None,
 ) -> ShortestCommands:
     """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes nothing.
 
     Raises NoOracle if the search is not finished after `max_states` states (default: by the size of the world) and the
     oracle has no plan either.
     """
+    memory = SearchMemory() if memory is None else memory
     world = world.copy()
     world.level.max_steps = _NO_LIMIT
     if actions == "macro" and not hasattr(world.level.instrs, "instr_a"):
-        found = _search(world, names, _budget(world) if max_states is None else max_states)
+        found = _search(memory.states, world, names, _budget(world) if max_states is None else max_states)
         if found is not None:
             return ShortestCommands(found, True)
-    commands = solve(world, names, actions, ways)
+    commands = solve(world, names, actions, memory.ways)
     return ShortestCommands(commands, actions == "primitive" and len(commands) <= _least_steps(world))
 
 
@@ -78,13 +87,13 @@ class _Node:
     def __init__(self, at: Reached, names: ObjectNames, commands: tuple[str, ...]) -> None:
         self.arrangement, self.pose, self.names, self.commands = at.arrangement, at.pose, names, commands
         stable = names.numbering == "stable"  # the view numbers new objects
-        self._view = view_at(self.arrangement, self.pose, names) if stable else None
+        self._view = self.arrangement.view(self.pose, names) if stable else None
 
     @property
     def view(self) -> TextView:
         """The view of the state."""
         if self._view is None:
-            self._view = view_at(self.arrangement, self.pose, self.names)
+            self._view = self.arrangement.view(self.pose, self.names)
         return self._view
 
     @property
@@ -93,9 +102,8 @@ class _Node:
         return self.pose, self.arrangement, tuple(self.names.known.items())
 
 
-def _search(world: GridWorld, names: ObjectNames, max_states: int) -> list[str] | None:
+def _search(states: States, world: GridWorld, names: ObjectNames, max_states: int) -> list[str] | None:
     """Return the shortest sequence of macro commands, or None if it is not found within `max_states` states."""
-    states = States()
     layer = [_Node(Reached(states.arrange(world.copy_agent()), pose_of(world)), names.copy(), ())]
     known = {layer[0].key}
     while layer:

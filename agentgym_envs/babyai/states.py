@@ -19,7 +19,7 @@ MOVES_THINGS = frozenset({GridAction.PICKUP, GridAction.DROP, GridAction.TOGGLE}
 class Arrangement:
     """All objects, the carried one, and the verifier's state: a state without the pose of the agent."""
 
-    __slots__ = ("effects", "goals", "strides", "things", "walked", "world")
+    __slots__ = ("effects", "goals", "strides", "things", "views", "walked", "world")
 
     def __init__(self, world: GridWorld, things: str) -> None:
         """Take a world that nothing else changes, and its `describe_things`."""
@@ -27,6 +27,17 @@ class Arrangement:
         self.goals = _goals(world)
         self.walked: Arrangement | None = None
         self.effects: dict[tuple[int, tuple[GridAction, ...]], Reached] = {}
+        self.views: dict[int, TextView] = {}
+
+    def view(self, pose: int, names: ObjectNames) -> TextView:
+        """Return the text view from a pose. It is kept if it depends on nothing else."""
+        if pose in self.views:
+            return self.views[pose]
+        place(self.world, pose)
+        view = TextView(self.world, names, "macro")
+        if names.numbering == "nearest":
+            self.views[pose] = view
+        return view
 
 
 class Reached(NamedTuple):
@@ -44,10 +55,17 @@ class States:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Arrangement] = {}
 
+    def __len__(self) -> int:
+        """The number of arrangements."""
+        return len(self._known)
+
     def arrange(self, world: GridWorld, things: str | None = None) -> Arrangement:
         """Return the arrangement of a world that nothing else changes."""
         things = world.describe_things() if things is None else things
-        return self._known.setdefault((things, world.progress()), Arrangement(world, things))
+        key = things, world.progress()
+        if key not in self._known:
+            self._known[key] = Arrangement(world, things)
+        return self._known[key]
 
     def run(self, arrangement: Arrangement, pose: int, plan: Sequence[GridAction]) -> Reached:
         """Take actions, at least one, of which nothing blocks a walk, until the episode ends."""
@@ -83,12 +101,6 @@ def place(world: GridWorld, pose: int) -> None:
     """Move the agent of a world."""
     y, x = divmod(pose >> 2, world.size[0])
     world.level.agent_pos, world.level.agent_dir = (x, y), pose & 3
-
-
-def view_at(arrangement: Arrangement, pose: int, names: ObjectNames) -> TextView:
-    """Return the text view from a pose."""
-    place(arrangement.world, pose)
-    return TextView(arrangement.world, names, "macro")
 
 
 def _goals(world: GridWorld) -> frozenset[int]:
