@@ -214,7 +214,6 @@ class BabyAIEnv(TextEnv):
         self._text_view: TextView | None = None
         self._things = ""
         self._solved_world = ("", 0)
-        self._solved: dict[tuple[Any, ...], Solution] = {}
         self._memory = SearchMemory()
 
     @property
@@ -299,17 +298,16 @@ class BabyAIEnv(TextEnv):
         return solve(self.world, self._names, self.actions)
 
     def _solution(self) -> Solution:
-        """The solution of the state; those of the last states of this world are kept, as agents often return."""
+        """The solution of the state. Those of the last states of this world are kept, as agents often return."""
         world = self.world
-        if (world.levelname, world.seed) != self._solved_world:
-            self._solved_world = world.levelname, world.seed
-            self._solved.clear()
-            self._memory = SearchMemory()
+        if (world.levelname, world.seed) != self._solved_world or self._memory.full:
+            self._solved_world, self._memory = (world.levelname, world.seed), SearchMemory()
+        solutions = self._memory.solutions
         # Whether a dead end is proven also depends on whether the agent has moved.
         key = self._state(), tuple(self._names.known.items()), world.steps == 0
-        if key not in self._solved:
-            self._solved[key] = self._solve()
-        return self._solved[key]
+        if key not in solutions:
+            solutions[key] = self._solve()
+        return solutions[key]
 
     def _solve(self) -> Solution:
         try:

@@ -1,13 +1,13 @@
 """Shortest command sequences with a proof, for missions with one clause.
 
 With macro actions, a breadth-first search over the states of the world, turn by turn; a state whose next command can
-complete the mission ends it. With primitive actions, a lower bound that the oracle's
-plan meets: the shortest path if only walls stop the agent and moving anything takes one step.
+complete the mission ends it. With primitive actions, a lower bound that the oracle's plan meets: the shortest path if
+only walls stop the agent and moving anything takes one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from agentgym_envs.babyai.commands import Verb, parse_known
@@ -17,6 +17,7 @@ from agentgym_envs.babyai.states import Reached, States
 from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
 from agentgym_envs.babyai.view import HOME, SIZE
 from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld
+from agentgym_envs.core import Solution
 
 MAX_STATES = 120
 """States after which the search gives up its proof, in a world of one room or two; about 20 ms."""
@@ -31,14 +32,26 @@ _LAST_VERBS = {
 }
 """The beginning of the commands that can fulfil each kind of clause."""
 _NO_LIMIT = 1 << 30
+_MAX_ARRANGEMENTS = 100
+_MAX_WAYS = 500
 
 
 class SearchMemory:
-    """Results of earlier searches in one world: they save time and never change a result."""
+    """Results of earlier searches in one world: they save time and never change a result.
+
+    Start another one when it is full. Trainers hold hundreds of environments, and each arrangement is a copy of the
+    objects of a world, so that a full memory takes one or two megabytes.
+    """
 
     def __init__(self) -> None:
+        self.solutions: dict[Hashable, Solution] = {}
         self.ways: KnownWays = {}
         self.states = States()
+
+    @property
+    def full(self) -> bool:
+        """True if as much is kept as about twenty turns need."""
+        return len(self.states) > _MAX_ARRANGEMENTS or max(len(self.solutions), len(self.ways)) > _MAX_WAYS
 
 
 class ShortestCommands(NamedTuple):
@@ -55,7 +68,7 @@ def shortest_plan(
     max_states: int | None = None,
     memory: SearchMemory | None = None,
 ) -> ShortestCommands:
-    """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes nothing.
+    """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes only `memory`.
 
     Raises NoOracle if the search is not finished after `max_states` states (default: by the size of the world) and the
     oracle has no plan either.
