@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld, Thing
 
 FAR = 1 << 30
 """More than any path costs."""
+_NOTHING, _DOOR, _MOVABLE, _FIXED = range(4)
+"""The content of a cell, as far as it matters where an object is put down."""
+_SIDES = (0, 2, 4, 6)
 
 
 class TerrainCosts(NamedTuple):
@@ -56,9 +60,14 @@ def pose_of(world: GridWorld) -> int:
     return 4 * (y * world.size[0] + x) + world.direction
 
 
-def strides(world: GridWorld) -> list[int]:
+def strides(world: GridWorld) -> tuple[int, ...]:
     """Return the change of a cell's number by a step in each direction."""
-    return [dx + dy * world.size[0] for dx, dy in AHEAD]
+    return _strides(world.size[0])
+
+
+@cache
+def _strides(width: int) -> tuple[int, ...]:
+    return tuple(dx + dy * width for dx, dy in AHEAD)
 
 
 def faced_cell(pose: int, steps: Sequence[int]) -> int:
@@ -196,25 +205,31 @@ def _states_to(came: Sequence[int], goal: int) -> list[int]:
 
 def drop_costs(world: GridWorld, keep: Collection[int]) -> dict[int, int]:
     """Return the empty cells where an object may be put down, each with a penalty for blocking the way."""
-    steps, cells = strides(world), world.cells
+    right, down, left, up = strides(world)
+    ring = (right, right + down, down, down + left, left, left + up, up, up + right)
+    kinds = [_content(thing) for thing in world.cells]
     costs = {}
-    for cell, thing in enumerate(cells):
-        if thing is None:
-            by_door = any(_is_door(cells[cell + step]) for step in steps)
-            costs[cell] = 4 * by_door + 4 * _pinches(cells, cell, steps) + 20 * (cell in keep)
+    for cell, kind in enumerate(kinds):
+        if kind == _NOTHING:
+            costs[cell] = _blocking(tuple([kinds[cell + step] for step in ring])) + 20 * (cell in keep)
     return costs
 
 
-def _is_door(thing: Thing | None) -> bool:
-    return thing is not None and thing.type == "door"
+def _content(thing: Thing | None) -> int:
+    if thing is None:
+        return _NOTHING
+    if thing.type == "door":
+        return _DOOR
+    return _MOVABLE if thing.can_pickup() else _FIXED
 
 
-def _pinches(cells: Sequence[Thing | None], cell: int, steps: Sequence[int]) -> bool:
-    """Return true if an object on this cell may separate neighbouring cells or objects from each other."""
-    right, down, left, up = steps
-    ring = (right, right + down, down, down + left, left, left + up, up, up + right)
-    around = [cells[cell + step] for step in ring]
-    free = [thing is None or thing.type == "door" for thing in around]
-    things = [thing is not None and thing.can_pickup() for thing in around]
-    parts = sum(free[side] and not (free[side - 1] and free[side - 2]) for side in (0, 2, 4, 6))
-    return parts > 1 or any(things[side] and not (free[side - 1] or free[side + 1]) for side in (0, 2, 4, 6))
+@lru_cache(maxsize=4096)
+def _blocking(around: tuple[int, ...]) -> int:
+    """Return the penalty of an object between these eight cells, clockwise from the right one.
+
+    It is higher next to a door, and where the object may separate neighbouring cells or objects from each other.
+    """
+    free = [kind in (_NOTHING, _DOOR) for kind in around]
+    parts = sum(free[side] and not (free[side - 1] and free[side - 2]) for side in _SIDES)
+    hidden = any(around[side] == _MOVABLE and not (free[side - 1] or free[side + 1]) for side in _SIDES)
+    return 4 * any(around[side] == _DOOR for side in _SIDES) + 4 * (parts > 1 or hidden)
