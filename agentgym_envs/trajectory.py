@@ -83,9 +83,17 @@ class Trajectory:
         return conversation
 
     def to_json(self) -> str:
-        """One line of JSON, with the version of this schema."""
-        row = {**_fields(self), "task": _fields(self.task), "turns": [_fields(turn) for turn in self.turns]}
-        return json.dumps({"schema": SCHEMA_VERSION, **row}, ensure_ascii=False, default=asdict)
+        """One line of JSON, with the version of this schema.
+
+        Of the environment's arguments, paths become text, and objects such as a `TaskSet` the name of their type.
+        """
+        row = {"schema": SCHEMA_VERSION, **_fields(self), "task": _fields(self.task)}
+        row["turns"] = [_fields(turn) for turn in self.turns]
+        try:
+            return json.dumps(row, ensure_ascii=False, default=asdict)
+        except TypeError:
+            row["env_kwargs"] = json.loads(json.dumps(dict(self.env_kwargs), default=_described))
+            return json.dumps(row, ensure_ascii=False, default=asdict)
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -115,6 +123,10 @@ class Trajectory:
 def _fields(record: Any) -> dict[str, Any]:
     """The fields of a dataclass; `asdict` would copy their values too, which takes most of the time of `to_json`."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _described(argument: object) -> str:
+    return os.fspath(argument) if isinstance(argument, os.PathLike) else f"<{type(argument).__name__}>"
 
 
 def _rename_attempts(meta: Any) -> None:

@@ -66,10 +66,10 @@ def _without_repeats(figures: Any) -> Any:
 def _work_off(
     options: argparse.Namespace, names: Sequence[str], run: Callable[[int, str], None], console: Console
 ) -> None:
-    starts = [name for name in names if "start" in name]
     for seed in options.seeds:
-        for name in names:
-            if name not in starts and not all(figures_of(options.work, start, seed).exists() for start in starts):
+        for number, name in enumerate(names):
+            starts = [earlier for earlier in names[:number] if "start" in earlier]
+            if not all(figures_of(options.work, start, seed).exists() for start in starts):
                 break  # another process makes a warm start
             with claimed(figures_of(options.work, name, seed)) as mine:
                 if mine:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentgym_envs import Task, Trajectory, Turn, read_trajectories
 from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.task import TaskTable
 from agentgym_envs.trajectory import SCHEMA_VERSION, TrajectoryWriter
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,16 @@ def test_json_preserves_a_trajectory(one: Trajectory) -> None:
     line = one.to_json()
     assert "\n" not in line
     assert Trajectory.from_json(line) == one
+
+
+def test_arguments_that_are_objects_are_written_as_text() -> None:
+    table = TaskTable("mine", 1, [Task("t/1", "train", "g", "try")])
+    kwargs = {"questions": table, "index": Path("a/b"), "top_k": 3, "more": [table]}
+    one = trajectory("go", env_kwargs=kwargs)
+    read = Trajectory.from_json(one.to_json()).env_kwargs
+    assert read == {"questions": "<TaskTable>", "index": "a/b", "top_k": 3, "more": ["<TaskTable>"]}
+    with pytest.raises(TypeError):
+        trajectory("go", meta={"odd": table}).to_json()
 
 
 @given(st.lists(TRAJECTORIES, max_size=4))

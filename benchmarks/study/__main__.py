@@ -19,7 +19,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TRL_EXPERIMENTAL_SILENCE="1", TOKENIZERS_P
 warnings.filterwarnings("ignore")
 
 from benchmarks.common import machine  # noqa: E402
-from benchmarks.study import figures, gpu, page, pieces, plots  # noqa: E402
+from benchmarks.study import collapse, collapse_page, collapse_plot, figures, gpu, page, pieces, plots  # noqa: E402
 from benchmarks.study.arms import ARMS, SEEDS  # noqa: E402
 from benchmarks.study.budget import Deadline  # noqa: E402
 from benchmarks.study.settings import FIRST_SEED, GPU, HORIZONS, SCENARIOS, STARTS, choose  # noqa: E402
@@ -55,11 +55,15 @@ def render(options: argparse.Namespace) -> int:
     results: Path = options.results
     if options.work is not None:
         found = figures.collect(options.work, list(SCENARIOS.values()))
-        known = (read(results / "study.json") or {"scenarios": {}})["scenarios"]
-        write(results / "study.json", {"machine": machine(), "scenarios": {**known, **found}})
+        known = read(results / "study.json") or {"scenarios": {}, "collapse": {}}
+        lab = collapse_page.collect(options.work) or known["collapse"]
+        both = {"scenarios": {**known["scenarios"], **found}, "collapse": lab}
+        write(results / "study.json", {"machine": machine(), **both})
     kept, of_gpu = (read(results / name) for name in ("study.json", "study-gpu.json"))
     if kept and kept["scenarios"]:
         plots.plot(out / "study.png", kept["scenarios"])
+    if kept and kept["collapse"]:
+        collapse_plot.plot(out / "collapse.png", kept["collapse"])
     text = (out / "study.md").read_text(encoding="utf-8")
     (out / "study.md").write_text(page.fill(text, kept, of_gpu), encoding="utf-8")
     return 0
@@ -123,7 +127,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, help="these scenarios (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(FIRST_SEED, FIRST_SEED + SEEDS)))
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS))
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    arms = {**ARMS, **collapse.LAB}
+    parser.add_argument(
+        "--arms", nargs="+", choices=arms, metavar="ARM", default=list(arms), help=f"of {', '.join(arms)}"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--minutes", type=float, help="stop then; the same command goes on")
     parser.set_defaults(command=run)

@@ -20,11 +20,16 @@ MakeLimit = Callable[["StudySettings", Ledger], Limit]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A way to train from a warm start; `options` are fields of `AgentConfig`."""
+    """A way to train from a warm start."""
 
     name: str
     limit: MakeLimit
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `AgentConfig`."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `StudySettings` that differ."""
+    lora: int = 0
+    """The rank of an adapter; 0 trains all weights."""
     is_core: bool = False
     """True if it runs on all seeds, else on the first ones."""
     is_backward: bool = False
@@ -47,10 +52,11 @@ class Stages:
     """Short, middle and long limits, each from a share of the token budget on."""
 
     shares: tuple[float, float, float] = (0.0, 0.25, 0.5)
+    last: str = "long"
 
     def __call__(self, settings: StudySettings, ledger: Ledger) -> Limit:
         """The limit by the tokens spent before the step, which is the same after a resume."""
-        limits = (settings.short, settings.middle, settings.long)
+        limits = (settings.short, settings.middle, int(getattr(settings, self.last)))
 
         def limit(step: int) -> int:
             spent = ledger.total("sampled", step) / settings.budget

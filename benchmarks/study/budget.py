@@ -43,10 +43,10 @@ class Ledger:
 
 
 def cost(step: int, episodes: Sequence[Any], cpu_seconds: float) -> Row:
-    """The line of a step, from its token trajectories."""
+    """The line of a step, from the token trajectories that were played for it."""
     return {
         "step": step,
-        "limit": fmean(episode.trajectory.meta["max_turns"] for episode in episodes),
+        "limit": fmean(episode.trajectory.meta["max_turns"] for episode in episodes) if episodes else 0.0,
         "sampled": sum(sum(episode.assistant_mask) for episode in episodes),
         "processed": sum(len(episode.prompt_ids) + len(episode.ids) for episode in episodes),
         "episodes": len(episodes),

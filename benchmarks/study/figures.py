@@ -43,6 +43,8 @@ def training_curve(ledger: Ledger, budget: int, bins: int = BINS) -> list[dict[s
     parts: list[list[dict[str, float]]] = [[] for _ in range(bins)]
     spent = 0.0
     for row in ledger.rows:
+        if not row["episodes"]:  # the step learned again from the rollout before
+            continue
         spent += row["sampled"]
         parts[min(math.ceil(bins * spent / budget) - 1, bins - 1)].append(row)
     return [_mean_row(part) if part else None for part in parts]
@@ -86,9 +88,8 @@ def _compact(home: Path, path: Path) -> Run:
 
 
 def recorded(settings: StudySettings) -> dict[str, Any]:
-    """The settings without the seed and paths, as stored in the work directory and the figures."""
-    kwargs = {name: value for name, value in settings.env_kwargs.items() if name != "recipe_table"}
-    return {name: value for name, value in asdict(settings).items() if name != "seed"} | {"env_kwargs": kwargs}
+    """The settings without the seed and files, as stored in the work directory and the figures."""
+    return {name: value for name, value in asdict(settings).items() if name not in ("seed", "env_files")}
 
 
 Value = Callable[[Run], float]

@@ -10,6 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from agentgym_envs.evaluate import Estimate
+from benchmarks.study import collapse_page
+from benchmarks.study.cells import shown, table
 from benchmarks.study.figures import (
     COLLAPSE,
     Run,
@@ -37,6 +39,8 @@ def fill(page: str, figures: Mapping[str, Any] | None, gpu: Mapping[str, Any] | 
     parts: dict[str, Callable[[], str]] = {name: partial(_scenario, one) for name, one in scenarios.items()}
     if scenarios:
         parts["plot"] = lambda: "![Learning curves and planned comparisons](study.png)"
+    if lab := (figures or {}).get("collapse"):
+        parts["collapse"] = partial(collapse_page.tables, lab)
     if gpu and gpu["runs"]:
         parts["gpu"] = partial(gpu_table, gpu)
 
@@ -145,14 +149,3 @@ def gpu_table(gpu: Mapping[str, Any]) -> str:
 
 
 ORDER = ("before", "after")
-
-
-def shown(estimate: Estimate, sign: str = "") -> str:
-    """A mean and its interval."""
-    text = f"{estimate.mean:{sign}.0f}"
-    return text if math.isnan(estimate.low) else f"{text} [{estimate.low:{sign}.0f}, {estimate.high:{sign}.0f}]"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from benchmarks.study import collapse
 from benchmarks.study.arms import ARMS, seeds_of
 from benchmarks.study.budget import Deadline
 from benchmarks.study.figures import recorded
@@ -69,7 +70,7 @@ def jobs_of(
         for name in names
         for start in starts
         for arm in arms
-        if number < seeds_of(start, arm)
+        if number < (seeds_of(start, arm) if arm in ARMS else collapse.seeds_of(name, start))
     ]
     return first + runs
 
@@ -123,5 +124,5 @@ def piece(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) 
     else:
         from benchmarks.study.training import run_arm  # loads TRL
 
-        done = run_arm(settings, ARMS[job.arm], home / slug(job.start), deadline)
+        done = run_arm(settings, (ARMS | collapse.LAB)[job.arm], home / slug(job.start), deadline)
     return 0 if done else STOPPED

@@ -72,7 +72,7 @@ def _curves(axes: Any, title: str, settings: Mapping[str, Any], runs: Runs) -> N
     for name, colour in COLOURS.items():
         if name in runs:
             columns = zip(*(curve_of(run, limits, limit) for run in runs[name]), strict=True)
-            points = [(fmean(at for at, _ in one), student([success for _, success in one])) for one in columns]
+            points = [(fmean(at for at, _ in one) / 1000, student([success for _, success in one])) for one in columns]
             band(axes, points, colour, name)
     axes.set(xlabel="thousand sampled tokens", ylabel=f"success within {limit} turns, %", ylim=(0, 100))
     axes.set_title(title, loc="left")
@@ -110,7 +110,7 @@ def _differences(axes: Any, settings: Mapping[str, Any], runs: Runs) -> None:
 
 def band(axes: Any, points: Sequence[tuple[float, Estimate]], colour: str, label: str) -> None:
     """A line of means, with the interval around it where there is one."""
-    tokens = [index / 1000 for index, _ in points]
+    tokens = [index for index, _ in points]
     axes.plot(
         tokens, [one.mean for _, one in points], color=colour, linewidth=2.2, marker="o", markersize=4, label=label
     )

@@ -32,11 +32,21 @@ class SlipPolicy:
 
 
 async def slips(specs: Sequence[EpisodeSpec], make: MakeEnv, codec: ChatCodec, limits: Limits) -> list[Fork]:
-    """For each task an episode that continues after a slip in the first turn; equal for all policies."""
-    numbers = count()
-    # One at a time, so that each episode has its own seed.
-    played = await play_many_text(specs, make, lambda: SlipPolicy(next(numbers)), limits=limits, concurrency=1)
-    return [Fork.of(spec, recorded(episode, codec), 2) for spec, episode in zip(specs, played, strict=True)]
+    """For each task an episode that continues after a slip in the first turn; equal for all policies.
+
+    A slip that ends the episode, such as an answer to the question, is drawn again.
+    """
+    numbers, found = count(), dict[int, Trajectory]()
+    while pending := [index for index in range(len(specs)) if index not in found]:
+        played = await play_many_text(
+            [specs[index] for index in pending],
+            make,
+            lambda: SlipPolicy(next(numbers)),
+            limits=limits,
+            concurrency=1,  # one at a time, so that each episode has its own seed
+        )
+        found |= {index: one for index, one in zip(pending, played, strict=True) if len(one.turns) > 1}
+    return [Fork.of(spec, recorded(found[index], codec), 2) for index, spec in enumerate(specs)]
 
 
 def recorded(trajectory: Trajectory, codec: ChatCodec) -> TokenTrajectory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from agentgym_envs.errors import UsageError
+from benchmarks.study import links
 from benchmarks.study.recipes import DEPTHS, RECIPES
 
 HORIZONS = ("short", "long", "scalinginter")
@@ -20,7 +21,7 @@ STARTS = ("all lengths", "short only")
 
 FIRST_SEED = 101
 """Seeds below it are pilots and are evaluated on other tasks."""
-GOALS = {"textcraft": 75}
+GOALS = {"textcraft": 75, "babyai": 75, "search": 55}
 """The success in per cent that "tokens to" is about, chosen on pilot seeds."""
 PAIRS = (
     ("growing", "short"),
@@ -60,7 +61,10 @@ class StudySettings:
     env_id: str
     kinds: tuple[Kind, ...]
     env_kwargs: Mapping[str, Any]
+    env_files: Callable[[], Mapping[str, Any]] = dict
+    """More options of the environment, which are files or made from files; not recorded."""
     eval_split: str = "test"
+    pilot_split: str = "validation"
     seed: int = 0
     short: int = 4
     middle: int = 8
@@ -92,7 +96,7 @@ class StudySettings:
     @property
     def make(self) -> Any:
         """Makes an environment."""
-        return partial(gym.make, self.env_id, **self.env_kwargs)
+        return partial(gym.make, self.env_id, **self.env_kwargs, **self.env_files())
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -109,8 +113,10 @@ TEXTCRAFT = StudySettings(
     "textcraft",
     "AgentGym/TextCraft-v0",
     tuple(Kind(f"depth-{d}", d + 1, is_short=d < 4) for d in DEPTHS),
-    {"recipe_table": str(RECIPES), "max_distractors": 2, "instructions": ""},
+    {"max_distractors": 2, "instructions": ""},
+    lambda: {"recipe_table": str(RECIPES)},
     eval_split="train",  # known goals in new prompts
+    pilot_split="train",
 )
 BABYAI = StudySettings(
     "babyai",
@@ -125,12 +131,20 @@ BABYAI = StudySettings(
     max_tokens=4096,
     max_turn_tokens=16,
 )
-SCENARIOS = {settings.scenario: settings for settings in (TEXTCRAFT, BABYAI)}
+SEARCH = StudySettings(
+    "search",
+    "AgentGym/Search-v0",
+    tuple(Kind(f"links-{distance}", distance, is_short=distance <= 4) for distance in links.DISTANCES),
+    {"top_k": 1, "format": "plain", "instructions": ""},
+    lambda: {"questions": links.questions(), "index": links.index()},
+    max_tokens=1024,
+)
+SCENARIOS = {settings.scenario: settings for settings in (TEXTCRAFT, BABYAI, SEARCH)}
 
 
 def choose(names: Sequence[str] | None, changes: Mapping[str, Any]) -> list[StudySettings]:
     """The scenarios of these names (all by default) with other values for some settings. Raises UsageError."""
-    fixed = ("scenario", "env_id", "kinds", "env_kwargs", "seed")
+    fixed = ("scenario", "env_id", "kinds", "env_kwargs", "env_files", "seed")
     known = [one.name for one in fields(StudySettings) if one.name not in fixed]
     if wrong := [name for name in changes if name not in known]:
         raise UsageError(f"--set changes {', '.join(wrong)}, which it cannot; it can change {', '.join(known)}")

@@ -102,10 +102,11 @@ def _tasks(settings: StudySettings, part: Path) -> None:
     """Training and held-out tasks."""
     from agentgym_trl.dataset import as_dataset
 
+    held_out = (settings.eval_split, _HELD_OUT) if settings.seed >= FIRST_SEED else (settings.pilot_split, _VALIDATION)
     rows = {}
     for name, size, split, seed in (
         ("train", settings.tasks, "train", settings.seed + 1_000_000),
-        ("test", settings.eval_tasks, settings.eval_split, _HELD_OUT if settings.seed >= FIRST_SEED else _VALIDATION),
+        ("test", settings.eval_tasks, *held_out),
     ):
         drawn = as_dataset(mixed(draw(settings, settings.kinds, size, split, seed))).to_list()
         rows[name] = [{**row, "group": kind.name} for row, kind in zip(drawn, cycle(settings.kinds), strict=False)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,24 @@ from benchmarks.study.prefixes import BackwardPlayer
 from benchmarks.study.settings import StudySettings
 from benchmarks.study.starts import read_json, slug, whole, write_json
 
+HEALTH = (
+    "rollout/score",
+    "rollout/success",
+    "rollout/turns",
+    "rollout/truncated_answers",
+    "rollout/invalid_actions",
+    "rollout/zero_variance_groups",
+    "entropy",
+    "grad_norm",
+    "kl",
+    "clip_ratio/region_mean",
+)
+"""The logged series that are kept."""
+
 
 def run_arm(settings: StudySettings, arm: Arm, home: Path, deadline: Deadline) -> bool:
     """Go on with a run where it was; `home` is that of the warm start. Returns whether it is finished, with figures."""
-    out = home / slug(arm.name)
+    settings, out = replace(settings, **arm.settings), home / slug(arm.name)
     marks = [out / "marks" / str(mark) for mark in range(1, settings.marks + 1)]
     if not marks[-1].exists() and not train(settings, arm, home, deadline):
         return False
@@ -55,6 +71,7 @@ def train(settings: StudySettings, arm: Arm, home: Path, deadline: Deadline) -> 
         args=_config(settings, arm, out / "run"),
         processing_class=load_tokenizer(warm),
         train_dataset=Dataset.from_list(read_json(home.parent / "tasks.json")["train"]),
+        peft_config=_adapter(arm.lora),
     )
     ledger = Ledger(out / "ledger.jsonl")
     rollout: Any = trainer.rollout
@@ -64,7 +81,22 @@ def train(settings: StudySettings, arm: Arm, home: Path, deadline: Deadline) -> 
     budget = Budget(trainer, ledger, settings, out / "marks", deadline)
     trainer.add_callback(budget)
     run_training(trainer, arm.name, console=Console(stderr=True), checkpoint=last_checkpoint(out / "run"))
+    write_json(out / "log.json", logged(trainer.state.log_history))
     return budget.is_spent
+
+
+def _adapter(rank: int) -> Any:
+    if not rank:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+
+
+def logged(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """The series of the health of a policy, with a value for each rollout."""
+    of_rollouts = [row for row in rows if "rollout/score" in row]
+    return {name: [round(row[name], 4) for row in of_rollouts] for name in HEALTH if name in of_rollouts[0]}
 
 
 def _turns_left(settings: StudySettings, ledger: Ledger) -> float:
@@ -79,6 +111,7 @@ class Budget(TrainerCallback):  # type: ignore[misc]
         self._trainer, self._ledger, self._settings = trainer, ledger, settings
         self._marks, self._deadline = marks, deadline
         self._began = 0.0
+        self._seen: Any = None
 
     @property
     def is_spent(self) -> bool:
@@ -95,7 +128,9 @@ class Budget(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         rollout, before = self._trainer.rollout, self._ledger.total("sampled")
-        self._ledger.add(cost(state.global_step, rollout.last, time.process_time() - self._began))
+        new = [] if rollout.last is self._seen else rollout.last  # several steps may learn from one rollout
+        self._seen = rollout.last
+        self._ledger.add(cost(state.global_step, new, time.process_time() - self._began))
         after = self._ledger.total("sampled")
         for mark in crossed(before, after, self._settings.budget, self._settings.marks):
             whole(self._marks / str(mark), self._save)

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import UsageError
-from benchmarks.study import figures, gpu, page, pieces, plots, recipes
+from benchmarks.study import cells, figures, gpu, links, page, pieces, plots, recipes
 from benchmarks.study.__main__ import DOCS, RESULTS, main, read
 from benchmarks.study.arms import ARMS, FEW, SHORT_ONLY, Gated, Random, Stages
 from benchmarks.study.budget import Deadline, Ledger, cost, crossed, rate
 from benchmarks.study.measuring import digest
-from benchmarks.study.settings import BABYAI, GPU, HORIZONS, PAIRS, STARTS, TEXTCRAFT, choose
+from benchmarks.study.settings import GPU, HORIZONS, PAIRS, SCENARIOS, STARTS, TEXTCRAFT, choose
 from benchmarks.study.starts import demonstrations, draw
 from benchmarks.study.statistics import compare, holm, sign_flip, student
 
@@ -44,14 +44,14 @@ KINDS = [kind.name for kind in TEXTCRAFT.kinds]
 def test_the_page_matches_the_figures() -> None:
     text = (DOCS / "study.md").read_text(encoding="utf-8")
     assert page.fill(text, read(RESULTS / "study.json"), read(RESULTS / "study-gpu.json")) == text
-    assert text.count("<!-- study ") == text.count("<!-- end of study -->") == 4
+    assert text.count("<!-- study ") == text.count("<!-- end of study -->") == 6
 
 
 def test_the_page_shows_the_figures_or_reports_that_none_exist() -> None:
     text = (DOCS / "study.md").read_text(encoding="utf-8")
-    assert page.fill(text, None, None).count(page.NOT_RUN) == 4
-    filled = page.fill(text, {"scenarios": {"textcraft": scenario()}}, None)
-    assert filled.count(page.NOT_RUN) == 2 and "(study.png)" in filled
+    assert page.fill(text, None, None).count(page.NOT_RUN) == 6
+    filled = page.fill(text, {"scenarios": {"textcraft": scenario()}, "collapse": {}}, None)
+    assert filled.count(page.NOT_RUN) == 4 and "(study.png)" in filled
     # "growing" is 10 points above "long" in one seed and 20 in the other: a mean of 15, 12.7 standard errors of 5.
     assert "| growing − long | 2 | +15 [-49, +79] | 1.000 | undecided |" in filled
     assert page.fill(page.fill(filled, None, None), None, None) == page.fill(text, None, None)
@@ -75,7 +75,7 @@ def test_an_interval_over_seeds_uses_students_t() -> None:
     middle = student([1.0, 2.0, 3.0, 4.0, 5.0])
     half = 2.776 * math.sqrt(2.5 / 5)
     assert [middle.mean, middle.low, middle.high] == pytest.approx([3, 3 - half, 3 + half], rel=1e-3)
-    assert math.isnan(student([1.0]).low) and page.shown(student([1.0])) == "1"
+    assert math.isnan(student([1.0]).low) and cells.shown(student([1.0])) == "1"
 
 
 def test_a_comparison_distinguishes_different_equivalent_and_undecided() -> None:
@@ -91,7 +91,9 @@ def test_a_comparison_distinguishes_different_equivalent_and_undecided() -> None
 def test_a_scenario_without_new_runs_keeps_its_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shutil.copy(DOCS / "study.md", tmp_path)
-    (tmp_path / "study.json").write_text(json.dumps({"scenarios": {"textcraft": scenario()}}), encoding="utf-8")
+    (tmp_path / "study.json").write_text(
+        json.dumps({"scenarios": {"textcraft": scenario()}, "collapse": {}}), encoding="utf-8"
+    )
     assert main(["render", "--work", str(tmp_path / "work"), "--docs", str(tmp_path), "--results", str(tmp_path)]) == 0
     assert "| growing − long | 2 | +15 " in (tmp_path / "study.md").read_text(encoding="utf-8")
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
@@ -176,9 +178,17 @@ def test_success_within_a_limit_is_read_from_a_longer_episode() -> None:
     assert found["within"] == {"4": 0.625, "8": 0.75, "12": 0.75, "20": 0.875}
 
 
-@pytest.mark.parametrize("settings", [TEXTCRAFT, BABYAI], ids=lambda settings: settings.scenario)
+def test_no_page_of_the_held_out_ways_is_on_a_way_in_training() -> None:
+    pages = {split: {page for names, _ in own for page in names} for split, own in links.chains().items()}
+    assert {split: len(names) for split, names in pages.items()} == {
+        split: links.LENGTH * count for split, count in links.SPLITS.items()
+    }
+    assert not pages["train"] & pages["test"] and not pages["validation"] & pages["test"]
+
+
+@pytest.mark.parametrize("settings", SCENARIOS.values(), ids=lambda settings: settings.scenario)
 def test_the_tasks_have_the_distances_of_their_kinds(settings: Any) -> None:
-    pytest.importorskip("minigrid")
+    pytest.importorskip({"babyai": "minigrid", "search": "tantivy"}.get(settings.scenario, "gymnasium"))
     from agentgym_envs.rollout import EpisodeSpec, Limits, OraclePolicy, play_many_text, run_sync
 
     for kind, drawn in zip(settings.kinds, draw(settings, settings.kinds, 3, "train", 0), strict=True):
