@@ -141,7 +141,7 @@ class PathSearch:
                 ahead = (state >> 2) + stride
                 if (extra := enter[ahead]) >= 0 and (price := total + extra) < best[after := state + 4 * stride]:
                     best[after], came[after] = price, state
-                    waiting[price].append(after)
+                    (waiting[price] if extra else soon).append(after)
                 if (extra := leave[ahead]) < FAR and (price := cost + extra) < best[
                     after := goal if state >= last else state + poses
                 ]:
