@@ -97,7 +97,9 @@ def combine(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any
     for number, row in enumerate(first["rows"]):
         ours, baseline = ([pair[side]["rows"][number] for pair in pairs] for side in range(2))
         if any({**one, RATE: 0} != {**row, RATE: 0} for one in [*ours, *baseline]):
-            raise SystemExit(f"the baseline labels other turns, or labels them differently: {row['env']}, {row['policy']}")
+            raise SystemExit(
+                f"the baseline labels other turns, or labels them differently: {row['env']}, {row['policy']}"
+            )
         ratios = [one[RATE] / other[RATE] for one, other in zip(ours, baseline, strict=True)]
         rates = {RATE: statistics.median(one[RATE] for one in ours)}
         speedup = {"median": statistics.median(ratios), "from": min(ratios), "to": max(ratios)}

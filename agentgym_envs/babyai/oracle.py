@@ -39,8 +39,8 @@ class CommandPlan(NamedTuple):
     detour: bool
 
 
-class KnownWay(NamedTuple):
-    """The commands from a state to the end of the mission, as a player plays them.
+class PlanSuffix(NamedTuple):
+    """The commands that a player plays from a state to the end of the mission.
 
     `ends` holds the primitive actions from the state to the end of each command. `states` are those in which the player
     makes a plan, this one included.
@@ -52,20 +52,20 @@ class KnownWay(NamedTuple):
     states: frozenset[PlanState]
 
 
-KnownWays = dict[Hashable, KnownWay]
-"""Ways from the states of a single world. The plan after a turn often joins the plan before it."""
+PlanSuffixes = dict[Hashable, PlanSuffix]
+"""Suffixes of plans from the states of a single world. The plan after a turn often joins the plan before it."""
 
 
-def solve(world: GridWorld, names: ObjectNames, actions: Actions, ways: KnownWays | None = None) -> list[str]:
+def solve(world: GridWorld, names: ObjectNames, actions: Actions, suffixes: PlanSuffixes | None = None) -> list[str]:
     """Return commands that solve the episode from the current state. Changes neither the world nor the names.
 
-    `ways` saves time if it is kept for the states of one world, and never changes the result.
+    `suffixes` saves time if it is kept for the states of one world, and never changes the result.
 
     Raises NoOracle if no plan is found within the steps left.
     """
     if why := why_unsolvable(world):
         raise NoOracle(f"no commands solve {world.levelname} with seed {world.seed} from here: {why}")
-    search = _Attempts(world, names, actions, {} if ways is None else ways)
+    search = _Attempts(world, names, actions, {} if suffixes is None else suffixes)
     choices = _all_choices(world.level.instrs)
     search.run(product([_DEFAULT_COSTS], choices))
     if search.best is None:
@@ -80,15 +80,15 @@ def solve(world: GridWorld, names: ObjectNames, actions: Actions, ways: KnownWay
 class _Attempts:
     """The shortest plan so far, and the reason why the first attempt failed, if it did."""
 
-    def __init__(self, world: GridWorld, names: ObjectNames, actions: Actions, ways: KnownWays) -> None:
-        self.world, self.names, self.actions, self.ways = world, names, actions, ways
+    def __init__(self, world: GridWorld, names: ObjectNames, actions: Actions, suffixes: PlanSuffixes) -> None:
+        self.world, self.names, self.actions, self.suffixes = world, names, actions, suffixes
         self.best: CommandPlan | None = None
         self.why = ""
 
     def run(self, settings: Iterable[tuple[MoveCosts, int]]) -> None:
         """Plan with several costs and choices."""
         for costs, choices in settings:
-            player = _Player(self.world.copy(), self.names.copy(), self.actions, costs, choices, self.ways)
+            player = _Player(self.world.copy(), self.names.copy(), self.actions, costs, choices, self.suffixes)
             try:
                 plan = player.play(self.limit)
             except PlanningFailed as error:
@@ -103,7 +103,10 @@ class _Attempts:
 
 
 class _PlanPoint(NamedTuple):
-    """A state in which a player makes a plan: its key in `KnownWays`, and the commands and steps before it."""
+    """A state in which a player makes a plan: its key in `PlanSuffixes`, and the commands and steps before it.
+
+    `detour` is that of the path that it plans there.
+    """
 
     state: PlanState
     key: Hashable
@@ -113,13 +116,19 @@ class _PlanPoint(NamedTuple):
 
 
 class _Player:
-    """Plays an episode to its end and records the commands, and the ways that it finds."""
+    """Plays an episode to its end, records the commands, and keeps the suffixes of its plan."""
 
     def __init__(
-        self, world: GridWorld, names: ObjectNames, actions: Actions, costs: MoveCosts, choices: int, ways: KnownWays
+        self,
+        world: GridWorld,
+        names: ObjectNames,
+        actions: Actions,
+        costs: MoveCosts,
+        choices: int,
+        suffixes: PlanSuffixes,
     ) -> None:
         self.world, self.names, self.actions = world, names, actions
-        self.costs, self.choices, self.ways = costs, choices, ways
+        self.costs, self.choices, self.suffixes = costs, choices, suffixes
         self.text_view = TextView(world, names, actions)
         self.clauses = list(_clauses(world.level.instrs))
         self.commands: list[str] = []
@@ -134,9 +143,9 @@ class _Player:
             state = self._state(clause)
             if state in known:
                 raise PlanningFailed("the plan goes in circles")
-            way = self.ways.get(key := self._key(state))
-            if way is not None and way.states.isdisjoint(known):
-                return self._follow(way, first_step, limit)
+            suffix = self.suffixes.get(key := self._key(state))
+            if suffix is not None and suffix.states.isdisjoint(known):
+                return self._follow(suffix, first_step, limit)
             known.add(state)
             planner = ClausePlanner(self.world, clause, self.costs, last=_is_last(self.world.level.instrs))
             path = planner.plan()
@@ -158,21 +167,21 @@ class _Player:
         """Return everything that the commands from here depend on."""
         return state, self.world.progress(), tuple(self.names.known.items()), self.costs, self.choices
 
-    def _follow(self, way: KnownWay, first_step: int, limit: int) -> CommandPlan:
-        """End the play with a known way. Raises PlanningFailed like `play`."""
-        ends = [self.world.steps + end for end in way.ends]
+    def _follow(self, suffix: PlanSuffix, first_step: int, limit: int) -> CommandPlan:
+        """End the play with a known suffix. Raises PlanningFailed like `play`."""
+        ends = [self.world.steps + end for end in suffix.ends]
         if any(end >= limit for end in ends[:-1]) or ends[-1] > self.world.max_steps:
             raise PlanningFailed("too few steps are left")
-        self.commands += way.commands
+        self.commands += suffix.commands
         self.ends += ends
-        return self._arrive(first_step, detour=way.detour, states=way.states)
+        return self._arrive(first_step, detour=suffix.detour, states=suffix.states)
 
     def _arrive(self, first_step: int, *, detour: bool, states: frozenset[PlanState]) -> CommandPlan:
-        """Return the plan, and keep the ways from its points; `detour` and `states` are those of the end of the plan."""
+        """Return the plan, and keep its suffixes. `detour` and `states` are those of its end that was known."""
         for point in reversed(self.points):
             detour, states = detour or point.detour, states | {point.state}
             ends = tuple(end - point.steps for end in self.ends[point.commands :])
-            self.ways[point.key] = KnownWay(tuple(self.commands[point.commands :]), ends, detour, states)
+            self.suffixes[point.key] = PlanSuffix(tuple(self.commands[point.commands :]), ends, detour, states)
         return CommandPlan(self.commands, self.ends[-1] - first_step, self.choices, detour)
 
     def _run(self, command: str) -> StepOutcome:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from agentgym_envs.babyai.commands import Verb, parse_known
-from agentgym_envs.babyai.oracle import KnownWays, solve
+from agentgym_envs.babyai.oracle import PlanSuffixes, solve
 from agentgym_envs.babyai.pathfinding import PathSearch, TerrainCosts, advance, faced_cell, pose_of, strides
 from agentgym_envs.babyai.states import Reached, States
 from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
@@ -20,7 +20,7 @@ from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld
 from agentgym_envs.core import Solution
 
 MAX_STATES = 120
-"""States after which the search gives up its proof, in a world of one room or two; about 20 ms."""
+"""States after which the search gives up its proof, in a world of one room or two."""
 _MAX_HARD_STATES = 40
 """The same in larger worlds, and where an object must be put next to another: few of these searches end in time."""
 _SMALL_CELLS = 120
@@ -33,25 +33,25 @@ _LAST_VERBS = {
 """The beginning of the commands that can fulfil each kind of clause."""
 _NO_LIMIT = 1 << 30
 _MAX_ARRANGEMENTS = 100
-_MAX_WAYS = 500
+_MAX_ENTRIES = 500
 
 
-class SearchMemory:
+class SearchCache:
     """Results of earlier searches in one world: they save time and never change a result.
 
     Start another one when it is full. Trainers hold hundreds of environments, and each arrangement is a copy of the
-    objects of a world, so that a full memory takes one or two megabytes.
+    objects of a world, so that a full cache takes one or two megabytes.
     """
 
     def __init__(self) -> None:
         self.solutions: dict[Hashable, Solution] = {}
-        self.ways: KnownWays = {}
+        self.suffixes: PlanSuffixes = {}
         self.states = States()
 
     @property
     def full(self) -> bool:
         """True if as much is kept as about twenty turns need."""
-        return len(self.states) > _MAX_ARRANGEMENTS or max(len(self.solutions), len(self.ways)) > _MAX_WAYS
+        return len(self.states) > _MAX_ARRANGEMENTS or max(len(self.solutions), len(self.suffixes)) > _MAX_ENTRIES
 
 
 class ShortestCommands(NamedTuple):
@@ -66,21 +66,21 @@ def shortest_plan(
     names: ObjectNames,
     actions: Actions,
     max_states: int | None = None,
-    memory: SearchMemory | None = None,
+    cache: SearchCache | None = None,
 ) -> ShortestCommands:
-    """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes only `memory`.
+    """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes only `cache`.
 
     Raises NoOracle if the search is not finished after `max_states` states (default: by the size of the world) and the
     oracle has no plan either.
     """
-    memory = SearchMemory() if memory is None else memory
+    cache = SearchCache() if cache is None else cache
     world = world.copy()
     world.level.max_steps = _NO_LIMIT
     if actions == "macro" and not hasattr(world.level.instrs, "instr_a"):
-        found = _search(memory.states, world, names, _budget(world) if max_states is None else max_states)
+        found = _search(cache.states, world, names, _budget(world) if max_states is None else max_states)
         if found is not None:
             return ShortestCommands(found, True)
-    commands = solve(world, names, actions, memory.ways)
+    commands = solve(world, names, actions, cache.suffixes)
     return ShortestCommands(commands, actions == "primitive" and len(commands) <= _least_steps(world))
 
 

@@ -7,7 +7,7 @@ something, and lets the verifier note the carried object; nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentgym_envs.babyai.pathfinding import advance, faced_cell, pose_of, strides
 from agentgym_envs.babyai.text_view import ObjectNames, TextView
@@ -68,7 +68,7 @@ class States:
         return self._known[key]
 
     def run(self, arrangement: Arrangement, pose: int, plan: Sequence[GridAction]) -> Reached:
-        """Take actions, at least one, of which nothing blocks a walk, until the episode ends."""
+        """Take actions, at least one, until the episode ends. Nothing may block a walk before the first change."""
         for done, action in enumerate(plan):
             if action in MOVES_THINGS:
                 return self._change(arrangement, pose, tuple(plan[done:]))
@@ -86,7 +86,7 @@ class States:
         return arrangement.walked
 
     def _change(self, arrangement: Arrangement, pose: int, actions: tuple[GridAction, ...]) -> Reached:
-        """Take actions of which the first may move an object or a door."""
+        """Take actions that begin with a change of an object or a door."""
         key = pose, actions
         if key not in arrangement.effects:
             world = arrangement.world.copy()
