@@ -113,7 +113,7 @@ class TextEnv(gym.Env[str, str], ABC):
     heavy: ClassVar[bool] = False
     """True if steps need much CPU or the environment owns a process. Servers then keep it in a worker process."""
     slow_oracle: ClassVar[bool] = False
-    """True if a plan of the oracle takes seconds. Where environments share the oracle's time, it then comes last."""
+    """Declared, not measured: plans of the oracle take seconds. Where environments share its time, they come last."""
     native_async: ClassVar[bool] = False
     """True if `areset` and `astep` wait without a thread, so that one event loop can run many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})

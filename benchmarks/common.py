@@ -11,15 +11,24 @@ from pathlib import Path
 from typing import Any
 
 
-def run(description: str | None, measure: Callable[[int], Any], show: Callable[[Any], None], repeats: int) -> None:
-    """Measure, show, and write down if asked to."""
+def run(
+    description: str | None,
+    measure: Callable[[int], Any],
+    show: Callable[[Any], None],
+    repeats: int,
+    compare: Callable[[int, Path], Any] | None = None,
+) -> None:
+    """Measure, show, and write down if asked to. `compare` measures with the folder of another version as baseline."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     parser.add_argument(
         "--repeats", type=int, default=repeats, help=f"how often everything is measured (default: {repeats})"
     )
+    if compare is not None:
+        parser.add_argument("--baseline", type=Path, metavar="FOLDER", help="compare with the code in another checkout")
     arguments = parser.parse_args()
-    result = measure(arguments.repeats)
+    baseline = getattr(arguments, "baseline", None)
+    result = compare(arguments.repeats, baseline) if compare and baseline else measure(arguments.repeats)
     show(result)
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

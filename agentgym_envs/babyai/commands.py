@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 CHECK = "check available actions"
@@ -61,3 +62,9 @@ def parse(command: str) -> ParsedCommand | None:
                 del target[0]
             return ParsedCommand(_SPELLINGS[spelling], " ".join(target).strip(_QUOTES))
     return None
+
+
+@lru_cache(maxsize=1024)
+def parse_known(command: str) -> ParsedCommand | None:
+    """Parse a command of the oracle or of a list of actions. These are few and short, unlike those of a policy."""
+    return parse(command)

@@ -13,7 +13,7 @@ from agentgym_envs.babyai.drawing import draw_svg, draw_text
 from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import blank_level, choose_levels
 from agentgym_envs.babyai.oracle import solve
-from agentgym_envs.babyai.shortest import shortest_plan
+from agentgym_envs.babyai.shortest import SearchCache, shortest_plan
 from agentgym_envs.babyai.tasks import BabyTasks
 from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Numbering, ObjectNames, TextView
 from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
@@ -214,7 +214,7 @@ class BabyAIEnv(TextEnv):
         self._text_view: TextView | None = None
         self._things = ""
         self._solved_world = ("", 0)
-        self._solved: dict[tuple[Any, ...], Solution] = {}
+        self._cache = SearchCache()
 
     @property
     def world(self) -> GridWorld:
@@ -298,20 +298,20 @@ class BabyAIEnv(TextEnv):
         return solve(self.world, self._names, self.actions)
 
     def _solution(self) -> Solution:
-        """The solution of the state; those of the last states of this world are kept, as agents often return."""
+        """The solution of the state. Those of the last states of this world are kept, as agents often return."""
         world = self.world
-        if (world.levelname, world.seed) != self._solved_world:
-            self._solved_world = world.levelname, world.seed
-            self._solved.clear()
+        if (world.levelname, world.seed) != self._solved_world or self._cache.full:
+            self._solved_world, self._cache = (world.levelname, world.seed), SearchCache()
+        solutions = self._cache.solutions
         # Whether a dead end is proven also depends on whether the agent has moved.
         key = self._state(), tuple(self._names.known.items()), world.steps == 0
-        if key not in self._solved:
-            self._solved[key] = self._solve()
-        return self._solved[key]
+        if key not in solutions:
+            solutions[key] = self._solve()
+        return solutions[key]
 
     def _solve(self) -> Solution:
         try:
-            commands, proven = shortest_plan(self.world, self._names, self.actions)
+            commands, proven = shortest_plan(self.world, self._names, self.actions, cache=self._cache)
         except NoOracle:
             return Solution(None, bool(why_unsolvable(self.world)))
         return Solution(tuple(commands), proven)

@@ -9,6 +9,7 @@ from agentgym_envs.babyai.pathfinding import pose_of, strides
 from agentgym_envs.babyai.world import GridWorld, Thing
 
 _FAILS_AT_ONCE = "opening the first door is a failure, since it is not the second one"
+_HOLDS_KEYS = ("key", "box")
 _UNREACHABLE = "an object of the mission is gone, or behind locked doors without a key"
 
 
@@ -49,7 +50,7 @@ class _Reachable:
         self.world, self.strides = world, strides(world)
         self.keys = set(_key_colors(world.carrying))
         self.touched = self._touch()
-        while found := {color for cell in sorted(self.touched) for color in _key_colors(world.cells[cell])} - self.keys:
+        while found := self._touched_keys() - self.keys:
             self.keys |= found
             self.touched = self._touch()
 
@@ -71,17 +72,21 @@ class _Reachable:
         present = {id(cells[cell]) for cell in self.touched} | {id(self.world.carrying)}
         return any(thing in present for thing in wanted)
 
+    def _touched_keys(self) -> set[str]:
+        cells = self.world.cells
+        things = [thing for cell in self.touched if (thing := cells[cell]) is not None and thing.type in _HOLDS_KEYS]
+        return {color for thing in things for color in _key_colors(thing)}
+
     def _touch(self) -> set[int]:
         """Cells that could be reached or faced with the keys found so far."""
         cells, start = self.world.cells, pose_of(self.world) >> 2
         touched, waiting = {start}, [start]
         for cell in waiting:
             for stride in self.strides:
-                thing = cells[cell + stride]
-                if cell + stride not in touched:
-                    touched.add(cell + stride)
-                    if thing is None or self._is_passable(thing):
-                        waiting.append(cell + stride)
+                if (beside := cell + stride) not in touched:
+                    touched.add(beside)
+                    if (thing := cells[beside]) is None or self._is_passable(thing):
+                        waiting.append(beside)
         return touched
 
     def _is_passable(self, thing: Thing) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld, Thing
 
 FAR = 1 << 30
 """More than any path costs."""
+_NOTHING, _DOOR, _MOVABLE, _FIXED = range(4)
+"""The content of a cell, as far as it matters where an object is put down."""
+_SIDES = (0, 2, 4, 6)
 
 
 class TerrainCosts(NamedTuple):
@@ -56,9 +60,27 @@ def pose_of(world: GridWorld) -> int:
     return 4 * (y * world.size[0] + x) + world.direction
 
 
-def strides(world: GridWorld) -> list[int]:
+def strides(world: GridWorld) -> tuple[int, ...]:
     """Return the change of a cell's number by a step in each direction."""
-    return [dx + dy * world.size[0] for dx, dy in AHEAD]
+    return _strides(world.size[0])
+
+
+@cache
+def _strides(width: int) -> tuple[int, ...]:
+    return tuple(dx + dy * width for dx, dy in AHEAD)
+
+
+def faced_cell(pose: int, steps: Sequence[int]) -> int:
+    """Return the cell that the agent faces."""
+    return (pose >> 2) + steps[pose & 3]
+
+
+def advance(pose: int, action: GridAction, steps: Sequence[int]) -> int:
+    """Return the pose after a turn or a step forward that nothing blocks."""
+    if action is GridAction.FORWARD:
+        return pose + 4 * steps[pose & 3]
+    turn = 1 if action is GridAction.RIGHT else -1
+    return pose & ~3 | pose + turn & 3
 
 
 class PathSearch:
@@ -74,6 +96,7 @@ class PathSearch:
         """Take the strides (`steps`), the terrain and the costs of drops."""
         self.steps, self.grounds, self.drops = steps, grounds, dict(drops or {})
         self.poses = 4 * len(grounds[0].enter)
+        self._enter = [cost for ground in grounds for cost in ground.enter]
 
     def find(self, start: int, faces: Mapping[int, int], max_cost: int = FAR) -> GridPath | None:
         """Return the cheapest path from a pose to face one of the cells, including its extra cost in `faces`.
@@ -89,43 +112,57 @@ class PathSearch:
         return None
 
     def _run(self, start: int, faces: Mapping[int, int], max_cost: int) -> tuple[int, list[int]] | None:
-        """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost."""
-        steps, poses, drops = self.steps, self.poses, self.drops
-        enters = [ground.enter for ground in self.grounds]
-        goal, last = poses * len(enters), poses * (len(enters) - 1)
+        """Return the cost and states of the cheapest path: Dijkstra's algorithm, with a list of states per cost.
+
+        This loop takes most of the oracle's time, so it has no calls but `append`.
+        """
+        steps, poses, enter, leave = self.steps, self.poses, self._enter, self._leave(faces)
+        goal, last = poses * len(self.grounds), poses * (len(self.grounds) - 1)
         best, came, cost = [max_cost] * (goal + 1), [-1] * (goal + 1), 0
         best[start] = 0
         waiting: defaultdict[int, list[int]] = defaultdict(list, {0: [start]})
         while waiting:
-            total = cost + 1
-            for state in waiting.get(cost, ()):
+            total, now, soon = cost + 1, waiting[cost], waiting[cost + 1]
+            for state in now:
                 if best[state] < cost:
                     continue
                 if state == goal:
                     return cost, _states_to(came, goal)
                 facing = state & 3
-                corner = state - facing
-                for after in (corner + (facing - 1 & 3), corner + (facing + 1 & 3)):
-                    if total < best[after]:
-                        best[after], came[after] = total, state
-                        waiting[total].append(after)
+                after = state - 1 if facing else state + 3
+                if total < best[after]:
+                    best[after], came[after] = total, state
+                    soon.append(after)
+                after = state + 1 if facing < 3 else state - 3
+                if total < best[after]:
+                    best[after], came[after] = total, state
+                    soon.append(after)
                 stride = steps[facing]
-                ahead = (state % poses >> 2) + stride
-                if (extra := enters[state // poses][ahead]) >= 0:
-                    after = state + 4 * stride
-                    if (price := total + extra) < best[after]:
-                        best[after], came[after] = price, state
-                        waiting[price].append(after)
-                if state >= last:
-                    price, after = cost + faces.get(ahead, FAR), goal
-                else:
-                    price, after = total + drops.get(ahead, FAR), state + poses
-                if price < best[after]:
+                ahead = (state >> 2) + stride
+                if (extra := enter[ahead]) >= 0 and (price := total + extra) < best[after := state + 4 * stride]:
+                    best[after], came[after] = price, state
+                    (waiting[price] if extra else soon).append(after)
+                if (extra := leave[ahead]) < FAR and (price := cost + extra) < best[
+                    after := goal if state >= last else state + poses
+                ]:
                     best[after], came[after] = price, state
                     waiting[price].append(after)
-            waiting.pop(cost, None)
+            del waiting[cost]
+            if not soon:
+                del waiting[total]
             cost += 1
         return None
+
+    def _leave(self, faces: Mapping[int, int]) -> list[int]:
+        """Return the cost to drop at a cell or, on the last ground, to end the path facing it; by cell and ground."""
+        cells = self.poses >> 2
+        leave = [FAR] * (cells * len(self.grounds))
+        for cell, cost in self.drops.items():
+            leave[cell] = cost + 1
+        for cell, cost in faces.items():
+            if cell >= 0:  # a lost object is nowhere
+                leave[cell - cells] = cost
+        return leave
 
     def _retrace(self, states: list[int], cost: int) -> tuple[GridPath, int]:
         """Return the path through some states, and the cell where an object is put down, or -1.
@@ -168,25 +205,31 @@ def _states_to(came: Sequence[int], goal: int) -> list[int]:
 
 def drop_costs(world: GridWorld, keep: Collection[int]) -> dict[int, int]:
     """Return the empty cells where an object may be put down, each with a penalty for blocking the way."""
-    steps, cells = strides(world), world.cells
+    right, down, left, up = strides(world)
+    ring = (right, right + down, down, down + left, left, left + up, up, up + right)
+    kinds = [_content(thing) for thing in world.cells]
     costs = {}
-    for cell, thing in enumerate(cells):
-        if thing is None:
-            by_door = any(_is_door(cells[cell + step]) for step in steps)
-            costs[cell] = 4 * by_door + 4 * _pinches(cells, cell, steps) + 20 * (cell in keep)
+    for cell, kind in enumerate(kinds):
+        if kind == _NOTHING:
+            costs[cell] = _blocking(tuple([kinds[cell + step] for step in ring])) + 20 * (cell in keep)
     return costs
 
 
-def _is_door(thing: Thing | None) -> bool:
-    return thing is not None and thing.type == "door"
+def _content(thing: Thing | None) -> int:
+    if thing is None:
+        return _NOTHING
+    if thing.type == "door":
+        return _DOOR
+    return _MOVABLE if thing.can_pickup() else _FIXED
 
 
-def _pinches(cells: Sequence[Thing | None], cell: int, steps: Sequence[int]) -> bool:
-    """Return true if an object on this cell may separate neighbouring cells or objects from each other."""
-    right, down, left, up = steps
-    ring = (right, right + down, down, down + left, left, left + up, up, up + right)
-    around = [cells[cell + step] for step in ring]
-    free = [thing is None or thing.type == "door" for thing in around]
-    things = [thing is not None and thing.can_pickup() for thing in around]
-    parts = sum(free[side] and not (free[side - 1] and free[side - 2]) for side in (0, 2, 4, 6))
-    return parts > 1 or any(things[side] and not (free[side - 1] or free[side + 1]) for side in (0, 2, 4, 6))
+@lru_cache(maxsize=4096)
+def _blocking(around: tuple[int, ...]) -> int:
+    """Return the penalty of an object between these eight cells, clockwise from the right one.
+
+    It is higher next to a door, and where the object may separate neighbouring cells or objects from each other.
+    """
+    free = [kind in (_NOTHING, _DOOR) for kind in around]
+    parts = sum(free[side] and not (free[side - 1] and free[side - 2]) for side in _SIDES)
+    hidden = any(around[side] == _MOVABLE and not (free[side - 1] or free[side + 1]) for side in _SIDES)
+    return 4 * any(around[side] == _DOOR for side in _SIDES) + 4 * (parts > 1 or hidden)

@@ -1,24 +1,26 @@
 """Shortest command sequences with a proof, for missions with one clause.
 
 With macro actions, a breadth-first search over the states of the world, turn by turn; a state whose next command can
-complete the mission ends it without another copy of the world. With primitive actions, a lower bound that the oracle's
-plan meets: the shortest path if only walls stop the agent and moving anything takes one step.
+complete the mission ends it. With primitive actions, a lower bound that the oracle's plan meets: the shortest path if
+only walls stop the agent and moving anything takes one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
-from agentgym_envs.babyai.commands import Verb, parse
-from agentgym_envs.babyai.oracle import solve
-from agentgym_envs.babyai.pathfinding import PathSearch, TerrainCosts, pose_of, strides
+from agentgym_envs.babyai.commands import Verb, parse_known
+from agentgym_envs.babyai.oracle import PlanSuffixes, solve
+from agentgym_envs.babyai.pathfinding import PathSearch, TerrainCosts, advance, faced_cell, pose_of, strides
+from agentgym_envs.babyai.states import Reached, States
 from agentgym_envs.babyai.text_view import Actions, ObjectNames, TextView
 from agentgym_envs.babyai.view import HOME, SIZE
 from agentgym_envs.babyai.world import AHEAD, GridAction, GridWorld
+from agentgym_envs.core import Solution
 
 MAX_STATES = 120
-"""States after which the search gives up its proof, in a world of one room or two; about 20 ms."""
+"""States after which the search gives up its proof, in a world of one room or two."""
 _MAX_HARD_STATES = 40
 """The same in larger worlds, and where an object must be put next to another: few of these searches end in time."""
 _SMALL_CELLS = 120
@@ -30,7 +32,26 @@ _LAST_VERBS = {
 }
 """The beginning of the commands that can fulfil each kind of clause."""
 _NO_LIMIT = 1 << 30
-_MOVES_THINGS = {GridAction.PICKUP, GridAction.DROP, GridAction.TOGGLE}
+_MAX_ARRANGEMENTS = 100
+_MAX_ENTRIES = 500
+
+
+class SearchCache:
+    """Results of earlier searches in one world: they save time and never change a result.
+
+    Start another one when it is full. Trainers hold hundreds of environments, and each arrangement is a copy of the
+    objects of a world, so that a full cache takes one or two megabytes.
+    """
+
+    def __init__(self) -> None:
+        self.solutions: dict[Hashable, Solution] = {}
+        self.suffixes: PlanSuffixes = {}
+        self.states = States()
+
+    @property
+    def full(self) -> bool:
+        """True if as much is kept as about twenty turns need."""
+        return len(self.states) > _MAX_ARRANGEMENTS or max(len(self.solutions), len(self.suffixes)) > _MAX_ENTRIES
 
 
 class ShortestCommands(NamedTuple):
@@ -41,20 +62,25 @@ class ShortestCommands(NamedTuple):
 
 
 def shortest_plan(
-    world: GridWorld, names: ObjectNames, actions: Actions, max_states: int | None = None
+    world: GridWorld,
+    names: ObjectNames,
+    actions: Actions,
+    max_states: int | None = None,
+    cache: SearchCache | None = None,
 ) -> ShortestCommands:
-    """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes nothing.
+    """Search for the shortest sequence of commands, leaving the limit of steps aside. Changes only `cache`.
 
     Raises NoOracle if the search is not finished after `max_states` states (default: by the size of the world) and the
     oracle has no plan either.
     """
+    cache = SearchCache() if cache is None else cache
     world = world.copy()
     world.level.max_steps = _NO_LIMIT
     if actions == "macro" and not hasattr(world.level.instrs, "instr_a"):
-        found = _search(world, names, _budget(world) if max_states is None else max_states)
+        found = _search(cache.states, world, names, _budget(world) if max_states is None else max_states)
         if found is not None:
             return ShortestCommands(found, True)
-    commands = solve(world, names, actions)
+    commands = solve(world, names, actions, cache.suffixes)
     return ShortestCommands(commands, actions == "primitive" and len(commands) <= _least_steps(world))
 
 
@@ -64,59 +90,58 @@ def _budget(world: GridWorld) -> int:
 
 
 class _Node:
-    """A reached state: its world and names, the objects as text, and the commands that led there.
+    """A reached state: arrangement, pose and names, and the commands that led there.
 
     Most nodes of a search are never expanded, and a view costs more than the rest of a node.
     """
 
-    __slots__ = ("_view", "commands", "names", "things", "world")
+    __slots__ = ("_plans", "_view", "arrangement", "commands", "names", "pose")
 
-    def __init__(self, world: GridWorld, names: ObjectNames, things: str, commands: tuple[str, ...]) -> None:
-        self.world, self.names, self.things, self.commands = world, names, things, commands
-        self._view = TextView(world, names, "macro") if names.numbering == "stable" else None  # it numbers new objects
+    def __init__(self, at: Reached, names: ObjectNames, commands: tuple[str, ...]) -> None:
+        self.arrangement, self.pose, self.names, self.commands = at.arrangement, at.pose, names, commands
+        stable = names.numbering == "stable"  # the view numbers new objects
+        self._view = self.arrangement.view(self.pose, names) if stable else None
 
     @property
     def view(self) -> TextView:
         """The view of the state."""
         if self._view is None:
-            self._view = TextView(self.world, self.names, "macro")
+            self._view = self.arrangement.view(self.pose, self.names)
         return self._view
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal states of a search."""
+        return self.pose, self.arrangement, tuple(self.names.known.items())
 
-def _search(world: GridWorld, names: ObjectNames, max_states: int) -> list[str] | None:
+
+def _search(states: States, world: GridWorld, names: ObjectNames, max_states: int) -> list[str] | None:
     """Return the shortest sequence of macro commands, or None if it is not found within `max_states` states."""
-    layer = [_Node(world, names.copy(), world.describe_things(), ())]
-    known, states = {_key(layer[0])}, 1
+    layer = [_Node(Reached(states.arrange(world.copy_agent()), pose_of(world)), names.copy(), ())]
+    known = {layer[0].key}
     while layer:
         for node in layer:
-            if (last := _finish(node)) is not None:
+            if (last := _finish(states, node)) is not None:
                 return [*node.commands, last]
         following = list[_Node]()
         for node in layer:
-            for child in _children(node):
-                if (key := _key(child)) in known:
+            for child in _children(states, node):
+                if child.key in known:
                     continue
-                known.add(key)
+                known.add(child.key)
                 following.append(child)
-                if (states := states + 1) > max_states:
+                if len(known) > max_states:
                     return None
         layer = following
     return None
 
 
-def _key(node: _Node) -> tuple[Any, ...]:
-    return pose_of(node.world), node.things, node.world.progress(), tuple(node.names.known.items())
-
-
-def _children(node: _Node) -> Iterator[_Node]:
+def _children(states: States, node: _Node) -> Iterator[_Node]:
     """Yield the states after each possible command that does not end the episode."""
     for command, plan in _plans(node.view):
-        walks, names = _MOVES_THINGS.isdisjoint(plan), node.names.copy()
-        world = node.world.copy_agent() if walks else node.world.copy()
-        outcome = world.run(plan)
-        if not outcome.terminated:
-            things = node.things if walks else world.describe_things()
-            yield _Node(world, names, things, (*node.commands, command))
+        reached = states.run(node.arrangement, node.pose, plan)
+        if not reached.ended:
+            yield _Node(reached, node.names.copy(), (*node.commands, command))
 
 
 def _plans(view: TextView, beginning: str = "") -> Iterator[tuple[str, list[GridAction]]]:
@@ -124,66 +149,48 @@ def _plans(view: TextView, beginning: str = "") -> Iterator[tuple[str, list[Grid
     for command in view.available:
         if not command.startswith(beginning):
             continue
-        parsed = parse(command)
+        parsed = parse_known(command)
         plan = None if parsed is None or parsed.verb is Verb.CHECK else view.plan(parsed)
         if isinstance(plan, list):
             yield command, plan
 
 
-def _finish(node: _Node) -> str | None:
+def _finish(states: States, node: _Node) -> str | None:
     """Return a command that fulfils the mission at once, if there is one."""
-    clause = node.world.level.instrs
+    clause = node.arrangement.world.level.instrs
     if type(clause).__name__ == "GoToInstr" and not _can_face(node, clause.desc.obj_poss):
         return None
-    wanted = {id(thing) for thing in getattr(getattr(clause, "desc", None), "obj_set", ())}
     for command, plan in _plans(node.view, _LAST_VERBS[type(clause).__name__]):
-        if _may_fulfil(node, clause, wanted, plan) and _fulfils(node.world, plan):
+        if _may_fulfil(node, clause, plan) and states.run(node.arrangement, node.pose, plan).success:
             return command
     return None
 
 
-def _may_fulfil(node: _Node, clause: Any, wanted: set[int], plan: list[GridAction]) -> bool:
+def _may_fulfil(node: _Node, clause: Any, plan: list[GridAction]) -> bool:
     """Return false only if these actions cannot fulfil the clause."""
     match type(clause).__name__:
-        case "GoToInstr":
-            width = node.world.size[0]
-            goals = {int(y) * width + int(x) for x, y in clause.desc.obj_poss}
-            return not goals.isdisjoint(_faced(node.world, plan))
         case "PickupInstr":
-            return plan[-1] is GridAction.PICKUP and id(_thing_ahead(node.world, plan)) in wanted
+            ahead = _thing_ahead(node, plan)
+            return plan[-1] is GridAction.PICKUP and any(thing is ahead for thing in clause.desc.obj_set)
         case "OpenInstr":
             return GridAction.TOGGLE in plan
-    return plan[-1] is GridAction.DROP
+        case "PutNextInstr":
+            return plan[-1] is GridAction.DROP
+    return True
 
 
-def _thing_ahead(world: GridWorld, plan: list[GridAction]) -> Any:
-    return world.cells[_faced(world, plan)[-1]]
-
-
-def _faced(world: GridWorld, plan: list[GridAction]) -> list[int]:
-    """Return the cell that the agent faces after each action of a plan that nothing stops."""
-    pose, steps, faced = pose_of(world), strides(world), []
-    for action in plan:
-        if action is GridAction.LEFT:
-            pose = (pose & ~3) | (pose - 1 & 3)
-        elif action is GridAction.RIGHT:
-            pose = (pose & ~3) | (pose + 1 & 3)
-        elif action is GridAction.FORWARD:
-            pose += 4 * steps[pose & 3]
-        faced.append((pose >> 2) + steps[pose & 3])
-    return faced
-
-
-def _fulfils(world: GridWorld, plan: list[GridAction]) -> bool:
-    walks = _MOVES_THINGS.isdisjoint(plan)
-    outcome = (world.copy_agent() if walks else world.copy()).run(plan)
-    return outcome.terminated and outcome.reward > 0
+def _thing_ahead(node: _Node, plan: list[GridAction]) -> Any:
+    """Return the thing that the agent faces after a walk."""
+    pose, steps = node.pose, node.arrangement.strides
+    for action in plan[:-1]:
+        pose = advance(pose, action, steps)
+    return node.arrangement.world.cells[faced_cell(pose, steps)]
 
 
 def _can_face(node: _Node, positions: Any) -> bool:
     """Return false if no cell beside one of the positions can be reached within sight."""
-    (x, y), (fx, fy) = node.world.position, AHEAD[node.world.direction]
-    rx, ry = AHEAD[(node.world.direction + 1) % 4]
+    (y, x), facing = divmod(node.pose >> 2, node.arrangement.world.size[0]), node.pose & 3
+    (fx, fy), (rx, ry) = AHEAD[facing], AHEAD[(facing + 1) % 4]
     reach = node.view.near | 1 << HOME
     for goal_x, goal_y in positions:
         for dx, dy in AHEAD:

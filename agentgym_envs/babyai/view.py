@@ -59,23 +59,8 @@ class FieldOfView(NamedTuple):
 
         Turns count as steps. Among equally short paths, moving forward early is preferred, then turning left early.
         """
-        start, free = (HOME, 0), self.free
-        came: dict[Pose, tuple[Pose, GridAction] | None] = {start: None}
-        queue = [start]
-        for pose in queue:
-            ahead, left, right = _MOVES[pose]
-            if (pose[0] if onto else ahead) == target:
-                return _trace(came, pose)
-            if ahead is not None and free >> ahead & 1 and (step := (ahead, pose[1])) not in came:
-                came[step] = pose, GridAction.FORWARD
-                queue.append(step)
-            if left not in came:
-                came[left] = pose, GridAction.LEFT
-                queue.append(left)
-            if right not in came:
-                came[right] = pose, GridAction.RIGHT
-                queue.append(right)
-        return None
+        found = _shortest_path(self.free, target, onto)
+        return None if found is None else list(found)
 
 
 def look(world: GridWorld) -> FieldOfView:
@@ -147,12 +132,34 @@ def _spread(lit: int, clear: int) -> tuple[int, int]:
     return lit, ahead
 
 
-def _trace(came: Mapping[Pose, tuple[Pose, GridAction] | None], pose: Pose) -> list[GridAction]:
+@lru_cache(maxsize=4096)
+def _shortest_path(free: int, target: int, onto: bool) -> tuple[GridAction, ...] | None:
+    """Return `FieldOfView.path` for a set of free cells. It is cached because searches meet the same views again."""
+    start = (HOME, 0)
+    came: dict[Pose, tuple[Pose, GridAction] | None] = {start: None}
+    queue = [start]
+    for pose in queue:
+        ahead, left, right = _MOVES[pose]
+        if (pose[0] if onto else ahead) == target:
+            return _trace(came, pose)
+        if ahead is not None and free >> ahead & 1 and (step := (ahead, pose[1])) not in came:
+            came[step] = pose, GridAction.FORWARD
+            queue.append(step)
+        if left not in came:
+            came[left] = pose, GridAction.LEFT
+            queue.append(left)
+        if right not in came:
+            came[right] = pose, GridAction.RIGHT
+            queue.append(right)
+    return None
+
+
+def _trace(came: Mapping[Pose, tuple[Pose, GridAction] | None], pose: Pose) -> tuple[GridAction, ...]:
     actions = []
     while before := came[pose]:
         pose, action = before
         actions.append(action)
-    return actions[::-1]
+    return tuple(reversed(actions))
 
 
 @lru_cache(maxsize=4096)

@@ -107,7 +107,10 @@ class GridWorld:
 
     def step(self, action: int) -> StepOutcome:
         """Take a primitive action and verify the mission."""
+        if action == GridAction.DROP:
+            self.level.update_objs_poss = partial(_track, self.level)
         _, reward, terminated, truncated, _ = self.level.step(action)
+        self.level.__dict__.pop("update_objs_poss", None)  # a copy would update the positions of this level
         return StepOutcome(float(reward), bool(terminated), bool(truncated))
 
     def run(self, actions: Sequence[int]) -> StepOutcome:
@@ -221,6 +224,25 @@ def _bounded(generate: Callable[..., Any]) -> Callable[..., Any]:
         return generate(*arguments, **options)
 
     return place_or_give_up
+
+
+def _track(level: Any) -> None:
+    """Replaces minigrid's `update_objs_poss`, which visits each cell of the grid with several calls."""
+    cells, width = level.grid.grid, level.width
+    for description in _descriptions(level.instrs):
+        wanted = {id(thing) for thing in description.obj_set}
+        found = [divmod(number, width) for number, cell in enumerate(cells) if id(cell) in wanted]
+        description.obj_poss = sorted((x, y) for y, x in found)
+
+
+def _descriptions(instruction: Any) -> Iterator[Any]:
+    """Yield the descriptions of objects in a mission."""
+    for part in INSTRUCTION_PARTS:
+        if hasattr(instruction, part):
+            yield from _descriptions(getattr(instruction, part))
+    for name in DESCRIPTIONS:
+        if hasattr(instruction, name):
+            yield getattr(instruction, name)
 
 
 def _number(world: GridWorld) -> None:

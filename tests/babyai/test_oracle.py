@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import LEVELS
-from agentgym_envs.babyai.oracle import solve
+from agentgym_envs.babyai.oracle import PlanSuffixes, solve
 from agentgym_envs.babyai.tasks import unsolvable
+from agentgym_envs.babyai.text_view import PRIMITIVES as PRIMITIVE_VERBS
 from agentgym_envs.babyai.text_view import Actions, Numbering, ObjectNames
 from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
 from agentgym_envs.errors import NoOracle
@@ -26,6 +27,7 @@ VARIED = (
     *("GoToRedBall", "GoToObjMazeS7", "OpenDoorDebug", "PickupDist", "UnblockPickup", "PutNextS6N3Carrying"),
     *("KeyInBox", "BlockedUnlockPickup", "UnlockToUnlock", "OpenRedBlueDoorsDebug", "MoveTwoAcrossS5N2", "SynthSeq"),
 )
+PRIMITIVES_OF = {verb.value: action for verb, action in PRIMITIVE_VERBS.items()}
 ENVS: dict[tuple[Actions, Numbering], BabyAIEnv] = {}
 STATE = st.tuples(st.sampled_from(LEVELS), st.integers(0, 10_000), st.integers(0, 40), st.integers(0, 999))
 
@@ -152,6 +154,57 @@ def test_an_open_door_is_closed_first() -> None:
     world = make_world("OpenRedDoor", 0)
     world.level.instrs.desc.obj_set[0].is_open = True
     assert solve(world, ObjectNames("nearest"), "primitive")[-2:] == ["toggle", "toggle"]
+
+
+def plan_within(world: GridWorld, most: int, suffixes: PlanSuffixes) -> list[str] | None:
+    world.level.max_steps = world.steps + most
+    try:
+        return solve(world, ObjectNames("nearest"), "macro", suffixes)
+    except NoOracle:
+        return None
+
+
+def test_a_known_suffix_keeps_the_limit_of_steps() -> None:
+    world, suffixes = make_world("UnlockPickup", 0), PlanSuffixes()
+    plan = plan_within(world, 200, suffixes)
+    steps = max(suffix.ends[-1] for suffix in suffixes.values())
+    found = [plan_within(world, steps + more, dict(suffixes)) for more in (-1, 0, 1)]
+    assert found == [plan_within(world, steps + more, {}) for more in (-1, 0, 1)]
+    assert found[1] == plan != found[0]
+
+
+def test_a_known_suffix_that_returns_to_an_earlier_state_is_not_used() -> None:
+    world, suffixes = make_world("UnlockLocal", 0), PlanSuffixes()
+    plan = plan_within(world, 200, suffixes)
+    whole = max(suffixes, key=lambda key: len(suffixes[key].commands))
+    first = suffixes.pop(whole).states
+    wrong = {key: suffix._replace(commands=("wrong",), ends=(1,)) for key, suffix in suffixes.items()}
+    assert "wrong" in (plan_within(world, 200, dict(wrong)) or [])
+    circle = {key: suffix._replace(states=suffix.states | first) for key, suffix in wrong.items()}
+    assert plan_within(world, 200, circle) == plan
+
+
+@pytest.mark.parametrize(("level", "seed", "commands"), [("MiniBossLevel", 4, 20), ("SynthSeq", 3, 25)])
+def test_suffixes_of_other_choices_and_costs_are_not_used(level: str, seed: int, commands: int) -> None:
+    assert len(solve(make_world(level, seed), ObjectNames("nearest"), "macro")) == commands
+
+
+def test_suffixes_of_other_names_are_not_used() -> None:
+    world, other, suffixes = make_world("UnlockLocal", 0), ObjectNames("stable"), PlanSuffixes()
+    other.known = {thing.serial: 7 for _, _, thing in world.things()}
+    plans = [solve(world, names, "macro", suffixes) for names in (ObjectNames("stable"), other)]
+    assert plans[0] != plans[1] == solve(world, other, "macro")
+
+
+def test_suffixes_of_another_state_of_the_verifier_are_not_used() -> None:
+    world, suffixes = make_world("PutNextS5N2Carrying", 0), PlanSuffixes()
+    for command in solve(world, ObjectNames("nearest"), "primitive")[:-1]:
+        world.run([PRIMITIVES_OF[command]])
+    plans = []
+    for held in (world.carrying, None):
+        world.level.instrs.preCarrying = held
+        plans.append(solve(world, ObjectNames("nearest"), "primitive", suffixes))
+    assert plans[0] == ["drop"] and plans[1][0] == "turn left"
 
 
 def test_going_to_a_faced_object_takes_one_step() -> None:

@@ -6,8 +6,11 @@ from itertools import islice
 import gymnasium as gym
 import pytest
 
-from agentgym_envs.babyai.shortest import shortest_plan
+from agentgym_envs.babyai.env import BabyAIEnv
+from agentgym_envs.babyai.shortest import SearchCache, ShortestCommands, shortest_plan
+from agentgym_envs.babyai.text_view import Numbering
 from agentgym_envs.core import TextEnv, text_env
+from agentgym_envs.errors import NoOracle
 from tests.brute_force import brute_force_turns
 
 
@@ -103,3 +106,39 @@ def test_solutions_of_another_world_are_not_used(numbering: str) -> None:
         env.reset(seed=0, options={"task": f"babyai/GoToLocal/{seed}"})
         found = shortest_plan(env.world, env._names, "macro")  # type: ignore[attr-defined]
         assert env.solution() == (tuple(found.commands), found.proven)
+
+
+def searched(env: BabyAIEnv, cache: SearchCache | None) -> ShortestCommands | None:
+    try:
+        return shortest_plan(env.world, env._names, env.actions, cache=cache)
+    except NoOracle:
+        return None
+
+
+@pytest.mark.slow_after(3)
+@pytest.mark.parametrize("numbering", ["nearest", "stable"])
+@pytest.mark.parametrize(
+    "level", ["UnlockPickup", "PutNextLocal", "KeyCorridorS3R2", "GoToObjMazeS4", "MoveTwoAcrossS5N2"]
+)
+def test_a_cache_never_changes_a_result(level: str, numbering: Numbering) -> None:
+    env, cache, rng = BabyAIEnv(levels=level, numbering=numbering), SearchCache(), random.Random(level)
+    env.reset(seed=0, options={"task": f"babyai/{level}/2"})
+    for _ in range(8):
+        assert searched(env, cache) == searched(env, None) == searched(env, cache)
+        if any(env.step(env.random_command(rng))[2:4]):
+            break
+    assert cache.suffixes or len(cache.states)
+
+
+def test_a_full_cache_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentgym_envs.babyai.shortest._MAX_ENTRIES", 2)
+    env = BabyAIEnv(levels="GoToLocal")
+    env.reset(seed=0, options={"task": "babyai/GoToLocal/0"})
+    kept = []
+    for _ in range(4):
+        env.solution()
+        kept.append(len(env._cache.solutions))
+        env.step("turn left")
+    assert kept == [1, 2, 3, 1]
+    monkeypatch.setattr("agentgym_envs.babyai.shortest._MAX_ARRANGEMENTS", 0)
+    assert env.solution() is not env.solution()

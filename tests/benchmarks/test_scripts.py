@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.cores import grow
 from benchmarks.generation import summary
+from benchmarks.labels import RATE, combine
 from benchmarks.lockstep import check, setting
 from benchmarks.overhead import EPISODES, figures_of, parts_of
 from benchmarks.peer_sides.task import EPISODE, Task, timed
@@ -46,6 +48,19 @@ def test_a_speedup_is_that_of_the_sides_of_one_repeat() -> None:
     found = summary({"generate": [{rate: 10.0}, {rate: 20.0}], "cache": [{rate: 30.0}, {rate: 100.0}]})
     assert found["ratios"] == [3, 5] and found["ratio"] == 4
     assert found["median"] == {"generate": {rate: 15}, "cache": {rate: 65}}
+
+
+def labelled(rate: float, turns: int = 9) -> dict[str, Any]:
+    return {"repeats": 1, "rows": [{"env": "e", "policy": "p", "turns": turns, "exact": 1.0, RATE: rate}]}
+
+
+def test_labels_are_compared_in_pairs() -> None:
+    found = combine([(labelled(20), labelled(10)), (labelled(60), labelled(20)), (labelled(8), labelled(8))])
+    row = found["rows"][0]
+    assert found["repeats"] == 3 and row[RATE] == 20
+    assert row["speedup"] == {"median": 2, "from": 1, "to": 3}
+    with pytest.raises(SystemExit, match="labels other turns"):
+        combine([(labelled(20), labelled(10, turns=8))])
 
 
 def test_the_trivial_task_counts_its_turns() -> None:
