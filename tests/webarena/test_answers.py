@@ -30,9 +30,9 @@ def score(evaluator: object, answer: str, intent: str = "") -> float:
         ),
         (says(0), ["none", "No.", "zero", "0"], ["nothing", "10"]),
         (says("$12.50"), ["$12.50", "12.5", "It costs $12.50 today."], ["$12.51", "$12.50 or $13", "$1,112.50"]),
-        (says("$12.50"), ["USD 12.50", "$12.50 (3 orders)"], ["12.50, 13.50, 14.50", "12, 12.50"]),
+        (says("$12.50"), ["USD 12.50", "It is $ 12.50 in all"], ["12.50, 13.50, 14.50", "12, 12.50"]),
         (says("1 h 35 min"), ["1 h 35 min", "95 minutes"], ["1 h 36 min"]),
-        (says("12 km"), ["12 km", "It is 12 km.", "12,000 m"], ["12 km or 13 km", "12"]),
+        (says("12 km"), ["12 km", "It is 12 km.", "12,000 m", "12"], ["12 km or 13 km", "12 miles"]),
         (says("Mailsieve", 12), ["Mailsieve has 12"], ["Mailsieve, 11 12 13", "12"]),
         (says("Card"), ["a card"], ["Cardboard"]),
         (says("Apache-2.0", others=["MIT"]), ["It's permitted under Apache-2.0"], ["Apache-2.0 or MIT"]),
@@ -60,3 +60,10 @@ def test_numbers_and_dates_of_the_intent_are_not_guesses() -> None:
     assert score(says(35), "35 after Mar 4, 2025", intent) == 1.0
     assert score(says(35), "36, 35, 34", intent) == 0.0
     assert score(says("Mar 9, 2025"), "Mar 9, 2025, after Mar 4, 2025", intent) == 1.0
+
+
+def test_an_amount_may_come_with_a_count_of_what_the_intent_names() -> None:
+    intent = "What do the orders of May come to altogether?"
+    assert score(says("$12.50"), "$12.50 (3 orders)", intent) == 1.0
+    assert score(says("$3.00"), "$12.50 (3 orders)", intent) == 0.0
+    assert score(says("$12.50"), "$12.50 (13 orders)", "What does the lamp cost?") == 0.0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
@@ -55,12 +56,14 @@ class ShopFact(Template):
         name = _FACTS[params["question"]][1]
         value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
         if name in ("standard_rate", "express_rate", "free_shipping_from"):
-            return [says(money(int(value)))]
+            return [says(money(int(value)), limit=name == "free_shipping_from")]
         if name == "delivery_days":
-            return [says(f"{value} |OR| {value.replace(' to ', '-')}")]
+            return [says(OR.join(value.replace(" to ", word) for word in (" to ", "-", " - ", " and ")))]
         query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
         others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
-        return [says(value, others=[row[0] for row in others])]
+        parts = re.split(", | to ", value) if name == "hours" else [value]
+        parts = [f"{part}{OR}{part[:3]}" if part.endswith("day") else part for part in parts]
+        return [says(*parts, others=[row[0] for row in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         title, _, pattern = _FACTS[params["question"]]
