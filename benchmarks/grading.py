@@ -9,7 +9,6 @@ A right answer that fails is a false negative, a near miss that passes is a fals
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import random
 from collections import Counter
@@ -33,7 +32,9 @@ async def _no_pages(url: str | None, script: str = "") -> str:
     raise AssertionError("answers are graded without pages")
 
 
-def questions(names: Iterable[str] | None = None, instances: int = 4, worlds: Sequence[int] = WORLDS) -> Iterator[tuple[Question, Evaluator]]:
+def questions(
+    names: Iterable[str] | None = None, instances: int = 4, worlds: Sequence[int] = WORLDS
+) -> Iterator[tuple[Question, Evaluator]]:
     """Yield the questions of all templates that expect an answer, or of some, with their evaluators."""
     for name in templates() if names is None else names:
         for seed in worlds:
@@ -102,7 +103,12 @@ def failures(question: Question, evaluator: Evaluator) -> tuple[int, list[str], 
     rng = random.Random(f"{question.template}/{question.intent}")
     right = list(graded(question, evaluator, wordings.right(question, rng)))
     wrong = list(graded(question, evaluator, wordings.wrong(question, rng)))
-    return len(right), [one for one, passes in right if not passes], len(wrong), [one for one, passes in wrong if passes]
+    return (
+        len(right),
+        [one for one, passes in right if not passes],
+        len(wrong),
+        [one for one, passes in wrong if passes],
+    )
 
 
 def measure(instances: int, show: bool) -> dict[str, Any]:
@@ -117,15 +123,25 @@ def measure(instances: int, show: bool) -> dict[str, Any]:
                 print(f"{sort} {question.template} {question.wanted} {answer[:_MAX_SHOWN]!r} | {question.intent[:150]}")
     rows = {kind: {"templates": len(names[kind]), **counted} for kind, counted in totals.items()}
     total = {key: sum(row[key] for row in rows.values()) for key in ("right", "rejected", "wrong", "accepted")}
-    return {"worlds": WORLDS, "instances": instances, "kinds": rows, "all": {"templates": len(set().union(*names.values())), **total}}
+    return {
+        "worlds": WORLDS,
+        "instances": instances,
+        "kinds": rows,
+        "all": {"templates": len(set().union(*names.values())), **total},
+    }
 
 
 def table(result: dict[str, Any]) -> str:
     """Return the table of the docs."""
-    lines = ["| kind of answer | templates | right answers | rejected | near misses | accepted |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| kind of answer | templates | right answers | rejected | near misses | accepted |",
+        "|---|---|---|---|---|---|",
+    ]
     for kind, row in (*result["kinds"].items(), ("all", result["all"])):
         share = f"{100 * row['rejected'] / row['right']:.2f} %" if row["right"] else ""
-        lines.append(f"| {kind} | {row['templates']} | {row['right']:,} | {share} | {row['wrong']:,} | {row['accepted']} |")
+        lines.append(
+            f"| {kind} | {row['templates']} | {row['right']:,} | {share} | {row['wrong']:,} | {row['accepted']} |"
+        )
     return "\n".join(lines)
 
 

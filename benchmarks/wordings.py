@@ -138,7 +138,7 @@ def _kind(text: str, intent: str) -> str:
     if parse_number(number) is not None and unit in ("", *UNIT_WORDS) and not re.match(r"0\d", number):
         if unit == "min":
             return "duration"
-        return "distance" if unit or "kilometres" in intent and "." in number else "number"
+        return "distance" if unit or ("kilometres" in intent and "." in number) else "number"
     return "name" if re.search("[A-Za-z]", text) else "code"
 
 
@@ -178,7 +178,9 @@ def _together(parts: list[str], question: Question, rng: random.Random) -> str:
     if len(parts) == 1:
         return parts[0]
     if question.kind == "name and number":
-        return rng.choice(("{}, {}", "{} ({})", "{} - {}", "{} — {}", "- {}\n- {}", "{} with {}", "{}: {}")).format(*parts)
+        return rng.choice(("{}, {}", "{} ({})", "{} - {}", "{} — {}", "- {}\n- {}", "{} with {}", "{}: {}")).format(
+            *parts
+        )
     if re.search(r"\bto\b.*\d", question.intent) and question.kind == "range":
         return " to ".join(parts)
     rng.shuffle(parts)
@@ -250,7 +252,12 @@ def _durations(text: str, intent: str) -> list[str]:
     hours, rest = divmod(minutes, 60)
     found = [f"{minutes}", f"{minutes} min", f"{minutes} minutes", f"{minutes}min", f"**{minutes} minutes**"]
     if hours:
-        found += [f"{hours} h {rest} min", f"{hours} hours and {rest} minutes", f"{hours}:{rest:02}", f"{hours}h {rest}m"]
+        found += [
+            f"{hours} h {rest} min",
+            f"{hours} hours and {rest} minutes",
+            f"{hours}:{rest:02}",
+            f"{hours}h {rest}m",
+        ]
         found += [f"{hours} hrs {rest} mins", f"{hours} hours, {rest} minutes"]
     return found
 
@@ -263,7 +270,12 @@ def _dates(text: str, intent: str) -> list[str]:
     found = [date.isoformat(), f"{name} {day}, {year}", f"{day} {name} {year}", f"{name[:3]} {day}, {year}"]
     found += [f"{name[:3]}. {day}, {year}", f"{name} {day}{suffix}, {year}", f"the {day}{suffix} of {name} {year}"]
     found += [f"{date:%A}, {name} {day}, {year}", f"{date:%A}, {day} {name} {year}", f"{month}/{day}/{year}"]
-    found += [f"{day:02}.{month:02}.{year}", f"{day}.{month}.{year}", f"{year}/{month:02}/{day:02}", f"{day}-{name[:3]}-{year}"]
+    found += [
+        f"{day:02}.{month:02}.{year}",
+        f"{day}.{month}.{year}",
+        f"{year}/{month:02}/{day:02}",
+        f"{day}-{name[:3]}-{year}",
+    ]
     found += [f"{name} {day} {year}", f"{date}T00:00:00", f"{date} 10:30"]
     return [*found, f"{day}/{month}/{year}", f"{day}-{month}-{year}"] if day > 12 else found
 
@@ -286,17 +298,28 @@ def _clock(text: str) -> tuple[int, int]:
 def _codes(text: str, intent: str) -> list[str]:
     if " " not in text:
         return [f"#{text}", f"**{text}**", f"number {text}"]
-    return [text.replace(" ", "-"), text.replace(" ", ""), text.replace(" ", "."), f"({text[:3]}){text[3:]}", f"**{text}**"]
+    return [
+        text.replace(" ", "-"),
+        text.replace(" ", ""),
+        text.replace(" ", "."),
+        f"({text[:3]}){text[3:]}",
+        f"**{text}**",
+    ]
 
 
 def _impossible(question: Question) -> Iterator[str]:
     reasons = ("there is none", "it does not exist", "I could not find it", "this is not possible here")
-    for said in ("N/A", "n/a", "NA", "**N/A**", "`N/A`", '"N/A"', "N.A."):
-        for frame in FRAMES:
-            if "page 2" not in frame:
-                yield frame.replace("{intent}", question.intent).replace("{}", said)
+    spellings = ("N/A", "n/a", "NA", "**N/A**", "`N/A`", '"N/A"', "N.A.")
+    for number, frame in enumerate((*FRAMES, *FRAMES)):
+        yield frame.replace("{intent}", question.intent).replace("{}", spellings[number % len(spellings)])
     for reason in reasons:
-        yield from (f"N/A: {reason}", f"N/A - {reason}.", f"N/A ({reason})", f"N/A, because {reason}.", f"N/A. {reason}.")
+        yield from (
+            f"N/A: {reason}",
+            f"N/A - {reason}.",
+            f"N/A ({reason})",
+            f"N/A, because {reason}.",
+            f"N/A. {reason}.",
+        )
         yield from (f"{reason[0].upper()}{reason[1:]}, so the answer is N/A.", f"{reason}. N/A", f"N/A\n\n- {reason}")
 
 
@@ -313,7 +336,9 @@ def wrong(question: Question, rng: random.Random) -> Iterator[str]:
     for form in SECOND if rivals else ():
         yield form.replace("{v}", value()).replace("{m}", rng.choice(rivals))
     yield from (form.replace("{v}", value()) for form in (*HEDGES, *DENIALS) if question.wanted != (("no",),))
-    yield from (form.replace("{intent}", question.intent) for form in EMPTY if form != "Yes." or question.kind != "yes/no")
+    yield from (
+        form.replace("{intent}", question.intent) for form in EMPTY if form != "Yes." or question.kind != "yes/no"
+    )
     yield from (rng.choice(FRAMES[:10]).replace("{}", one) for one in question.elsewhere)
     if len(question.wanted) > 1:
         parts = [rng.choice(one) for one in spelled]
@@ -332,7 +357,11 @@ def _near(text: str, kind: str, wanted: set[str]) -> list[str]:
         return _near_dates(text)
     if kind == "time":
         hour, minute = _clock(text)
-        return [f"{(hour + 1) % 24:02}:{minute:02}", f"{(hour + 12) % 24:02}:{minute:02}", f"{hour:02}:{(minute + 30) % 60:02}"]
+        return [
+            f"{(hour + 1) % 24:02}:{minute:02}",
+            f"{(hour + 12) % 24:02}:{minute:02}",
+            f"{hour:02}:{(minute + 30) % 60:02}",
+        ]
     if kind == "yes/no":
         return ["no" if text == "yes" else "yes"]
     if kind == "code" or (kind == "name" and re.search(r"\d", text)):
@@ -372,8 +401,23 @@ def _not_impossible(question: Question, rng: random.Random) -> Iterator[str]:
     for value in values:
         yield from (frame.replace("{intent}", question.intent).replace("{}", value) for frame in FRAMES[::5])
         yield from (f"N/A, or else {value}", f"N/A or {value}", f"{value} or N/A", f"N/A; {value}", f"N/A ({value})")
-        yield from (f"N/A, but {value}", f"- N/A\n- {value}", f"N/A: it does not exist. It is {value}.", f"{value}. N/A")
+        yield from (
+            f"N/A, but {value}",
+            f"- N/A\n- {value}",
+            f"N/A: it does not exist. It is {value}.",
+            f"{value}. N/A",
+        )
         yield from (f"Either N/A or {value}.", f"N/A, unless it is {value}", f"Maybe N/A, maybe {value}")
     yield from ("not N/A", "It is not N/A.", "It isn't N/A", "N/A is wrong.", "The answer is not N/A.", "Maybe N/A.")
-    yield from ("I do not think that it is N/A.", "Nancy", "NAACP", "an/a", "", "no", "Done.", "N/A. Done.", "Perhaps N/A")
+    yield from (
+        "I do not think that it is N/A.",
+        "Nancy",
+        "NAACP",
+        "an/a",
+        "",
+        "no",
+        "Done.",
+        "N/A. Done.",
+        "Perhaps N/A",
+    )
     yield question.intent

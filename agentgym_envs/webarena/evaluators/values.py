@@ -15,7 +15,7 @@ _NOT_WITHIN_A_NUMBER = r"(?<![\w.])(?<!\d[,:/-])"
 _CURRENCY = r"us\$|[$€£¥]|(?<![a-z])(?:usd|eur|gbp|jpy)(?=[\s\d])"
 _QUANTITY = re.compile(
     rf"(?P<sign>(?<![\w.)])[-+](?=[$€£¥\d]))?(?:(?P<money>{_CURRENCY})\s?)?{_NOT_WITHIN_A_NUMBER}(?P<digits>{_DIGITS})"
-    r"(?!\d|[.,:/-]\d)(?:\s?(?P<unit>km/h|[a-z]+|[%$€£¥])(?![a-z]))?"
+    r"(?!\d|[.,:/-]\d)(?:\s?(?P<unit>km/h|[a-z]+|[%$€£¥](?!\d))(?![a-z]))?"
 )
 """A sign touches its number: a dash with a space after it is punctuation."""
 _JOINT = re.compile(r"[\s,]*(?:and )?")
@@ -188,10 +188,10 @@ def _joined(one: Found, other: Found, text: str) -> Found | None:
     if one.quantity is None or other.quantity is None or not _JOINT.fullmatch(text, one.end, other.start):
         return None
     dimension, factor = _UNITS.get(one.unit, ("", Decimal(0)))
-    smaller, part = _UNITS.get(other.unit, ("", Decimal(0)))
+    smaller, part = _UNITS.get("min" if dimension == "time" and other.unit == "m" else other.unit, ("", Decimal(0)))
     if dimension not in _COMPOSITE or smaller != dimension or part >= factor:
         return None
-    value = one.quantity.value + other.quantity.value
+    value = one.quantity.value + other.number * part
     return one._replace(end=other.end, number=value, quantity=Quantity(value, dimension))
 
 

@@ -17,6 +17,7 @@ _EMPHASIS = re.compile(r"\*+|`+|~~|(?<!\w)_+(?=\w)|(?<=[\w.!?)%])_+(?!\w)")
 _DASH = re.compile(r"—|(?<=[^\W\d])–|(?<=\))–|–(?!\d)")
 _LOOSE = re.compile(r"[()\"]|\[(?!\d+\])|(?<!\d)\]|,(?!\d)|(?<!\w)'|'(?!\w)")
 _SENTENCES = re.compile(r"(?<=[.?!:;])\s+")
+_SIGNIFICANT = re.compile(r"\d|[^\W\d_]{5}")
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 
 _SMALL = (
@@ -92,7 +93,8 @@ def without_question(text: str, question: str) -> str:
 def without_repeats(text: str, question: str) -> tuple[str, str]:
     """Remove the runs of words that repeat the question: three words or more, or two of which one is a number.
 
-    Returns the rest, and the runs; both texts are normal.
+    A run like "it is not" may have another meaning, so one of the words is long or a number. Returns the rest, and the
+    runs; both texts are normal.
     """
     runs = list(_runs(text, f" {' '.join(_TOKEN.findall(question))} "))
     rest, end = [], 0
@@ -110,7 +112,7 @@ def _runs(text: str, question: str) -> Iterator[tuple[int, int]]:
         while last < len(tokens) and f"{words} {tokens[last][0]} " in question:
             words += f" {tokens[last][0]}"
             last += 1
-        if last - first > 2 or (last - first == 2 and re.search(r"\d", words)):
+        if last - first > 1 and _SIGNIFICANT.search(words) and (last - first > 2 or re.search(r"\d", words)):
             yield tokens[first].start(), tokens[last - 1].end()
             first = last
         else:

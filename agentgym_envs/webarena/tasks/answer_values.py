@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import TypeAlias
 
 from agentgym_envs.webarena.evaluators.values import (
@@ -33,16 +34,17 @@ _TOTAL = re.compile(
 )
 _SCALE = re.compile(r"(?<=\d\.\d)/(?:5|10|100)\b|(?<=\d\.\d\d)/(?:5|10|100)\b")
 _LABEL = re.compile(
-    r"\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b|#\d+"
+    r"\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b|#\d+|(?<=\S )\[\d+\]"
 )
-_REFERENCE = re.compile(r"\[\d+\]")
-_NONE = re.compile(r"\b(?:none|no (?:one\b|1\b)|nobody|never|not (?:\w+ )?any|no)\b")
+_CURRENCIES = {"$", "€", "£", "¥"}
+_NONE = re.compile(r"\b(?:none|no (?:one\b|1\b)|nobody|never(?! (?:\w+ )?\d)|not (?:\w+ )?any|no)\b")
 _CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):(\d\d)(?: ?h(?:ours?)?)?(?![\d:])")
 _ASKED_UNIT = re.compile(r"\b(?:how many|in) (?:working )?(km/h|[a-z]+)")
 
 Spellings: TypeAlias = Sequence[str]
 
 
+@lru_cache(maxsize=20_000)
 def kind_of(reference: str) -> str:
     """Return the kind of a wanted text: "number", "date", "time" or "name"."""
     readers = (("number", read_quantity), ("date", read_date), ("time", read_time))
@@ -52,6 +54,11 @@ def kind_of(reference: str) -> str:
 def without_thresholds(text: str) -> str:
     """Remove numbers that are limits ("more than 5", "5 or fewer") from a normal text."""
     return _THRESHOLD.sub(_GAP, text)
+
+
+def without_labels(text: str) -> str:
+    """Remove numbers of pages, orders and elements ("page 2", "[54]") from a normal text."""
+    return _LABEL.sub(_GAP, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +98,8 @@ class Values:
         if len(sought) > 1:
             text = re.sub(r"(?<=\d)-(?=[$€£]?\d)", " - ", text)
         text = _without_dates(re.sub(r"\bnone\b", "0", _SCALE.sub("", text)))
-        text = _LABEL.sub(_GAP, text if self.limit else without_thresholds(text))
-        text = _TOTAL.sub(_GAP, text, count=1) if plain else text
-        return _REFERENCE.sub(_GAP, text) if find_quantities(_REFERENCE.sub(_GAP, text)) else text
+        text = without_labels(text if self.limit else without_thresholds(text))
+        return _TOTAL.sub(_GAP, text, count=1) if plain else text
 
 
 Candidate: TypeAlias = tuple[int, int, int | None]
@@ -173,6 +179,6 @@ class _Sought:
             return False
         dimension = found.quantity.dimension if found.quantity else ""
         if dimension and self.dimension:
-            return dimension == self.dimension
-        counted = self.dimension and found.unit and re.search(rf"\b{re.escape(found.unit.removesuffix('s'))}", intent)
-        return not counted
+            return dimension == self.dimension or {dimension, self.dimension} <= _CURRENCIES
+        noun = found.unit.removesuffix("s")
+        return not (self.dimension and len(noun) > 2 and re.search(rf"\b{re.escape(noun)}s?\b", intent))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
@@ -20,7 +20,7 @@ from agentgym_envs.webarena.evaluators.wording import (
     without_repeats,
 )
 from agentgym_envs.webarena.tasks.answer_names import take_names
-from agentgym_envs.webarena.tasks.answer_values import Values, kind_of, without_thresholds
+from agentgym_envs.webarena.tasks.answer_values import Values, kind_of, without_labels, without_thresholds
 
 NOT_ACHIEVABLE = "N/A"
 """The answer to an impossible task, as in WebArena."""
@@ -51,7 +51,10 @@ class Says:
         wanted = [[normal(one) for one in reference.split(OR)] for reference in self.wanted]
         if len(wanted) == 1 and any(same_value(one, answer) for one in wanted[0]):
             return ""
-        others = [normal(one) for reference in self.others for one in reference.split(OR)]
+        kinds = {kind_of(one[0]) for one in wanted}
+        others = {normal(one) for reference in self.others for one in reference.split(OR)}
+        others -= {one for spellings in wanted for one in spellings}
+        others = {one for one in others if kind_of(one) not in kinds - {"name"}}  # `Values` rejects those
         names = [spellings for spellings in wanted if kind_of(spellings[0]) == "name"]
         rest, problem = take_names(without_question(answer, intent), intent, names, _opposed(names, others))
         if problem:
@@ -62,7 +65,7 @@ class Says:
         return problem or _open(rest, deniable=names != [["no"]])
 
 
-def _opposed(names: Sequence[Sequence[str]], others: Sequence[str]) -> list[str]:
+def _opposed(names: Sequence[Sequence[str]], others: Iterable[str]) -> list[str]:
     """Return the unwanted names; those of yes and no are each other."""
     return [*others, *({"yes": "no", "no": "yes"}.get(spellings[0], "") for spellings in names)]
 
@@ -88,6 +91,7 @@ _ALTERNATIVE = re.compile(
     r"|\b(?:maybe|perhaps|possibly|probably|alternatively|otherwise|unless|either|guess)\b"
 )
 _DENIED = re.compile(rf"{_NOT}[^\n]*{MARK}|{MARK}.*\b(?:wrong|incorrect|not (?:right|correct|true|the answer|it))\b")
+_CODE = re.compile(r"\b[\w.]*\d[\w.]*\w")
 _RESULT = re.compile(r"[\d@]|\b(?:done|completed|finished|success(?:ful|fully)?)\b")
 
 
@@ -108,8 +112,7 @@ def _is_not_achievable(answer: str, intent: str) -> bool:
         return False
     if any(_DENIED.search(clause) for one in sentences(answer) for clause in _CLAUSE.split(one)):
         return False
-    known = set(re.findall(r"[\w.]*\d[\w.]*\w|\d", intent))
-    rest, _ = without_repeats(
-        re.sub(r"[\w.]*\d[\w.]*\w|\d", lambda word: word[0] * (word[0] not in known), answer), intent
-    )
+    rest, _ = without_repeats(without_labels(answer), intent)
+    known = set(_CODE.findall(intent))
+    rest = _CODE.sub(lambda code: "" if code[0] in known else code[0], rest)
     return all(_IMPOSSIBLE.search(one) for one in sentences(rest) if _RESULT.search(one))
