@@ -70,9 +70,10 @@ def question_of(name: str, intent: str, evaluator: Says, elsewhere: tuple[str, .
     wanted = tuple(tuple(reference.split(" |OR| ")) for reference in evaluator.wanted)
     named = {text.lower() for part in wanted for text in part}
     others = [text for reference in evaluator.others for text in reference.split(" |OR| ")[:1]]
-    others = [text for text in others if not any(text.lower() in name or name in text.lower() for name in named)]
-    elsewhere = tuple(one.split(" |OR| ")[0] for one in elsewhere)
-    return Question(name, intent, wordings.kind_of(wanted, intent), wanted, tuple(others), elsewhere)
+    others = [text for text in others if text.lower() not in named]
+    kind = wordings.kind_of(wanted, intent)
+    elsewhere = tuple(text for one in elsewhere if wordings.kind_of([[text := one.split(" |OR| ")[0]]], intent) == kind)
+    return Question(name, intent, kind, wanted, tuple(others), elsewhere)
 
 
 def _yes_or_no() -> Iterator[tuple[Question, Evaluator]]:

@@ -347,7 +347,8 @@ def wrong(question: Question, rng: random.Random) -> Iterator[str]:
 
 def _rivals(question: Question, rng: random.Random) -> Iterator[str]:
     """Yield wrong values of the kind of one part of the answer."""
-    yield from rng.sample(question.others, min(3, len(question.others)))
+    others = question.others or (question.elsewhere if question.kind == "name" else ())
+    yield from rng.sample(others, min(3, len(others)))
     for one in question.wanted:
         yield from _near(one[0], _kind(one[0], question.intent), {text for part in question.wanted for text in part})
 

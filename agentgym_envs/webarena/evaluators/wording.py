@@ -85,7 +85,7 @@ def sentences(text: str) -> list[str]:
 
 def without_question(text: str, question: str) -> str:
     """Remove the question, or whole sentences of it, from an answer; both are normal."""
-    for part in (question, *(one for one in sentences(question) if one.count(" ") > 2)):
+    for part in (question, *(one for one in re.split(r"(?<=[.?!:])\s+", question) if one.count(" ") > 2)):
         text = text.replace(part, " ") if part else text
     return " ".join(text.split())
 

@@ -34,12 +34,13 @@ _TOTAL = re.compile(
 )
 _SCALE = re.compile(r"(?<=\d\.\d)/(?:5|10|100)\b|(?<=\d\.\d\d)/(?:5|10|100)\b")
 _LABEL = re.compile(
-    r"\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b|#\d+|(?<=\S )\[\d+\]"
+    r"\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b"
+    r"|#\d+|(?<=\S )\[\d+\]"
 )
 _CURRENCIES = {"$", "€", "£", "¥"}
 _NONE = re.compile(r"\b(?:none|no (?:one\b|1\b)|nobody|never(?! (?:\w+ )?\d)|not (?:\w+ )?any|no)\b")
 _CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):(\d\d)(?: ?h(?:ours?)?)?(?![\d:])")
-_ASKED_UNIT = re.compile(r"\b(?:how many|in) (?:working )?(km/h|[a-z]+)")
+_ASKED_UNIT = re.compile(r"\b(?:how many|in|the) (?:working )?(km/h|[a-z]+)")
 
 Spellings: TypeAlias = Sequence[str]
 
@@ -59,6 +60,11 @@ def without_thresholds(text: str) -> str:
 def without_labels(text: str) -> str:
     """Remove numbers of pages, orders and elements ("page 2", "[54]") from a normal text."""
     return _LABEL.sub(_GAP, text)
+
+
+def numbers_in(text: str) -> set[str]:
+    """Return the digits of all numbers in a normal text that are no labels."""
+    return {found.digits for found in find_quantities(without_labels(text))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from agentgym_envs.webarena.evaluators.wording import (
     without_repeats,
 )
 from agentgym_envs.webarena.tasks.answer_names import take_names
-from agentgym_envs.webarena.tasks.answer_values import Values, kind_of, without_labels, without_thresholds
+from agentgym_envs.webarena.tasks.answer_values import Values, kind_of, numbers_in, without_labels, without_thresholds
 
 NOT_ACHIEVABLE = "N/A"
 """The answer to an impossible task, as in WebArena."""
@@ -54,7 +54,8 @@ class Says:
         kinds = {kind_of(one[0]) for one in wanted}
         others = {normal(one) for reference in self.others for one in reference.split(OR)}
         others -= {one for spellings in wanted for one in spellings}
-        others = {one for one in others if kind_of(one) not in kinds - {"name"}}  # `Values` rejects those
+        numbers = {one for one in others if kind_of(one) == "number"}
+        others = {one for one in others - numbers if kind_of(one) not in kinds - {"name"}}  # `Values` rejects those
         names = [spellings for spellings in wanted if kind_of(spellings[0]) == "name"]
         rest, problem = take_names(without_question(answer, intent), intent, names, _opposed(names, others))
         if problem:
@@ -62,6 +63,8 @@ class Says:
         rest, repeated = without_repeats(rest, intent)
         values = Values(intent, [one for one in wanted if one not in names], self.limit)
         rest, problem = values.take(rest, repeated)
+        if not problem and "number" not in kinds and numbers & numbers_in(rest):
+            return f"also includes {min(numbers & numbers_in(rest))!r}"
         return problem or _open(rest, deniable=names != [["no"]])
 
 

@@ -52,7 +52,12 @@ class PlaceFact(Template):
                 yield {"place": row["name"], "town": row["town_name"], "fact": fact}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(place(world, params["place"])[_FACTS[params["fact"]][0]])]
+        name = _FACTS[params["fact"]][0]
+        value = place(world, params["place"])[name]
+        if name != "website":
+            return [says(value)]
+        others = [row[name] for row in places(world, "p.website IS NOT NULL")]
+        return [says(value.removeprefix("https://"), others=[one.removeprefix("https://") for one in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])
