@@ -86,10 +86,10 @@ def graded(question: Question, evaluator: Evaluator, answers: Iterable[str]) -> 
     """Yield each different answer with whether it passes."""
     for answer in dict.fromkeys(answers):
         episode = FinishedEpisode(question.intent, answer, "about:blank", _no_pages)
-        yield answer, asyncio_free(evaluator, episode) == 1.0
+        yield answer, score(evaluator, episode) == 1.0
 
 
-def asyncio_free(evaluator: Evaluator, episode: FinishedEpisode) -> float:
+def score(evaluator: Evaluator, episode: FinishedEpisode) -> float:
     """Return the score of an evaluator that awaits nothing, without an event loop."""
     call = evaluator(episode)
     try:
@@ -123,7 +123,7 @@ def measure(instances: int, show: bool) -> dict[str, Any]:
             for answer in answers:
                 print(f"{sort} {question.template} {question.wanted} {answer[:_MAX_SHOWN]!r} | {question.intent[:150]}")
     rows = {kind: {"templates": len(names[kind]), **counted} for kind, counted in totals.items()}
-    total = {key: sum(row[key] for row in rows.values()) for key in ("right", "rejected", "wrong", "accepted")}
+    total = {key: sum(row.get(key, 0) for row in rows.values()) for key in ("right", "rejected", "wrong", "accepted")}
     return {
         "worlds": WORLDS,
         "instances": instances,
@@ -139,6 +139,7 @@ def table(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for kind, row in (*result["kinds"].items(), ("all", result["all"])):
+        row = {"right": 0, "rejected": 0, "wrong": 0, "accepted": 0, **row}
         share = f"{100 * row['rejected'] / row['right']:.2f} %" if row["right"] else ""
         lines.append(
             f"| {kind} | {row['templates']} | {row['right']:,} | {share} | {row['wrong']:,} | {row['accepted']} |"

@@ -74,7 +74,7 @@ PART_OF_DATE = re.compile(
 )
 """A day and a month, or a month and a year."""
 _TIMES = re.compile(
-    r"(?<![\d:.,/-])(?P<hour>\d{1,2})(?:[:](?P<minute>\d{2})(?::00)?)?(?: o'clock)?"
+    r"(?<![\d:.,/])(?P<hour>\d{1,2})(?:[:](?P<minute>\d{2})(?::00)?)?(?: o'clock)?"
     r"(?: ?(?P<half>[ap])\.?m\b\.?| (?:in the |at )(?P<part>morning|afternoon|evening|night))?(?![\d:])"
     r"|(?P<word>noon|midday|midnight)\b"
 )

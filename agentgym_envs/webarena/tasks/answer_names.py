@@ -18,10 +18,11 @@ def take_names(text: str, intent: str, wanted: Sequence[Sequence[str]], others: 
     Returns the text, and what is wrong with it, as a predicate: a missing or an unwanted name. Longer names are looked
     for first, so that a part of a name does not count. All texts are normal.
     """
+    text = _without_comparisons(text, intent, others)
     spellings = {one: number for number, names in enumerate(wanted) for one in names}
     found = set()
     for name in sorted({*spellings, *others} - {""}, key=lambda name: (-len(name), name)):
-        if name not in text and not _is_code(name):
+        if name.partition(" ")[0].rstrip(".?!") not in text and not _is_code(name):
             continue
         left, count = _pattern(name).subn(f" {MARK} " if name in spellings else " ", text)
         if count and name not in spellings:
@@ -36,16 +37,40 @@ def take_names(text: str, intent: str, wanted: Sequence[Sequence[str]], others: 
     return text, f"also includes {similar!r}" if similar else ""
 
 
+_COMPARATIVES = (
+    r"\b(?:more|most|(?:high|larg|great|bigg|long)(?:er|est))\b",
+    r"\b(?:less|least|fewer|(?:low|cheap|small|short|near|clos)(?:er|est))\b",
+)
+
+
+def _without_comparisons(text: str, intent: str, others: Sequence[str]) -> str:
+    """Remove "than B" from "A is higher than B" if the intent names B and asks for what is higher."""
+    asked = [words for words in _COMPARATIVES if re.search(words, intent)]
+    if len(asked) != 1 or " than " not in text:
+        return text
+    for name in others:
+        if name and name in intent and name in text:
+            compared = rf"({asked[0]}[^.?!:;]*?) than (?:the )?{_pattern(name).pattern}"
+            text = re.sub(compared, r"\1", text)
+    return text
+
+
 @lru_cache(maxsize=20_000)
 def _pattern(name: str) -> re.Pattern[str]:
     """Match a name as whole words; a long number may have its digits in groups."""
     name = name.rstrip(".?!") or name
-    body = _SEPARATORS.join(re.findall(r"\d", name)) if _is_code(name) else re.escape(name)
-    return _whole(body, name)
+    if _is_code(name):
+        return _whole(_SEPARATORS.join(re.findall(r"\d", name)), name)
+    return _whole(re.sub(r"(\d?)\\ (\D?)", _gap, re.escape(name)), name)
+
+
+def _gap(match: re.Match[str]) -> str:
+    """A space in a name may be a dash; before a unit it may be missing."""
+    return f"{match[1]}(?: - | ){'?' * bool(match[1] and match[2].isalpha())}{match[2]}"
 
 
 def _whole(body: str, name: str) -> re.Pattern[str]:
-    before = r"(?<![\w@])(?<!\w[-.])" if name[:1].isalnum() else ""
+    before = r"(?<!\w)(?<!\w[-.@])" if name[:1].isalnum() else ""
     after = r"(?![\w@]|-\w|[.,]\w)" if name[-1:].isalnum() else ""
     return re.compile(f"{before}{body}{after}")
 

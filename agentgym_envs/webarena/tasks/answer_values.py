@@ -34,7 +34,7 @@ _TOTAL = re.compile(
 )
 _SCALE = re.compile(r"(?<=\d\.\d)/(?:5|10|100)\b|(?<=\d\.\d\d)/(?:5|10|100)\b")
 _LABEL = re.compile(
-    r"\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b"
+    r"\bpage \d+ (?:of|/) \d+|\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b"
     r"|#\d+|(?<=\S )\[\d+\]"
 )
 _CURRENCIES = {"$", "€", "£", "¥"}
@@ -100,7 +100,7 @@ class Values:
         if any(one.number == 0 for one in sought):
             text = _NONE.sub(" 0 ", text)
         if any(one.dimension == "time" for one in sought):
-            text = _CLOCK.sub(r"\1 h \2 min", text)
+            text = _CLOCK.sub(r"\1 h \2 min", re.sub(r"(\d)h(?=\d)", r"\1 h ", text))
         if len(sought) > 1:
             text = re.sub(r"(?<=\d)-(?=[$€£]?\d)", " - ", text)
         text = _without_dates(re.sub(r"\bnone\b", "0", _SCALE.sub("", text)))
@@ -141,6 +141,7 @@ def _dates(text: str, wanted: Sequence[Spellings]) -> tuple[str, list[Candidate]
 
 
 def _times(text: str, wanted: Sequence[Spellings]) -> tuple[str, list[Candidate]]:
+    text = re.sub(r"(?<![\d.,])(\d\d?)\.([0-5]\d)(?![\d.,])", r"\1:\2", text)
     return text, _moments(find_times(text), [read_time(spellings[0]) for spellings in wanted])
 
 
@@ -161,6 +162,11 @@ class _Sought:
     number: Decimal
     dimension: str
     factor: Decimal
+
+    @property
+    def fraction(self) -> bool:
+        """True if it is written with decimals, as an average is."""
+        return self.number.as_tuple().exponent != 0
 
     @classmethod
     def read(cls, reference: str, intent: str) -> _Sought:
@@ -187,4 +193,6 @@ class _Sought:
         if dimension and self.dimension:
             return dimension == self.dimension or {dimension, self.dimension} <= _CURRENCIES
         noun = found.unit.removesuffix("s")
-        return not (self.dimension and len(noun) > 2 and re.search(rf"\b{re.escape(noun)}s?\b", intent))
+        return not (
+            (self.dimension or self.fraction) and len(noun) > 2 and re.search(rf"\b{re.escape(noun)}s?\b", intent)
+        )

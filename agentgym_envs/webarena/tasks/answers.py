@@ -65,6 +65,7 @@ class Says:
         rest, problem = values.take(rest, repeated)
         if not problem and "number" not in kinds and numbers & numbers_in(rest):
             return f"also includes {min(numbers & numbers_in(rest))!r}"
+        rest = re.sub(rf"({MARK}\s+)or more", r"\1", rest) if self.limit else rest
         return problem or _open(rest, deniable=names != [["no"]])
 
 

@@ -61,14 +61,21 @@ class ShopFact(Template):
             return [says(OR.join(value.replace(" to ", word) for word in (" to ", "-", " - ", " and ")))]
         query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
         others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
-        parts = re.split(", | to ", value) if name == "hours" else [value]
-        parts = [f"{part}{OR}{part[:3]}" if part.endswith("day") else part for part in parts]
+        parts = _hours(value) if name == "hours" else [value]
         return [says(*parts, others=[row[0] for row in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         title, _, pattern = _FACTS[params["question"]]
         yield page.click("link", title)
         yield page.stop(page.search(pattern)[0])
+
+
+def _hours(text: str) -> list[str]:
+    """Return what an answer must say for "Monday to Friday, 8 AM to 5 PM": the days, in one of many spellings, and both times."""
+    first, last, opening, closing = re.split(", | to ", text)
+    words = (" to ", "-", " - ", " through ", " until ", " till ")
+    days = [word.join(names) for word in words for names in ((first, last), (first[:3], last[:3]))]
+    return [OR.join(days), opening, closing]
 
 
 class MissingProduct(Template):
