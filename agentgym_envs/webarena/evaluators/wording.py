@@ -40,14 +40,14 @@ _NUMBER_WORD = re.compile(
 MARK = "\x01"
 """Stands for a value that was found in an answer."""
 _NEGATION = re.compile(
-    r"\b(?:not(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)|never|neither|nor|cannot|unlike|except)\b"
+    r"\b(?:not(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)|never|neither|nor|cannot|unlike|except|doubt)\b"
     r"|\b(?:anything|everything|all) but\b|\b(?:other|rather) than\b|\binstead of\b"
     rf"|\bno (?:\S+ )?(?={MARK})|^no\b"
 )
 _RETRACTION = re.compile(r"\b(?:right|correct|true|sure|certain|answer|mind|know|tell|verify|confirm|determine)\b")
 _WRONG = re.compile(r"\b(?:wrong|incorrect|untrue|false)\b")
 _HEDGE = re.compile(
-    r"\b(?:or|else|maybe|perhaps|possibly|probably|presumably|likely|either|otherwise|alternatively|unless|guess(?:ing)?"
+    r"\b(?:or|maybe|perhaps|possibly|probably|presumably|likely|either|otherwise|alternatively|unless|guess(?:ing)?"
     r"|unsure|uncertain|unclear|(?:could|might|may) (?:also |well )?be|n/a)\b"
 )
 

@@ -34,11 +34,11 @@ _TOTAL = re.compile(
 )
 _SCALE = re.compile(r"(?<=\d\.\d)/(?:5|10|100)\b|(?<=\d\.\d\d)/(?:5|10|100)\b")
 _LABEL = re.compile(
-    r"\bpage \d+ (?:of|/) \d+|\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id|section|option|version) #?\d+\b"
-    r"|#\d+|(?<=\S )\[\d+\]"
+    r"\bpage \d+ (?:of|/) \d+|(?<!\bthe )(?<!\bthis )\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id"
+    r"|section|option|version) #?\d+\b|#\d+|(?<=\S )\[\d+\]"
 )
 _CURRENCIES = {"$", "€", "£", "¥"}
-_NONE = re.compile(r"\b(?:none|no (?:one\b|1\b)|nobody|never(?! (?:\w+ )?\d)|not (?:\w+ )?any|no)\b")
+_NONE = re.compile(r"\b(?:none|no (?:one\b|1\b)|nobody|never(?! (?:\w+ )?\d)|not (?:\w+ )?any|no(?= [a-z]))\b|^no\W*$")
 _CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):(\d\d)(?: ?h(?:ours?)?)?(?![\d:])")
 _ASKED_UNIT = re.compile(r"\b(?:how many|in|the) (?:working )?(km/h|[a-z]+)")
 
@@ -192,7 +192,5 @@ class _Sought:
         dimension = found.quantity.dimension if found.quantity else ""
         if dimension and self.dimension:
             return dimension == self.dimension or {dimension, self.dimension} <= _CURRENCIES
-        noun = found.unit.removesuffix("s")
-        return not (
-            (self.dimension or self.fraction) and len(noun) > 2 and re.search(rf"\b{re.escape(noun)}s?\b", intent)
-        )
+        counts = found.unit[-1:] == "s" and len(found.unit) > 4 and (self.dimension or self.fraction)
+        return not (counts and re.search(rf"\b{re.escape(found.unit[:-1])}s?\b", intent))
