@@ -82,18 +82,11 @@ def _yes_or_no() -> Iterator[tuple[Question, Evaluator]]:
             yield question_of("(invented)", intent, says(answer)), says(answer)
 
 
-def graded(question: Question, evaluator: Evaluator, answers: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each different answer with whether it passes."""
-    for answer in dict.fromkeys(answers):
-        episode = FinishedEpisode(question.intent, answer, "about:blank", _no_pages)
-        yield answer, score(evaluator, episode) == 1.0
-
-
-def score(evaluator: Evaluator, episode: FinishedEpisode) -> float:
-    """Return the score of an evaluator that awaits nothing, without an event loop."""
-    call = evaluator(episode)
+def score_of(evaluator: Evaluator, question: Question, answer: str) -> float:
+    """Return the score of an answer, without an event loop: the evaluators of answers await nothing."""
+    call: Any = evaluator(FinishedEpisode(question.intent, answer, "about:blank", _no_pages))
     try:
-        call.send(None)  # type: ignore[attr-defined]
+        call.send(None)
     except StopIteration as end:
         return float(end.value.score)
     raise AssertionError("the evaluator waits for something")
@@ -102,14 +95,9 @@ def score(evaluator: Evaluator, episode: FinishedEpisode) -> float:
 def failures(question: Question, evaluator: Evaluator) -> tuple[int, list[str], int, list[str]]:
     """Return the numbers of right answers and near misses, and of both those that were graded wrongly."""
     rng = random.Random(f"{question.template}/{question.intent}")
-    right = list(graded(question, evaluator, wordings.right(question, rng)))
-    wrong = list(graded(question, evaluator, wordings.wrong(question, rng)))
-    return (
-        len(right),
-        [one for one, passes in right if not passes],
-        len(wrong),
-        [one for one, passes in wrong if passes],
-    )
+    right, wrong = (list(dict.fromkeys(make(question, rng))) for make in (wordings.right, wordings.wrong))
+    rejected = [answer for answer in right if score_of(evaluator, question, answer) < 1.0]
+    return len(right), rejected, len(wrong), [one for one in wrong if score_of(evaluator, question, one) > 0.0]
 
 
 def measure(instances: int, show: bool) -> dict[str, Any]:
