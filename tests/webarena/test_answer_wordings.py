@@ -40,10 +40,7 @@ def _valued(rng: random.Random, kind: str) -> tuple[Question, object]:
         "distance": ("How far is it?", lambda: f"{rng.randint(1, 300)}.{rng.randint(0, 9)} km"),
         "date": ("When is the issue due?", lambda: _date(rng)),
         "time": ("When does the library close?", lambda: f"{rng.randint(13, 23)}:{rng.choice(('00', '30'))}"),
-        "code": (
-            "What is the phone number of the library?",
-            lambda: f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}",
-        ),
+        "code": ("What is its phone number?", lambda: f"0{rng.randint(10, 99)} 555 {rng.randint(1000, 9999)}"),
         "yes/no": ("Is the library open?", lambda: rng.choice(("yes", "no"))),
     }
     intent, make = makers[kind]
@@ -84,17 +81,15 @@ def test_answers_to_the_tasks_are_graded_by_their_meaning() -> None:
             assert (rejected, accepted) == ([], []), question
 
 
+@pytest.mark.slow
 @given(st.text() | st.text("0123456789 .,:/-$%aé*_`\n"), st.text(), st.text(min_size=1))
 def test_any_answer_to_any_intent_can_be_graded(answer: str, intent: str, wanted: str) -> None:
-    for evaluator in (
-        says(wanted, others=[intent]),
-        says(26, "Ida", "$1.50"),
-        says("Mar 4, 2025", "18:00"),
-        NotAchievable(),
-    ):
+    several = says(26, "Ida", "$1.50"), says("Mar 4, 2025", "18:00")
+    for evaluator in (says(wanted, others=[intent]), *several, NotAchievable()):
         assert score_of(evaluator, Question("", intent, ""), answer) in (0.0, 1.0)
 
 
+@pytest.mark.slow
 @given(st.text("ab*_`- \n|#>0123456789.,()"), st.text("ab 12"))
 def test_repeats_and_the_rest_are_parts_of_the_answer(text: str, question: str) -> None:
     rest, repeated = without_repeats(normal(text), normal(question))

@@ -175,11 +175,12 @@ def _found(match: re.Match[str]) -> Found:
     number = Decimal(match["digits"].replace(",", ""))
     number = -number if match["sign"] == "-" else number
     known = _UNITS.get(match["money"] or match["unit"] or "")
-    quantity = Quantity(number * known[1], known[0]) if known else None
+    touching = match.start("unit") == match.end("digits")
+    unknown = touching and match["unit"] not in _UNITS  # "$49k"
+    quantity = Quantity(number * known[1], known[0]) if known and not unknown else None
     if match["money"] is None and match["unit"] is None:
         quantity = Quantity(number)
     end = match.end("unit") if match["unit"] in _UNITS else match.end("digits")
-    touching = match.start("unit") == match.end("digits")
     return Found(match.start(), end, match["digits"], number, match["money"] or match["unit"] or "", quantity, touching)
 
 

@@ -40,9 +40,10 @@ _NUMBER_WORD = re.compile(
 MARK = "\x01"
 """Stands for a value that was found in an answer."""
 _NEGATION = re.compile(
-    r"\b(?:not(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)|never|neither|nor|cannot|unlike|except|doubt)\b"
-    r"|\b(?:anything|everything|all) but\b|\b(?:other|rather) than\b|\binstead of\b"
-    rf"|\bno (?:\S+ )?(?={MARK})|^no\b"
+    r"\bnot(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
+    r"|\b(?:never|neither|nor|cannot|unlike|except|doubt|hardly|no longer)\b"
+    r"|\b(?:(?:any|every|no)(?:thing| ?one|body|1)|all) but\b|\b(?:other|rather) than\b|\binstead of\b"
+    rf"|\b(?:no|without|before|after|prior to)\s+(?:\S+\s+)?(?={MARK})|^no\b"
 )
 _RETRACTION = re.compile(r"\b(?:right|correct|true|sure|certain|answer|mind|know|tell|verify|confirm|determine)\b")
 _WRONG = re.compile(r"\b(?:wrong|incorrect|untrue|false)\b")

@@ -27,7 +27,7 @@ _NUMBER = r"[$€£¥]? ?\d+(?:[.,]\d+)*"
 _THRESHOLD = re.compile(
     r"\b(?:below|under|above|over|beyond|(?:more|greater|higher|less|fewer|lower) than|at least|at most"
     rf"|exceed(?:ing|s)?|(?:minimum|maximum) of) {_NUMBER}"
-    rf"|{_NUMBER} (?:\w+ )?(?:or|and) (?:more|fewer|less|higher|lower|above|below|over)\b"
+    rf"|{_NUMBER}\+|{_NUMBER} (?:\w+ )?(?:or|and) (?:more|fewer|less|higher|lower|above|below|over)\b"
 )
 _TOTAL = re.compile(
     r"(?<=\d) ?(?:[a-z]+ )?(?:out )?of (?:the |a total of )?\d+\b(?![.,]\d)|^(?:out )?of (?:the )?\d+ (?!of\b)(?=[a-z])"
@@ -181,7 +181,7 @@ class _Sought:
         """Return True for the same number in this unit, or without a unit, or the same quantity in another one."""
         if found.quantity is None or not found.quantity.dimension:
             return self.number == (found.quantity.value if found.quantity else found.number)
-        if self.dimension in ("", found.quantity.dimension):
+        if self.dimension in ("" if found.quantity.dimension != "%" else "%", found.quantity.dimension):
             return found.quantity.value == self.number * self.factor
         return False
 

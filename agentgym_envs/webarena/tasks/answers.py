@@ -91,10 +91,13 @@ _CLAUSE = re.compile(r"[,;:]\s|\s-+\s|\b(?:so|because|since|as|therefore|hence|t
 _NOT = r"\b(?:no|not|cannot|never|none|nothing|neither|nor|without)\b"
 _IMPOSSIBLE = re.compile(rf"{_NOT}|\b(?:impossible|unable|missing|invalid|expired|fail(?:s|ed)?|un\w+able)\b")
 _ALTERNATIVE = re.compile(
-    rf"{MARK}[\s,;:.-]*or\b|\bor\s+(?:\w+\s+){{0,3}}{MARK}|\bor else\b|\bbut\b.*\d"
+    rf"{MARK}[\s,;:.-]*(?:or|if)\b|\bor\s+(?:\w+\s+){{0,3}}{MARK}|\bor else\b|\bbut\b.*\d"
     r"|\b(?:maybe|perhaps|possibly|probably|alternatively|otherwise|unless|either|guess)\b"
 )
-_DENIED = re.compile(rf"{_NOT}[^\n]*{MARK}|{MARK}.*\b(?:wrong|incorrect|not (?:right|correct|true|the answer|it))\b")
+_DENIED = re.compile(
+    rf"{_NOT}[^\n]*{MARK}|{MARK} (?:is|was)\b.*\bnot\b"
+    rf"|{MARK}.*\b(?:wrong|incorrect|not (?:right|correct|true|the answer|it))\b"
+)
 _CODE = re.compile(r"\b[\w.]*\d[\w.]*\w")
 _RESULT = re.compile(r"[\d@]|\b(?:done|completed|finished|success(?:ful|fully)?)\b")
 

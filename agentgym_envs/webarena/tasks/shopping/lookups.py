@@ -71,7 +71,7 @@ class ShopFact(Template):
 
 
 def _hours(text: str) -> list[str]:
-    """Return what an answer must name of "Monday to Friday, 8 AM to 5 PM": the days, in any spelling, and both times."""
+    """Return what an answer needs of "Monday to Friday, 8 AM to 5 PM": the days, in any spelling, and both times."""
     first, last, opening, closing = re.split(", | to ", text)
     words = (" to ", "-", " - ", " through ", " until ", " till ")
     days = [word.join(names) for word in words for names in ((first, last), (first[:3], last[:3]))]
