@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode
+from agentgym_envs.webarena.evaluators.wording import GAP, MARK
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 
 
@@ -60,6 +61,12 @@ def test_numbers_and_dates_of_the_intent_are_not_guesses() -> None:
     assert score(says(35), "35 after Mar 4, 2025", intent) == 1.0
     assert score(says(35), "36, 35, 34", intent) == 0.0
     assert score(says("Mar 9, 2025"), "Mar 9, 2025, after Mar 4, 2025", intent) == 1.0
+
+
+@pytest.mark.parametrize("mark", [MARK, GAP])
+def test_the_marks_of_the_rules_are_no_answer(mark: str) -> None:
+    assert score(NotAchievable(), mark) == 0.0
+    assert score(says(5), f"{mark} {mark}") == 0.0
 
 
 def test_an_amount_may_come_with_a_count_of_what_the_intent_names() -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from agentgym_envs.webarena.evaluators.values import clean
 
-_LINK = re.compile(r"!?\[([^\]\n]+)\]\([^()\s]*\)")
+_LINK = re.compile(r"!?\[([^\[\]\n]+)\]\([^()\s]*\)")
 _RULE = re.compile(r"^[\s|:-]*\|[\s|:-]*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:(?:[-*+•·‣◦–—]|#{1,6}|>)[ \t]+)+", re.MULTILINE)
 _NUMBERING = re.compile(r"^[ \t]*(\d{1,2})[.)][ \t]+", re.MULTILINE)
@@ -37,10 +37,11 @@ _NUMBER_WORD = re.compile(
     rf"|(?P<small>{'|'.join(('zero', *_SMALL[2:]))})|(?P<one>{_ONE}))\b"
 )
 
-MARK = "\x01"
-"""Stands for a value that was found in an answer."""
+MARK, GAP = "\x01", "\x02"
+"""Stand for a value that was found in an answer, and for a part that was removed."""
+_RESERVED = {ord(MARK): " ", ord(GAP): " "}
 _NEGATION = re.compile(
-    r"\bnot(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
+    r"\bnot\b(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
     r"|\b(?:never|neither|nor|cannot|unlike|except|doubt|hardly|no longer)\b"
     r"|\b(?:(?:any|every|no)(?:thing| ?one|body|1)|all) but\b|\b(?:other|rather) than\b|\binstead of\b"
     rf"|\b(?:no|without|before|after|prior to)\s+(?:\S+\s+)?(?={MARK})|^no\b"
@@ -61,7 +62,7 @@ def normal(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return a cleaned text without Markdown, with digits for number words, and with "is not" for "isn't"."""
-    text = clean(_without_layout(text)).replace("n't", " not").replace("&", " and ")
+    text = clean(_without_layout(text.translate(_RESERVED))).replace("n't", " not").replace("&", " and ")
     return " ".join(_NUMBER_WORD.sub(_digits, text).split())
 
 
@@ -69,7 +70,7 @@ def _without_layout(text: str) -> str:
     """Remove the marks of Markdown and lists; a dash between words gets spaces around it."""
     text = _BULLET.sub("", _RULE.sub("", _LINK.sub(r"\1", text)))
     numbers = [int(number) for number in _NUMBERING.findall(text)]
-    if len(numbers) > 1 and numbers == list(range(1, len(numbers) + 1)):
+    if len(numbers) > 1 and all(number in (1, last + 1) for last, number in zip([0, *numbers], numbers, strict=False)):
         text = _NUMBERING.sub("", text)
     return _DASH.sub(" - ", _EMPHASIS.sub("", _ESCAPE.sub(r"\1", text.replace("|", " "))))
 
@@ -102,7 +103,7 @@ def without_repeats(text: str, question: str) -> tuple[str, str]:
     for start, stop in runs:
         rest.append(text[end:start])
         end = stop
-    return " \x02 ".join([*rest, text[end:]]), " \x02 ".join(text[start:stop] for start, stop in runs)
+    return f" {GAP} ".join([*rest, text[end:]]), f" {GAP} ".join(text[start:stop] for start, stop in runs)
 
 
 def _runs(text: str, question: str) -> Iterator[tuple[int, int]]:

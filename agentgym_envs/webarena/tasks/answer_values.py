@@ -20,9 +20,8 @@ from agentgym_envs.webarena.evaluators.values import (
     read_time,
     unit_of,
 )
-from agentgym_envs.webarena.evaluators.wording import MARK
+from agentgym_envs.webarena.evaluators.wording import GAP, MARK
 
-_GAP = "\x02"
 _NUMBER = r"[$€£¥]? ?\d+(?:[.,]\d+)*"
 _THRESHOLD = re.compile(
     r"\b(?:below|under|above|over|beyond|(?:more|greater|higher|less|fewer|lower) than|at least|at most"
@@ -54,12 +53,12 @@ def kind_of(reference: str) -> str:
 
 def without_thresholds(text: str) -> str:
     """Remove numbers that are limits ("more than 5", "5 or fewer") from a normal text."""
-    return _THRESHOLD.sub(_GAP, text)
+    return _THRESHOLD.sub(GAP, text)
 
 
 def without_labels(text: str) -> str:
     """Remove numbers of pages, orders and elements ("page 2", "[54]") from a normal text."""
-    return _LABEL.sub(_GAP, text)
+    return _LABEL.sub(GAP, text)
 
 
 def numbers_in(text: str) -> set[str]:
@@ -105,7 +104,7 @@ class Values:
             text = re.sub(r"(?<=\d)-(?=[$€£]?\d)", " - ", text)
         text = _without_dates(re.sub(r"\bnone\b", "0", _SCALE.sub("", text)))
         text = without_labels(text if self.limit else without_thresholds(text))
-        return _TOTAL.sub(_GAP, text, count=1) if plain else text
+        return _TOTAL.sub(GAP, text, count=1) if plain else text
 
 
 Candidate: TypeAlias = tuple[int, int, int | None]
@@ -118,7 +117,7 @@ def _take(find: Find, wanted: Sequence[Spellings], rest: str, repeated: str) -> 
     if candidates:
         text = _marked(text, [(start, end) for start, end, _ in candidates])
     else:
-        text, (_, candidates) = text.replace(_GAP, MARK), find(repeated, wanted)
+        text, (_, candidates) = text.replace(GAP, MARK), find(repeated, wanted)
     found = {position for _, _, position in candidates}
     missing = next((spellings[0] for number, spellings in enumerate(wanted) if number not in found), None)
     if missing is not None:
@@ -151,8 +150,8 @@ def _moments(found: Iterable[tuple[int, int, Hashable]], wanted: Sequence[Hashab
 
 def _without_dates(text: str) -> str:
     for start, end, _ in sorted(find_dates(text), reverse=True):
-        text = text[:start] + _GAP + text[end:]
-    return PART_OF_DATE.sub(_GAP, text)
+        text = text[:start] + GAP + text[end:]
+    return PART_OF_DATE.sub(GAP, text)
 
 
 @dataclass(frozen=True, slots=True)
