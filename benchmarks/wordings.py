@@ -15,8 +15,10 @@ from decimal import Decimal, InvalidOperation
 MONTHS = [datetime.date(2000, month, 1).strftime("%B") for month in range(1, 13)]
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 UNIT_WORDS = {"km": ("kilometers", 1000), "m": ("metres", 1), "min": ("minutes", 60)}
-KINDS = ("number", "money", "duration", "distance", "date", "time", "code", "name", "name and number", "list", "yes/no")
-KINDS += ("N/A",)
+KINDS = (
+    *("number", "money", "duration", "distance", "date", "time", "code"),
+    *("name", "name and number", "list", "yes/no", "N/A"),
+)
 
 FRAMES = (
     "{}",

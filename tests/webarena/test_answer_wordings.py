@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_envs.webarena.evaluators.wording import MARK, denies, hedges, normal, without_repeats
+from agentgym_envs.webarena.evaluators.wording import GAP, MARK, denies, hedges, normal, without_repeats
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.table import templates
 from benchmarks import wordings
@@ -93,7 +93,7 @@ def test_any_answer_to_any_intent_can_be_graded(answer: str, intent: str, wanted
 @given(st.text("ab*_`- \n|#>0123456789.,()"), st.text("ab 12"))
 def test_repeats_and_the_rest_are_parts_of_the_answer(text: str, question: str) -> None:
     rest, repeated = without_repeats(normal(text), normal(question))
-    words = set(normal(text).split()) | {"\x02"}
+    words = set(normal(text).split()) | {GAP}
     assert all(any(word in whole for whole in words) for word in (rest + " " + repeated).split())
 
 

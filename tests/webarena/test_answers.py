@@ -55,6 +55,48 @@ def test_right_answers_pass_and_wrong_ones_fail(evaluator: object, right: list[s
     assert [score(evaluator, answer) for answer in wrong] == [0.0] * len(wrong)
 
 
+@pytest.mark.parametrize(
+    ("expected", "evaluator", "answer", "intent"),
+    [
+        (1.0, says(2), "Answer - 2", ""),
+        (1.0, says("Knightschool", 26), "- Knightschool\n- 26", ""),
+        (1.0, says("Knightschool", 26), "Knightschool—26", ""),
+        (0.0, says(2), "-2", ""),
+        (1.0, NotAchievable(), "**N/A**", ""),
+        (1.0, NotAchievable(), "The order has already been shipped and can't be canceled, so the answer is N/A.", ""),
+        (0.0, NotAchievable(), "N/A, or else $49.99", ""),
+        (0.0, NotAchievable(), "It is not N/A.", ""),
+        (0.0, says("$49.99"), "of 52.99 $49.99", ""),
+        (0.0, says(2), "2 or 3", "How many 3-star reviews does the lamp have?"),
+        (1.0, says(2), "2 of the 3-star reviews", "How many 3-star reviews does the lamp have?"),
+        (0.0, says("Ida Holm"), "It is not Ida Holm.", ""),
+        (1.0, says("Ida Holm"), "Ida Holm has not approved it yet", "Who has not approved it yet?"),
+        (1.0, says("85.3 km"), "85.3", ""),
+        (0.0, says("85.3 km"), "85.3 miles", ""),
+        (1.0, says("194.2"), "194.2 km, which takes 2 h 31 min", "How many kilometres is it?"),
+        (1.0, says(5), "5. I found it on page 2.", ""),
+        (
+            1.0,
+            says("Elm Fell", others=["Oak Top"]),
+            "Elm Fell is higher than Oak Top.",
+            "Is Elm Fell or Oak Top higher?",
+        ),
+        (
+            0.0,
+            says("Elm Fell", others=["Oak Top"]),
+            "Elm Fell is lower than Oak Top.",
+            "Is Elm Fell or Oak Top higher?",
+        ),
+        (1.0, says("$90", limit=True), "It is free for orders over $90.", ""),
+        (0.0, says("$90"), "It costs over $90.", ""),
+    ],
+)
+def test_wordings_do_not_change_what_an_answer_means(
+    expected: float, evaluator: object, answer: str, intent: str
+) -> None:
+    assert score(evaluator, answer, intent) == expected
+
+
 def test_numbers_and_dates_of_the_intent_are_not_guesses() -> None:
     intent = "How many pieces of the Gel Pen Set, 36 Pieces, were sold after Mar 4, 2025?"
     assert score(says(35), "Gel Pen Set, 36 Pieces: 35", intent) == 1.0
@@ -69,7 +111,7 @@ def test_the_marks_of_the_rules_are_no_answer(mark: str) -> None:
     assert score(says(5), f"{mark} {mark}") == 0.0
 
 
-def test_an_amount_may_come_with_a_count_of_what_the_intent_names() -> None:
+def test_an_amount_may_come_with_a_count_of_things_in_the_intent() -> None:
     intent = "What do the orders of May come to altogether?"
     assert score(says("$12.50"), "$12.50 (3 orders)", intent) == 1.0
     assert score(says("$3.00"), "$12.50 (3 orders)", intent) == 0.0

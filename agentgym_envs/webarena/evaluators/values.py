@@ -227,7 +227,7 @@ def find_dates(text: str) -> list[tuple[int, int, datetime.date]]:
 
 
 def find_times(text: str) -> list[tuple[int, int, int]]:
-    """Find all times of day in a cleaned text: start, end, minutes from midnight; "6" alone is none."""
+    """Find all times of day in a cleaned text: start, end, minutes from midnight; "6" alone is too vague."""
     return [(*match.span(), time) for match in _TIMES.finditer(text) if (time := _time(match)) is not None]
 
 
@@ -254,7 +254,7 @@ def _is_code(digits: str) -> bool:
 
 
 def _date(match: re.Match[str]) -> datetime.date | None:
-    """The date of a match, None if there is none; a number above 12 in the place of the month is the day."""
+    """The date of a match, or None; a number above 12 in the place of the month is the day."""
     month, day, year = match["month"], int(match["day"]), int(match["year"])
     number = int(month) if month.isdigit() else _month(month)
     mark = match.groupdict().get("mark")

@@ -38,7 +38,7 @@ _NUMBER_WORD = re.compile(
 )
 
 MARK, GAP = "\x01", "\x02"
-"""Stand for a value that was found in an answer, and for a part that was removed."""
+"""Replacements for a value that was found in an answer, and for a part that was removed."""
 _RESERVED = {ord(MARK): " ", ord(GAP): " "}
 _NEGATION = re.compile(
     r"\bnot\b(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
@@ -93,7 +93,7 @@ def without_question(text: str, question: str) -> str:
 
 
 def without_repeats(text: str, question: str) -> tuple[str, str]:
-    """Remove the runs of words that repeat the question: three words or more, or two of which one is a number.
+    """Remove the runs of words that repeat the question: three words or more, or two with a number.
 
     A run like "it is not" may have another meaning, so one of the words is long or a number. Returns the rest, and the
     runs; both texts are normal.
@@ -127,7 +127,7 @@ def hedges(text: str) -> bool:
 
 
 def denies(text: str) -> bool:
-    """Return True if a normal text takes its answer back or denies it; `MARK` stands for the answer."""
+    """Return True if a normal text takes its answer back or denies it; `MARK` represents the answer."""
     return _WRONG.search(text) is not None or any(_denies(sentence) for sentence in sentences(text))
 
 

@@ -13,7 +13,7 @@ _MIN_CODE = 7  # digits of a number that may be written in groups, such as a tel
 
 
 def take_names(text: str, intent: str, wanted: Sequence[Sequence[str]], others: Sequence[str]) -> tuple[str, str]:
-    """Put `MARK` in the place of all wanted names, each of which may have several spellings.
+    """Put `MARK` in the place of all wanted names. A name may have several spellings.
 
     Returns the text, and what is wrong with it, as a predicate: a missing or an unwanted name. Longer names are looked
     for first, so that a part of a name does not count. All texts are normal.
