@@ -91,7 +91,7 @@ def test_right_answers_pass_and_wrong_ones_fail(evaluator: object, right: list[s
         (0.0, says("$90"), "It costs over $90.", ""),
     ],
 )
-def test_wordings_do_not_change_what_an_answer_means(
+def test_the_meaning_of_an_answer_counts_not_its_wording(
     expected: float, evaluator: object, answer: str, intent: str
 ) -> None:
     assert score(evaluator, answer, intent) == expected
