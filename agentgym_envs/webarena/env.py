@@ -79,8 +79,8 @@ class WebArenaEnv(WebEnv):
     ## Rewards
     At `stop`, 1 if every requirement of the task is met, else 0: the answer, the last page, contents of pages, the
     changed rows of the database, requests. Everything else must be unchanged, so an agent that buys something fails a
-    task that only asks a question. Answers are compared as in WebArena, with numbers and dates in any notation; more
-    than one guess scores 0.
+    task that only asks a question. A right answer scores in any wording and notation. One that denies, hedges, or names
+    a second candidate scores 0.
 
     ## Termination
     `stop` ends the task. There is no turn limit; wrap the environment in `ScheduledTimeLimit` (WebArena's limit is 30,

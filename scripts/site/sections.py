@@ -4,7 +4,8 @@
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
-and `<!-- end of algorithms -->`. `tests/docs` fails when a page differs from the code.
+and `<!-- end of algorithms -->`; so is that of `benchmarks.grading`. `tests/docs` fails when a page differs from the
+code.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -23,6 +25,7 @@ _TABLES = {
     "algorithms": lambda: _load("algorithms").algorithm_table(),
     "credit": lambda: _load("credit_methods").credit_table(),
     "samplers": lambda: _load("samplers").sampler_table(),
+    "grading": lambda: _grading_table(),
 }
 
 
@@ -33,6 +36,13 @@ def fill_in(page: str) -> str:
         marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         page = marked.sub(lambda match, table=table: f"{match[1]}\n{table()}\n{match[2]}", page)  # type: ignore[misc]
     return page
+
+
+def _grading_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.grading import table
+
+    return table(json.loads((ROOT / "benchmarks/results/grading.json").read_text(encoding="utf-8")))
 
 
 def _load(name: str) -> Any:

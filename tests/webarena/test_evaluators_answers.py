@@ -42,6 +42,15 @@ def score(evaluator: Evaluator, episode: FinishedEpisode) -> Verdict:
         ("Jan 5, 2023", "2023-01-05"),
         ("5th of January 2023", "1/5/23"),
         ("Thursday, January 5, 2023", "2023/01/05"),
+        ("13/1/2023", "2023-01-13"),  # not ambiguous, as there is no month 13
+        ("05.01.2023", "2023-01-05"),
+        ("5-Jan-2023", "2023-01-05"),
+        ("1-13-2023", "2023-01-13"),
+        ("Thursday, the 5th of January, 2023", "2023-01-05"),
+        ("49 dollars and 99 cents", "$49.99"),
+        ("US$49.99", "49.99 USD"),
+        ("1 hour and 35 minutes", "95 min"),
+        ("50 km/h", "50 kph"),
     ],
 )
 def test_equal_values_match_in_other_notations(one: str, other: str) -> None:
@@ -59,7 +68,10 @@ def test_equal_values_match_in_other_notations(one: str, other: str) -> None:
         ("5 min", "5 km"),
         ("$5", "€5"),
         ("Jan 5, 2023", "May 1, 2023"),
-        ("13/1/2023", "2023-01-13"),  # ambiguous, as there is no month 13
+        ("1/13/2023", "2023-13-01"),
+        ("5-6-2023", "2023-06-05"),  # ambiguous
+        ("5-6-2023", "2023-05-06"),
+        ("- 5", "-5"),
         ("1,200", "1.200"),
         ("yes", "yes, no"),
         ("", "."),

@@ -231,6 +231,8 @@ async def _press(session: BrowserSession, action: actions.Press) -> None:
     keys = re.sub(r"\b(Control|Meta)\b", "ControlOrMeta", action.keys)  # the modifier of this system's shortcuts
     if "Shift" in keys:  # Playwright types a letter in the case that it is given in
         keys = re.sub(r"\b[a-z]\Z", lambda letter: letter[0].upper(), keys)
+    if session.clipboard and "+" in keys:
+        await session.tab.run("text => { agentgym.clipboard = text }", session.clipboard)
     await session.tab.page.keyboard.press(keys)
     with contextlib.suppress(ContextLost):  # the key opened another page
         await session.tab.run("() => agentgym.nextFrame()")

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 WORLD = "agentgym"
 """The name of the isolated world."""
-_IN_WORLD = ("dom.js", "world.js", "elements.js", "roles.js", "names.js", "states.js", "observe.js")
+_IN_WORLD = ("dom.js", "world.js", "elements.js", "roles.js", "names.js", "states.js", "observe.js", "clipboard.js")
 
 
 @cache

@@ -81,6 +81,8 @@ class BrowserSession:
         """Messages for the agent about events of the current action, such as dialogs."""
         self.settled = True
         """True if the page settled in time after the last action."""
+        self.clipboard = ""
+        """The text that was copied last in this episode; the browser's clipboard belongs to all episodes."""
         self.navigation_error = ""
         """Chromium's error for the last page that failed to load."""
         self.requests = RequestRecorder(context) if options.record else None
@@ -250,12 +252,16 @@ class BrowserSession:
 
     async def _add_page(self, page: Page, *, focus: bool) -> None:
         tab = await Tab.attach(page)
+        tab.on_copy = self._copied
         page.on("download", lambda _: self.notes.append("A download was refused; there are none here."))
         page.on("crash", lambda _: self.fail("the page crashed"))
         page.on("close", lambda _: self._remove(tab))
         self.tabs.append(tab)
         if focus:
             self.tab = tab
+
+    def _copied(self, text: str) -> None:
+        self.clipboard = text
 
     def _remove(self, tab: Tab) -> None:
         """Remove a tab that the agent or its page closed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_envs.webarena.browser.scripts import WORLD, world_source
@@ -63,6 +64,9 @@ class Tab:
         cdp.on("Page.frameStoppedLoading", self._on_stop)
         cdp.on("Page.frameDetached", self._on_stop)
         cdp.on("Page.windowOpen", self._on_window)
+        self.on_copy: Callable[[str], None] = lambda text: None
+        """A function to call with each text that is copied on the page."""
+        cdp.on("Runtime.bindingCalled", lambda event: self.on_copy(event["payload"]))
 
     @classmethod
     async def attach(cls, page: Page) -> Tab:
@@ -71,10 +75,12 @@ class Tab:
         script = {"source": world_source(), "worldName": WORLD, "runImmediately": True}
         replies = await asyncio.gather(
             cdp.send("Page.enable"),
+            cdp.send("Runtime.enable"),
+            cdp.send("Runtime.addBinding", {"name": "agentgymCopied", "executionContextName": WORLD}),
             cdp.send("Page.addScriptToEvaluateOnNewDocument", script),
             cdp.send("Page.getFrameTree"),
         )
-        tree: Any = replies[2]
+        tree: Any = replies[-1]
         return cls(page, cdp, tree["frameTree"]["frame"]["id"])
 
     @property

@@ -1,4 +1,5 @@
-// Runs in the page's own world: fires an event on the document when a script starts a request and when it has ended.
+// Runs in the page's own world: fires an event on the document when a script starts a request, when it has ended, and
+// when a script copies a text.
 (() => {
   // The driver receives every console line: a page that writes thousands would block it for all other pages.
   for (const name of Object.keys(console)) if (typeof console[name] === 'function') console[name] = () => {};
@@ -20,6 +21,12 @@
       const promise = read.apply(this, args);
       promise.then(onResponse, onResponse);
       return promise;
+    };
+  }
+  if (window.Clipboard) {
+    Clipboard.prototype.writeText = text => {
+      document.dispatchEvent(new CustomEvent('agentgym:copy', { detail: String(text) }));
+      return Promise.resolve();
     };
   }
   const { send } = XMLHttpRequest.prototype;

@@ -1,22 +1,26 @@
-"""Evaluators of answers, which reject lists of guesses."""
+"""Evaluators of answers: right in any wording; wrong if they deny, hedge, or name a second candidate."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
-from agentgym_envs.webarena.evaluators.strings import OR, includes, shown
-from agentgym_envs.webarena.evaluators.values import (
-    Quantity,
-    clean,
-    dates_in,
-    quantities_in,
-    read_date,
-    read_quantity,
-    same_value,
+from agentgym_envs.webarena.evaluators.strings import OR, shown
+from agentgym_envs.webarena.evaluators.values import same_value
+from agentgym_envs.webarena.evaluators.wording import (
+    MARK,
+    denies,
+    hedges,
+    normal,
+    plain,
+    sentences,
+    without_question,
+    without_repeats,
 )
+from agentgym_envs.webarena.tasks.answer_names import take_names
+from agentgym_envs.webarena.tasks.answer_values import Values, kind_of, numbers_in, without_labels, without_thresholds
 
 NOT_ACHIEVABLE = "N/A"
 """The answer to an impossible task, as in WebArena."""
@@ -26,96 +30,96 @@ NOT_ACHIEVABLE = "N/A"
 class Says:
     """The answer includes each of `wanted` and none of `others`.
 
-    Each is a text, a number or a date; " |OR| " separates alternatives. Numbers and dates match in any spelling, and
-    names only as whole words. If one number or date is wanted, the answer may not contain another one of its kind,
-    unless the intent names it: so a list of guesses fails.
+    Each is a name or text, a number or amount, a date, or a time of day; " |OR| " separates alternatives. Values match
+    in any notation, and names only as whole words. The answer fails if it denies or hedges, if it has a value of the
+    same kind that is not wanted, or a text that differs from a wanted one only in its numbers. Words that repeat the
+    intent do not count. `limit` means that a wanted number is a limit, which "over 100" names, too.
     """
 
     wanted: Sequence[str]
     others: Sequence[str] = ()
+    limit: bool = False
 
     async def __call__(self, episode: FinishedEpisode) -> Verdict:
-        answer = _in_digits(clean(episode.answer))
-        if len(self.wanted) == 1 and any(same_value(one, answer) for one in self.wanted[0].split(OR)):
-            return Verdict(1.0)
-        named = self._named(answer)
-        for reference in self.wanted:
-            if not named & {*reference.split(OR)}:
-                return Verdict(0.0, f"the answer {shown(episode.answer)} does not include {shown(reference)}")
-        if wrong := sorted(named - {name for reference in self.wanted for name in reference.split(OR)}):
-            return Verdict(0.0, f"the answer {shown(episode.answer)} also includes {shown(wrong[0])}")
-        if self._guesses(answer, clean(episode.intent)):
-            return Verdict(0.0, f"the answer {shown(episode.answer)} names more than {shown(self.wanted[0])}")
+        """Score the episode."""
+        if problem := self._problem(normal(episode.answer), normal(episode.intent)):
+            return Verdict(0.0, f"the answer {shown(episode.answer)} {problem}")
         return Verdict(1.0)
 
-    def _named(self, left: str) -> set[str]:
-        """Return the wanted and unwanted names in an answer; a part of a longer name does not count."""
-        names = {name for reference in (*self.wanted, *self.others) for name in reference.split(OR)}
-        found = set()
-        for name in sorted(names, key=lambda name: (-len(name), name)):
-            if includes(left, name) and _as_word(left, name):
-                found.add(name)
-                left = left.replace(clean(name), " ")
-        return found
-
-    def _guesses(self, answer: str, intent: str) -> bool:
-        """Return whether the answer has a number or date that is neither wanted nor part of the intent."""
-        dates = {date for name in self.wanted if (date := read_date(clean(name))) is not None}
-        if len(dates) == 1:
-            return bool({*dates_in(answer)} - dates - {*dates_in(intent)})
-        wanted = [q for name in self.wanted if (q := read_quantity(clean(name))) is not None]
-        if len(wanted) != 1:
-            return False
-        known = [*quantities_in(intent), *wanted]
-        quantities = list(quantities_in(_OUT_OF.sub(" ", answer, count=1)))
-        if not any(one.same(wanted[0]) for one in quantities):
-            return True
-        guesses = (
-            one for one in quantities if _same_kind(one, wanted[0]) and not any(one.same(other) for other in known)
-        )
-        return any(wanted[0].dimension == "" or not _is_count(answer, one) for one in guesses)
+    def _problem(self, answer: str, intent: str) -> str:
+        """Return what is wrong with an answer, as a predicate; "" if it is right."""
+        wanted = [[normal(one) for one in reference.split(OR)] for reference in self.wanted]
+        if len(wanted) == 1 and any(same_value(one, answer) for one in wanted[0]):
+            return ""
+        kinds = {kind_of(one[0]) for one in wanted}
+        others = {normal(one) for reference in self.others for one in reference.split(OR)}
+        others -= {one for spellings in wanted for one in spellings}
+        numbers = {one for one in others if kind_of(one) == "number"}
+        others = {one for one in others - numbers if kind_of(one) not in kinds - {"name"}}  # `Values` rejects those
+        names = [spellings for spellings in wanted if kind_of(spellings[0]) == "name"]
+        rest, problem = take_names(without_question(answer, intent), intent, names, _opposed(names, others))
+        if problem:
+            return problem
+        rest, repeated = without_repeats(rest, intent)
+        values = Values(intent, [one for one in wanted if one not in names], self.limit)
+        rest, problem = values.take(rest, repeated)
+        if not problem and "number" not in kinds and numbers & numbers_in(rest):
+            return f"also includes {min(numbers & numbers_in(rest))!r}"
+        rest = re.sub(rf"({MARK}\s+)or more", r"\1", rest) if self.limit else rest
+        return problem or _open(rest, deniable=names != [["no"]])
 
 
-_OUT_OF = re.compile(r"\b(?:out )?of (?:the )?\d[\d,.]*\b")
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBERS = {word: str(number) for number, word in enumerate(_WORDS)} | {"none": "0", "no": "0"}
+def _opposed(names: Sequence[Sequence[str]], others: Iterable[str]) -> list[str]:
+    """Return the unwanted names; those of yes and no are each other."""
+    return [*others, *({"yes": "no", "no": "yes"}.get(spellings[0], "") for spellings in names)]
 
 
-def _in_digits(answer: str) -> str:
-    """Return an answer that is a number word ("eight") in digits."""
-    return _NUMBERS.get(answer.rstrip("."), answer)
+def _open(rest: str, *, deniable: bool) -> str:
+    """Return whether an answer without its values hedges or denies, as a predicate; "" if it does not."""
+    if hedges(without_thresholds(rest)):
+        return "leaves the answer open"
+    return "denies the answer" if deniable and denies(rest) else ""
 
 
-def _as_word(text: str, name: str) -> bool:
-    """Return whether a text contains a name as a whole word; numbers and dates pass, they are matched elsewhere."""
-    plain = clean(name)
-    if read_quantity(plain) is not None or read_date(plain) is not None:
-        return True
-    before = r"(?<!\w)" if plain[:1].isalnum() else ""
-    after = r"(?!\w)" if plain[-1:].isalnum() else ""
-    return re.search(f"{before}{re.escape(plain)}{after}", text) is not None
-
-
-def _same_kind(one: Quantity, wanted: Quantity) -> bool:
-    """Return whether a number has the dimension of the wanted one; amounts and shares may lack their sign."""
-    return one.dimension == wanted.dimension or (one.dimension == "" and wanted.dimension in ("$", "%"))
-
-
-def _is_count(answer: str, one: Quantity) -> bool:
-    """Return whether a number is a count in parentheses after an amount: "$260.72 (3 orders)"."""
-    return re.search(rf"\(\s*{one.value}\s+[a-z]+\s*\)", answer) is not None
-
-
-def says(*wanted: object, others: Sequence[object] = ()) -> Says:
+def says(*wanted: object, others: Sequence[object] = (), limit: bool = False) -> Says:
     """Return an evaluator for an answer with all of these, as texts, and none of the others."""
-    return Says(tuple(map(str, wanted)), tuple(map(str, others)))
+    return Says(tuple(map(str, wanted)), tuple(map(str, others)), limit)
+
+
+_NA = re.compile(r"(?<![\w/.])(?:n/?a|n\.a\.?|not applicable)(?![\w/])")
+_CLAUSE = re.compile(r"[,;:]\s|\s-+\s|\b(?:so|because|since|as|therefore|hence|thus|and)\b")
+_NOT = r"\b(?:no|not|cannot|never|none|nothing|neither|nor|without)\b"
+_IMPOSSIBLE = re.compile(rf"{_NOT}|\b(?:impossible|unable|missing|invalid|expired|fail(?:s|ed)?|un\w+able)\b")
+_ALTERNATIVE = re.compile(
+    rf"{MARK}[\s,;:.-]*(?:or|if)\b|\bor\s+(?:\w+\s+){{0,3}}{MARK}|\bor else\b|\bbut\b.*\d"
+    r"|\b(?:maybe|perhaps|possibly|probably|alternatively|otherwise|unless|either|guess)\b"
+)
+_DENIED = re.compile(
+    rf"{_NOT}[^\n]*{MARK}|{MARK} (?:is|was)\b.*\bnot\b"
+    rf"|{MARK}.*\b(?:wrong|incorrect|not (?:right|correct|true|the answer|it))\b"
+)
+_CODE = re.compile(r"\b[\w.]*\d[\w.]*\w")
+_RESULT = re.compile(r"[\d@]|\b(?:done|completed|finished|success(?:ful|fully)?)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class NotAchievable:
-    """The answer is "N/A", optionally followed by a reason."""
+    """The answer is "N/A", in any sentence and with any reason, but without another answer."""
 
     async def __call__(self, episode: FinishedEpisode) -> Verdict:
-        if re.match(r"n/?a\.?(?![a-z0-9])", clean(episode.answer)):
+        """Score the episode."""
+        answer = without_question(plain(episode.answer), plain(episode.intent))
+        if _is_not_achievable(_NA.sub(MARK, answer), plain(episode.intent)):
             return Verdict(1.0)
-        return Verdict(0.0, f"the task cannot be done, and the answer {shown(episode.answer)} is not N/A")
+        return Verdict(0.0, f"the task cannot be done, and the answer {shown(episode.answer)} is not N/A alone")
+
+
+def _is_not_achievable(answer: str, intent: str) -> bool:
+    if MARK not in answer or _ALTERNATIVE.search(answer):
+        return False
+    if any(_DENIED.search(clause) for one in sentences(answer) for clause in _CLAUSE.split(one)):
+        return False
+    rest, _ = without_repeats(without_labels(answer), intent)
+    known = set(_CODE.findall(intent))
+    rest = _CODE.sub(lambda code: "" if code[0] in known else code[0], rest)
+    return all(_IMPOSSIBLE.search(one) for one in sentences(rest) if _RESULT.search(one))

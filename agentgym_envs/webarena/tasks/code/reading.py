@@ -421,7 +421,7 @@ class CloneAddress(CodeTemplate):
 def _spellings(licence: str) -> str:
     """Return the spellings of a licence: "Apache-2.0", "Apache 2.0" and "Apache License 2.0"."""
     first, *rest = licence.split("-")
-    spellings = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",)))
+    spellings = (" ".join([first, *more, *rest]) for more in ((), ("License",), ("Licence",), ("License Version",)))
     return OR.join(dict.fromkeys((licence, *(spellings if rest else ()))))
 
 

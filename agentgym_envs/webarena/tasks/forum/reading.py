@@ -230,7 +230,8 @@ class CommentText(ForumTemplate):
         return rng.sample(select(world, query), 60)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(queries.comment(world, params["title"], params["user"])["body"])]
+        thread = column(world, "SELECT body FROM comments WHERE title = ? AND LENGTH(body) > 20", params["title"])
+        return [says(queries.comment(world, params["title"], params["user"])["body"], others=thread)]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_post(page, params["title"])
@@ -356,7 +357,10 @@ class LastMessage(ForumTemplate):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         query = "SELECT body FROM forum_messages WHERE author = ? ORDER BY id DESC"
-        return [says(world.value(query, queries.user(world, params["user"])["id"]))]
+        near = "SELECT conversation FROM forum_messages WHERE author = ?"
+        others = f"SELECT body FROM forum_messages WHERE conversation IN ({near}) AND LENGTH(body) > 20"
+        user = queries.user(world, params["user"])["id"]
+        return [says(world.value(query, user), others=[row[0] for row in world.rows(others, user)])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from steps.open_conversation(page, params["user"])

@@ -14,7 +14,6 @@ from agentgym_envs.webarena.tasks.maps.queries import (
     MODE_OF,
     MODE_WORDS,
     NEARBY_CATEGORIES,
-    DurationIs,
     clear_nearest,
     kilometres,
     kind_words,
@@ -269,7 +268,7 @@ class DurationToLargest(Template):
             yield {**params, "start": start["name"]}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [DurationIs(minutes(route_between(world, "car", params["start"], largest(world, params)[0]["name"])))]
+        return [says(f"{minutes(route_between(world, 'car', params['start'], largest(world, params)[0]['name']))} min")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from filter_places(page, params["kind"], params["town"])

@@ -14,7 +14,6 @@ from agentgym_envs.webarena.tasks.maps.queries import (
     MAP,
     MODE_OF,
     MODE_WORDS,
-    DurationIs,
     directions,
     kilometres,
     minutes,
@@ -89,7 +88,7 @@ class RouteDuration(_RouteTemplate):
     )
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [DurationIs(minutes(route_between(world, MODE_OF[params["mode"]], params["start"], params["end"])))]
+        return [says(f"{minutes(route_between(world, MODE_OF[params['mode']], params['start'], params['end']))} min")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from request_directions(page, params["start"], params["end"], params["mode"])
@@ -258,7 +257,7 @@ class WalkFromBestHotel(Template):
             "WHERE p.category = 'hotel' AND t.name = ? ORDER BY p.stars DESC",
             params["town"],
         )
-        return [DurationIs(minutes(route_between(world, "foot", hotel, params["station"])))]
+        return [says(f"{minutes(route_between(world, 'foot', hotel, params['station']))} min")]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from filter_places(page, "hotel", params["town"])

@@ -52,7 +52,12 @@ class PlaceFact(Template):
                 yield {"place": row["name"], "town": row["town_name"], "fact": fact}
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [says(place(world, params["place"])[_FACTS[params["fact"]][0]])]
+        name = _FACTS[params["fact"]][0]
+        value = place(world, params["place"])[name]
+        if name != "website":
+            return [says(value)]
+        others = [row[name] for row in places(world, "p.website IS NOT NULL")]
+        return [says(value.removeprefix("https://"), others=[one.removeprefix("https://") for one in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])
@@ -82,9 +87,7 @@ class ClosingTime(Template):
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         spans = dict(days(place(world, params["place"])["hours"]))
-        wanted = spans[params["day"]][-5:]
-        others = dict.fromkeys(span[-5:] for span in spans.values() if "–" in span and span[-5:] != wanted)
-        return [says(_clock(wanted), others=list(others))]
+        return [says(spans[params["day"]][-5:])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         yield from open_place(page, params["place"])
@@ -94,17 +97,6 @@ class ClosingTime(Template):
         """Answer with the opening time."""
         yield from open_place(page, params["place"])
         yield page.stop(page.value(params["day"]).partition("–")[0])
-
-
-def _clock(time: str) -> str:
-    """Return the spellings of a time of day: "18:00", "6 pm", "6:00 pm"."""
-    hour, minute = (int(part) for part in time.split(":"))
-    half = "am" if hour in (0, 24) or hour < 12 else "pm"
-    twelve = hour % 12 or 12
-    spellings = [time, f"{hour}:{minute:02}", f"{twelve}:{minute:02} {half}", f"{twelve}:{minute:02}{half}"]
-    spellings += [f"{twelve} {half}", f"{twelve}{half}"] if not minute else []
-    spellings += ["midnight"] if hour == 24 else []
-    return " |OR| ".join(dict.fromkeys(spellings))
 
 
 class PlaceSize(Template):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from dataclasses import dataclass
 from random import Random
 
-from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
-from agentgym_envs.webarena.evaluators.strings import shown
 from agentgym_envs.webarena.evaluators.values import clean
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
@@ -183,19 +180,6 @@ _DURATION = re.compile(
     r"|(?P<hours>\d+)\s*h(?:ours?|rs?)?\b(?:[\s,]*(?:and\s)?(?P<more>\d+)\s*m(?:in(?:ute)?s?)?\b)?"
     r"|(?P<minutes>\d+)\s*m(?:in(?:ute)?s?)?\b)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DurationIs:
-    """The answer names a single duration, of this many minutes: "1 h 12 min", "72 minutes", "1:12", or "72"."""
-
-    minutes: int
-
-    async def __call__(self, episode: FinishedEpisode) -> Verdict:
-        named = durations(episode.answer)
-        if named == {self.minutes}:
-            return Verdict(1.0)
-        return Verdict(0.0, f"the answer {shown(episode.answer)} is not {self.minutes} minutes")
 
 
 def durations(answer: str) -> set[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from agentgym_envs.webarena.evaluators.base import Evaluator
+from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.sites.clock import day
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
@@ -55,17 +56,26 @@ class ShopFact(Template):
         name = _FACTS[params["question"]][1]
         value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
         if name in ("standard_rate", "express_rate", "free_shipping_from"):
-            return [says(money(int(value)))]
+            return [says(money(int(value)), limit=name == "free_shipping_from")]
         if name == "delivery_days":
-            return [says(f"{value} |OR| {value.replace(' to ', '-')}")]
+            return [says(OR.join(value.replace(" to ", word) for word in (" to ", "-", " - ", " and ")))]
         query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
         others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
-        return [says(value, others=[row[0] for row in others])]
+        parts = _hours(value) if name == "hours" else [value]
+        return [says(*parts, others=[row[0] for row in others])]
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         title, _, pattern = _FACTS[params["question"]]
         yield page.click("link", title)
         yield page.stop(page.search(pattern)[0])
+
+
+def _hours(text: str) -> list[str]:
+    """Return what an answer needs of "Monday to Friday, 8 AM to 5 PM": the days, in any spelling, and both times."""
+    first, last, opening, closing = re.split(", | to ", text)
+    words = (" to ", "-", " - ", " through ", " until ", " till ")
+    days = [word.join(names) for word in words for names in ((first, last), (first[:3], last[:3]))]
+    return [OR.join(days), opening, closing]
 
 
 class MissingProduct(Template):
