@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.study.budget import Ledger
+from benchmarks.study.budget import Ledger, Row
 
 if TYPE_CHECKING:
     from benchmarks.study.settings import StudySettings
@@ -67,13 +67,14 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """Short, middle and long limits; the next one once success in training reaches a threshold.
+    """Short, middle and long limits; the next one once success in training has stopped rising.
 
-    Success is the mean of the last `steps` steps under the present limit.
+    That is when the last `steps` steps under the present limit are less than `rise` above as many steps before them. A
+    threshold of success would not do for all scenarios: under a short limit, many of the tasks cannot be solved.
     """
 
-    threshold: float
-    steps: int = 4
+    rise: float = 0.02
+    steps: int = 5
 
     def __call__(self, settings: StudySettings, ledger: Ledger) -> Limit:
         """The limit by the steps before."""
@@ -82,13 +83,20 @@ class Gated:
         def limit(step: int) -> int:
             stage, since = 0, 0
             for number in range(1, step + 1):
-                near = ledger.rows[max(since, number - self.steps) : number]
-                won, episodes = (sum(row[name] for row in near) for name in ("won", "episodes"))
-                if number - since >= self.steps and won >= self.threshold * episodes and stage < 2:
+                if stage < 2 and number - since >= 2 * self.steps and self._stopped(ledger.rows[:number]):
                     stage, since = stage + 1, number
             return limits[stage]
 
         return limit
+
+    def _stopped(self, rows: Sequence[Row]) -> bool:
+        before, last = rows[-2 * self.steps : -self.steps], rows[-self.steps :]
+        return _success(last) < _success(before) + self.rise
+
+
+def _success(rows: Sequence[Row]) -> float:
+    won, episodes = (sum(row[name] for row in rows) for name in ("won", "episodes"))
+    return won / episodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,7 @@ ARMS = {
         Arm("long", Fixed("long"), is_core=True),
         Arm("very long", Fixed("very_long"), is_core=True),
         Arm("growing", Stages(), is_core=True),
-        Arm("growing, gated", Gated(0.6), is_core=True),
+        Arm("growing, gated", Gated(), is_core=True),
         Arm("growing, short first stage", Stages((0.0, 0.1, 0.2))),
         Arm("very long, discounted", Fixed("very_long"), {"gamma": 0.9}),
         Arm("very long, KL", Fixed("very_long"), {"beta": 0.02, "kl_clip": 10.0}),
