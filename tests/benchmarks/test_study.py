@@ -138,7 +138,7 @@ def test_stages_follow_tokens_and_not_steps(tmp_path: Path) -> None:
     assert again.total("sampled") == 250 and Stages()(settings, again)(2) == 8
 
 
-def test_a_gate_opens_after_steps_of_success_under_the_present_limit(tmp_path: Path) -> None:
+def test_a_gate_opens_when_success_under_the_present_limit_no_longer_rises(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     ledger.rewind(0)
     limit = Gated(0.1, steps=1)(TEXTCRAFT, ledger)
