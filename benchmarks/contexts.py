@@ -9,7 +9,7 @@ number of steps and episodes of GRPO:
 
 - "full": the agent sees the whole episode, one context per episode.
 - "every context": it sees the first observation and the last two turns (`--agent act --context last:2`), and all
-  contexts of an episode are trained on, as the trainer does. Of a long episode with 11 to 14 turns it sees a quarter.
+  contexts of an episode are trained on, as the trainer does. Of a long episode it sees three of up to 14 turns.
 - "last context": the same agent, and only the last context of an episode is trained on. So do trainers whose rows hold
   one context.
 - "N random contexts": the same agent, and N contexts of each episode are trained on, drawn at random; they have about
@@ -19,8 +19,8 @@ number of steps and episodes of GRPO:
 
 The other arms sample equal numbers of tokens, up to the lengths of their answers. The tokens that a run samples and the
 tokens of the contexts that it trains on are in the result, as are the mean tokens of an evaluated episode and of the
-largest context in it. A run takes one process, one thread and about a minute of CPU time. Finished runs in `--work` are
-read; several processes share them.
+largest context in it. A run takes one process, one thread and one to fifteen minutes of CPU time. Finished runs in
+`--work` are read; several processes share them.
 """
 
 from __future__ import annotations
