@@ -180,10 +180,15 @@ def auc(found: Sequence[tuple[float, bool]], direction: int = 1) -> float:
 
 
 def auc_of(runs: Sequence[LabRun], name: str, draws: int = 500) -> tuple[float, float, float] | None:
-    """The area under the curve of a series over all runs that have it, with its 95 % interval over runs (bootstrap)."""
+    """The area under the curve of a series over all runs that have it, with its 95 % interval over runs (bootstrap).
+
+    None if no run has collapsed after its first rollouts, or all windows are right before a collapse.
+    """
     found = [windows(run, name) for run in runs if name in run.log]
     direction, rng = SERIES[name], np.random.default_rng(0)
     whole = auc([window for one in found for window in one], direction)
+    if np.isnan(whole):
+        return None
     again = [
         auc([window for index in rng.integers(len(found), size=len(found)) for window in found[index]], direction)
         for _ in range(draws)

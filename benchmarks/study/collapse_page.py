@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ def collect(work: Path) -> dict[str, Any]:
     runs = read_runs([seed / slug(START) for seed in seeds], TEXTCRAFT.very_long)
     if not runs:
         return {}
+    areas = {name: auc_of(runs, name) for name in SERIES if any(name in run.log for run in runs)}
     return {
         "runs": [_figures(run) for run in runs],
         "signs": {name: found._asdict() for name, found in shipped_signs(runs).items()},
-        "series": {name: auc_of(runs, name) for name in SERIES if any(name in run.log for run in runs)},
+        "series": {name: area for name, area in areas.items() if area is not None},
     }
 
 
@@ -83,4 +83,4 @@ def _by_area(series: Mapping[str, Sequence[float]]) -> list[tuple[str, Sequence[
 
 
 def _area(area: Estimate) -> str:
-    return "" if math.isnan(area.mean) else f"{area.mean:.2f} [{area.low:.2f}, {area.high:.2f}]"
+    return f"{area.mean:.2f} [{area.low:.2f}, {area.high:.2f}]"
