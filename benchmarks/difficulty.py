@@ -7,7 +7,7 @@ Each cell plays train tasks of `gym.make(id, difficulty=(low, high))` with a tur
 The careless oracle plays a random command in a share of its turns, and plans again after each. The random policy plays
 the scenario's random commands. The web oracle plans in a second browser session, which takes seconds, and cannot plan
 once the sites have changed; so there the number of tasks, the limit and the share are smaller. The model is a warm
-start of `benchmarks.samplers`, on the table that it was trained on, with a limit of seven turns. Scenarios that `--out`
+start of `benchmarks.samplers`, on the table that it was trained on, with a limit of seven turns. Cells that `--out`
 has already are kept. A policy is monotone in the dial if no cell is significantly above the one before it.
 """
 
@@ -56,7 +56,7 @@ SCENARIOS = {
     "Search": Scenario("AgentGym/Search-v0", {}, [(2, 2), (3, 3), (4, 4), (5, 5), (6, 7)]),
     "BabyAI": Scenario("AgentGym/BabyAI-v0", {}, [(1, 2), (3, 4), (5, 6), (7, 9), (10, 14), (15, 22)]),
     "WebArena, embedded sites": Scenario(
-        "AgentGym/WebArena-v0", {}, [(2, 3), (4, 5), (6, 8)], tasks=30, limit=15, slip=0.2
+        "AgentGym/WebArena-v0", {}, [(2, 3), (4, 5), (6, 8), (9, 13)], tasks=30, limit=15, slip=0.2
     ),
 }
 Play = Callable[[TextEnv, EpisodeSpec, random.Random, Scenario], bool]
@@ -188,15 +188,18 @@ def main() -> None:
     """Measure, show whether the cells fall, write and plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a model of benchmarks/samplers.py: WORK/seed-N/warm-start")
-    parser.add_argument("--out", type=Path, help="JSON file for the figures; scenarios that it has are kept")
+    parser.add_argument("--out", type=Path, help="JSON file for the figures; cells that it has are kept")
     parser.add_argument("--plot", type=Path, help="PNG file of the plot")
     options = parser.parse_args()
     found = json.loads(options.out.read_text("utf-8")) if options.out and options.out.exists() else {}
     for title, scenario in SCENARIOS.items():
-        if title not in found:
-            shares = {n: [measure(play, scenario, turns) for turns in scenario.ranges] for n, play in POLICIES.items()}
-            found[title] = {"turns": scenario.ranges, "tasks": scenario.tasks, "success": shares}
-            _write(options.out, found)
+        cells = found.setdefault(title, {"success": {}})
+        cells.update(turns=scenario.ranges, tasks=scenario.tasks)
+        for name, play in POLICIES.items():
+            shares = cells["success"].setdefault(name, [])
+            for turns in scenario.ranges[len(shares) :]:
+                shares.append(measure(play, scenario, turns))
+                _write(options.out, found)
     if options.model:
         shares = {"tiny model": measure_model(options.model, MODEL_RANGES)}
         found[MODEL] = {"turns": MODEL_RANGES, "tasks": EPISODES, "success": shares}
