@@ -256,6 +256,7 @@ class TestComposed:
         assert config["actor_rollout_ref"]["rollout"]["max_model_len"] == 1024 + 8192
         assert "paper" not in config
 
+    @pytest.mark.rotating(always=4)
     @pytest.mark.parametrize(
         "words, part",
         [
