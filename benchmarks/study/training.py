@@ -14,6 +14,7 @@ from datasets import Dataset
 from rich.console import Console
 from transformers import TrainerCallback, set_seed
 
+from agentgym_trl.adapter_reset import save_merged
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.demo.stages import ON_CPU
 from agentgym_trl.models import load_model, load_tokenizer
@@ -140,7 +141,11 @@ class Budget(TrainerCallback):  # type: ignore[misc]
 
     def _save(self, part: Path) -> None:
         part.parent.mkdir(parents=True, exist_ok=True)
-        self._trainer.save_model(str(part))
+        if hasattr(self._trainer.model, "peft_config"):  # what is measured is a whole model
+            save_merged(self._trainer.model, part)
+            self._trainer.processing_class.save_pretrained(part)
+        else:
+            self._trainer.save_model(str(part))
         names = ("sampled", "processed", "episodes")
         step = int(self._ledger.rows[-1]["step"])
         write_json(part / "mark.json", {"step": step, **{name: self._ledger.total(name) for name in names}})

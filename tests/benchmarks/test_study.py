@@ -277,6 +277,14 @@ def test_a_backward_run_trains_on_the_turns_after_the_oracles(tmp_path: Path) ->
 
 
 @pytest.mark.train
+@pytest.mark.rotating
+def test_an_adapter_is_measured_with_its_model(tmp_path: Path) -> None:
+    job, tiny = pieces.Job("textcraft", 0, "all lengths", "LoRA, no remedy"), {**TINY, "group_size": 8}
+    assert pieces.piece(pieces.Job("textcraft", 0), tmp_path, Deadline(), tiny) == 0
+    assert pieces.piece(job, tmp_path, Deadline(), tiny) == 0 and job.is_done(tmp_path)
+
+
+@pytest.mark.train
 def test_the_learning_rate_is_set_before_every_step(tmp_path: Path) -> None:
     import torch
 
