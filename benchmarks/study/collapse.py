@@ -28,7 +28,7 @@ RISKS = {
     "high learning rate": Arm("", LIMIT, settings={**_SMALL, "learning_rate": 2e-3}),
     "four updates per rollout": Arm("", LIMIT, {"num_iterations": 4}, settings=_SMALL),
     "groups of 2": Arm("", LIMIT, {"num_generations": 2}, settings={**_SMALL, "learning_rate": 1.5e-3}),
-    "LoRA": Arm("", LIMIT, settings={**_SMALL, "learning_rate": 2e-2}, lora=8),
+    "LoRA": Arm("", LIMIT, settings={**_SMALL, "learning_rate": 1e-2}, lora=8),
 }
 NONE = "no remedy"
 _KL = {"beta": 0.02, "kl_clip": 10.0}
