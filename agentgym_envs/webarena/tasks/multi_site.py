@@ -14,7 +14,7 @@ from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _UNIQUE_NAME = "name IN (SELECT name FROM shop_products GROUP BY name HAVING COUNT(*) = 1)"
 _PLAIN = f"enabled = 1 AND {_UNIQUE_NAME} AND id NOT IN (SELECT product FROM shop_options)"
@@ -35,7 +35,7 @@ def _open_on_map(page: PageReader, name: str) -> Iterator[str]:
         yield page.click("link", name)
 
 
-class ShareProduct(Template):
+class ShareProduct(TemplateClass):
     """Post the URL of a product in the forum."""
 
     name, group, sites = "across-share-product", "code-and-forum", ("shop", "forum")
@@ -72,7 +72,7 @@ class ShareProduct(Template):
         yield page.stop()
 
 
-class OrderTotalMessage(Template):
+class OrderTotalMessage(TemplateClass):
     """Send a forum user the total of an order."""
 
     name, group, sites = "across-order-total-message", "shopping", ("shop", "forum")
@@ -111,7 +111,7 @@ class OrderTotalMessage(Template):
         yield page.stop()
 
 
-class TownOfOrder(Template):
+class TownOfOrder(TemplateClass):
     """Name the population of the town that an order was shipped to."""
 
     name, group, sites = "across-town-of-order", "cms", ("admin", "maps")
@@ -145,7 +145,7 @@ class TownOfOrder(Template):
         yield page.stop("12,345")
 
 
-class RestockAndBuy(Template):
+class RestockAndBuy(TemplateClass):
     """Change a product's stock in the administration, and add it to the cart in the shop."""
 
     name, group, sites = "across-restock-and-buy", "cms", ("admin", "shop")
@@ -186,7 +186,7 @@ class RestockAndBuy(Template):
         yield page.stop()
 
 
-class Hometown(Template):
+class Hometown(TemplateClass):
     """Name the postcode of a forum user's town."""
 
     name, group, sites = "across-hometown", "code-and-forum", ("forum", "maps")
@@ -219,7 +219,7 @@ class Hometown(Template):
         yield page.stop("00000")
 
 
-class PhoneInComment(Template):
+class PhoneInComment(TemplateClass):
     """Comment on a forum post with a place's phone number."""
 
     name, group, sites = "across-phone-in-comment", "maps", ("maps", "forum")
@@ -261,7 +261,7 @@ class PhoneInComment(Template):
         yield page.stop()
 
 
-class IssueAboutProduct(Template):
+class IssueAboutProduct(TemplateClass):
     """Open an issue with the SKU of a product."""
 
     name, group, sites = "across-issue-about-product", "code-and-forum", ("shop", "code")
@@ -309,7 +309,7 @@ class IssueAboutProduct(Template):
         yield page.stop()
 
 
-class DeveloperCustomer(Template):
+class DeveloperCustomer(TemplateClass):
     """Find a customer's account in code hosting by an order, and name the day on which they joined."""
 
     name, group, sites = "across-developer-customer", "cms", ("admin", "code")
@@ -351,7 +351,7 @@ class DeveloperCustomer(Template):
         yield page.stop("Mar 16, 2026")
 
 
-TEMPLATES: tuple[Template, ...] = (
+TEMPLATES: tuple[TemplateClass, ...] = (
     ShareProduct(),
     OrderTotalMessage(),
     TownOfOrder(),

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from agentgym_envs.webarena.sites.clock import NOW
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import TemplateClass
 
 ADMIN = ORIGINS["admin"]
 ENOUGH = 60
@@ -27,7 +27,7 @@ MONTHS = {
 _T = TypeVar("_T")
 
 
-class AdminTemplate(Template):
+class AdminTemplate(TemplateClass):
     """A task that begins on the administration's dashboard."""
 
     group, sites = "cms", ("admin",)

@@ -12,9 +12,9 @@ from agentgym_envs.webarena.tasks.code import (
     tracking,
     working,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import AnyTemplate
 
-TEMPLATES: tuple[Template, ...] = (
+TEMPLATES: tuple[AnyTemplate, ...] = (
     *reading.TEMPLATES,
     *tracking.TEMPLATES,
     *navigation.TEMPLATES,

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 ORIGIN = ORIGINS["code"]
 REPORTER, DEVELOPER, MAINTAINER = 2, 3, 4
@@ -50,7 +50,7 @@ WITH ranks (role, level) AS (
 """
 
 
-class CodeTemplate(Template):
+class CodeTemplate(TemplateClass):
     """A task in code hosting."""
 
     group, sites = "code-and-forum", ("code",)

@@ -12,9 +12,9 @@ from agentgym_envs.webarena.tasks.maps import (
     place_facts,
     saved_lists,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import AnyTemplate
 
-TEMPLATES: tuple[Template, ...] = (
+TEMPLATES: tuple[AnyTemplate, ...] = (
     *lookups.TEMPLATES,
     *place_facts.TEMPLATES,
     *navigation.TEMPLATES,

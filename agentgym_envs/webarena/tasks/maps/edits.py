@@ -34,7 +34,7 @@ from agentgym_envs.webarena.tasks.maps.steps import (
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _HOURS = (
     "Mo-Fr 08:00-17:00",
@@ -78,7 +78,7 @@ def _edited(world: World, name: str, values: Mapping[str, Any], comment: str) ->
     return changed(Updated("map_places", {"id": row["id"]}, after), Added("map_changes", log))
 
 
-class CorrectHours(Template):
+class CorrectHours(TemplateClass):
     """Correct the opening hours of a place."""
 
     name, group, sites = "maps-correct-hours", "maps", ("maps",)
@@ -116,7 +116,7 @@ def _save(page: PageReader, comment: str) -> Iterator[str]:
     yield page.stop()
 
 
-class SurveyAccess(Template):
+class SurveyAccess(TemplateClass):
     """Record the wheelchair access of a place."""
 
     name, group, sites = "maps-survey-access", "maps", ("maps",)
@@ -145,7 +145,7 @@ class SurveyAccess(Template):
         yield from _save(page, params["comment"])
 
 
-class CorrectContact(Template):
+class CorrectContact(TemplateClass):
     """Correct the phone number and the website of a place in one edit."""
 
     name, group, sites = "maps-correct-contact", "maps", ("maps",)
@@ -176,7 +176,7 @@ class CorrectContact(Template):
         yield from _save(page, params["comment"])
 
 
-class AddPlace(Template):
+class AddPlace(TemplateClass):
     """Add a place to the map."""
 
     name, group, sites = "maps-add-place", "maps", ("maps",)
@@ -233,7 +233,7 @@ def _address(world: World, address: str) -> tuple[int, int]:
     return road, int(house)
 
 
-class ChangeOwnAddress(Template):
+class ChangeOwnAddress(TemplateClass):
     """Change the agent's home or work address."""
 
     name, group, sites = "maps-move-work", "maps", ("maps",)
@@ -261,7 +261,7 @@ class ChangeOwnAddress(Template):
         yield page.stop()
 
 
-class ChangeSettings(Template):
+class ChangeSettings(TemplateClass):
     """Change the agent's description and preferred mode of transport."""
 
     name, group, sites = "maps-change-settings", "maps", ("maps",)
@@ -291,7 +291,7 @@ class ChangeSettings(Template):
         yield page.stop()
 
 
-class NoSuchFood(Template):
+class NoSuchFood(TemplateClass):
     """Name the phone number of a restaurant that does not exist."""
 
     name, group, sites = "maps-no-such-food", "maps", ("maps",)
@@ -328,7 +328,7 @@ class NoSuchFood(Template):
         yield page.stop(page.value("Address"))
 
 
-class DeletePlace(Template):
+class DeletePlace(TemplateClass):
     """Delete a place, which the map does not offer."""
 
     name, group, sites = "maps-delete-place", "maps", ("maps",)
@@ -356,7 +356,7 @@ class DeletePlace(Template):
         yield page.stop("Deleted.")
 
 
-class NoSuchStreet(Template):
+class NoSuchStreet(TemplateClass):
     """Name the distance to a street that does not exist."""
 
     name, group, sites = "maps-no-such-street", "maps", ("maps",)

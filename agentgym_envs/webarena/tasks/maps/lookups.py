@@ -14,12 +14,12 @@ from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.maps.queries import MAP, place, places
 from agentgym_envs.webarena.tasks.maps.steps import open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 _TOWN_FACTS = {"postcode": ("zip", "Postcode"), "population": ("population", "Population")}
 
 
-class TownFact(Template):
+class TownFact(TemplateClass):
     """Name a fact of a town."""
 
     name, group, sites = "maps-town-fact", "maps", ("maps",)
@@ -43,7 +43,7 @@ class TownFact(Template):
         yield page.stop(page.value(_TOWN_FACTS[params["fact"]][1]))
 
 
-class RoadSpeed(Template):
+class RoadSpeed(TemplateClass):
     """Name the speed limit of a street."""
 
     name, group, sites = "maps-road-speed", "maps", ("maps",)
@@ -79,7 +79,7 @@ def _open_street(page: PageReader, params: Params) -> Iterator[str]:
     yield page.click("link", params["road"], after="Streets")
 
 
-class EntryFee(Template):
+class EntryFee(TemplateClass):
     """Name the entry fee of a place."""
 
     name, group, sites = "maps-entry-fee", "maps", ("maps",)
@@ -109,7 +109,7 @@ class EntryFee(Template):
         yield page.stop(f"{fee} or {float(fee) + 1:.2f}")
 
 
-class TraceLength(Template):
+class TraceLength(TemplateClass):
     """Name the length of the agent's trace."""
 
     name, group, sites = "maps-trace-length", "maps", ("maps",)
@@ -134,7 +134,7 @@ class TraceLength(Template):
         yield page.stop(next(row["Length"] for row in page.table() if row["Trace"] == params["trace"]))
 
 
-class HigherPeak(Template):
+class HigherPeak(TemplateClass):
     """Name the higher of two peaks."""
 
     name, group, sites = "maps-higher-peak", "maps", ("maps",)
@@ -168,7 +168,7 @@ class HigherPeak(Template):
         yield page.stop(f"{params['one']} or {params['other']}")
 
 
-class ShowPlace(Template):
+class ShowPlace(TemplateClass):
     """Open the page of a place."""
 
     name, group, sites = "maps-show-place", "maps", ("maps",)
@@ -190,7 +190,7 @@ class ShowPlace(Template):
         yield page.stop()
 
 
-class ShowHistory(Template):
+class ShowHistory(TemplateClass):
     """Show the edits of a place."""
 
     name, group, sites = "maps-show-history", "maps", ("maps",)
@@ -215,7 +215,7 @@ class ShowHistory(Template):
         yield page.stop()
 
 
-class ShowPublicList(Template):
+class ShowPublicList(TemplateClass):
     """Open a user's public list."""
 
     name, group, sites = "maps-show-public-list", "maps", ("maps",)

@@ -39,7 +39,7 @@ from agentgym_envs.webarena.tasks.maps.steps import (
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _PROBLEMS = (
     "The number on the sign at the entrance is another one.",
@@ -49,7 +49,7 @@ _PROBLEMS = (
 )
 
 
-class NearestPhone(Template):
+class NearestPhone(TemplateClass):
     """Name the phone number of the nearest place of a kind."""
 
     name, group, sites = "maps-nearest-phone", "maps", ("maps",)
@@ -85,7 +85,7 @@ class NearestPhone(Template):
         yield page.stop(page.value("Phone" if page.has("rowheader", "Phone") else "Address"))
 
 
-class FastestOfThree(Template):
+class FastestOfThree(TemplateClass):
     """Name the place of three with the shortest travel time."""
 
     name, group, sites = "maps-soonest-of-three", "maps", ("maps",)
@@ -133,7 +133,7 @@ def _times(world: World, params: Params) -> dict[str, int]:
     return {name: minutes(route_between(world, mode, params["start"], name)) for name in names}
 
 
-class RoundTrip(Template):
+class RoundTrip(TemplateClass):
     """Name the length of a route by way of a third place."""
 
     name, group, sites = "maps-round-trip", "maps", ("maps",)
@@ -172,7 +172,7 @@ class RoundTrip(Template):
         yield page.stop(read_summary(page).length)
 
 
-class ReportLargest(Template):
+class ReportLargest(TemplateClass):
     """Report a problem at the largest place of a kind in a town."""
 
     name, group, sites = "maps-report-largest", "maps", ("maps",)
@@ -215,7 +215,7 @@ def open_largest(page: PageReader, params: Params, rank: int = 0) -> Iterator[st
     yield page.click("link", listed_places(page, "place")[rank])
 
 
-class SaveLargest(Template):
+class SaveLargest(TemplateClass):
     """Save the largest place of a kind in a town to a list."""
 
     name, group, sites = "maps-save-largest", "maps", ("maps",)
@@ -250,7 +250,7 @@ class SaveLargest(Template):
         yield page.stop()
 
 
-class DurationToLargest(Template):
+class DurationToLargest(TemplateClass):
     """Name the travel time to the largest place of a kind in a town."""
 
     name, group, sites = "maps-way-to-largest", "maps", ("maps",)
@@ -284,7 +284,7 @@ class DurationToLargest(Template):
         yield page.stop(hedged_duration(page))
 
 
-class TwoLargestTowns(Template):
+class TwoLargestTowns(TemplateClass):
     """Name the distance between the two largest towns of a region."""
 
     name, group, sites = "maps-two-largest-towns", "maps", ("maps",)
@@ -331,7 +331,7 @@ class TwoLargestTowns(Template):
         yield page.stop(read_summary(page).time)
 
 
-class MoveSaved(Template):
+class MoveSaved(TemplateClass):
     """Move a place from one list to another."""
 
     name, group, sites = "maps-move-saved", "maps", ("maps",)

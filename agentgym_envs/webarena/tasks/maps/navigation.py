@@ -33,12 +33,12 @@ from agentgym_envs.webarena.tasks.maps.steps import (
     show_places,
 )
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 _MAX_KM = {"car": 400.0, "bicycle": 60.0, "foot": 4.0}
 
 
-class _RouteTemplate(Template):
+class _RouteTemplate(TemplateClass):
     """A task about the route from one place to another."""
 
     def instances(self, world: World, rng: Random) -> Iterable[Params]:
@@ -100,7 +100,7 @@ class RouteDuration(_RouteTemplate):
         yield page.stop(hedged_duration(page))
 
 
-class DurationDifference(Template):
+class DurationDifference(TemplateClass):
     """Name the difference between the travel times of two modes."""
 
     name, group, sites = "maps-how-much-longer", "maps", ("maps",)
@@ -141,7 +141,7 @@ def _minutes_saved(world: World, params: Params) -> int:
     return times[0] - times[1]
 
 
-class MotorwayExit(Template):
+class MotorwayExit(TemplateClass):
     """Name the junction at which a route leaves the motorway."""
 
     name, group, sites = "maps-leave-motorway", "maps", ("maps",)
@@ -200,7 +200,7 @@ class ShowRoute(_RouteTemplate):
         yield page.stop()
 
 
-class ShowRouteFromHome(Template):
+class ShowRouteFromHome(TemplateClass):
     """Show the directions from the agent's home or work to a place."""
 
     name, group, sites = "maps-home-to", "maps", ("maps",)
@@ -231,7 +231,7 @@ class ShowRouteFromHome(Template):
         yield page.stop()
 
 
-class WalkFromBestHotel(Template):
+class WalkFromBestHotel(TemplateClass):
     """Name the walking time from a town's hotel with the most stars to its nearest station."""
 
     name, group, sites = "maps-stars-to-station", "maps", ("maps",)

@@ -23,10 +23,10 @@ from agentgym_envs.webarena.tasks.maps.queries import (
 )
 from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 
-class NearestPlace(Template):
+class NearestPlace(TemplateClass):
     """Name the nearest place of a kind."""
 
     name, group, sites = "maps-nearest", "maps", ("maps",)
@@ -58,7 +58,7 @@ class NearestPlace(Template):
         yield page.stop(page.table()[1]["Place"])
 
 
-class CountNearby(Template):
+class CountNearby(TemplateClass):
     """Count the places of a kind within a distance."""
 
     name, group, sites = "maps-within-reach", "maps", ("maps",)
@@ -100,7 +100,7 @@ def _look_within(page: PageReader, params: Params, distance: str) -> Iterator[st
     yield page.click("button", "Find")
 
 
-class ShowNearby(Template):
+class ShowNearby(TemplateClass):
     """Show the places of a kind around a place."""
 
     name, group, sites = "maps-show-nearby", "maps", ("maps",)

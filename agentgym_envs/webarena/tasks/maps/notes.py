@@ -24,7 +24,7 @@ from agentgym_envs.webarena.tasks.maps.queries import (
 )
 from agentgym_envs.webarena.tasks.maps.steps import count, find_nearby, open_place
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _NOTE_NAME = re.compile(r"Note \d+")
 _PROBLEMS = (
@@ -49,7 +49,7 @@ _RESULTS = ("Surveyed and corrected.", "Checked on site today.", "All is well ag
 _REOPENING_COMMENTS = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
 
 
-class ReportProblem(Template):
+class ReportProblem(TemplateClass):
     """Report a problem at a place."""
 
     name, group, sites = "maps-report-problem", "maps", ("maps",)
@@ -87,7 +87,7 @@ def _comment_added(number: int, text: str) -> Evaluator:
     return changed(Added("map_notes", {"place": number, "status": "open"}), Added("map_note_comments", comment))
 
 
-class ReportNearest(Template):
+class ReportNearest(TemplateClass):
     """Report a problem at the nearest place of a kind."""
 
     name, group, sites = "maps-report-nearest", "maps", ("maps",)
@@ -122,7 +122,7 @@ class ReportNearest(Template):
         yield page.stop()
 
 
-class CommentOnNote(Template):
+class CommentOnNote(TemplateClass):
     """Comment on the open note about a place."""
 
     name, group, sites = "maps-comment-on-note", "maps", ("maps",)
@@ -153,7 +153,7 @@ class CommentOnNote(Template):
         yield page.stop()
 
 
-class ResolveNewest(Template):
+class ResolveNewest(TemplateClass):
     """Resolve the newest open note of a town."""
 
     name, group, sites = "maps-resolve-newest", "maps", ("maps",)
@@ -204,7 +204,7 @@ def _newest(world: World, town: str) -> int:
     return found
 
 
-class ReopenMine(Template):
+class ReopenMine(TemplateClass):
     """Reopen a resolved note of the agent."""
 
     name, group, sites = "maps-reopen-mine", "maps", ("maps",)
@@ -244,7 +244,7 @@ _OWN_RESOLVED = (
 )
 
 
-class OpenNotes(Template):
+class OpenNotes(TemplateClass):
     """Count the open notes of a town."""
 
     name, group, sites = "maps-open-notes", "maps", ("maps",)
@@ -277,7 +277,7 @@ class OpenNotes(Template):
         yield page.stop(count(page, "note"))
 
 
-class ShowNewestNote(Template):
+class ShowNewestNote(TemplateClass):
     """Open the newest open note of a town."""
 
     name, group, sites = "maps-show-newest-note", "maps", ("maps",)

@@ -22,7 +22,7 @@ from agentgym_envs.webarena.tasks.maps.queries import (
 )
 from agentgym_envs.webarena.tasks.maps.steps import count, filter_places, listed_places, open_place, show_places
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 _FACTS = {
     "phone number": ("phone", "Phone"),
@@ -33,7 +33,7 @@ _FACTS = {
 _SIZE_WORDS = {word: word.capitalize() for word in SIZES.values()}
 
 
-class PlaceFact(Template):
+class PlaceFact(TemplateClass):
     """Name a fact of a place."""
 
     name, group, sites = "maps-place-fact", "maps", ("maps",)
@@ -64,7 +64,7 @@ class PlaceFact(Template):
         yield page.stop(page.value(_FACTS[params["fact"]][1]))
 
 
-class ClosingTime(Template):
+class ClosingTime(TemplateClass):
     """Name the closing time of a place on a day."""
 
     name, group, sites = "maps-closing-time", "maps", ("maps",)
@@ -99,7 +99,7 @@ class ClosingTime(Template):
         yield page.stop(page.value(params["day"]).partition("–")[0])
 
 
-class PlaceSize(Template):
+class PlaceSize(TemplateClass):
     """Name the size of a place, such as the rooms of a hotel or the sockets of a charging station."""
 
     name, group, sites = "maps-place-size", "maps", ("maps",)
@@ -130,7 +130,7 @@ class PlaceSize(Template):
         yield page.stop(f"{number} or {number + 1}")
 
 
-class OpenNow(Template):
+class OpenNow(TemplateClass):
     """Count the places of a kind in a town that are open now."""
 
     name, group, sites = "maps-open-now", "maps", ("maps",)
@@ -170,7 +170,7 @@ class OpenNow(Template):
         yield page.stop(count(page, "place"))
 
 
-class ServedFood(Template):
+class ServedFood(TemplateClass):
     """Name the restaurants of a cuisine in a town."""
 
     name, group, sites = "maps-served-food", "maps", ("maps",)
@@ -207,7 +207,7 @@ class ServedFood(Template):
         yield page.stop(", ".join(listed_places(page, "place")))
 
 
-class LargestOfKind(Template):
+class LargestOfKind(TemplateClass):
     """Name the largest place of a kind in a town."""
 
     name, group, sites = "maps-largest-of-kind", "maps", ("maps",)
@@ -247,7 +247,7 @@ _EXTREMES = {
 }
 
 
-class ExtremeTown(Template):
+class ExtremeTown(TemplateClass):
     """Name the town of a region with the highest or lowest value of a figure."""
 
     name, group, sites = "maps-extreme-town", "maps", ("maps",)
@@ -298,7 +298,7 @@ class ExtremeTown(Template):
         yield page.stop(page.table()[-1 - index]["Town"])
 
 
-class LastEditor(Template):
+class LastEditor(TemplateClass):
     """Name the last editor of a place."""
 
     name, group, sites = "maps-last-editor", "maps", ("maps",)
@@ -333,7 +333,7 @@ class LastEditor(Template):
         yield page.stop(page.table()[-1]["Edited by"])
 
 
-class EditCount(Template):
+class EditCount(TemplateClass):
     """Count the edits of a user."""
 
     name, group, sites = "maps-edit-count", "maps", ("maps",)

@@ -20,7 +20,7 @@ from agentgym_envs.webarena.tasks.maps.queries import (
 )
 from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_list, open_place, open_trace
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _NEW_LISTS = (
     ("Rainy days", "Indoors, and never dull."),
@@ -46,7 +46,7 @@ _NOTES = (
 _TAGS = ("commute", "survey", "leisure", "training", "hills", "rain", "detour", "family", "night", "winter")
 
 
-class CreateList(Template):
+class CreateList(TemplateClass):
     """Create a list."""
 
     name, group, sites = "maps-create-list", "maps", ("maps",)
@@ -77,7 +77,7 @@ class CreateList(Template):
         yield page.stop()
 
 
-class RenameList(Template):
+class RenameList(TemplateClass):
     """Rename a list."""
 
     name, group, sites = "maps-rename-list", "maps", ("maps",)
@@ -103,7 +103,7 @@ class RenameList(Template):
         yield page.stop()
 
 
-class DeleteList(Template):
+class DeleteList(TemplateClass):
     """Delete a list."""
 
     name, group, sites = "maps-delete-list", "maps", ("maps",)
@@ -131,7 +131,7 @@ class DeleteList(Template):
         yield page.stop()
 
 
-class SavePlace(Template):
+class SavePlace(TemplateClass):
     """Save a place to a list, with a note."""
 
     name, group, sites = "maps-save-place", "maps", ("maps",)
@@ -171,7 +171,7 @@ def _saved(world: World, number: int, name: str, note: str) -> Evaluator:
     return changed(Added("map_saved", {"list": list_, "place": number, "note": note}))
 
 
-class SaveNearest(Template):
+class SaveNearest(TemplateClass):
     """Save the nearest place of a kind to a list."""
 
     name, group, sites = "maps-save-nearest", "maps", ("maps",)
@@ -213,7 +213,7 @@ def _save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
     yield page.stop()
 
 
-class RemoveFromList(Template):
+class RemoveFromList(TemplateClass):
     """Remove a place from a list."""
 
     name, group, sites = "maps-unsave", "maps", ("maps",)
@@ -236,7 +236,7 @@ class RemoveFromList(Template):
         yield page.stop()
 
 
-class ChangeSavedNote(Template):
+class ChangeSavedNote(TemplateClass):
     """Change the note on a place of a list."""
 
     name, group, sites = "maps-change-saved-note", "maps", ("maps",)
@@ -278,7 +278,7 @@ def _line(world: World, params: Params) -> int:
     return found
 
 
-class ShareTrace(Template):
+class ShareTrace(TemplateClass):
     """Change the visibility of a trace."""
 
     name, group, sites = "maps-share-trace", "maps", ("maps",)
@@ -306,7 +306,7 @@ class ShareTrace(Template):
         yield page.stop()
 
 
-class TagTrace(Template):
+class TagTrace(TemplateClass):
     """Add a tag to a trace."""
 
     name, group, sites = "maps-tag-trace", "maps", ("maps",)
@@ -345,7 +345,7 @@ class TagTrace(Template):
         yield page.stop()
 
 
-class DeleteTrace(Template):
+class DeleteTrace(TemplateClass):
     """Delete a trace."""
 
     name, group, sites = "maps-delete-trace", "maps", ("maps",)

@@ -13,9 +13,9 @@ from agentgym_envs.webarena.tasks.shopping import (
     orders,
     reviews,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import AnyTemplate
 
-TEMPLATES: tuple[Template, ...] = (
+TEMPLATES: tuple[AnyTemplate, ...] = (
     *catalogue.TEMPLATES,
     *browsing.TEMPLATES,
     *lookups.TEMPLATES,

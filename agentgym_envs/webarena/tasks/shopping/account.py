@@ -14,7 +14,7 @@ from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _WISH_LIST = (
     "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
@@ -22,7 +22,7 @@ _WISH_LIST = (
 )
 
 
-class AddWish(Template):
+class AddWish(TemplateClass):
     """Add a product to the wish list."""
 
     name, group, sites = "shopping-add-wish", "shopping", ("shop",)
@@ -47,7 +47,7 @@ class AddWish(Template):
         yield page.stop()
 
 
-class RemoveWish(Template):
+class RemoveWish(TemplateClass):
     """Remove a product from the wish list."""
 
     name, group, sites = "shopping-remove-wish", "shopping", ("shop",)
@@ -71,7 +71,7 @@ class RemoveWish(Template):
         yield page.stop()
 
 
-class CommentWish(Template):
+class CommentWish(TemplateClass):
     """Write a comment on an item of the wish list."""
 
     name, group, sites = "shopping-comment-wish", "shopping", ("shop",)
@@ -106,7 +106,7 @@ class CommentWish(Template):
         yield page.stop()
 
 
-class AddAddress(Template):
+class AddAddress(TemplateClass):
     """Add an address to the address book."""
 
     name, group, sites = "shopping-add-address", "shopping", ("shop",)
@@ -137,7 +137,7 @@ class AddAddress(Template):
         yield page.stop()
 
 
-class ChangePhone(Template):
+class ChangePhone(TemplateClass):
     """Change the phone number of an address."""
 
     name, group, sites = "shopping-change-phone", "shopping", ("shop",)
@@ -168,7 +168,7 @@ class ChangePhone(Template):
         yield page.stop()
 
 
-class CompareProducts(Template):
+class CompareProducts(TemplateClass):
     """Add two products to the comparison list."""
 
     name, group, sites = "shopping-compare", "shopping", ("shop",)
@@ -199,7 +199,7 @@ class CompareProducts(Template):
         yield page.stop()
 
 
-class ContactShop(Template):
+class ContactShop(TemplateClass):
     """Write to the shop about an order."""
 
     name, group, sites = "shopping-contact", "shopping", ("shop",)
@@ -239,7 +239,7 @@ class ContactShop(Template):
         yield page.stop()
 
 
-class SubscribeToNewsletter(Template):
+class SubscribeToNewsletter(TemplateClass):
     """Subscribe an e-mail address to the newsletter."""
 
     name, group, sites = "shopping-subscribe", "shopping", ("shop",)

@@ -19,13 +19,13 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 _ENDS, _LIMITS = ("low", "high"), ("price_from", "price_to")
 _ORDERS = {text: name for name, (text, _) in SORTS.items() if name != "position"}
 
 
-class OpenCategory(Template):
+class OpenCategory(TemplateClass):
     """Show a category."""
 
     name, group, sites = "shopping-open-category", "shopping", ("shop",)
@@ -47,7 +47,7 @@ class OpenCategory(Template):
         yield page.stop()
 
 
-class SortedSearch(Template):
+class SortedSearch(TemplateClass):
     """Show the results of a search in an order."""
 
     name, group, sites = "shopping-sorted-search", "shopping", ("shop",)
@@ -77,7 +77,7 @@ class SortedSearch(Template):
         yield page.stop()
 
 
-class FilteredCategory(Template):
+class FilteredCategory(TemplateClass):
     """Show a category, filtered by an attribute, in an order."""
 
     name, group, sites = "shopping-narrowed-category", "shopping", ("shop",)
@@ -111,7 +111,7 @@ class FilteredCategory(Template):
         yield page.stop()
 
 
-class CountFiltered(Template):
+class CountFiltered(TemplateClass):
     """Count the products of a category that a filter leaves."""
 
     name, group, sites = "shopping-count-products", "shopping", ("shop",)
@@ -141,7 +141,7 @@ class CountFiltered(Template):
         yield page.stop(steps.item_count(page))
 
 
-class OpenExtremeOfBrand(Template):
+class OpenExtremeOfBrand(TemplateClass):
     """Open the cheapest or most expensive product of a brand."""
 
     name, group, sites = "shopping-open-extreme", "shopping", ("shop",)
@@ -172,7 +172,7 @@ class OpenExtremeOfBrand(Template):
         yield page.stop()
 
 
-class RatedReviews(Template):
+class RatedReviews(TemplateClass):
     """Show the reviews of a product with a number of stars."""
 
     name, group, sites = "shopping-rated-reviews", "shopping", ("shop",)
@@ -205,7 +205,7 @@ class RatedReviews(Template):
         yield page.stop()
 
 
-class AdvancedSearch(Template):
+class AdvancedSearch(TemplateClass):
     """Search by brand and price."""
 
     name, group, sites = "shopping-advanced-search", "shopping", ("shop",)

@@ -13,10 +13,10 @@ from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 
-class AddToCart(Template):
+class AddToCart(TemplateClass):
     """Add a product to the cart."""
 
     name, group, sites = "shopping-add-to-cart", "shopping", ("shop",)
@@ -41,7 +41,7 @@ class AddToCart(Template):
         yield page.stop()
 
 
-class AddWithOptions(Template):
+class AddWithOptions(TemplateClass):
     """Add several units of a product with options to the cart."""
 
     name, group, sites = "shopping-add-chosen", "shopping", ("shop",)
@@ -79,7 +79,7 @@ class AddWithOptions(Template):
         yield page.stop()
 
 
-class AddCheapestAndDearest(Template):
+class AddCheapestAndDearest(TemplateClass):
     """Add the cheapest and the most expensive product of a category to the cart."""
 
     name, group, sites = "shopping-add-both-ends", "shopping", ("shop",)
@@ -116,7 +116,7 @@ class AddCheapestAndDearest(Template):
         yield page.stop()
 
 
-class ChangeQuantity(Template):
+class ChangeQuantity(TemplateClass):
     """Change the quantity of a product in the cart."""
 
     name, group, sites = "shopping-change-quantity", "shopping", ("shop",)
@@ -146,7 +146,7 @@ class ChangeQuantity(Template):
         yield page.stop()
 
 
-class RemoveFromCart(Template):
+class RemoveFromCart(TemplateClass):
     """Remove a product from the cart."""
 
     name, group, sites = "shopping-remove-from-cart", "shopping", ("shop",)
@@ -169,7 +169,7 @@ class RemoveFromCart(Template):
         yield page.stop()
 
 
-class CartWithCoupon(Template):
+class CartWithCoupon(TemplateClass):
     """Add a product to the cart and apply a coupon."""
 
     name, group, sites = "shopping-coupon", "shopping", ("shop",)
@@ -205,7 +205,7 @@ class CartWithCoupon(Template):
         yield page.stop()
 
 
-class MoveWishToCart(Template):
+class MoveWishToCart(TemplateClass):
     """Move a product from the wish list to the cart."""
 
     name, group, sites = "shopping-wish-to-cart", "shopping", ("shop",)

@@ -12,10 +12,10 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 
-class OfferPrice(Template):
+class OfferPrice(TemplateClass):
     """Name the current price of a product on offer."""
 
     name, group, sites = "shopping-offer-price", "shopping", ("shop",)
@@ -42,7 +42,7 @@ class OfferPrice(Template):
         yield page.stop(steps.old_price(page))
 
 
-class ProductAttribute(Template):
+class ProductAttribute(TemplateClass):
     """Name an attribute of a product."""
 
     name, group, sites = "shopping-attribute", "shopping", ("shop",)
@@ -83,7 +83,7 @@ class ProductAttribute(Template):
         yield page.stop(steps.detail(page, "SKU"))
 
 
-class ExtremePrice(Template):
+class ExtremePrice(TemplateClass):
     """Name the cheapest or most expensive product of a category."""
 
     name, group, sites = "shopping-extreme-price", "shopping", ("shop",)
@@ -110,7 +110,7 @@ class ExtremePrice(Template):
         yield page.stop(steps.listed_products(page)[0].name)
 
 
-class BrandRange(Template):
+class BrandRange(TemplateClass):
     """Name the lowest and the highest price of a brand."""
 
     name, group, sites = "shopping-brand-range", "shopping", ("shop",)
@@ -139,7 +139,7 @@ class BrandRange(Template):
         yield page.stop(f"{low} to {steps.listed_products(page)[0].price}")
 
 
-class MostReviewed(Template):
+class MostReviewed(TemplateClass):
     """Name the product of a category with the most reviews."""
 
     name, group, sites = "shopping-most-reviewed", "shopping", ("shop",)

@@ -13,12 +13,12 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import ordering, queries, reviews, steps
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _KEYS = ("one", "two", "three", "four")
 
 
-class CheapestOfFour(Template):
+class CheapestOfFour(TemplateClass):
     """Name the cheapest of four products, with offers taken into account."""
 
     name, group, sites = "shopping-cheapest-of-four", "shopping", ("shop",)
@@ -61,7 +61,7 @@ class CheapestOfFour(Template):
         return prices
 
 
-class AddThree(Template):
+class AddThree(TemplateClass):
     """Add three products to the cart."""
 
     name, group, sites = "shopping-add-three", "shopping", ("shop",)
@@ -96,7 +96,7 @@ class AddThree(Template):
         yield page.stop()
 
 
-class ReplaceComparison(Template):
+class ReplaceComparison(TemplateClass):
     """Replace the comparison list by two products."""
 
     name, group, sites = "shopping-compare-only", "shopping", ("shop",)
@@ -133,7 +133,7 @@ def _compare(page: PageReader, params: Params) -> Iterator[str]:
     yield page.stop()
 
 
-class WishCheapest(Template):
+class WishCheapest(TemplateClass):
     """Add the cheapest product with an attribute to the wish list, with a comment."""
 
     name, group, sites = "shopping-wish-cheapest", "shopping", ("shop",)
@@ -177,7 +177,7 @@ class WishCheapest(Template):
         yield page.stop()
 
 
-class ReviewOrdered(Template):
+class ReviewOrdered(TemplateClass):
     """Review the product that was ordered on a day."""
 
     name, group, sites = "shopping-review-bought", "shopping", ("shop",)
@@ -217,7 +217,7 @@ class ReviewOrdered(Template):
         yield page.stop()
 
 
-class ReorderAndBuy(Template):
+class ReorderAndBuy(TemplateClass):
     """Reorder a previous order and check out."""
 
     name, group, sites = "shopping-reorder-and-buy", "shopping", ("shop",)

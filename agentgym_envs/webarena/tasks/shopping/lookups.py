@@ -14,7 +14,7 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NotAchievable, says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 _FACTS = {
     "within how many days may I send something back": ("Returns and refunds", "return_days", r"within (\d+) days"),
@@ -37,7 +37,7 @@ _FACTS = {
 """For each question: the page with the answer, the setting that holds it, and the text around it."""
 
 
-class ShopFact(Template):
+class ShopFact(TemplateClass):
     """Answer a question about the shop."""
 
     name, group, sites = "shopping-shop-fact", "shopping", ("shop",)
@@ -78,7 +78,7 @@ def _hours(text: str) -> list[str]:
     return [OR.join(days), opening, closing]
 
 
-class MissingProduct(Template):
+class MissingProduct(TemplateClass):
     """Name the price of a product that does not exist."""
 
     name, group, sites = "shopping-missing-product", "shopping", ("shop",)
@@ -116,7 +116,7 @@ class MissingProduct(Template):
         yield page.stop(steps.listed_products(page)[0].price)
 
 
-class MissingColour(Template):
+class MissingColour(TemplateClass):
     """Add a product to the cart in a colour that does not exist."""
 
     name, group, sites = "shopping-missing-colour", "shopping", ("shop",)
@@ -159,7 +159,7 @@ class MissingColour(Template):
         yield page.stop("Done")
 
 
-class CancelShipped(Template):
+class CancelShipped(TemplateClass):
     """Cancel an order that has been shipped, which is impossible."""
 
     name, group, sites = "shopping-cancel-shipped", "shopping", ("shop",)
@@ -188,7 +188,7 @@ class CancelShipped(Template):
         yield page.stop("N/A")
 
 
-class InvalidCoupon(Template):
+class InvalidCoupon(TemplateClass):
     """Apply a coupon that is not valid."""
 
     name, group, sites = "shopping-dead-coupon", "shopping", ("shop",)

@@ -12,10 +12,10 @@ from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_ME
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 
-class Checkout(Template):
+class Checkout(TemplateClass):
     """Order the contents of the cart."""
 
     name, group, sites = "shopping-checkout", "shopping", ("shop",)
@@ -48,7 +48,7 @@ class Checkout(Template):
         yield page.stop()
 
 
-class AddAndCheckout(Template):
+class AddAndCheckout(TemplateClass):
     """Add a product to the cart, and check out."""
 
     name, group, sites = "shopping-buy", "shopping", ("shop",)
@@ -80,7 +80,7 @@ class AddAndCheckout(Template):
         yield page.stop()
 
 
-class Reorder(Template):
+class Reorder(TemplateClass):
     """Add all products of an order to the cart again."""
 
     name, group, sites = "shopping-reorder", "shopping", ("shop",)
@@ -113,7 +113,7 @@ class Reorder(Template):
         yield page.stop()
 
 
-class CancelPendingOrder(Template):
+class CancelPendingOrder(TemplateClass):
     """Cancel a pending order."""
 
     name, group, sites = "shopping-cancel-order", "shopping", ("shop",)

@@ -17,7 +17,7 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass
 
 _ORDER_LINES = (
     "FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
@@ -25,7 +25,7 @@ _ORDER_LINES = (
 )
 
 
-class OwnOrderTotal(Template):
+class OwnOrderTotal(TemplateClass):
     """Name the grand total of an order."""
 
     name, group, sites = "shopping-order-total", "shopping", ("shop",)
@@ -52,7 +52,7 @@ class OwnOrderTotal(Template):
         yield page.stop(page.value("Subtotal"))
 
 
-class OrderOfStatus(Template):
+class OrderOfStatus(TemplateClass):
     """Name the number of the latest or oldest order with a status."""
 
     name, group, sites = "shopping-order-of-status", "shopping", ("shop",)
@@ -92,7 +92,7 @@ class OrderOfStatus(Template):
         return numbers[(0, 1, -1)[self._WHICH.index(params["which"])]]
 
 
-class CountOwnOrders(Template):
+class CountOwnOrders(TemplateClass):
     """Count the orders of a status in a period."""
 
     name, group, sites = "shopping-count-orders", "shopping", ("shop",)
@@ -129,7 +129,7 @@ class CountOwnOrders(Template):
         yield page.stop(sum(steps.is_within(order.day, params["time"]) for order in found))
 
 
-class SpentInMonths(Template):
+class SpentInMonths(TemplateClass):
     """Add up the orders of several months."""
 
     name, group, sites = "shopping-spent", "shopping", ("shop",)
@@ -171,7 +171,7 @@ class SpentInMonths(Template):
         return [order for order in every if any(steps.is_within(order.day, time) for time in months)]
 
 
-class OrderTrackingNumber(Template):
+class OrderTrackingNumber(TemplateClass):
     """Name the tracking number of an order."""
 
     name, group, sites = "shopping-tracking", "shopping", ("shop",)
@@ -202,7 +202,7 @@ class OrderTrackingNumber(Template):
         yield page.stop(steps.tracking_number(page))
 
 
-class ChosenOption(Template):
+class ChosenOption(TemplateClass):
     """Name an option that was chosen for an ordered product."""
 
     name, group, sites = "shopping-chosen-option", "shopping", ("shop",)
@@ -245,7 +245,7 @@ class ChosenOption(Template):
         yield page.stop(params["day"])
 
 
-class OpenOrder(Template):
+class OpenOrder(TemplateClass):
     """Open the order that contains a product."""
 
     name, group, sites = "shopping-open-order", "shopping", ("shop",)

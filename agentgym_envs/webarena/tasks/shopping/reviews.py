@@ -12,7 +12,7 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.template import Params, TemplateClass, changed
 
 _REVIEWS = "FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.status = 'approved' AND p.enabled"
 
@@ -26,7 +26,7 @@ _REVIEW_TEXTS = (
 )
 
 
-class CountStars(Template):
+class CountStars(TemplateClass):
     """Count the reviews of a product with a number of stars."""
 
     name, group, sites = "shopping-count-stars", "shopping", ("shop",)
@@ -61,7 +61,7 @@ class CountStars(Template):
         yield page.stop(len(found))
 
 
-class UnhappyReviewers(Template):
+class UnhappyReviewers(TemplateClass):
     """Name the reviewers who gave a product few stars."""
 
     name, group, sites = "shopping-discontent", "shopping", ("shop",)
@@ -101,7 +101,7 @@ class UnhappyReviewers(Template):
         yield page.stop(", ".join(review.nickname for review in found))
 
 
-class ReviewTitle(Template):
+class ReviewTitle(TemplateClass):
     """Name the title of a reviewer's review."""
 
     name, group, sites = "shopping-review-title", "shopping", ("shop",)
@@ -138,7 +138,7 @@ class ReviewTitle(Template):
         yield page.stop(next(review.title for review in found if review.nickname != params["nickname"]))
 
 
-class MoreReviews(Template):
+class MoreReviews(TemplateClass):
     """Name the product of two with more reviews."""
 
     name, group, sites = "shopping-more-reviews-of-two", "shopping", ("shop",)
@@ -175,7 +175,7 @@ class MoreReviews(Template):
         return counts
 
 
-class WriteReview(Template):
+class WriteReview(TemplateClass):
     """Review a product."""
 
     name, group, sites = "shopping-write-review", "shopping", ("shop",)
