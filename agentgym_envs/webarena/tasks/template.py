@@ -78,7 +78,7 @@ class Template:
         every = list(found) if isinstance(found, Iterable) else [found]
         changes = [one for one in every if isinstance(one, Expected)]
         others = [one for one in every if not isinstance(one, Expected)]
-        return [changed(*changes, free=self.free), *others] if changes else others
+        return [changed(*changes, free=self.free), *others] if changes or self.free else others
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Yield commands that solve an instance; `page` is updated after each one."""

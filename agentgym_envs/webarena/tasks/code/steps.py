@@ -37,7 +37,7 @@ def open_section(page: PageReader, name: str) -> Iterator[str]:
     yield page.click("link", re.compile(rf"{name}(?: \(\d+\))?"), after="Project")
 
 
-def open_filtered(page: PageReader, section: str, **filters: str) -> Iterator[str]:
+def open_filtered(page: PageReader, section: str, /, **filters: str) -> Iterator[str]:
     """Open a section and filter its list: `label="bug"` chooses "bug" for "Label"."""
     yield from open_section(page, section)
     for name, value in filters.items():
@@ -51,11 +51,16 @@ def sort_list(page: PageReader, order: str) -> Iterator[str]:
     yield page.click("button", "Apply")
 
 
+def find_link(page: PageReader, name: str) -> Iterator[str]:
+    """Open the page of a list that has a link with this name."""
+    while not page.has("link", name):
+        yield page.click("link", "Next")
+
+
 def open_from_list(page: PageReader, section: str, title: str) -> Iterator[str]:
     """Open an issue or merge request from its section's list."""
     yield from open_section(page, section)
-    while not page.has("link", title):
-        yield page.click("link", "Next")
+    yield from find_link(page, title)
     yield page.click("link", title)
 
 

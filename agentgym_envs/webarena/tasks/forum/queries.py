@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks import instances
 from agentgym_envs.webarena.tasks.answers import Says, says
-from agentgym_envs.webarena.tasks.instances import Instances
+from agentgym_envs.webarena.tasks.instances import Choices, Instances
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["forum"]
@@ -76,9 +75,9 @@ ForumTemplate = partial(Template, "code-and-forum", ("forum",))
 """A task in the forum."""
 
 
-def rows(query: str, *arguments: Any, sample: int = 0, **choices: Sequence[Any]) -> Instances:
+def rows(query: str, *arguments: Any, sample: int = 0, rounds: int = 1, **choices: Choices) -> Instances:
     """Return the rows of a query like those of `select` as instances (`tasks.instances.rows`)."""
-    return instances.rows(_TABLES + query, *arguments, sample=sample, **choices)
+    return instances.rows(_TABLES + query, *arguments, sample=sample, rounds=rounds, **choices)
 
 
 def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.tasks.maps.queries import LABEL_OF, durations, label
 from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.steps import given
 
 _LENGTH = re.compile(r"[\d,.]+ (?:km|m)")
 
@@ -27,6 +28,24 @@ class RouteSummary(NamedTuple):
     def kilometres(self) -> str:
         """The length without its unit."""
         return self.length.removesuffix(" km")
+
+
+def nth_place(index: int) -> Any:
+    """Return an argument of a step: the name of a place of the list on the page."""
+    return given(lambda page: listed_places(page, "place")[index])
+
+
+def find_link(page: PageReader, name: str) -> Iterator[str]:
+    """Open the page of a list that has a link with this name."""
+    while not page.has("link", name):
+        yield page.click("link", "Next")
+
+
+def report_problem(page: PageReader, text: str) -> Iterator[str]:
+    """Add a note about the place on the page."""
+    yield page.click("link", "Report a problem")
+    yield page.type("What is wrong or missing?", text)
+    yield page.click("button", "Add note")
 
 
 def open_place(page: PageReader, name: str) -> Iterator[str]:
