@@ -20,7 +20,7 @@ from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode
 from agentgym_envs.webarena.sites.world import world
 from agentgym_envs.webarena.tasks.answers import NotAchievable, Says, says
 from agentgym_envs.webarena.tasks.table import instances_of, templates
-from agentgym_envs.webarena.tasks.template import AnyTemplate, intent_of
+from agentgym_envs.webarena.tasks.template import Template, intent_of
 from benchmarks import wordings
 from benchmarks.wordings import Question
 
@@ -48,7 +48,7 @@ def answered() -> list[str]:
     return [name for name in templates() if any(_of_template(templates()[name], WORLDS[0], 1))]
 
 
-def _of_template(template: AnyTemplate, seed: int, instances: int) -> Iterator[tuple[Question, Evaluator]]:
+def _of_template(template: Template, seed: int, instances: int) -> Iterator[tuple[Question, Evaluator]]:
     first = [(params, _evaluator(template, seed, params)) for params in instances_of(template, world(seed))[:instances]]
     wanted = [set(one.wanted) for _, one in first if isinstance(one, Says)]
     for number, (params, evaluator) in enumerate(first):
@@ -60,7 +60,7 @@ def _of_template(template: AnyTemplate, seed: int, instances: int) -> Iterator[t
             yield question_of(template.name, intent, evaluator, elsewhere), evaluator
 
 
-def _evaluator(template: AnyTemplate, seed: int, params: Any) -> Says | NotAchievable | None:
+def _evaluator(template: Template, seed: int, params: Any) -> Says | NotAchievable | None:
     found = template.evaluators(world(seed), params)
     return next((one for one in found if isinstance(one, Says | NotAchievable)), None)
 

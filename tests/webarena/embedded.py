@@ -20,7 +20,7 @@ from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World, world
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import instances_of
-from agentgym_envs.webarena.tasks.template import AnyTemplate, Params, intent_of
+from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
 MOST_TURNS = 40
 
@@ -103,12 +103,12 @@ def signed_out(episode: Episode) -> dict[str, str]:
     return {"cookie": f"{cookie_name(episode)}=out"}
 
 
-def tasks_for_tests(template: AnyTemplate, seed: int, count: int) -> list[Task]:
+def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
     """Return up to `count` tasks of a template in a world, of any split."""
     return [_task(template, seed, n, params) for n, params in enumerate(instances_of(template, world(seed))[:count])]
 
 
-def _task(template: AnyTemplate, seed: int, number: int, params: Params) -> Task:
+def _task(template: Template, seed: int, number: int, params: Params) -> Task:
     data = {"template": template.name, "world": seed, "params": dict(params), "start": template.start(params)}
     goal = intent_of(template, number, params)
     return Task(f"webarena/{template.name}/{seed}/{number}", "train", template.group, goal, data)
@@ -124,9 +124,7 @@ def bench(tasks: Sequence[Task], **options: Any) -> WebArenaEnv:
     return Bench(split=None, **options)
 
 
-def follow(
-    env: WebArenaEnv, task: Task, template: AnyTemplate, params: Params | None = None
-) -> tuple[float, list[str]]:
+def follow(env: WebArenaEnv, task: Task, template: Template, params: Params | None = None) -> tuple[float, list[str]]:
     """Play the oracle's solution for `params` (by default the task's own). Returns the score and the commands."""
     return play(env, task, lambda page: template.oracle(page, params or task.data["params"]))
 
@@ -153,7 +151,7 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
     raise AssertionError(f"{task.goal!r} does not end: {done}")
 
 
-def sibling(template: AnyTemplate, task: Task) -> Params | None:
+def sibling(template: Template, task: Task) -> Params | None:
     """Return the parameters of another instance in the same world."""
     others = (p for p in instances_of(template, world(task.data["world"])) if p != task.data["params"])
     return next(others, None)

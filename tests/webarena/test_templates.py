@@ -23,7 +23,7 @@ from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
-from agentgym_envs.webarena.tasks.template import GROUPS, AnyTemplate, evaluators_of
+from agentgym_envs.webarena.tasks.template import GROUPS, Template, evaluators_of
 from tests.plugins.rotation import part
 from tests.webarena.embedded import bench, follow, play, sibling, tasks_for_tests
 
@@ -143,7 +143,7 @@ def _judged_before(env: Any, commands: Iterator[str]) -> Iterator[str]:
     yield from commands
 
 
-def _wrong(env: Any, task: Task, template: AnyTemplate) -> float:
+def _wrong(env: Any, task: Task, template: Template) -> float:
     """Return the score of a mistake: the template's own, or the solution of another instance."""
     if template.wrong(PageReader(), task.data["params"]) is not None:
         return play(env, task, lambda page: template.wrong(page, task.data["params"]))[0]
@@ -152,7 +152,7 @@ def _wrong(env: Any, task: Task, template: AnyTemplate) -> float:
     return follow(env, task, template, other)[0]
 
 
-def _with_side_effect(env: Any, task: Task, template: AnyTemplate) -> float:
+def _with_side_effect(env: Any, task: Task, template: Template) -> float:
     """Return the score of an oracle that also changes a setting of the shop."""
 
     def commands(page: PageReader) -> Iterator[str]:
@@ -184,7 +184,7 @@ def test_concurrent_episodes_do_not_affect_each_other() -> None:
     changes = [templates()[name] for name in NAMES if templates()[name].kind == "change"]
     pairs = [(one, tasks_for_tests(one, 1, 1)[0]) for one in random.Random(4).sample(changes, 3)]
 
-    def solve(pair: tuple[AnyTemplate, Task]) -> float:
+    def solve(pair: tuple[Template, Task]) -> float:
         template, task = pair
         env = bench([task])
         try:

@@ -11,10 +11,10 @@ from agentgym_envs.webarena.sites.episodes import Episode
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World, world
 from agentgym_envs.webarena.tasks.table import templates
-from agentgym_envs.webarena.tasks.template import AnyTemplate, evaluators_of
+from agentgym_envs.webarena.tasks.template import Template, evaluators_of
 
 
-def template_of(task: Task) -> AnyTemplate:
+def template_of(task: Task) -> Template:
     """Return the template of a task."""
     return templates()[task.data["template"]]
 

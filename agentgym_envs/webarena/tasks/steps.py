@@ -1,6 +1,6 @@
 """Steps of solutions as values: commands of the page, functions of a site, and the answer.
 
-In the text arguments of a step, "{title}" means the parameter `title` of the instance.
+In the arguments of a step, and in the values of mappings, "{title}" means the parameter `title` of the instance.
 """
 
 from __future__ import annotations
@@ -121,4 +121,6 @@ def _filled(argument: Any, names: Mapping[str, Any]) -> Any:
     """Return an argument with the parameters of the instance filled in."""
     if isinstance(argument, Given):
         return call_by_name(argument.function, names)
+    if isinstance(argument, dict):
+        return {key: _filled(value, names) for key, value in argument.items()}
     return argument.format(**names["params"]) if isinstance(argument, str) else argument

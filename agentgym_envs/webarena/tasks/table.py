@@ -16,7 +16,7 @@ from agentgym_envs.task import Difficulty, Split, Task, TaskTable
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.sites.world import world as load_world
 from agentgym_envs.webarena.tasks.parameters import call_by_name
-from agentgym_envs.webarena.tasks.template import AnyTemplate, Params, intent_of
+from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
 VERSION = 1
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
@@ -44,9 +44,9 @@ def _difficulties() -> Mapping[str, Difficulty]:
 
 
 @cache
-def templates() -> dict[str, AnyTemplate]:
+def templates() -> dict[str, Template]:
     """Return all templates by name."""
-    found: list[AnyTemplate] = []
+    found: list[Template] = []
     for name in MODULES:
         found += import_module(f"{__package__}.{name}").TEMPLATES
     return {template.name: template for template in found}
@@ -74,7 +74,7 @@ def made() -> Iterator[Task]:
                 yield from tasks_of(template, load_world(seed), split)
 
 
-def tasks_of(template: AnyTemplate, world: World, split: Split) -> Iterator[Task]:
+def tasks_of(template: Template, world: World, split: Split) -> Iterator[Task]:
     """Yield the tasks of a template in a world, up to the maximum of its split."""
     if template.held_out and split != "test":
         return
@@ -87,7 +87,7 @@ def tasks_of(template: AnyTemplate, world: World, split: Split) -> Iterator[Task
         yield Task(task_id, split, template.group, goal, {**data, "start": template.start(params)})
 
 
-def instances_of(template: AnyTemplate, world: World) -> list[Params]:
+def instances_of(template: Template, world: World) -> list[Params]:
     """Return the different instances of a template in a world, shuffled."""
     rng = random.Random(f"{template.name}/{world.seed}")
     made = call_by_name(template.instances, {"world": world, "rng": rng})

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from random import Random
 from types import ModuleType
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.webarena.evaluators.base import Evaluator
@@ -99,55 +97,6 @@ class Template:
         return self.solution
 
 
-class TemplateClass(ABC):
-    """A template as a class: the form of the sites that are not converted to `Template` yet.
-
-    The oracle gets only the parameters, as an agent gets only the intent, and must read answers on the pages. The
-    evaluators take the expected values from the world's database.
-    """
-
-    name: ClassVar[str]
-    """A unique name, which is part of the ids of the tasks: "forum-upvote"."""
-    group: ClassVar[str]
-    sites: ClassVar[tuple[str, ...]]
-    """The sites of the task; an episode begins on the first."""
-    kind: ClassVar[Kind]
-    difficulty: ClassVar[Difficulty]
-    """By the number of actions: easy up to 4, medium up to 8, hard more."""
-    intents: ClassVar[tuple[str, ...]]
-    """At least three wordings of the same request, with {parameters}."""
-    held_out: ClassVar[bool] = False
-    """True reserves the template for the test split."""
-    records: ClassVar[bool] = False
-    """True records the browser's requests for the evaluators."""
-
-    def start(self, params: Params) -> str:
-        """Return the URL on which an episode begins."""
-        return f"{ORIGINS[self.sites[0]]}/"
-
-    @abstractmethod
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Return the parameters of all instances in a world, or of many; the table shuffles and samples them."""
-
-    @abstractmethod
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """Return the evaluators of an instance; `evaluators_of` adds that nothing else changed."""
-
-    @abstractmethod
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Yield commands that solve an instance; `page` is updated after each one."""
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str] | None:
-        """Yield the commands of a plausible mistake, which must not score.
-
-        None means that the solution of another instance serves as the mistake.
-        """
-        return None
-
-
-AnyTemplate: TypeAlias = Template | TemplateClass
-
-
 def templates_in(*modules: ModuleType) -> list[Template]:
     """Return all templates that these modules define, in the order of their definition."""
     return [one for module in modules for one in vars(module).values() if isinstance(one, Template)]
@@ -158,12 +107,12 @@ def changed(*expected: Expected, free: Sequence[str] = ()) -> OnlyChanged:
     return OnlyChanged(expected, (*UNSCORED_TABLES, *free))
 
 
-def evaluators_of(template: AnyTemplate, world: World, params: Params) -> list[Evaluator]:
+def evaluators_of(template: Template, world: World, params: Params) -> list[Evaluator]:
     """Return all evaluators of an instance; unless it expects changes, all sites must stay unchanged."""
     own = list(template.evaluators(world, params))
     return own if any(isinstance(one, OnlyChanged) for one in own) else [*own, changed()]
 
 
-def intent_of(template: AnyTemplate, number: int, params: Params) -> str:
+def intent_of(template: Template, number: int, params: Params) -> str:
     """Return one of the template's wordings with the parameters filled in."""
     return template.intents[number % len(template.intents)].format(**params)

@@ -133,7 +133,7 @@ open_extreme_of_brand = ShopTemplate(
 )
 
 
-def _rated_reviews_expected(world: World, product: str, stars: str) -> ExpectedResult:
+def _rated_reviews_expected(world: World, product: str, stars: int) -> ExpectedResult:
     slug = world.value("SELECT slug FROM shop_products WHERE name = ?", product)
     return [EndsOn(f"{ORIGINS['shop']}/product/{slug}/reviews?stars={stars}"), _only_filters("stars")]
 
