@@ -201,7 +201,6 @@ restock_and_buy = Template(
     ],
 )
 
-
 hometown = Template(
     "code-and-forum",
     ("forum", "maps"),
@@ -270,7 +269,6 @@ phone_in_comment = Template(
     solution=_write_phone,
 )
 
-
 _ISSUES = ("Support this model", "Test with this device", "Wrong label for a product", "Add to the catalogue")
 _MY_PROJECTS = (
     "FROM code_projects p JOIN code_namespaces n ON n.id = p.namespace JOIN code_accounts a "
@@ -321,7 +319,6 @@ issue_about_product = Template(
     expected=_issue_opened,
     solution=_open_issue,
 )
-
 
 _CUSTOMERS = "shop_orders o JOIN shop_customers c ON c.id = o.customer JOIN code_accounts a ON a.email = c.email"
 

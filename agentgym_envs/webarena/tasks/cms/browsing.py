@@ -90,7 +90,6 @@ newest_order = AdminTemplate(
     ],
 )
 
-
 order_customer = AdminTemplate(
     "cms-open-customer-of-order",
     "navigation",

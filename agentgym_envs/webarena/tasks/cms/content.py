@@ -85,7 +85,6 @@ retitle_page = AdminTemplate(
     ],
 )
 
-
 open_page = AdminTemplate(
     "cms-open-page",
     "navigation",
@@ -101,7 +100,6 @@ open_page = AdminTemplate(
     ),
     solution=[do(steps.open_from_menu, "Content", "Pages"), do(steps.open_from_grid, "{key}", "Title")],
 )
-
 
 switch_page = AdminTemplate(
     "cms-switch-page",

@@ -165,7 +165,6 @@ ship_order = AdminTemplate(
     ],
 )
 
-
 add_tracking_number = AdminTemplate(
     "cms-add-tracking-number",
     "change",

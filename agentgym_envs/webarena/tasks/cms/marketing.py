@@ -171,7 +171,6 @@ _RULE_FORM = {
     "Discount Amount": "{percent}",
 }
 
-
 new_coupon = AdminTemplate(
     "cms-new-coupon",
     "change",

@@ -19,7 +19,6 @@ _PLACED = {"Purchase date from": "{start}", "Purchase date to": "{end}"}
 _NEWEST = """SELECT o.*, c.first || ' ' || c.last AS name FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
     WHERE o.moment = (SELECT MAX(moment) FROM shop_orders WHERE customer = o.customer)"""
 
-
 order_grand_total = AdminTemplate(
     "cms-order-total",
     "information",
@@ -57,7 +56,6 @@ order_street = AdminTemplate(
     expected=_street,
     solution=[do(steps.open_order, "{number}"), answer(lambda page: page.texts(after="Shipping Address")[2])],
 )
-
 
 invoice_total = AdminTemplate(
     "cms-invoice-total",

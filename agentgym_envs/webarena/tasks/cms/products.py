@@ -190,7 +190,6 @@ end_sale = AdminTemplate(
     solution=[do(steps.open_product, "{product}"), type_text("Special Price", ""), click("button", "Save")],
 )
 
-
 take_delivery = AdminTemplate(
     "cms-take-delivery",
     "change",
@@ -274,7 +273,6 @@ _PRODUCT_FORM = {
     "Quantity": "{stock}",
     "Brand": "{brand}",
 }
-
 
 add_product = AdminTemplate(
     "cms-add-product",

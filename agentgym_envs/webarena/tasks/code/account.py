@@ -23,6 +23,7 @@ _TODOS = """
         LEFT JOIN code_merge_requests m ON m.id = t.merge_request WHERE t.account = 1
     )
 """
+
 star_project = CodeTemplate(
     "code-star",
     "change",
@@ -130,7 +131,6 @@ edit_profile = CodeTemplate(
     ],
 )
 
-
 tick_todo = CodeTemplate(
     "code-todo",
     "change",
@@ -152,7 +152,6 @@ tick_todo = CodeTemplate(
         click("button", "Mark as done", after="{title}"),
     ],
 )
-
 
 fork_missing = CodeTemplate(
     "code-fork-missing",

@@ -100,7 +100,6 @@ new_team = CodeTemplate(
     mistake=[do(steps.create_project, "{name}", "private")],
 )
 
-
 invite_member = CodeTemplate(
     "code-invite",
     "change",

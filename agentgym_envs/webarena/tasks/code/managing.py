@@ -204,7 +204,6 @@ label_issue = CodeTemplate(
     ],
 )
 
-
 assign_issue = CodeTemplate(
     "code-assign",
     "change",
@@ -231,7 +230,6 @@ assign_issue = CodeTemplate(
         do(steps.set_field, "Assignee", "{person}"),
     ],
 )
-
 
 assign_issue_to_stranger = CodeTemplate(
     "code-assign-stranger",

@@ -52,7 +52,6 @@ plan_sprint = CodeTemplate(
     ],
 )
 
-
 _ROLES = ("Guest", "Reporter", "Developer", "Maintainer")
 
 

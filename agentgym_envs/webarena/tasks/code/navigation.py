@@ -23,7 +23,6 @@ _FILTERS = """
 """
 """JavaScript for the filters of a list that differ from the default. Without it, closed issues would pass, too."""
 
-
 open_labelled = CodeTemplate(
     "code-open-labelled",
     "navigation",
@@ -45,7 +44,6 @@ open_labelled = CodeTemplate(
     ],
     solution=[do(steps.open_project, "{project}"), do(steps.open_filtered, "Issues", label="{label}")],
 )
-
 
 _LISTS = {
     "my to-do items that are done": ("dashboard/todos?state=done", "To-do list", r"Done \(\d+\)"),
@@ -92,7 +90,6 @@ open_dashboard = CodeTemplate(
     ],
     solution=_open_dashboard,
 )
-
 
 open_file = CodeTemplate(
     "code-open-file",

@@ -24,7 +24,6 @@ _COUNT_LABELLED = """
 _UNIQUE_TITLE = "(SELECT COUNT(*) FROM code_issues o WHERE o.title = i.title) = 1"
 """A condition for titles that are unique in all projects."""
 
-
 issue_author = CodeTemplate(
     "code-issue-author",
     "information",
@@ -294,7 +293,6 @@ last_commenter = CodeTemplate(
     solution=[do(steps.open_search_result, "Issues", "{title}"), answer(lambda page: parsing.commenters(page)[-1])],
     mistake=answer(parsing.author),
 )
-
 
 missing_milestone = CodeTemplate(
     "code-missing-milestone",

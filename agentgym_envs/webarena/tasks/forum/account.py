@@ -49,7 +49,6 @@ edit_post = ForumTemplate(
     solution=[do(_edit, "{title}"), type_text("Text", "{text}"), click("button", "Save changes")],
 )
 
-
 retitle_post = ForumTemplate(
     "forum-retitle",
     "change",
@@ -86,7 +85,6 @@ delete_post = ForumTemplate(
     ],
     mistake=[do(steps.find_own_post, "{title}"), click("link", "{title}"), click("button", "Hide")],
 )
-
 
 edit_comment = ForumTemplate(
     "forum-edit-comment",

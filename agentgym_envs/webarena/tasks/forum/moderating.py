@@ -26,7 +26,6 @@ _RULES = (
     ("Keep it on topic", "There is a board for everything else."),
 )
 
-
 moderate_post = ForumTemplate(
     "forum-flag",
     "change",
@@ -45,7 +44,6 @@ moderate_post = ForumTemplate(
     solution=[do(steps.open_post, "{title}"), click("button", given(lambda do: do.capitalize()))],
     mistake=click("button", "Hide"),
 )
-
 
 set_flair = ForumTemplate(
     "forum-set-flair",
@@ -120,7 +118,6 @@ lift_ban = ForumTemplate(
     expected=lambda world, user: Removed("forum_bans", {"user": queries.user(world, user)["id"]}),
     solution=[do(steps.open_board, "{board}"), click("link", "Bans"), click_in("{user}", "button", "Lift ban")],
 )
-
 
 _REPORTED = """
 SELECT u.name FROM forum_reports r

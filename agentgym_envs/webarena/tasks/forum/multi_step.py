@@ -212,7 +212,6 @@ no_such_board = ForumTemplate(
 
 _NAMES = ("morningfog", "quietriver", "papermoth", "slowtrain", "tealantern", "oldkettle", "northwind", "bluecrate")
 
-
 rename_user = ForumTemplate(
     "forum-rename",
     "change",
@@ -234,7 +233,6 @@ rename_user = ForumTemplate(
         click("button", "Save profile"),
     ],
 )
-
 
 edit_others_post = ForumTemplate(
     "forum-edit-others",

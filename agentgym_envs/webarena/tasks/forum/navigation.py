@@ -34,6 +34,7 @@ _OWN_PAGES = {
     "my own comments": ("My profile", "Comments", "/u/{me}/comments"),
 }
 """Pages of the account: a menu entry, a link of that page, and the path."""
+
 open_sorted = ForumTemplate(
     "forum-open-sorted",
     "navigation",
@@ -138,7 +139,6 @@ open_own_page = ForumTemplate(
     solution=_open_own_page,
 )
 
-
 _CONVERSATIONS = "FROM forum_conversations c JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1"
 
 open_conversation = ForumTemplate(
@@ -156,7 +156,6 @@ open_conversation = ForumTemplate(
     ),
     solution=[do(steps.open_conversation, "{user}")],
 )
-
 
 _WORDS = ("winter", "cheaper", "weekend", "agree", "thank", "years", "train", "careful", "picture", "neighbour")
 

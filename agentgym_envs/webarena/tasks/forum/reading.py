@@ -60,7 +60,6 @@ comment_count = ForumTemplate(
     mistake=answer(steps.score),
 )
 
-
 _PERIODS = {"all time": "", "the last year": "2025-03-16 10:30", "the last month": "2026-02-14 10:30"}
 """Periods with their beginnings."""
 
@@ -146,7 +145,6 @@ newest_author = ForumTemplate(
     mistake=answer(lambda page: steps.listed(page)[1].author),
 )
 
-
 top_commenter = ForumTemplate(
     "forum-top-commenter",
     "information",
@@ -167,7 +165,6 @@ top_commenter = ForumTemplate(
     ],
     mistake=answer(lambda found: min(found, key=lambda comment: comment.score).author),
 )
-
 
 comment_text = ForumTemplate(
     "forum-comment-of",

@@ -78,7 +78,6 @@ vote_extreme = ForumTemplate(
     mistake=click_in(steps.nth_title(-1), "button", _SAME_OR_RETRACTED),
 )
 
-
 vote_comment = ForumTemplate(
     "forum-vote-comment",
     "change",
@@ -143,7 +142,6 @@ save_or_hide_post = ForumTemplate(
     mistake=click("button", re.compile(r"(Retract )?upvote", re.IGNORECASE)),
 )
 
-
 _LISTS = {"saved": "Saved", "hidden": "Hidden posts"}
 _UNDO = {"saved": "Unsave", "hidden": "Unhide"}
 _WRONG = {"saved": re.compile("Hide|Unhide"), "hidden": re.compile("Save|Unsave")}
@@ -171,7 +169,6 @@ unsave_or_unhide_post = ForumTemplate(
     ],
     mistake=do(steps.choose_from_more, "{title}", "button", given(lambda done: _WRONG[done])),
 )
-
 
 subscribe_to_board = ForumTemplate(
     "forum-subscribe",

@@ -85,9 +85,7 @@ submit_text = ForumTemplate(
     solution=[do(steps.open_board, "{board}"), do(steps.submit_post, "{title}", "{text}")],
 )
 
-
 _HOSTS = ("pagesandpaths.test", "eveningnotes.test", "thequietdesk.test")
-
 
 submit_link = ForumTemplate(
     "forum-submit-link",
@@ -178,7 +176,6 @@ new_board = ForumTemplate(
         click("button", "Open the board"),
     ],
 )
-
 
 send_message = ForumTemplate(
     "forum-send-message",

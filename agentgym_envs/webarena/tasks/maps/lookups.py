@@ -18,7 +18,6 @@ from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _TOWN_FACTS = {"postcode": ("zip", "Postcode"), "population": ("population", "Population")}
 
-
 town_fact = MapTemplate(
     "maps-town-fact",
     "information",
@@ -68,7 +67,6 @@ road_speed = MapTemplate(
     mistake=[answer("30 or 50")],
 )
 
-
 entry_fee = MapTemplate(
     "maps-entry-fee",
     "information",
@@ -85,7 +83,6 @@ entry_fee = MapTemplate(
     solution=[do(steps.open_place, "{place}"), answer(lambda page: page.value("Entry"))],
     mistake=answer(lambda page: f"{page.value('Entry')} or {float(page.value('Entry')) + 1:.2f}"),
 )
-
 
 trace_length = MapTemplate(
     "maps-trace-length",
@@ -159,7 +156,6 @@ show_place = MapTemplate(
     expected=lambda world, place: EndsOn(f"{MAP}/place/{queries.place(world, place)['id']}"),
     solution=[do(steps.open_place, "{place}")],
 )
-
 
 show_history = MapTemplate(
     "maps-show-history",

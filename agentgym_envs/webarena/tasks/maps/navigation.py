@@ -150,7 +150,6 @@ motorway_exit = MapTemplate(
     mistake=answer(lambda page: page.search(r"^Join the M\d+ at (.+)$")[0]),
 )
 
-
 show_route = MapTemplate(
     "maps-show-the-way",
     "navigation",

@@ -87,7 +87,6 @@ count_nearby = MapTemplate(
     mistake=[do(_look_within, "{place}", "{kind}", "50 km"), answer(_count_found)],
 )
 
-
 _SHOWN_ON_REQUEST = [queries.kind_words(one) for one in NEARBY_CATEGORIES if one != "restaurant"]
 """All kinds except the one that the page shows by default."""
 

@@ -131,7 +131,6 @@ comment_on_note = MapTemplate(
     ],
 )
 
-
 _TOWNS_WITH_NOTES = (
     "SELECT DISTINCT t.name AS town FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open' "
     "ORDER BY t.id"
@@ -175,7 +174,6 @@ resolve_newest = MapTemplate(
     ],
     mistake=click("button", "Comment"),
 )
-
 
 _OWN_RESOLVED = (
     "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
@@ -240,7 +238,6 @@ open_notes = MapTemplate(
     solution=[do(_filter, "{town}", "Open"), answer(lambda page: steps.count(page, "note"))],
     mistake=[do(_filter, "{town}", "All"), answer(lambda page: steps.count(page, "note"))],
 )
-
 
 show_newest_note = MapTemplate(
     "maps-show-newest-note",

@@ -115,7 +115,6 @@ delete_list = MapTemplate(
     solution=[do(steps.open_list, "{list}"), click("button", "Delete list"), click("button", "Delete")],
 )
 
-
 _UNSAVED = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
 
 
@@ -181,7 +180,6 @@ save_nearest = MapTemplate(
     solution=[do(steps.find_nearby, "{place}", "{kind}"), do(_save_from_table, 0, "{list}")],
     mistake=do(_save_from_table, 1, "{list}"),
 )
-
 
 _SAVED = "FROM map_saved s JOIN map_lists l ON l.id = s.list JOIN map_places p ON p.id = s.place WHERE l.account = 1"
 _SAVED_PLACES = f"SELECT p.name AS place, l.name AS list {_SAVED} ORDER BY s.id"

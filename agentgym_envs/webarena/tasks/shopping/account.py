@@ -22,6 +22,7 @@ _WISH_LIST = (
     "SELECT p.name AS product FROM shop_wishes w JOIN shop_products p ON p.id = w.product "
     f"WHERE w.customer = {queries.ME} AND p.enabled ORDER BY w.id"
 )
+
 add_wish = ShopTemplate(
     "shopping-add-wish",
     "change",
@@ -61,7 +62,6 @@ _COMMENTS = (
     "Only if the old one breaks",
     "Present for the neighbours",
 )
-
 
 comment_wish = ShopTemplate(
     "shopping-comment-wish",
@@ -131,7 +131,6 @@ change_phone = ShopTemplate(
         type_text("Phone Number", "{phone}", enter=True),
     ],
 )
-
 
 compare_products = ShopTemplate(
     "shopping-compare",

@@ -24,6 +24,7 @@ from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _LIMITS = ("price_from", "price_to")
 _ORDERS = {text: name for name, (text, _) in SORTS.items() if name != "position"}
+
 open_category = ShopTemplate(
     "shopping-open-category",
     "navigation",
@@ -37,7 +38,6 @@ open_category = ShopTemplate(
     expected=lambda world, category: [EndsOn(queries.category_url(world, category)), _only_filters()],
     solution=[do(steps.open_category, "{department}", "{category}")],
 )
-
 
 sorted_search = ShopTemplate(
     "shopping-sorted-search",

@@ -167,7 +167,6 @@ cart_with_coupon = ShopTemplate(
     solution=[do(steps.put_into_cart, "{product}"), do(steps.open_cart), do(steps.apply_coupon, "{coupon}")],
 )
 
-
 move_wish_to_cart = ShopTemplate(
     "shopping-wish-to-cart",
     "change",

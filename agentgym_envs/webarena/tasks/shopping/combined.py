@@ -86,7 +86,6 @@ add_three = ShopTemplate(
     mistake=[do(steps.put_into_cart, name) for name in ("{one}", "{two}")],
 )
 
-
 replace_comparison = ShopTemplate(
     "shopping-compare-only",
     "change",
@@ -110,6 +109,7 @@ replace_comparison = ShopTemplate(
     ],
     mistake=[do(steps.compare, "{one}"), do(steps.compare, "{other}")],
 )
+
 _COMMENTS = ("For the new flat", "When the old one breaks", "Ask at home first", "Present for a friend")
 
 

@@ -23,6 +23,7 @@ _ORDER_LINES = (
     "FROM shop_orders o JOIN shop_order_lines l ON l.order_id = o.id "
     f"WHERE o.customer = {queries.ME} AND o.status <> 'canceled'"
 )
+
 own_order_total = ShopTemplate(
     "shopping-order-total",
     "information",
