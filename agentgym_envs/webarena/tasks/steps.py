@@ -72,6 +72,10 @@ def given(function: Callable[..., object]) -> Any:
     return Given(function)
 
 
+ALL_PARAMETERS: Any = given(lambda params: params)
+"""An argument: all parameters of the instance."""
+
+
 def answer(value: str | Callable[..., object]) -> AnswerStep:
     """Return the step that ends the task with a text, or with the result of a function."""
     return AnswerStep(value if isinstance(value, str) else Given(value))

@@ -237,7 +237,7 @@ def _higher(world: World, first: str, second: str, kind: str) -> Says:
     return says(pair[1], others=[pair[0]])
 
 
-def _compare(page: PageReader, first: str, second: str, kind: str) -> Steps[object]:
+def _compare(page: PageReader, first: str, second: str, kind: str) -> Steps[str]:
     karmas = {}
     for name in (first, second):
         yield from steps.open_user(page, name)

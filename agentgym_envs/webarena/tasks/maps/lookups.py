@@ -120,7 +120,7 @@ def _higher_peak_expected(world: World, one: str, other: str) -> Says:
     return says(higher, others=[lower])
 
 
-def _solve_higher_peak(page: PageReader, one: str, other: str) -> Steps[object]:
+def _compare_heights(page: PageReader, one: str, other: str) -> Steps[str]:
     heights = {}
     for name in (one, other):
         yield from steps.open_place(page, name)
@@ -139,7 +139,7 @@ higher_peak = MapTemplate(
     ),
     instances=_higher_peak_instances,
     expected=_higher_peak_expected,
-    solution=_solve_higher_peak,
+    solution=_compare_heights,
     mistake=[answer("{one} or {other}")],
 )
 

@@ -15,7 +15,7 @@ from agentgym_envs.webarena.tasks.instances import rows
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.shopping.queries import ShopTemplate
-from agentgym_envs.webarena.tasks.steps import click, click_in, do, given, type_text
+from agentgym_envs.webarena.tasks.steps import ALL_PARAMETERS, click, click_in, do, given, type_text
 from agentgym_envs.webarena.tasks.template import Params
 
 _WISH_LIST = (
@@ -98,7 +98,7 @@ add_address = ShopTemplate(
         60,
     ),
     expected=lambda params: Added("shop_addresses", {**params, "customer": queries.ME}),
-    solution=[do(steps.open_addresses), do(steps.add_address, given(lambda params: params))],
+    solution=[do(steps.open_addresses), do(steps.add_address, ALL_PARAMETERS)],
 )
 
 

@@ -14,7 +14,7 @@ from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import ordering, queries, reviews, steps
 from agentgym_envs.webarena.tasks.shopping.queries import ShopTemplate
-from agentgym_envs.webarena.tasks.steps import answer, choose_option, click, click_in, do, given
+from agentgym_envs.webarena.tasks.steps import ALL_PARAMETERS, answer, choose_option, click, click_in, do
 from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _KEYS = ("one", "two", "three", "four")
@@ -59,7 +59,7 @@ cheapest_of_four = ShopTemplate(
     ),
     instances=_fours,
     expected=_cheapest,
-    solution=[do(_prices, given(lambda params: params)), answer(lambda found: min(found)[1])],
+    solution=[do(_prices, ALL_PARAMETERS), answer(lambda found: min(found)[1])],
     mistake=answer(lambda found: max(found)[1]),
 )
 
@@ -191,7 +191,7 @@ review_ordered = ShopTemplate(
     solution=[
         do(steps.open_order, steps.PLACED_ON_DAY),
         click("link", re.compile(".*"), after="Subtotal"),
-        do(steps.write_review, given(lambda params: params)),
+        do(steps.write_review, ALL_PARAMETERS),
     ],
 )
 
@@ -221,6 +221,6 @@ reorder_and_buy = ShopTemplate(
     solution=[
         do(steps.find_order, steps.WITH_NUMBER),
         click_in("{number}", "button", "Reorder"),
-        do(steps.check_out, given(lambda params: params)),
+        do(steps.check_out, ALL_PARAMETERS),
     ],
 )

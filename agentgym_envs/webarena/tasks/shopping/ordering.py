@@ -8,7 +8,7 @@ from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_ME
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.shopping.queries import ShopTemplate
-from agentgym_envs.webarena.tasks.steps import click, do, given
+from agentgym_envs.webarena.tasks.steps import ALL_PARAMETERS, click, do
 from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 
@@ -35,7 +35,7 @@ checkout = ShopTemplate(
     ),
     instances=checkouts,
     expected=lambda world, params: queries.order_changes(world, queries.cart_lines(world), params),
-    solution=[do(steps.open_cart), do(steps.check_out, given(lambda params: params))],
+    solution=[do(steps.open_cart), do(steps.check_out, ALL_PARAMETERS)],
 )
 
 
@@ -65,7 +65,7 @@ add_and_checkout = ShopTemplate(
     solution=[
         do(steps.put_into_cart, "{product}"),
         do(steps.open_cart),
-        do(steps.check_out, given(lambda params: params)),
+        do(steps.check_out, ALL_PARAMETERS),
     ],
 )
 

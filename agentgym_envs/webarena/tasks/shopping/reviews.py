@@ -11,7 +11,7 @@ from agentgym_envs.webarena.tasks.answers import Says, says
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries, steps
 from agentgym_envs.webarena.tasks.shopping.queries import ShopTemplate
-from agentgym_envs.webarena.tasks.steps import answer, do, given
+from agentgym_envs.webarena.tasks.steps import ALL_PARAMETERS, answer, do
 from agentgym_envs.webarena.tasks.template import Params
 
 _REVIEWS = "FROM shop_reviews r JOIN shop_products p ON p.id = r.product WHERE r.status = 'approved' AND p.enabled"
@@ -192,7 +192,7 @@ write_review = ShopTemplate(
     ),
     instances=_write_review_instances,
     expected=lambda world, params, product: queries.review_added(queries.product_id(world, product), params),
-    solution=[do(steps.open_product, "{product}"), do(steps.write_review, given(lambda params: params))],
+    solution=[do(steps.open_product, "{product}"), do(steps.write_review, ALL_PARAMETERS)],
 )
 
 
