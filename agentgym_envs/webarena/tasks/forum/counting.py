@@ -188,7 +188,7 @@ negative_comments = ForumTemplate(
         do(steps.all_user_comments),
         answer(lambda found: sum(comment.score < 0 for comment in found)),
     ],
-    mistake=answer(len),
+    mistake=answer(lambda found: len(found)),
 )
 
 
