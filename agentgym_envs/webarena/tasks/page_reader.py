@@ -61,6 +61,11 @@ class PageReader:
         if part.properties.get("expanded") != "True":
             yield format_command(Click(self._id(part)))
 
+    def turn_to(self, role: str, name: Name) -> Iterator[str]:
+        """Yield the commands that turn the pages of a list to the one with this element."""
+        while not self.has(role, name):
+            yield self.click("link", "Next")
+
     def goto(self, url: str) -> str:
         """Return the command that opens a URL."""
         return format_command(Goto(url))

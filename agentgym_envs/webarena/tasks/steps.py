@@ -59,11 +59,13 @@ def _step(function: Callable[Concatenate[PageReader, _P], str | Iterator[str]]) 
     return lambda *arguments, **options: do(function, *arguments, **options)
 
 
+# the commands of `PageReader` as steps
 click = _step(PageReader.click)
 click_in = _step(PageReader.click_in)
 type_text = _step(PageReader.type)
 choose_option = _step(PageReader.choose)
 expand = _step(PageReader.expand)
+turn_to = _step(PageReader.turn_to)
 goto = _step(PageReader.goto)
 
 

@@ -14,7 +14,7 @@ from agentgym_envs.webarena.tasks.code import phrases, queries, steps
 from agentgym_envs.webarena.tasks.code.queries import ORIGIN, CodeTemplate, rows
 from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.steps import answer, click, do, expand, not_offered, type_text
+from agentgym_envs.webarena.tasks.steps import answer, click, do, expand, not_offered, turn_to, type_text
 from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _TODOS = """
@@ -148,7 +148,7 @@ tick_todo = CodeTemplate(
     ),
     solution=[
         click("link", "To-do list"),
-        do(steps.find_link, "{title}"),
+        turn_to("link", "{title}"),
         click("button", "Mark as done", after="{title}"),
     ],
 )

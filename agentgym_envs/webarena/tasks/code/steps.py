@@ -51,16 +51,10 @@ def sort_list(page: PageReader, order: str) -> Iterator[str]:
     yield page.click("button", "Apply")
 
 
-def find_link(page: PageReader, name: str) -> Iterator[str]:
-    """Open the page of a list that has a link with this name."""
-    while not page.has("link", name):
-        yield page.click("link", "Next")
-
-
 def open_from_list(page: PageReader, section: str, title: str) -> Iterator[str]:
     """Open an issue or merge request from its section's list."""
     yield from open_section(page, section)
-    yield from find_link(page, title)
+    yield from page.turn_to("link", title)
     yield page.click("link", title)
 
 

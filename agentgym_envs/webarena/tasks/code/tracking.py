@@ -8,8 +8,8 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE, NotAchievable, Says, says
 from agentgym_envs.webarena.tasks.code import parsing, queries, steps
 from agentgym_envs.webarena.tasks.code.queries import CodeTemplate, rows
-from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
-from agentgym_envs.webarena.tasks.steps import answer, do
+from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.steps import answer, do, turn_to
 from agentgym_envs.webarena.tasks.template import Params
 
 _LABELLED = """
@@ -94,9 +94,7 @@ issue_due = CodeTemplate(
 )
 
 
-def _find_count(page: PageReader, label: str) -> Steps[str]:
-    while not page.has("cell", label):
-        yield page.click("link", "Next")
+def _count(page: PageReader, label: str) -> str:
     return next(row["Open issues"] for row in page.table() if row["Label"] == label)
 
 
@@ -122,8 +120,8 @@ label_count = CodeTemplate(
     solution=[
         do(steps.open_project, "{project}"),
         do(steps.open_section, "Labels"),
-        do(_find_count, "{label}"),
-        answer(lambda found: found),
+        turn_to("cell", "{label}"),
+        answer(_count),
     ],
     mistake=[do(steps.open_project, "{project}"), answer(lambda page: parsing.count(page, "Issues"))],
 )

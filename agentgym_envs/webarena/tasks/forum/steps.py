@@ -189,8 +189,7 @@ def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
 def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
     """Find a post in the account's profile, on any of its pages."""
     yield from open_account_menu(page, "My profile")
-    while not page.has("link", title):
-        yield page.click("link", "Next")
+    yield from page.turn_to("link", title)
     return next(post for post in listed(page) if post.title == title)
 
 

@@ -13,7 +13,7 @@ from agentgym_envs.webarena.tasks.instances import choose, rows
 from agentgym_envs.webarena.tasks.maps import queries, steps
 from agentgym_envs.webarena.tasks.maps.queries import MAP, MapTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
-from agentgym_envs.webarena.tasks.steps import answer, click, do, expand
+from agentgym_envs.webarena.tasks.steps import answer, click, do, expand, turn_to
 from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _TOWN_FACTS = {"postcode": ("zip", "Postcode"), "population": ("population", "Population")}
@@ -194,7 +194,7 @@ show_public_list = MapTemplate(
     solution=[
         click("link", "Lists"),
         click("link", "Public lists"),
-        do(steps.find_link, "{list}"),
+        turn_to("link", "{list}"),
         click("link", "{list}"),
     ],
 )

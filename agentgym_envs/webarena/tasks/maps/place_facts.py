@@ -13,7 +13,7 @@ from agentgym_envs.webarena.tasks.instances import rows
 from agentgym_envs.webarena.tasks.maps import queries, steps
 from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, SIZES, MapTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.steps import answer, choose_option, click, do, expand, given
+from agentgym_envs.webarena.tasks.steps import answer, choose_option, click, do, expand, given, turn_to
 from agentgym_envs.webarena.tasks.template import Params
 
 _FACTS = {
@@ -330,7 +330,7 @@ edit_count = MapTemplate(
     ),
     solution=[
         click("link", "Contributors"),
-        do(steps.find_link, "{user}"),
+        turn_to("link", "{user}"),
         answer(lambda page, user: _row(page, user)["Edits"]),
     ],
     mistake=answer(lambda page, user: _row(page, user)["Notes"]),

@@ -35,12 +35,6 @@ def nth_place(index: int) -> Any:
     return given(lambda page: listed_places(page, "place")[index])
 
 
-def find_link(page: PageReader, name: str) -> Iterator[str]:
-    """Open the page of a list that has a link with this name."""
-    while not page.has("link", name):
-        yield page.click("link", "Next")
-
-
 def report_problem(page: PageReader, text: str) -> Iterator[str]:
     """Add a note about the place on the page."""
     yield page.click("link", "Report a problem")
@@ -131,8 +125,7 @@ def open_trace(page: PageReader, name: str) -> Iterator[str]:
     """Open one of the agent's traces."""
     yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "My traces")
-    while not page.has("link", name):
-        yield page.click("link", "Next")
+    yield from page.turn_to("link", name)
     yield page.click("link", name)
 
 
