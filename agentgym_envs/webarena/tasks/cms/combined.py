@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import says_first
 from agentgym_envs.webarena.tasks.cms import queries, steps
 from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate
 from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK, SELECT_ALL
@@ -237,11 +237,6 @@ def _most_expensive_of_category_instances(world: World) -> list[Params]:
     return [{"category": name} for name in names if queries.has_single_leader(_by_price(world, name), "price")]
 
 
-def _most_expensive_of_category_expected(world: World, category: str) -> Says:
-    first, *others = [str(row["name"]) for row in _by_price(world, category)]
-    return says(first, others=others)
-
-
 def _by_price(world: World, category: str) -> list[dict[str, object]]:
     query = """SELECT p.name, p.price FROM shop_products p JOIN shop_categories k ON k.id = p.category
         WHERE k.name = ? AND k.parent IS NOT NULL ORDER BY p.price DESC"""
@@ -258,7 +253,7 @@ most_expensive_of_category = AdminTemplate(
         'Name the product with the highest regular price in "{category}".',
     ),
     instances=_most_expensive_of_category_instances,
-    expected=_most_expensive_of_category_expected,
+    expected=lambda world, category: says_first(row["name"] for row in _by_price(world, category)),
     solution=[
         do(steps.open_from_menu, "Catalog", "Products"),
         do(steps.filter_grid, {}, Category="{category}"),

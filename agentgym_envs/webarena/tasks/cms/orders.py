@@ -6,7 +6,7 @@ from random import Random
 
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import Says, says, says_first
 from agentgym_envs.webarena.tasks.cms import queries, steps
 from agentgym_envs.webarena.tasks.cms.queries import ENOUGH, MONTHS, AdminTemplate
 from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK
@@ -216,8 +216,7 @@ def _clear_items(world: World) -> list[Params]:
 
 def _most_expensive_item_expected(world: World, customer: str) -> Says:
     (order,) = world.rows(f"{_NEWEST} AND name = ?", customer)
-    first, *others = [str(item["name"]) for item in _items(world, order["id"])]
-    return says(first, others=others)
+    return says_first(item["name"] for item in _items(world, order["id"]))
 
 
 def _items(world: World, order: int) -> list[dict[str, object]]:

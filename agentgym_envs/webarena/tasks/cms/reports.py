@@ -9,7 +9,7 @@ from agentgym_envs.webarena.evaluators.network import Requested
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import Says, says, says_first
 from agentgym_envs.webarena.tasks.cms import queries, steps
 from agentgym_envs.webarena.tasks.cms.queries import ADMIN, MONTHS, AdminTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -113,11 +113,6 @@ def _bestseller_instances(world: World, rng: Random) -> list[Params]:
     )
 
 
-def _bestseller_expected(world: World, start: str, end: str) -> Says:
-    first, *others = [str(row["name"]) for row in _by_quantity(world, start, end)]
-    return says(first, others=others)
-
-
 def _by_quantity(world: World, start: str, end: str) -> list[dict[str, object]]:
     query = f"""SELECT p.name, SUM(l.quantity) AS quantity FROM shop_orders o
         JOIN shop_order_lines l ON l.order_id = o.id JOIN shop_products p ON p.id = l.product
@@ -136,7 +131,7 @@ bestseller = AdminTemplate(
         "Name the product of which the most units were ordered from {start} until {end}, without canceled orders.",
     ),
     instances=_bestseller_instances,
-    expected=_bestseller_expected,
+    expected=lambda world, start, end: says_first(row["name"] for row in _by_quantity(world, start, end)),
     solution=[
         do(steps.open_from_menu, "Reports", "Ordered Products Report"),
         do(steps.fill_in, {"From": "{start}", "To": "{end}"}, enter=True),
@@ -152,11 +147,6 @@ def _best_customer_instances(world: World, rng: Random) -> list[Params]:
     return queries.one_per_answer(
         (rows[0]["email"], params) for rows, params in ranked if queries.has_single_leader(rows, "orders")
     )
-
-
-def _best_customer_expected(world: World, start: str, end: str) -> Says:
-    first, *others = [str(row["email"]) for row in _by_orders(world, start, end)]
-    return says(first, others=others)
 
 
 def _by_orders(world: World, start: str, end: str) -> list[dict[str, object]]:
@@ -177,7 +167,7 @@ best_customer = AdminTemplate(
         "out canceled orders?",
     ),
     instances=_best_customer_instances,
-    expected=_best_customer_expected,
+    expected=lambda world, start, end: says_first(row["email"] for row in _by_orders(world, start, end)),
     solution=[
         do(steps.open_from_menu, "Reports", "Order Count Report"),
         do(steps.fill_in, {"From": "{start}", "To": "{end}"}, enter=True),

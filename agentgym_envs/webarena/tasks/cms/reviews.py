@@ -9,7 +9,7 @@ from random import Random
 
 from agentgym_envs.webarena.evaluators.state import Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import says, says_first
 from agentgym_envs.webarena.tasks.cms import queries, steps
 from agentgym_envs.webarena.tasks.cms.queries import ENOUGH, AdminTemplate
 from agentgym_envs.webarena.tasks.cms.steps import SELECT_ALL
@@ -39,12 +39,6 @@ def _clear_worst(world: World) -> list[Params]:
     return queries.one_per_answer(chosen)
 
 
-def _unhappiest_reviewer_expected(world: World, product: str) -> Says:
-    ranked = _ranked(world, queries.product_value(world, "id", product))
-    first, *others = [str(row["nickname"]) for row in ranked]
-    return says(first, others=others)
-
-
 def _ranked(world: World, product: int) -> list[dict[str, object]]:
     query = "SELECT nickname, rating FROM shop_reviews WHERE product = ? ORDER BY rating, id"
     return [dict(row) for row in world.rows(query, product)]
@@ -66,7 +60,9 @@ unhappiest_reviewer = AdminTemplate(
         "What is the nickname of whoever rated {product} worst?",
     ),
     instances=choose(_clear_worst, sample=ENOUGH),
-    expected=_unhappiest_reviewer_expected,
+    expected=lambda world, product: says_first(
+        row["nickname"] for row in _ranked(world, queries.product_value(world, "id", product))
+    ),
     solution=[
         do(steps.open_from_menu, "Marketing", "All Reviews"),
         do(steps.filter_grid, {"Product": "{product}"}),

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import Says, says_first
 from agentgym_envs.webarena.tasks.code import parsing, phrases, queries, steps
 from agentgym_envs.webarena.tasks.code.queries import ANY, MAINTAINER, REPORTER, CodeTemplate, rows
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
@@ -202,8 +202,7 @@ def _busiest_project_instances(world: World, rng: Random) -> list[Params]:
 
 def _busiest_project_expected(world: World, one: str, two: str, three: str) -> Says:
     counts = _counts(world)
-    most, *others = sorted((one, two, three), key=lambda path: -counts[path])
-    return says(most, others=others)
+    return says_first(sorted((one, two, three), key=lambda path: -counts[path]))
 
 
 def _count(page: PageReader, one: str, two: str, three: str) -> Steps[dict[str, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import Says, says, says_first
 from agentgym_envs.webarena.tasks.code import parsing, queries, steps
 from agentgym_envs.webarena.tasks.code.queries import CodeTemplate, rows
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
@@ -177,8 +177,7 @@ def _latest_release_expected(world: World, project: str) -> Says:
         SELECT t.name FROM projects p JOIN code_tags t ON t.project = p.id JOIN code_releases r ON r.tag = t.id
         WHERE p.path = ? ORDER BY r.moment DESC
     """
-    newest, *others = (f"{tag}{OR}{tag.removeprefix('v')}" for tag in queries.column(world, query, project))
-    return says(newest, others=others)
+    return says_first(f"{tag}{OR}{tag.removeprefix('v')}" for tag in queries.column(world, query, project))
 
 
 latest_release = CodeTemplate(

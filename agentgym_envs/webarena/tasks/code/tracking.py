@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE, NotAchievable, Says, says
+from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE, NotAchievable, Says, says, says_first
 from agentgym_envs.webarena.tasks.code import parsing, queries, steps
 from agentgym_envs.webarena.tasks.code.queries import CodeTemplate, rows
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -129,8 +129,7 @@ label_count = CodeTemplate(
 
 def _oldest_labelled_expected(world: World, project: str, label: str) -> Says:
     query = f"SELECT i.title {_LABELLED} AND i.path = ? AND l.name = ? ORDER BY i.created"
-    oldest, *others = queries.column(world, query, project, label)
-    return says(oldest, others=others)
+    return says_first(queries.column(world, query, project, label))
 
 
 oldest_labelled = CodeTemplate(

@@ -176,8 +176,8 @@ def _add_place_instances(world: World, rng: Random) -> Iterator[Params]:
 
 def _add_place_expected(world: World, address: str, name: str, hours: str, kind: str, phone: str) -> ExpectedResult:
     road, house = _address(world, address)
-    known = {"name": name, "category": KEY_OF[kind], "hours": hours, "phone": phone, "road": road, "house": house}
-    added = Added("map_places", {**known, "website": None, "operator": None})
+    known = {"name": name, "category": KEY_OF[kind], "hours": hours, "phone": phone}
+    added = Added("map_places", {**known, "website": None, "operator": None, "road": road, "house": house})
     return [added, Added("map_changes", {"account": 1, "version": 1})]
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import Says, says, says_first
 from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.maps import queries, steps
 from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MODE_OF, MODE_WORDS, NEARBY_CATEGORIES, MapTemplate
@@ -81,8 +81,8 @@ def _times(world: World, params: Params) -> dict[str, int]:
 
 
 def _fastest_of_three_expected(world: World, params: Params) -> Says:
-    first, *others = sorted(_times(world, params).items(), key=lambda one: one[1])
-    return says(first[0], others=[name for name, _ in others])
+    times = _times(world, params)
+    return says_first(sorted(times, key=lambda name: times[name]))
 
 
 def _compare_times(page: PageReader, start: str, mode: str, one: str, two: str, three: str) -> Steps[str]:

@@ -8,7 +8,7 @@ from random import Random
 
 from agentgym_envs.webarena.sites.maps.hours import days, is_open
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.answers import Says, says, says_first
 from agentgym_envs.webarena.tasks.instances import rows
 from agentgym_envs.webarena.tasks.maps import queries, steps
 from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, SIZES, MapTemplate
@@ -196,11 +196,6 @@ served_food = MapTemplate(
 )
 
 
-def _largest_of_kind_expected(world: World, params: Params) -> Says:
-    first, *others = (row["name"] for row in queries.largest(world, params))
-    return says(first, others=others)
-
-
 largest_of_kind = MapTemplate(
     "maps-largest-of-kind",
     "information",
@@ -211,7 +206,7 @@ largest_of_kind = MapTemplate(
         "Tell me the {kind} with the most {things} in {town}.",
     ),
     instances=queries.largest_place_params,
-    expected=_largest_of_kind_expected,
+    expected=lambda world, params: says_first(row["name"] for row in queries.largest(world, params)),
     solution=[
         do(steps.filter_places, "{kind}", "{town}"),
         choose_option("Sort by", "Size, largest first"),
@@ -247,8 +242,7 @@ def _extreme_town_expected(world: World, most: str, region: str) -> Says:
         f"ORDER BY t.{column} {order}",
         region,
     )
-    first, *others = (row["name"] for row in rows)
-    return says(first, others=others)
+    return says_first(row["name"] for row in rows)
 
 
 extreme_town = MapTemplate(
