@@ -53,8 +53,9 @@ def test_it_writes_commands_for_elements_by_name(page: PageReader) -> None:
     assert page.type("Search", "lamp", enter=True) == "type [5] [lamp] [1]"
     assert page.choose("Sort by", "Oldest") == "click [8]"
     assert (list(page.expand("Account")), list(page.expand("Menu"))) == (["click [22]"], [])
+    assert (list(page.turn_to("link", "Home")), next(page.turn_to("link", "Away"))) == ([], "click [4]")
     assert page.goto("http://shop.test/") == "goto [http://shop.test/]"
-    assert (page.stop(3), page.not_achievable()) == ("stop [3]", "stop [N/A]")
+    assert page.stop(3) == "stop [3]"
 
 
 def test_it_reads_texts_lines_and_tables(page: PageReader) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.resources import files
@@ -22,6 +23,7 @@ from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
 from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.steps import Given, Step
 from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
 from agentgym_envs.webarena.tasks.template import GROUPS, Template, evaluators_of
 from tests.plugins.rotation import part
@@ -56,10 +58,36 @@ def test_there_are_enough_templates_of_every_kind() -> None:
 def test_every_template_has_several_wordings_with_the_same_parameters() -> None:
     for name, template in templates().items():
         assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", name), name
-        assert (type(template).__doc__ or "").strip(), name
         assert len(set(template.intents)) >= 3, name
         fields = {frozenset(_FIELD.findall(intent)) for intent in template.intents}
         assert len(fields) == 1, f"{name}: each wording names all parameters"
+
+
+def test_functions_and_steps_name_only_known_parameters() -> None:
+    """Lambdas are checked by no type checker, and most templates are played in few runs."""
+    for name, template in templates().items():
+        params = {*_FIELD.findall(template.intents[0]), "params"}
+        for function, known in [(template.instances, {"world", "rng"}), (template.expected, {*params, "world"})]:
+            assert _needed(function) <= known, name
+        for solution in (template.solution, template.mistake):
+            if callable(solution):
+                assert _needed(solution) <= {*params, "page"}, name
+            for step in solution if isinstance(solution, Sequence) else [solution]:
+                for argument in _arguments(step):
+                    if isinstance(argument, Given):
+                        assert _needed(argument.function) <= {*params, "page", "found"}, name
+                    elif isinstance(argument, str):
+                        assert set(_FIELD.findall(argument)) <= params, name
+
+
+def _needed(function: Callable[..., Any]) -> set[str]:
+    """Return the parameters without a default."""
+    return {one.name for one in inspect.signature(function).parameters.values() if one.default is one.empty}
+
+
+def _arguments(step: Any) -> list[Any]:
+    given = [*step.arguments, *step.options.values()] if isinstance(step, Step) else [getattr(step, "value", None)]
+    return [part for one in given for part in (one.values() if isinstance(one, dict) else [one])]
 
 
 @pytest.mark.slow_after(2)

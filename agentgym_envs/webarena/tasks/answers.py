@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Verdict
 from agentgym_envs.webarena.evaluators.strings import OR, shown
@@ -84,6 +85,12 @@ def _open(rest: str, *, deniable: bool) -> str:
 def says(*wanted: object, others: Sequence[object] = (), limit: bool = False) -> Says:
     """Return an evaluator for an answer with all of these, as texts, and none of the others."""
     return Says(tuple(map(str, wanted)), tuple(map(str, others)), limit)
+
+
+def says_first(ranked: Iterable[Any]) -> Says:
+    """Return an evaluator for an answer with the first of these and none of the others."""
+    first, *others = ranked
+    return says(first, others=others)
 
 
 _NA = re.compile(r"(?<![\w/.])(?:n/?a|n\.a\.?|not applicable)(?![\w/])")

@@ -9,7 +9,6 @@ from typing import TypeAlias, TypeVar
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.actions import Click, Goto, StopTask, Type, format_command
 from agentgym_envs.webarena.browser.view import Element, elements
-from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE
 
 _T = TypeVar("_T")
 Name: TypeAlias = "str | re.Pattern[str]"
@@ -62,6 +61,11 @@ class PageReader:
         if part.properties.get("expanded") != "True":
             yield format_command(Click(self._id(part)))
 
+    def turn_to(self, role: str, name: Name) -> Iterator[str]:
+        """Yield the commands that turn the pages of a list to the one with this element."""
+        while not self.has(role, name):
+            yield self.click("link", "Next")
+
     def goto(self, url: str) -> str:
         """Return the command that opens a URL."""
         return format_command(Goto(url))
@@ -69,10 +73,6 @@ class PageReader:
     def stop(self, answer: object = "") -> str:
         """Return the command that ends the task with an answer."""
         return format_command(StopTask(str(answer)))
-
-    def not_achievable(self) -> str:
-        """Return the command that reports the task as not achievable."""
-        return self.stop(NOT_ACHIEVABLE)
 
     def has(self, role: str, name: Name, *, after: Name | None = None) -> bool:
         """Return whether there is an element with a role and name."""

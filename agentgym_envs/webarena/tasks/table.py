@@ -15,6 +15,7 @@ from agentgym_envs.difficulty import read_frozen
 from agentgym_envs.task import Difficulty, Split, Task, TaskTable
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.sites.world import world as load_world
+from agentgym_envs.webarena.tasks.parameters import call_by_name
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
 VERSION = 1
@@ -89,7 +90,8 @@ def tasks_of(template: Template, world: World, split: Split) -> Iterator[Task]:
 def instances_of(template: Template, world: World) -> list[Params]:
     """Return the different instances of a template in a world, shuffled."""
     rng = random.Random(f"{template.name}/{world.seed}")
-    found = {json.dumps(params, sort_keys=True): params for params in template.instances(world, rng)}
+    made = call_by_name(template.instances, {"world": world, "rng": rng})
+    found = {json.dumps(params, sort_keys=True): params for params in made}
     chosen = [found[key] for key in sorted(found)]
     rng.shuffle(chosen)
     return chosen

@@ -2,69 +2,104 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from random import Random
-from typing import Any, ClassVar, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from types import ModuleType
+from typing import Literal, TypeAlias
 
+from agentgym_envs.errors import UsageError
 from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.state import Expected, OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World
+from agentgym_envs.webarena.tasks.instances import Instances
 from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.parameters import Params as Params
+from agentgym_envs.webarena.tasks.parameters import call_by_name
+from agentgym_envs.webarena.tasks.steps import AnswerStep, Solution, Step, play
 
-Params: TypeAlias = Mapping[str, Any]
-"""The parameters of an instance: JSON, and only values that the intent names."""
 Kind: TypeAlias = Literal["information", "navigation", "change"]
 Difficulty: TypeAlias = Literal["easy", "medium", "hard"]
 GROUPS = ("shopping", "cms", "maps", "code-and-forum")
 """The groups of the AgentGym-RL paper; "code-and-forum" corresponds to its GitLab and Reddit."""
 
+ExpectedResult: TypeAlias = Evaluator | Expected | Iterable[Evaluator | Expected]
+"""Changes of the database, evaluators, or both. Nothing else may change."""
 
-class Template(ABC):
-    """A kind of task: its intents, its instances in a world, its evaluators and its oracle.
 
-    The oracle gets only the parameters, as an agent gets only the intent, and must read answers on the pages. The
-    evaluators take the expected values from the world's database.
+@dataclass(frozen=True)
+class Template:
+    """A kind of task: its intents, its instances in a world, the expected result and a solution.
+
+    The functions of a template receive by name what their parameters name: `world`, `params` for all parameters of the
+    instance, or single ones, such as `title` for "{title}" in the intents. The solution gets only the parameters, as an
+    agent gets only the intent, and must read answers on the pages. The expected result comes from the world's database.
+
+    Attributes:
+        group: one of `GROUPS`.
+        sites: the sites of the task; an episode begins on the first.
+        name: a unique name, which is part of the ids of the tasks: "forum-upvote".
+        difficulty: by the number of actions: easy up to 4, medium up to 8, hard more.
+        intents: at least three wordings of the same request, with {parameters}.
+        instances: returns the parameters of all instances; the table shuffles and samples them.
+        expected: returns the expected changes or answer.
+        solution: the steps that solve an instance.
+        mistake: a plausible mistake, which must not score. A single step replaces the last one of the solution. Without
+            one, the solution of another instance serves as the mistake.
+        free: tables and columns ("table.column") that may change, too.
+        held_out: reserves the template for the test split.
+        records: records the browser's requests for the evaluators.
     """
 
-    name: ClassVar[str]
-    """A unique name, which is part of the ids of the tasks: "forum-upvote"."""
-    group: ClassVar[str]
-    sites: ClassVar[tuple[str, ...]]
-    """The sites of the task; an episode begins on the first."""
-    kind: ClassVar[Kind]
-    difficulty: ClassVar[Difficulty]
-    """By the number of actions: easy up to 4, medium up to 8, hard more."""
-    intents: ClassVar[tuple[str, ...]]
-    """At least three wordings of the same request, with {parameters}."""
-    held_out: ClassVar[bool] = False
-    """True reserves the template for the test split."""
-    records: ClassVar[bool] = False
-    """True records the browser's requests for the evaluators."""
+    group: str
+    sites: tuple[str, ...]
+    name: str
+    kind: Kind
+    difficulty: Difficulty
+    _: KW_ONLY
+    intents: tuple[str, ...]
+    instances: Instances
+    expected: Callable[..., ExpectedResult]
+    solution: Solution
+    mistake: Solution | Step | AnswerStep | None = None
+    free: tuple[str, ...] = ()
+    held_out: bool = False
+    records: bool = False
 
     def start(self, params: Params) -> str:
         """Return the URL on which an episode begins."""
         return f"{ORIGINS[self.sites[0]]}/"
 
-    @abstractmethod
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Return the parameters of all instances in a world, or of many; the table shuffles and samples them."""
-
-    @abstractmethod
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Return the evaluators of an instance; `evaluators_of` adds that nothing else changed."""
+        found = call_by_name(self.expected, {**params, "world": world, "params": params})
+        every = list(found) if isinstance(found, Iterable) else [found]
+        changes = [one for one in every if isinstance(one, Expected)]
+        others = [one for one in every if not isinstance(one, Expected)]
+        return [changed(*changes, free=self.free), *others] if changes or self.free else others
 
-    @abstractmethod
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Yield commands that solve an instance; `page` is updated after each one."""
+        return play(self.solution, page, params)
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str] | None:
-        """Yield the commands of a plausible mistake, which must not score.
+        """Yield the commands of the mistake, if there is one."""
+        mistake = self.mistake
+        if isinstance(mistake, Step | AnswerStep):
+            mistake = [*self._steps()[:-1], mistake]
+        return None if mistake is None else play(mistake, page, params)
 
-        None means that the solution of another instance serves as the mistake.
-        """
-        return None
+    def _steps(self) -> Sequence[Step | AnswerStep]:
+        if not isinstance(self.solution, Sequence):
+            raise UsageError(
+                f"{self.name}: the solution is a function, so that no single step can replace its last one"
+            )
+        return self.solution
+
+
+def templates_in(*modules: ModuleType) -> list[Template]:
+    """Return all templates that these modules define, in the order of their definition."""
+    return [one for module in modules for one in vars(module).values() if isinstance(one, Template)]
 
 
 def changed(*expected: Expected, free: Sequence[str] = ()) -> OnlyChanged:

@@ -14,7 +14,8 @@ from agentgym_envs.webarena.tasks.cms import (
     reports,
     reviews,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import templates_in
 
-_MODULES = (orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined)
-TEMPLATES: tuple[Template, ...] = tuple(template for module in _MODULES for template in module.TEMPLATES)
+TEMPLATES = templates_in(
+    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined
+)

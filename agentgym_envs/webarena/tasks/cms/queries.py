@@ -5,12 +5,15 @@ from __future__ import annotations
 import calendar
 import datetime
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentgym_envs.webarena.sites.clock import NOW
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.instances import Instances, choose
+from agentgym_envs.webarena.tasks.template import Params, Template
 
 ADMIN = ORIGINS["admin"]
 ENOUGH = 60
@@ -27,10 +30,8 @@ MONTHS = {
 _T = TypeVar("_T")
 
 
-class AdminTemplate(Template):
-    """A task that begins on the administration's dashboard."""
-
-    group, sites = "cms", ("admin",)
+AdminTemplate = partial(Template, "cms", ("admin",))
+"""A task that begins on the administration's dashboard."""
 
 
 def one_per_answer(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
@@ -39,6 +40,26 @@ def one_per_answer(found: Iterable[tuple[Hashable, _T]]) -> list[_T]:
     for answer, params in found:
         chosen.setdefault(answer, params)
     return list(chosen.values())
+
+
+def one_row_per_answer(query: str, *, sample: int = ENOUGH) -> Instances:
+    """Return the rows of a query as instances, one for each value of the first column, which is left out."""
+
+    def found(world: World) -> list[Params]:
+        rows = (dict(row) for row in world.rows(query))
+        return one_per_answer((row.pop(next(iter(row))), row) for row in rows)
+
+    return choose(found, sample=sample)
+
+
+def carriers(world: World) -> list[str]:
+    """Return the names of all carriers."""
+    return [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
+
+
+def product_value(world: World, column: str, product: str) -> Any:
+    """Return a value of a product."""
+    return world.value(f"SELECT {column} FROM shop_products WHERE name = ?", product)
 
 
 def sample_some(found: Iterable[_T], rng: Random, most: int = ENOUGH) -> list[_T]:

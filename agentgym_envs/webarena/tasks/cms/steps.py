@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.tasks.page_reader import Name, PageReader
+from agentgym_envs.webarena.tasks.steps import given
 
 ORDER_LINK = re.compile(r"#?\d{9}")
 """The text of a link to an order, invoice, shipment or credit memo."""
+STATUS = given(lambda status: status.capitalize())
+"""An argument of a step: the parameter `status` as pages write it."""
 SELECT_ALL = "Select all on this page"
 _MOST_TABLES = 12
 
@@ -24,6 +27,12 @@ def search(page: PageReader, text: str, result: Name) -> Iterator[str]:
     """Search from the header and open one of the results."""
     yield page.type("Search", text, enter=True)
     yield page.click("link", result)
+
+
+def open_from_grid(page: PageReader, key: str, column: str) -> Iterator[str]:
+    """Open the row of a grid that contains a text, by the link in a column."""
+    title = next(row[column] for row in page.table() if key in row.values())
+    yield page.click_in(key, "link", title)
 
 
 def open_order(page: PageReader, number: str) -> Iterator[str]:
@@ -47,7 +56,7 @@ def fill_in(page: PageReader, values: Mapping[str, object], *, enter: bool = Fal
         yield page.type(label, str(value), enter=enter and number == len(values))
 
 
-def filter_grid(page: PageReader, values: Mapping[str, object], **choices: str) -> Iterator[str]:
+def filter_grid(page: PageReader, values: Mapping[str, object], /, **choices: str) -> Iterator[str]:
     """Filter a grid by drop-down lists and text fields. In the names of `choices`, "_" replaces a space."""
     yield from page.expand("Filters")
     for label, option in choices.items():

@@ -12,15 +12,6 @@ from agentgym_envs.webarena.tasks.code import (
     tracking,
     working,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES: tuple[Template, ...] = (
-    *reading.TEMPLATES,
-    *tracking.TEMPLATES,
-    *navigation.TEMPLATES,
-    *account.TEMPLATES,
-    *managing.TEMPLATES,
-    *building.TEMPLATES,
-    *working.TEMPLATES,
-    *multi_step.TEMPLATES,
-)
+TEMPLATES = templates_in(reading, tracking, navigation, account, managing, building, working, multi_step)

@@ -6,12 +6,15 @@ import datetime
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from random import Random
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks import instances
+from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.instances import Choices, Instances
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["code"]
@@ -50,10 +53,13 @@ WITH ranks (role, level) AS (
 """
 
 
-class CodeTemplate(Template):
-    """A task in code hosting."""
+CodeTemplate = partial(Template, "code-and-forum", ("code",))
+"""A task in code hosting."""
 
-    group, sites = "code-and-forum", ("code",)
+
+def rows(query: str, *, sample: int = 0, rounds: int = 1, **choices: Choices) -> Instances:
+    """Return the rows of a query like those of `select` as instances (`tasks.instances.rows`)."""
+    return instances.rows(_TABLES + query, sample=sample, rounds=rounds, **choices)
 
 
 def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
@@ -98,14 +104,14 @@ def people_except(world: World, params: Params, *names: str) -> list[str]:
     return [row["name"] for row in rows if row["name"] not in names and row["name"] not in named]
 
 
+def says_people(world: World, params: Params, *names: str) -> Says:
+    """Return an evaluator for an answer with these people and no others."""
+    return says(*names, others=people_except(world, params, *names))
+
+
 def address(world: World, path: str, *more: object) -> str:
     """Return the URL of a project's page."""
     return "/".join((ORIGIN, project(world, path)["url_path"], *(("-",) if more else ()), *map(str, more)))
-
-
-def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the rows, each with a random value for each of the choices."""
-    return [{**row, **{name: rng.choice(some) for name, some in choices.items()}} for row in rows]
 
 
 def unique_by(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:

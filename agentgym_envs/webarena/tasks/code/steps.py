@@ -37,7 +37,7 @@ def open_section(page: PageReader, name: str) -> Iterator[str]:
     yield page.click("link", re.compile(rf"{name}(?: \(\d+\))?"), after="Project")
 
 
-def open_filtered(page: PageReader, section: str, **filters: str) -> Iterator[str]:
+def open_filtered(page: PageReader, section: str, /, **filters: str) -> Iterator[str]:
     """Open a section and filter its list: `label="bug"` chooses "bug" for "Label"."""
     yield from open_section(page, section)
     for name, value in filters.items():
@@ -54,8 +54,7 @@ def sort_list(page: PageReader, order: str) -> Iterator[str]:
 def open_from_list(page: PageReader, section: str, title: str) -> Iterator[str]:
     """Open an issue or merge request from its section's list."""
     yield from open_section(page, section)
-    while not page.has("link", title):
-        yield page.click("link", "Next")
+    yield from page.turn_to("link", title)
     yield page.click("link", title)
 
 

@@ -12,15 +12,6 @@ from agentgym_envs.webarena.tasks.forum import (
     voting,
     writing,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES: tuple[Template, ...] = (
-    *reading.TEMPLATES,
-    *counting.TEMPLATES,
-    *navigation.TEMPLATES,
-    *voting.TEMPLATES,
-    *writing.TEMPLATES,
-    *account.TEMPLATES,
-    *moderating.TEMPLATES,
-    *multi_step.TEMPLATES,
-)
+TEMPLATES = templates_in(reading, counting, navigation, voting, writing, account, moderating, multi_step)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from random import Random
+from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.forum import queries, steps
-from agentgym_envs.webarena.tasks.forum.queries import ORIGIN, ForumTemplate
-from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.forum.queries import ORIGIN, ForumTemplate, rows
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
+from agentgym_envs.webarena.tasks.steps import choose_option, click, do, given
 from agentgym_envs.webarena.tasks.template import Params
 
 _TABS = {
@@ -36,213 +35,153 @@ _OWN_PAGES = {
 }
 """Pages of the account: a menu entry, a link of that page, and the path."""
 
-
-class OpenSorted(ForumTemplate):
-    """Show the posts of a board in an order."""
-
-    name, kind, difficulty = "forum-open-sorted", "navigation", "easy"
-    intents = (
+open_sorted = ForumTemplate(
+    "forum-open-sorted",
+    "navigation",
+    "easy",
+    intents=(
         "Show me the posts of the board {board}, {order}.",
         "Open {board} with its posts sorted: {order}.",
         "I want to see the list of posts in {board} ({order}).",
-    )
+    ),
+    instances=lambda world: [{"board": board, "order": order} for board in queries.boards(world) for order in _TABS],
+    expected=lambda board, order: EndsOn(f"{ORIGIN}/b/{board}/{_TABS[order][1]}"),
+    solution=[do(steps.open_board, "{board}", given(lambda order: _TABS[order][0]))],
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"board": board, "order": order} for board in queries.boards(world) for order in _TABS]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [EndsOn(f"{ORIGIN}/b/{params['board']}/{_TABS[params['order']][1]}")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_board(page, params["board"], _TABS[params["order"]][0])
-        yield page.stop()
-
-
-class OpenTopOf(ForumTemplate):
-    """Show the top posts of a board in a period."""
-
-    name, kind, difficulty = "forum-open-top-of", "navigation", "medium"
-    intents = (
+open_top_of = ForumTemplate(
+    "forum-open-top-of",
+    "navigation",
+    "medium",
+    intents=(
         "Show me the top posts of {period} in the board {board}.",
         "Open the best rated posts of {board}, but only those of {period}.",
         "In {board}, list the posts of {period}, the highest scores first.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"board": board, "period": period} for board in queries.boards(world) for period in _PERIODS]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [EndsOn(f"{ORIGIN}/b/{params['board']}/top?t={_PERIODS[params['period']]}")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_board(page, params["board"], "Top")
-        yield page.choose("Top of", params["period"])
-        yield page.stop()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Show the top posts of all time."""
-        yield from steps.open_board(page, params["board"], "Top")
-        yield page.stop()
+    ),
+    instances=lambda world: [
+        {"board": board, "period": period} for board in queries.boards(world) for period in _PERIODS
+    ],
+    expected=lambda board, period: EndsOn(f"{ORIGIN}/b/{board}/top?t={_PERIODS[period]}"),
+    solution=[do(steps.open_board, "{board}", "Top"), choose_option("Top of", "{period}")],
+    mistake=[do(steps.open_board, "{board}", "Top")],
+)
 
 
-class OpenLeadingPost(ForumTemplate):
-    """Open the leading post of a board by some measure."""
+def _leaders(world: World) -> list[Params]:
+    """Return boards with a single leader."""
+    every = [{"board": board, "which": which} for board in queries.boards(world) for which in _LEADERS]
+    return [row for row in every if row["which"] != "most commented" or queries.most_commented(world, row["board"])]
 
-    name, kind, difficulty = "forum-open-extreme", "navigation", "medium"
-    intents = (
+
+def _leading_title(world: World, board: str, which: str) -> str:
+    if which == "most commented":
+        return queries.most_commented(world, board)
+    row = queries.newest(world, board)[0] if which == "newest" else queries.by_score(world, board)[0]
+    return str(row["title"])
+
+
+open_leading_post = ForumTemplate(
+    "forum-open-extreme",
+    "navigation",
+    "medium",
+    intents=(
         "Open the {which} post of the board {board}.",
         "Take me to the page of the {which} post in {board}.",
         "In the board {board}, find the {which} post and show it to me.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Boards with a single leader."""
-        every = [{"board": board, "which": which} for board in queries.boards(world) for which in _LEADERS]
-        return [row for row in every if row["which"] != "most commented" or queries.most_commented(world, row["board"])]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        board = params["board"]
-        match params["which"]:
-            case "newest":
-                number = queries.newest(world, board)[0]["id"]
-            case "highest-scored":
-                number = queries.by_score(world, board)[0]["id"]
-            case _:
-                number = queries.post(world, queries.most_commented(world, board))["id"]
-        return [EndsOn(f"{ORIGIN}/b/{board}/{number}")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from self._open(page, params, 0)
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Open the second post."""
-        yield from self._open(page, params, 1)
-
-    def _open(self, page: PageReader, params: Params, index: int) -> Iterator[str]:
-        yield from steps.open_board(page, params["board"], _LEADERS[params["which"]])
-        yield page.click("link", steps.listed(page)[index].title)
-        yield page.stop()
+    ),
+    instances=_leaders,
+    expected=lambda world, board, which: EndsOn(queries.post_url(world, _leading_title(world, board, which))),
+    solution=[do(steps.open_board, "{board}", given(lambda which: _LEADERS[which])), click("link", steps.nth_title(0))],
+    mistake=click("link", steps.nth_title(1)),
+)
 
 
-class OpenCommentsByScore(ForumTemplate):
-    """Show a user's comments by score."""
+def _commenters(world: World) -> list[Params]:
+    """Return users with comments."""
+    rows = world.rows("SELECT name FROM forum_users WHERE id IN (SELECT author FROM forum_comments)")
+    wrote = {row[0] for row in rows}
+    return [{"user": name} for name in queries.others(world) if name in wrote]
 
-    name, kind, difficulty = "forum-open-comments-of", "navigation", "medium"
-    intents = (
+
+open_comments_by_score = ForumTemplate(
+    "forum-open-comments-of",
+    "navigation",
+    "medium",
+    intents=(
         "Show me the comments of the user {user}, sorted by score.",
         "Open the list of everything that {user} has commented, the highest scores first.",
         "I want to read the best rated comments by {user}. Open the page that lists them.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Users with comments."""
-        numbers = "SELECT name FROM forum_users WHERE id IN (SELECT author FROM forum_comments)"
-        wrote = {row[0] for row in world.rows(numbers)}
-        return [{"user": name} for name in queries.others(world) if name in wrote]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [EndsOn(f"{ORIGIN}/u/{params['user']}/comments?sort=top")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_user(page, params["user"])
-        yield page.click("link", "Comments")
-        yield page.click("link", "Sort by score")
-        yield page.stop()
+    ),
+    instances=_commenters,
+    expected=lambda user: EndsOn(f"{ORIGIN}/u/{user}/comments?sort=top"),
+    solution=[do(steps.open_user, "{user}"), click("link", "Comments"), click("link", "Sort by score")],
+)
 
 
-class OpenOwnPage(ForumTemplate):
-    """Show a page of the agent's account."""
+def _open_own_page(page: PageReader, what: str) -> Steps[None]:
+    entry, tab, _ = _OWN_PAGES[what]
+    yield from steps.open_account_menu(page, entry)
+    if tab:
+        yield page.click("link", tab)
 
-    name, kind, difficulty = "forum-open-own", "navigation", "easy"
-    intents = (
+
+open_own_page = ForumTemplate(
+    "forum-open-own",
+    "navigation",
+    "easy",
+    intents=(
         "Show me {what}.",
         "Open the page with {what}.",
         "Where do I find {what}? Go there.",
-    )
+    ),
+    instances=lambda: [{"what": what} for what in _OWN_PAGES],
+    expected=lambda world, what: EndsOn(ORIGIN + _OWN_PAGES[what][2].format(me=queries.my_name(world))),
+    solution=_open_own_page,
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"what": what} for what in _OWN_PAGES]
+_CONVERSATIONS = "FROM forum_conversations c JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1"
 
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        me = world.value("SELECT name FROM forum_users WHERE id = ?", queries.ME)
-        return [EndsOn(ORIGIN + _OWN_PAGES[params["what"]][2].format(me=me))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        entry, tab, _ = _OWN_PAGES[params["what"]]
-        yield from steps.open_account_menu(page, entry)
-        if tab:
-            yield page.click("link", tab)
-        yield page.stop()
-
-
-class OpenConversation(ForumTemplate):
-    """Open a private conversation."""
-
-    name, kind, difficulty = "forum-open-conversation", "navigation", "easy"
-    intents = (
+open_conversation = ForumTemplate(
+    "forum-open-conversation",
+    "navigation",
+    "easy",
+    intents=(
         "Open my private conversation with {user}.",
         "Show me the messages that {user} and I have exchanged.",
         "I want to read again what {user} and I wrote to each other in private.",
-    )
+    ),
+    instances=rows(f"SELECT u.name AS user {_CONVERSATIONS}"),
+    expected=lambda world, user: EndsOn(
+        f"{ORIGIN}/messages/{world.value(f'SELECT c.id {_CONVERSATIONS} WHERE u.name = ?', user)}"
+    ),
+    solution=[do(steps.open_conversation, "{user}")],
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"user": row["other"]} for row in world.rows(_CONVERSATIONS)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        numbers = {row["other"]: row["id"] for row in world.rows(_CONVERSATIONS)}
-        return [EndsOn(f"{ORIGIN}/messages/{numbers[params['user']]}")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_conversation(page, params["user"])
-        yield page.stop()
+_WORDS = ("winter", "cheaper", "weekend", "agree", "thank", "years", "train", "careful", "picture", "neighbour")
 
 
-_CONVERSATIONS = """
-SELECT c.id, u.name AS other FROM forum_conversations c
-JOIN forum_users u ON u.id IN (c.opener, c.partner) AND u.id <> 1
-"""
+def _search(page: PageReader, board: str, words: str, kind: str) -> Iterator[str]:
+    yield from steps.search(page, words)
+    yield page.choose("Search in", kind)
+    yield page.choose("Board", board)
+    yield page.click("button", "Go")
 
 
-class SearchComments(ForumTemplate):
-    """Search the comments of a board."""
-
-    name, kind, difficulty = "forum-search-comments", "navigation", "medium"
-    intents = (
+search_comments = ForumTemplate(
+    "forum-search-comments",
+    "navigation",
+    "medium",
+    intents=(
         'Search the comments in the board {board} for "{words}".',
         'Show me all comments of {board} in which "{words}" occurs, by the search of the forum.',
         'Use the search to list the comments with the word "{words}" in the board {board}.',
-    )
-    _words = ("winter", "cheaper", "weekend", "agree", "thank", "years", "train", "careful", "picture", "neighbour")
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        names = queries.boards(world)
-        return [{"board": name, "words": words} for name in names for words in rng.sample(self._words, 2)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        query = urlencode({"q": params["words"], "in": "comments", "board": params["board"]})
-        return [EndsOn(f"{ORIGIN}/search?{query}")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from self._search(page, params, "Comments")
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Search the posts instead."""
-        yield from self._search(page, params, "Posts")
-
-    def _search(self, page: PageReader, params: Params, kind: str) -> Iterator[str]:
-        yield from steps.search(page, params["words"])
-        yield page.choose("Search in", kind)
-        yield page.choose("Board", params["board"])
-        yield page.click("button", "Go")
-        yield page.stop()
-
-
-TEMPLATES = (
-    OpenSorted(),
-    OpenTopOf(),
-    OpenLeadingPost(),
-    OpenCommentsByScore(),
-    OpenOwnPage(),
-    OpenConversation(),
-    SearchComments(),
+    ),
+    instances=lambda world, rng: [
+        {"board": board, "words": words} for board in queries.boards(world) for words in rng.sample(_WORDS, 2)
+    ],
+    expected=lambda board, words: EndsOn(
+        f"{ORIGIN}/search?{urlencode({'q': words, 'in': 'comments', 'board': board})}"
+    ),
+    solution=[do(_search, "{board}", "{words}", "Comments")],
+    mistake=do(_search, "{board}", "{words}", "Posts"),
 )

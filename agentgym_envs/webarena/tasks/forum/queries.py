@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
-from random import Random
+from functools import partial
 from typing import Any
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks import instances
+from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.instances import Choices, Instances
 from agentgym_envs.webarena.tasks.template import Params, Template
 
 ORIGIN = ORIGINS["forum"]
@@ -69,10 +71,13 @@ WITH posts AS (
 """
 
 
-class ForumTemplate(Template):
-    """A task in the forum."""
+ForumTemplate = partial(Template, "code-and-forum", ("forum",))
+"""A task in the forum."""
 
-    group, sites = "code-and-forum", ("forum",)
+
+def rows(query: str, *arguments: Any, sample: int = 0, rounds: int = 1, **choices: Choices) -> Instances:
+    """Return the rows of a query like those of `select` as instances (`tasks.instances.rows`)."""
+    return instances.rows(_TABLES + query, *arguments, sample=sample, rounds=rounds, **choices)
 
 
 def select(world: World, query: str, *arguments: Any) -> list[dict[str, Any]]:
@@ -100,6 +105,11 @@ def comment(world: World, title: str, user: str) -> sqlite3.Row:
     return world.rows(_TABLES + "SELECT * FROM lone WHERE title = ? AND author_name = ?", title, user)[0]
 
 
+def top_comment(world: World, title: str) -> sqlite3.Row:
+    """Return a comment on a post with the highest score."""
+    return world.rows(_TABLES + "SELECT * FROM comments WHERE title = ? ORDER BY score DESC", title)[0]
+
+
 def newest(world: World, board: str, count: int = 1) -> list[sqlite3.Row]:
     """Return the newest posts of a board."""
     query = "SELECT * FROM posts WHERE board_name = ? ORDER BY created DESC, id DESC LIMIT ?"
@@ -116,9 +126,25 @@ def board(world: World, name: str) -> int:
     return int(world.value("SELECT id FROM forum_boards WHERE name = ?", name))
 
 
+def moderators(world: World, board_name: str) -> list[str]:
+    """Return the names of a board's moderators."""
+    query = "SELECT u.name FROM forum_moderators m JOIN forum_users u ON u.id = m.user WHERE m.board = ?"
+    return column(world, query, board(world, board_name))
+
+
+def flair(world: World, board: int, name: str) -> int:
+    """Return the id of a flair of a board."""
+    return int(world.value("SELECT id FROM forum_flairs WHERE board = ? AND name = ?", board, name))
+
+
 def boards(world: World) -> list[str]:
     """Return the names of all boards."""
     return [row[0] for row in world.rows("SELECT name FROM forum_boards ORDER BY name")]
+
+
+def each_board(world: World) -> list[Params]:
+    """Return an instance for each board."""
+    return [{"board": name} for name in boards(world)]
 
 
 def my_board(world: World) -> str:
@@ -142,6 +168,16 @@ def others(world: World) -> list[str]:
     return [name for name in names[1:] if name not in blocked and sum(name in other for other in names) == 1]
 
 
+def each_other(world: World) -> list[Params]:
+    """Return an instance for each of the `others`."""
+    return [{"user": name} for name in others(world)]
+
+
+def my_name(world: World) -> str:
+    """Return the name of the account."""
+    return str(world.value("SELECT name FROM forum_users WHERE id = ?", ME))
+
+
 def users_except(world: World, params: Params, *names: str) -> list[str]:
     """Return the names of all users except these and those in the intent, such as in the title of a post."""
     named = " / ".join(map(str, params.values())).lower()
@@ -149,9 +185,20 @@ def users_except(world: World, params: Params, *names: str) -> list[str]:
     return [name for name in every if name not in names and name.lower() not in named]
 
 
-def with_choices(rows: Iterable[dict[str, Any]], rng: Random, **choices: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the rows, each with a random value for each of the choices."""
-    return [{**row, **{name: rng.choice(some) for name, some in choices.items()}} for row in rows]
+def says_users(world: World, params: Params, *names: str) -> Says:
+    """Return an evaluator for an answer with these users and no others."""
+    return says(*names, others=users_except(world, params, *names))
+
+
+def post_url(world: World, title: str) -> str:
+    """Return the URL of a post."""
+    found = post(world, title)
+    return f"{ORIGIN}/b/{found['board_name']}/{found['id']}"
+
+
+def post_updated(world: World, title: str, /, **values: Any) -> Updated:
+    """Return the change of a post."""
+    return Updated("forum_posts", {"id": post(world, title)["id"]}, values)
 
 
 def vote_changes(kind: str, row: sqlite3.Row, value: int) -> list[Expected]:
@@ -168,10 +215,10 @@ def comment_added(world: World, title: str, body: str, parent: int | None = None
     return Added("forum_comments", {"post": number, "parent": parent, "author": ME, "body": body, "deleted": 0})
 
 
+EDITED = {"edited": re.compile(".*")}
+"""The time of an edit, which may be any."""
 NOTIFICATIONS = ("forum_notifications",)
 """Tables that replies change as a side effect."""
-ANYTIME = re.compile(".*")
-"""Matches any stored time."""
 
 
 def most_commented(world: World, board: str) -> str:
@@ -209,8 +256,8 @@ def conversations(world: World) -> list[Params]:
     return [*select(world, query)]
 
 
-def message_added(world: World, name: str, subject: str, text: str) -> tuple[Added, Added]:
+def message_added(world: World, user: str, subject: str, text: str) -> tuple[Added, Added]:
     """Return the rows of a message that starts a conversation."""
-    partner = user(world, name)["id"]
+    partner = world.value("SELECT id FROM forum_users WHERE name = ?", user)
     opened = Added("forum_conversations", {"opener": ME, "partner": partner, "subject": subject})
     return opened, Added("forum_messages", {"author": ME, "body": text})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.browser.view import Element
 from agentgym_envs.webarena.tasks.page_reader import Name, PageReader, Steps, texts_of
+from agentgym_envs.webarena.tasks.steps import given
 
 SEARCH = "Search the forum"
 _SCORE = re.compile(r"-?\d+")
@@ -115,6 +116,11 @@ def _post(line: Sequence[Element]) -> ListedPost:
     return ListedPost(heading(line), texts[index - 1], days[-1], _score(line), comments[-1])
 
 
+def nth_title(index: int) -> Any:
+    """Return an argument of a step: the title of a post of the list on the page."""
+    return given(lambda page: listed(page)[index].title)
+
+
 def heading(line: Sequence[Element]) -> str:
     """Return the first heading of a line."""
     return next(element.name for element in line if element.role == "heading")
@@ -183,8 +189,7 @@ def all_user_comments(page: PageReader) -> Steps[list[ShownComment]]:
 def find_own_post(page: PageReader, title: str) -> Steps[ListedPost]:
     """Find a post in the account's profile, on any of its pages."""
     yield from open_account_menu(page, "My profile")
-    while not page.has("link", title):
-        yield page.click("link", "Next")
+    yield from page.turn_to("link", title)
     return next(post for post in listed(page) if post.title == title)
 
 
@@ -200,6 +205,12 @@ def add_comment(page: PageReader, text: str) -> Iterator[str]:
     yield page.click("button", "Comment")
 
 
+def add_comment_if_open(page: PageReader, text: str) -> Iterator[str]:
+    """Comment on the post on the page, unless it is locked."""
+    if page.has("textbox", "Your comment"):
+        yield from add_comment(page, text)
+
+
 def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> Iterator[str]:
     """Submit a post to the board on the page."""
     yield page.click("link", "Submit")
@@ -210,8 +221,11 @@ def submit_post(page: PageReader, title: str, text: str, *, flair: str = "") -> 
     yield page.click("button", "Post")
 
 
-def write_message(page: PageReader, subject: str, text: str) -> Iterator[str]:
-    """Fill in the message form and send it."""
+def send_message(page: PageReader, user: str, subject: str, text: str) -> Iterator[str]:
+    """Start a private conversation."""
+    yield page.click("link", MESSAGES)
+    yield page.click("link", "New message")
+    yield page.type("To", user)
     yield page.type("Subject", subject)
     yield page.type("Message", text)
     yield page.click("button", "Send")

@@ -12,15 +12,6 @@ from agentgym_envs.webarena.tasks.maps import (
     place_facts,
     saved_lists,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES: tuple[Template, ...] = (
-    *lookups.TEMPLATES,
-    *place_facts.TEMPLATES,
-    *navigation.TEMPLATES,
-    *nearby.TEMPLATES,
-    *notes.TEMPLATES,
-    *saved_lists.TEMPLATES,
-    *edits.TEMPLATES,
-    *multi_step.TEMPLATES,
-)
+TEMPLATES = templates_in(lookups, place_facts, navigation, nearby, notes, saved_lists, edits, multi_step)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 
-from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.network import Requested
-from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.clock import stamp
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import says
-from agentgym_envs.webarena.tasks.maps.queries import (
-    KEY_OF,
-    MAP,
-    NEARBY_CATEGORIES,
-    clear_nearest,
-    kind_words,
-    place,
-    places,
-)
-from agentgym_envs.webarena.tasks.maps.steps import count, find_nearby, open_place
+from agentgym_envs.webarena.tasks.instances import choose, rows
+from agentgym_envs.webarena.tasks.maps import queries, steps
+from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, NEARBY_CATEGORIES, MapTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.steps import answer, choose_option, click, do, expand, given, type_text
+from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _NOTE_NAME = re.compile(r"Note \d+")
 _PROBLEMS = (
@@ -49,146 +42,110 @@ _RESULTS = ("Surveyed and corrected.", "Checked on site today.", "All is well ag
 _REOPENING_COMMENTS = ("It is back as it was.", "Not settled yet, I am afraid.", "I saw it again yesterday.")
 
 
-class ReportProblem(Template):
-    """Report a problem at a place."""
+def _note_added(number: int, text: str) -> list[Expected]:
+    comment = {"account": 1, "action": "opened", "text": text}
+    return [Added("map_notes", {"place": number, "status": "open"}), Added("map_note_comments", comment)]
 
-    name, group, sites = "maps-report-problem", "maps", ("maps",)
-    kind, difficulty, records = "change", "medium", True
-    intents = (
+
+report_problem = MapTemplate(
+    "maps-report-problem",
+    "change",
+    "medium",
+    records=True,
+    intents=(
         'Report a problem at {place} in {town}: "{text}"',
         'Add a note to the map about {place} in {town} that says "{text}"',
         'Something is wrong at {place}, {town}. Leave a note there with the words "{text}"',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        for row in rng.sample(places(world), 40):
-            yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_PROBLEMS)}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [
-            _comment_added(place(world, params["place"])["id"], params["text"]),
-            Requested(f"{MAP}/notes/new", method="POST", posted={"text": params["text"]}),
-        ]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_place(page, params["place"])
-        yield from _report(page, params["text"])
-        yield page.stop()
+    ),
+    instances=choose(queries.each_place(), sample=40, text=_PROBLEMS),
+    expected=lambda world, place, text: [
+        *_note_added(queries.place(world, place)["id"], text),
+        Requested(f"{MAP}/notes/new", method="POST", posted={"text": text}),
+    ],
+    solution=[do(steps.open_place, "{place}"), do(steps.report_problem, "{text}")],
+)
 
 
-def _report(page: PageReader, text: str) -> Iterator[str]:
-    yield page.click("link", "Report a problem")
-    yield page.type("What is wrong or missing?", text)
-    yield page.click("button", "Add note")
+def _report_nearest_instances(world: World, rng: Random) -> Iterator[Params]:
+    """Places with a clearly nearest one."""
+    for row in rng.sample(queries.places(world), 50):
+        category = rng.choice(NEARBY_CATEGORIES)
+        if category != row["category"] and queries.clear_nearest(world, row["name"], category):
+            yield {"place": row["name"], "kind": queries.kind_words(category), "text": rng.choice(_PROBLEMS)}
 
 
-def _comment_added(number: int, text: str) -> Evaluator:
-    comment = {"account": 1, "action": "opened", "text": text}
-    return changed(Added("map_notes", {"place": number, "status": "open"}), Added("map_note_comments", comment))
+def _report_nearest_expected(world: World, place: str, kind: str, text: str) -> ExpectedResult:
+    found = queries.clear_nearest(world, place, KEY_OF[kind])
+    return _note_added(found["id"] if found else 0, text)
 
 
-class ReportNearest(Template):
-    """Report a problem at the nearest place of a kind."""
-
-    name, group, sites = "maps-report-nearest", "maps", ("maps",)
-    kind, difficulty, held_out = "change", "hard", True
-    intents = (
+report_nearest = MapTemplate(
+    "maps-report-nearest",
+    "change",
+    "hard",
+    held_out=True,
+    intents=(
         'Find the {kind} that is nearest to {place} in a straight line, and report there: "{text}"',
         'Leave the note "{text}" at whichever {kind} is closest to {place} as the crow flies.',
         'Which {kind} is nearest to {place}, as the crow flies? Add a note about it that says "{text}"',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places with a clearly nearest one."""
-        for row in rng.sample(places(world), 50):
-            category = rng.choice(NEARBY_CATEGORIES)
-            if category != row["category"] and clear_nearest(world, row["name"], category):
-                yield {"place": row["name"], "kind": kind_words(category), "text": rng.choice(_PROBLEMS)}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
-        return [_comment_added(found["id"] if found else 0, params["text"])]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from find_nearby(page, params["place"], params["kind"])
-        yield page.click("link", page.table()[0]["Place"])
-        yield from _report(page, params["text"])
-        yield page.stop()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Report it at the starting place."""
-        yield from open_place(page, params["place"])
-        yield from _report(page, params["text"])
-        yield page.stop()
+    ),
+    instances=_report_nearest_instances,
+    expected=_report_nearest_expected,
+    solution=[
+        do(steps.find_nearby, "{place}", "{kind}"),
+        click("link", given(lambda page: page.table()[0]["Place"])),
+        do(steps.report_problem, "{text}"),
+    ],
+    mistake=[do(steps.open_place, "{place}"), do(steps.report_problem, "{text}")],
+)
 
 
-class CommentOnNote(Template):
-    """Comment on the open note about a place."""
+def _comment_added(note: int, action: str, text: str) -> Added:
+    return Added("map_note_comments", {"note": note, "account": 1, "action": action, "text": text})
 
-    name, group, sites = "maps-comment-on-note", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
+
+def _open_note(world: World, place: str) -> int:
+    query = "SELECT id FROM map_notes WHERE place = ? AND status = 'open'"
+    return int(world.value(query, queries.place(world, place)["id"]))
+
+
+comment_on_note = MapTemplate(
+    "maps-comment-on-note",
+    "change",
+    "medium",
+    intents=(
         'Comment on the open note about {place} in {town}: "{text}"',
         'There is an open note about {place} in {town}. Add the comment "{text}" to it.',
         'Write "{text}" under the open note at {place}, {town}.',
-    )
+    ),
+    instances=choose(
+        queries.each_place("(SELECT COUNT(*) FROM map_notes n WHERE n.place = p.id AND n.status = 'open') = 1"),
+        text=_REPLIES,
+    ),
+    expected=lambda world, place, text: _comment_added(_open_note(world, place), "commented", text),
+    solution=[
+        do(steps.open_place, "{place}"),
+        click("link", _NOTE_NAME, after="Open notes"),
+        type_text("Your comment", "{text}"),
+        click("button", "Comment"),
+    ],
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places with a single open note."""
-        open_notes = "(SELECT COUNT(*) FROM map_notes n WHERE n.place = p.id AND n.status = 'open')"
-        for row in places(world, f"{open_notes} = 1"):
-            yield {"place": row["name"], "town": row["town_name"], "text": rng.choice(_REPLIES)}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        query = "SELECT id FROM map_notes WHERE place = ? AND status = 'open'"
-        note = world.value(query, place(world, params["place"])["id"])
-        values = {"note": note, "account": 1, "action": "commented", "text": params["text"]}
-        return [changed(Added("map_note_comments", values))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_place(page, params["place"])
-        yield page.click("link", _NOTE_NAME, after="Open notes")
-        yield page.type("Your comment", params["text"])
-        yield page.click("button", "Comment")
-        yield page.stop()
+_TOWNS_WITH_NOTES = (
+    "SELECT DISTINCT t.name AS town FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open' "
+    "ORDER BY t.id"
+)
 
 
-class ResolveNewest(Template):
-    """Resolve the newest open note of a town."""
+def _newest(world: World, town: str) -> int:
+    query = "SELECT n.id FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ? AND n.status = 'open'"
+    return int(world.value(f"{query} ORDER BY n.opened DESC", town))
 
-    name, group, sites = "maps-resolve-newest", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
-        'Resolve the newest open note in {town} with the comment "{text}"',
-        'Of the notes in {town} that are still open, mark the most recent one as resolved and say "{text}"',
-        'The latest open note in {town} is settled. Resolve it, with the words "{text}"',
-    )
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
-        for row in world.rows(f"{query} ORDER BY t.id"):
-            yield {"town": row["name"], "text": rng.choice(_RESULTS)}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        note = _newest(world, params["town"])
-        comment = {"note": note, "account": 1, "action": "resolved", "text": params["text"]}
-        closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
-        return [changed(closed, Added("map_note_comments", comment))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from _filter(page, params["town"], "Open")
-        yield page.click("link", _NOTE_NAME)
-        yield page.type("Your comment", params["text"])
-        yield page.click("button", "Resolve")
-        yield page.stop()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Only comment on it."""
-        yield from _filter(page, params["town"], "Open")
-        yield page.click("link", _NOTE_NAME)
-        yield page.type("Your comment", params["text"])
-        yield page.click("button", "Comment")
-        yield page.stop()
+def _resolved(world: World, town: str, text: str) -> list[Expected]:
+    note = _newest(world, town)
+    closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
+    return [closed, _comment_added(note, "resolved", text)]
 
 
 def _filter(page: PageReader, town: str, status: str) -> Iterator[str]:
@@ -198,45 +155,25 @@ def _filter(page: PageReader, town: str, status: str) -> Iterator[str]:
     yield page.click("button", "Show")
 
 
-def _newest(world: World, town: str) -> int:
-    query = "SELECT n.id FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ? AND n.status = 'open'"
-    found: int = world.value(f"{query} ORDER BY n.opened DESC", town)
-    return found
-
-
-class ReopenMine(Template):
-    """Reopen a resolved note of the agent."""
-
-    name, group, sites = "maps-reopen-mine", "maps", ("maps",)
-    kind, difficulty = "change", "hard"
-    intents = (
-        'The note that I opened in {town} was resolved too early. Reopen it with the comment "{text}"',
-        'Reopen my resolved note in {town} and write "{text}"',
-        'Among the notes opened by me, find the resolved one in {town} and open it again, saying "{text}"',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns with a single such note."""
-        rows = world.rows(f"SELECT t.name {_OWN_RESOLVED} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
-        return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_REOPENING_COMMENTS, 2)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        note = world.value(f"SELECT n.id {_OWN_RESOLVED} AND t.name = ?", params["town"])
-        comment = {"note": note, "account": 1, "action": "reopened", "text": params["text"]}
-        opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
-        return [changed(opened, Added("map_note_comments", comment))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from page.expand(re.compile(".+"), after="History")
-        yield page.click("link", "My notes")
-        yield page.choose("Status", "Resolved")
-        yield page.choose("Town", params["town"])
-        yield page.click("button", "Show")
-        yield page.click("link", _NOTE_NAME)
-        yield page.type("Your comment", params["text"])
-        yield page.click("button", "Reopen")
-        yield page.stop()
-
+resolve_newest = MapTemplate(
+    "maps-resolve-newest",
+    "change",
+    "medium",
+    intents=(
+        'Resolve the newest open note in {town} with the comment "{text}"',
+        'Of the notes in {town} that are still open, mark the most recent one as resolved and say "{text}"',
+        'The latest open note in {town} is settled. Resolve it, with the words "{text}"',
+    ),
+    instances=rows(_TOWNS_WITH_NOTES, text=_RESULTS),
+    expected=_resolved,
+    solution=[
+        do(_filter, "{town}", "Open"),
+        click("link", _NOTE_NAME),
+        type_text("Your comment", "{text}"),
+        click("button", "Resolve"),
+    ],
+    mistake=click("button", "Comment"),
+)
 
 _OWN_RESOLVED = (
     "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
@@ -244,69 +181,74 @@ _OWN_RESOLVED = (
 )
 
 
-class OpenNotes(Template):
-    """Count the open notes of a town."""
+def _own_resolved(world: World, rng: Random) -> list[Params]:
+    """Return towns with a single such note."""
+    rows = world.rows(f"SELECT t.name {_OWN_RESOLVED} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
+    return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_REOPENING_COMMENTS, 2)]
 
-    name, group, sites = "maps-open-notes", "maps", ("maps",)
-    kind, difficulty = "information", "medium"
-    intents = (
+
+def _reopened(world: World, town: str, text: str) -> list[Expected]:
+    note = world.value(f"SELECT n.id {_OWN_RESOLVED} AND t.name = ?", town)
+    opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
+    return [opened, _comment_added(note, "reopened", text)]
+
+
+reopen_mine = MapTemplate(
+    "maps-reopen-mine",
+    "change",
+    "hard",
+    intents=(
+        'The note that I opened in {town} was resolved too early. Reopen it with the comment "{text}"',
+        'Reopen my resolved note in {town} and write "{text}"',
+        'Among the notes opened by me, find the resolved one in {town} and open it again, saying "{text}"',
+    ),
+    instances=_own_resolved,
+    expected=_reopened,
+    solution=[
+        expand(re.compile(".+"), after="History"),
+        click("link", "My notes"),
+        choose_option("Status", "Resolved"),
+        choose_option("Town", "{town}"),
+        click("button", "Show"),
+        click("link", _NOTE_NAME),
+        type_text("Your comment", "{text}"),
+        click("button", "Reopen"),
+    ],
+)
+
+open_notes = MapTemplate(
+    "maps-open-notes",
+    "information",
+    "medium",
+    intents=(
         "How many notes in {town} are still open?",
         "Count the open notes in {town}.",
         "What is the number of notes in {town} that nobody has resolved yet?",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Towns that have resolved notes, too."""
-        rows = world.rows(
-            "SELECT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id GROUP BY t.id "
-            "HAVING SUM(n.status = 'open') BETWEEN 1 AND COUNT(*) - 1 ORDER BY t.id"
+    ),
+    instances=rows(
+        "SELECT t.name AS town FROM map_towns t JOIN map_notes n ON n.town = t.id GROUP BY t.id "
+        "HAVING SUM(n.status = 'open') BETWEEN 1 AND COUNT(*) - 1"
+    ),
+    expected=lambda world, town: says(
+        world.value(
+            "SELECT COUNT(*) FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ? AND n.status = 'open'",
+            town,
         )
-        return [{"town": row["name"]} for row in rows]
+    ),
+    solution=[do(_filter, "{town}", "Open"), answer(lambda page: steps.count(page, "note"))],
+    mistake=[do(_filter, "{town}", "All"), answer(lambda page: steps.count(page, "note"))],
+)
 
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        query = "SELECT COUNT(*) FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ?"
-        return [says(world.value(f"{query} AND n.status = 'open'", params["town"]))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from _filter(page, params["town"], "Open")
-        yield page.stop(count(page, "note"))
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Count all notes."""
-        yield from _filter(page, params["town"], "All")
-        yield page.stop(count(page, "note"))
-
-
-class ShowNewestNote(Template):
-    """Open the newest open note of a town."""
-
-    name, group, sites = "maps-show-newest-note", "maps", ("maps",)
-    kind, difficulty = "navigation", "medium"
-    intents = (
+show_newest_note = MapTemplate(
+    "maps-show-newest-note",
+    "navigation",
+    "medium",
+    intents=(
         "Open the newest of the open notes in {town}.",
         "Show me the most recent note in {town} that is still open.",
         "Go to the page of the latest open note in {town}.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        query = "SELECT DISTINCT t.name FROM map_towns t JOIN map_notes n ON n.town = t.id WHERE n.status = 'open'"
-        return [{"town": row["name"]} for row in world.rows(f"{query} ORDER BY t.id")]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [EndsOn(f"{MAP}/note/{_newest(world, params['town'])}")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from _filter(page, params["town"], "Open")
-        yield page.click("link", _NOTE_NAME)
-        yield page.stop()
-
-
-TEMPLATES = (
-    ReportProblem(),
-    ReportNearest(),
-    CommentOnNote(),
-    ResolveNewest(),
-    ReopenMine(),
-    OpenNotes(),
-    ShowNewestNote(),
+    ),
+    instances=rows(_TOWNS_WITH_NOTES),
+    expected=lambda world, town: EndsOn(f"{MAP}/note/{_newest(world, town)}"),
+    solution=[do(_filter, "{town}", "Open"), click("link", _NOTE_NAME)],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from functools import partial
 from random import Random
 
 from agentgym_envs.webarena.evaluators.values import clean
@@ -12,9 +13,13 @@ from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES
 from agentgym_envs.webarena.sites.maps.network import MODES, metres_between, network
 from agentgym_envs.webarena.sites.maps.routes import MapRoute, find_route
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.template import Params
+from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.instances import Instances
+from agentgym_envs.webarena.tasks.template import Params, Template
 
 MAP = ORIGINS["maps"]
+MapTemplate = partial(Template, "maps", ("maps",))
+"""A task on the map."""
 MODE_WORDS = {"car": "by car", "bicycle": "by bicycle", "foot": "on foot"}
 """Modes of transport as intents write them."""
 MODE_OF = {words: mode for mode, words in MODE_WORDS.items()}
@@ -66,6 +71,31 @@ def places(world: World, where: str = "1", *arguments: object) -> list[sqlite3.R
         f"(SELECT name FROM map_places GROUP BY name HAVING COUNT(*) = 1) AND ({where}) ORDER BY p.id",
         *arguments,
     )
+
+
+def each_place(where: str = "1") -> Instances:
+    """Return the places with unique names that meet a condition, with their towns, as instances."""
+    return lambda world: [{"place": row["name"], "town": row["town_name"]} for row in places(world, where)]
+
+
+def own_lists(world: World) -> list[str]:
+    """Return the names of the lists of the account."""
+    return [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
+
+
+def own_list(world: World, name: str) -> int:
+    """Return the id of a list of the account."""
+    return int(world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", name))
+
+
+def towns(world: World) -> list[str]:
+    """Return the names of all towns."""
+    return [row["name"] for row in world.rows("SELECT name FROM map_towns ORDER BY id")]
+
+
+def travel_time(world: World, mode: str, start: str, end: str) -> Says:
+    """Return an evaluator for the time of a route, with the mode as the site stores it."""
+    return says(f"{minutes(route_between(world, mode, start, end))} min")
 
 
 def unique_names(world: World) -> set[str]:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from random import Random
 
-from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Removed, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.maps.queries import (
-    KEY_OF,
-    MAP,
-    NEARBY_CATEGORIES,
-    clear_nearest,
-    kind_words,
-    place,
-    places,
-)
-from agentgym_envs.webarena.tasks.maps.steps import find_nearby, open_list, open_place, open_trace
+from agentgym_envs.webarena.tasks.instances import choose, rows
+from agentgym_envs.webarena.tasks.maps import queries, steps
+from agentgym_envs.webarena.tasks.maps.queries import KEY_OF, MAP, NEARBY_CATEGORIES, MapTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.template import Params, Template, changed
+from agentgym_envs.webarena.tasks.steps import choose_option, click, click_in, do, given, type_text
+from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
 
 _NEW_LISTS = (
     ("Rainy days", "Indoors, and never dull."),
@@ -46,163 +39,123 @@ _NOTES = (
 _TAGS = ("commute", "survey", "leisure", "training", "hills", "rain", "detour", "family", "night", "winter")
 
 
-class CreateList(Template):
-    """Create a list."""
+def _choose_visibility(page: PageReader, visibility: str) -> Iterator[str]:
+    if visibility == "public":
+        yield page.choose("Who may see it", "Public: for everybody")
 
-    name, group, sites = "maps-create-list", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
+
+create_list = MapTemplate(
+    "maps-create-list",
+    "change",
+    "medium",
+    intents=(
         'Create a {visibility} list called "{list}" with the description "{about}"',
         'I want a new {visibility} list of places named "{list}", described as "{about}"',
         'Begin a list "{list}" that is {visibility}; its description should be "{about}"',
-    )
+    ),
+    instances=lambda: [
+        {"list": name, "about": about, "visibility": visibility}
+        for name, about in _NEW_LISTS
+        for visibility in ("public", "private")
+    ],
+    expected=lambda visibility, list, about: [
+        Added("map_lists", {"account": 1, "name": list, "about": about, "visibility": visibility}),
+        PageHolds(f"{MAP}/lists", includes=(list,)),
+    ],
+    solution=[
+        click("link", "Lists"),
+        click("link", "New list"),
+        type_text("Name", "{list}"),
+        type_text("Description", "{about}"),
+        do(_choose_visibility, "{visibility}"),
+        click("button", "Create list"),
+    ],
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        for name, about in _NEW_LISTS:
-            for visibility in ("public", "private"):
-                yield {"list": name, "about": about, "visibility": visibility}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        values = {"account": 1, "name": params["list"], "about": params["about"], "visibility": params["visibility"]}
-        return [changed(Added("map_lists", values)), PageHolds(f"{MAP}/lists", includes=(params["list"],))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield page.click("link", "Lists")
-        yield page.click("link", "New list")
-        yield page.type("Name", params["list"])
-        yield page.type("Description", params["about"])
-        if params["visibility"] == "public":
-            yield page.choose("Who may see it", "Public: for everybody")
-        yield page.click("button", "Create list")
-        yield page.stop()
-
-
-class RenameList(Template):
-    """Rename a list."""
-
-    name, group, sites = "maps-rename-list", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
+rename_list = MapTemplate(
+    "maps-rename-list",
+    "change",
+    "medium",
+    intents=(
         'Rename my list "{list}" to "{new}"',
         'My list "{list}" should be called "{new}" from now on.',
         'Change the name of my list "{list}" to "{new}", and nothing else.',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"list": name, "new": new} for name in _own_lists(world) for new, _ in rng.sample(_NEW_LISTS, 6)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        where = {"account": 1, "name": params["list"]}
-        return [changed(Updated("map_lists", where, {"name": params["new"]}))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_list(page, params["list"])
-        yield page.click("link", "Edit list")
-        yield page.type("Name", params["new"])
-        yield page.click("button", "Save")
-        yield page.stop()
+    ),
+    instances=lambda world, rng: [
+        {"list": name, "new": new} for name in queries.own_lists(world) for new, _ in rng.sample(_NEW_LISTS, 6)
+    ],
+    expected=lambda list, new: Updated("map_lists", {"account": 1, "name": list}, {"name": new}),
+    solution=[
+        do(steps.open_list, "{list}"),
+        click("link", "Edit list"),
+        type_text("Name", "{new}"),
+        click("button", "Save"),
+    ],
+)
 
 
-class DeleteList(Template):
-    """Delete a list."""
+def _list_removed(world: World, list: str) -> Iterator[Expected]:
+    number = queries.own_list(world, list)
+    yield Removed("map_lists", {"id": number})
+    if count := world.value("SELECT COUNT(*) FROM map_saved WHERE list = ?", number):
+        yield Removed("map_saved", {"list": number}, count)
 
-    name, group, sites = "maps-delete-list", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
+
+delete_list = MapTemplate(
+    "maps-delete-list",
+    "change",
+    "medium",
+    intents=(
         'Delete my list "{list}".',
         'I do not need my list "{list}" any more; remove it.',
         'Get rid of the list of mine that is called "{list}".',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"list": name} for name in _own_lists(world)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        number = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", params["list"])
-        count = world.value("SELECT COUNT(*) FROM map_saved WHERE list = ?", number)
-        expected: list[Expected] = [Removed("map_lists", {"id": number})]
-        expected += [Removed("map_saved", {"list": number}, count)] if count else []
-        return [changed(*expected)]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_list(page, params["list"])
-        yield page.click("button", "Delete list")
-        yield page.click("button", "Delete")
-        yield page.stop()
-
-
-class SavePlace(Template):
-    """Save a place to a list, with a note."""
-
-    name, group, sites = "maps-save-place", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
-        'Save {place} in {town} to my list "{list}" with the note "{note}"',
-        'Put {place} ({town}) on my list "{list}", and write "{note}" beside it.',
-        'Add {place} in {town} to the list "{list}" of mine; my note on it is "{note}"',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places that are on none of the lists."""
-        for row in rng.sample(places(world, _UNSAVED), 40):
-            chosen = {"list": rng.choice(_own_lists(world)), "note": rng.choice(_NOTES)}
-            yield {"place": row["name"], "town": row["town_name"], **chosen}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [_saved(world, place(world, params["place"])["id"], params["list"], params["note"])]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_place(page, params["place"])
-        yield page.choose("List", params["list"])
-        yield page.type("Your note", params["note"])
-        yield page.click("button", "Save to list")
-        yield page.stop()
-
+    ),
+    instances=rows("SELECT name AS list FROM map_lists WHERE account = 1"),
+    expected=_list_removed,
+    solution=[do(steps.open_list, "{list}"), click("button", "Delete list"), click("button", "Delete")],
+)
 
 _UNSAVED = "p.id NOT IN (SELECT s.place FROM map_saved s JOIN map_lists l ON l.id = s.list WHERE l.account = 1)"
 
 
-def _own_lists(world: World) -> list[str]:
-    return [row["name"] for row in world.rows("SELECT name FROM map_lists WHERE account = 1 ORDER BY id")]
+def _saved(world: World, number: int, name: str, note: str) -> Added:
+    return Added("map_saved", {"list": queries.own_list(world, name), "place": number, "note": note})
 
 
-def _saved(world: World, number: int, name: str, note: str) -> Evaluator:
-    list_ = world.value("SELECT id FROM map_lists WHERE account = 1 AND name = ?", name)
-    return changed(Added("map_saved", {"list": list_, "place": number, "note": note}))
+save_place = MapTemplate(
+    "maps-save-place",
+    "change",
+    "medium",
+    intents=(
+        'Save {place} in {town} to my list "{list}" with the note "{note}"',
+        'Put {place} ({town}) on my list "{list}", and write "{note}" beside it.',
+        'Add {place} in {town} to the list "{list}" of mine; my note on it is "{note}"',
+    ),
+    instances=choose(queries.each_place(_UNSAVED), sample=40, list=queries.own_lists, note=_NOTES),
+    expected=lambda world, place, list, note: _saved(world, queries.place(world, place)["id"], list, note),
+    solution=[
+        do(steps.open_place, "{place}"),
+        choose_option("List", "{list}"),
+        type_text("Your note", "{note}"),
+        click("button", "Save to list"),
+    ],
+)
 
 
-class SaveNearest(Template):
-    """Save the nearest place of a kind to a list."""
+def _save_nearest_instances(world: World, rng: Random) -> Iterator[Params]:
+    """Places with a clearly nearest one, which is on none of the lists."""
+    lists = queries.own_lists(world)
+    free = {row["id"] for row in queries.places(world, _UNSAVED)}
+    for row in rng.sample(queries.places(world), 60):
+        category = rng.choice(NEARBY_CATEGORIES)
+        found = queries.clear_nearest(world, row["name"], category) if category != row["category"] else None
+        if found is not None and found["id"] in free:
+            yield {"place": row["name"], "kind": queries.kind_words(category), "list": rng.choice(lists)}
 
-    name, group, sites = "maps-save-nearest", "maps", ("maps",)
-    kind, difficulty, held_out = "change", "hard", True
-    intents = (
-        'Which {kind} is nearest to {place} in a straight line? Put it on my list "{list}".',
-        'Save the {kind} closest to {place}, as the crow flies, to my list "{list}".',
-        'Find the {kind} that is the fewest metres from {place} in a straight line and add it to my list "{list}".',
-    )
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Places with a clearly nearest one, which is on none of the lists."""
-        free = {row["id"] for row in places(world, _UNSAVED)}
-        for row in rng.sample(places(world), 60):
-            category = rng.choice(NEARBY_CATEGORIES)
-            found = clear_nearest(world, row["name"], category) if category != row["category"] else None
-            if found is not None and found["id"] in free:
-                yield {"place": row["name"], "kind": kind_words(category), "list": rng.choice(_own_lists(world))}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        found = clear_nearest(world, params["place"], KEY_OF[params["kind"]])
-        return [_saved(world, found["id"] if found else 0, params["list"], "")]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from find_nearby(page, params["place"], params["kind"])
-        yield from _save_from_table(page, 0, params["list"])
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Save the second nearest."""
-        yield from find_nearby(page, params["place"], params["kind"])
-        yield from _save_from_table(page, 1, params["list"])
+def _save_nearest_expected(world: World, place: str, kind: str, list: str) -> ExpectedResult:
+    found = queries.clear_nearest(world, place, KEY_OF[kind])
+    return _saved(world, found["id"] if found else 0, list, "")
 
 
 def _save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
@@ -210,167 +163,65 @@ def _save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
     if page.find("combobox", "List").properties.get("value") != name:
         yield page.choose("List", name)
     yield page.click("button", "Save to list")
-    yield page.stop()
 
 
-class RemoveFromList(Template):
-    """Remove a place from a list."""
+save_nearest = MapTemplate(
+    "maps-save-nearest",
+    "change",
+    "hard",
+    held_out=True,
+    intents=(
+        'Which {kind} is nearest to {place} in a straight line? Put it on my list "{list}".',
+        'Save the {kind} closest to {place}, as the crow flies, to my list "{list}".',
+        'Find the {kind} that is the fewest metres from {place} in a straight line and add it to my list "{list}".',
+    ),
+    instances=_save_nearest_instances,
+    expected=_save_nearest_expected,
+    solution=[do(steps.find_nearby, "{place}", "{kind}"), do(_save_from_table, 0, "{list}")],
+    mistake=do(_save_from_table, 1, "{list}"),
+)
 
-    name, group, sites = "maps-unsave", "maps", ("maps",)
-    kind, difficulty = "change", "easy"
-    intents = (
+_SAVED = "FROM map_saved s JOIN map_lists l ON l.id = s.list JOIN map_places p ON p.id = s.place WHERE l.account = 1"
+_SAVED_PLACES = f"SELECT p.name AS place, l.name AS list {_SAVED} ORDER BY s.id"
+
+
+def _line(world: World, list: str, place: str) -> int:
+    return int(world.value(f"SELECT s.id {_SAVED} AND l.name = ? AND p.name = ?", list, place))
+
+
+remove_from_list = MapTemplate(
+    "maps-unsave",
+    "change",
+    "easy",
+    intents=(
         'Remove {place} from my list "{list}".',
         'Take {place} off my list "{list}".',
         '{place} should no longer be on my list "{list}".',
-    )
+    ),
+    instances=rows(_SAVED_PLACES),
+    expected=lambda world, place, list: Removed("map_saved", {"id": _line(world, list, place)}),
+    solution=[do(steps.open_list, "{list}"), click_in("{place}", "button", "Remove")],
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return _saved_places(world)
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [changed(Removed("map_saved", {"id": _line(world, params)}))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_list(page, params["list"])
-        yield page.click_in(params["place"], "button", "Remove")
-        yield page.stop()
-
-
-class ChangeSavedNote(Template):
-    """Change the note on a place of a list."""
-
-    name, group, sites = "maps-change-saved-note", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
+change_saved_note = MapTemplate(
+    "maps-change-saved-note",
+    "change",
+    "medium",
+    intents=(
         'On my list "{list}", change my note on {place} to "{note}"',
         'Write "{note}" as my note on {place} in the list "{list}", in place of what is there.',
         'The note beside {place} on my list "{list}" should say "{note}"',
-    )
+    ),
+    instances=rows(_SAVED_PLACES, note=_NOTES),
+    expected=lambda world, list, place, note: Updated("map_saved", {"id": _line(world, list, place)}, {"note": note}),
+    solution=[
+        do(steps.open_list, "{list}"),
+        type_text("Your note", "{note}", after="{place}"),
+        click_in("{place}", "button", "Save note"),
+    ],
+)
 
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{**params, "note": rng.choice(_NOTES)} for params in _saved_places(world)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [changed(Updated("map_saved", {"id": _line(world, params)}, {"note": params["note"]}))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_list(page, params["list"])
-        yield page.type("Your note", params["note"], after=params["place"])
-        yield page.click_in(params["place"], "button", "Save note")
-        yield page.stop()
-
-
-def _saved_places(world: World) -> list[Params]:
-    rows = world.rows(
-        "SELECT p.name AS place, l.name AS list FROM map_saved s JOIN map_lists l ON l.id = s.list "
-        "JOIN map_places p ON p.id = s.place WHERE l.account = 1 ORDER BY s.id"
-    )
-    return [dict(row) for row in rows]
-
-
-def _line(world: World, params: Params) -> int:
-    found: int = world.value(
-        "SELECT s.id FROM map_saved s JOIN map_lists l ON l.id = s.list JOIN map_places p ON p.id = s.place "
-        "WHERE l.account = 1 AND l.name = ? AND p.name = ?",
-        params["list"],
-        params["place"],
-    )
-    return found
-
-
-class ShareTrace(Template):
-    """Change the visibility of a trace."""
-
-    name, group, sites = "maps-share-trace", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
-        'Make my trace "{trace}" {visibility}.',
-        'Change the visibility of my trace "{trace}" to {visibility}.',
-        'My trace "{trace}" should be {visibility} from now on.',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Visibilities that differ from the current one."""
-        other = {"public": "private", "private": "public"}
-        return [{"trace": row["name"], "visibility": other[row["visibility"]]} for row in _own_traces(world)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        where = {"account": 1, "name": params["trace"]}
-        return [changed(Updated("map_traces", where, {"visibility": params["visibility"]}))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_trace(page, params["trace"])
-        yield page.click("link", "Edit trace")
-        yield page.choose("Visibility", params["visibility"].capitalize())
-        yield page.click("button", "Save")
-        yield page.stop()
-
-
-class TagTrace(Template):
-    """Add a tag to a trace."""
-
-    name, group, sites = "maps-tag-trace", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
-        'Add the tag "{tag}" to my trace "{trace}".',
-        'Tag my trace "{trace}" with "{tag}", and keep the tags that it has.',
-        'My trace "{trace}" should also have the tag "{tag}".',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Tags that the trace does not have."""
-        for row in _own_traces(world):
-            tags = [one["tag"] for one in world.rows("SELECT tag FROM map_trace_tags WHERE trace = ?", row["id"])]
-            for tag in rng.sample([tag for tag in _TAGS if tag not in tags], 4):
-                yield {"trace": row["name"], "tag": tag}
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        number = world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", params["trace"])
-        return [changed(Added("map_trace_tags", {"trace": number, "tag": params["tag"]}))]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_trace(page, params["trace"])
-        yield page.click("link", "Edit trace")
-        tags = page.find("textbox", "Tags").properties.get("value", "")
-        yield page.type("Tags", f"{tags}, {params['tag']}" if tags else params["tag"])
-        yield page.click("button", "Save")
-        yield page.stop()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Add another tag."""
-        yield from open_trace(page, params["trace"])
-        yield page.click("link", "Edit trace")
-        yield page.type("Tags", f"{params['tag']}s")
-        yield page.click("button", "Save")
-        yield page.stop()
-
-
-class DeleteTrace(Template):
-    """Delete a trace."""
-
-    name, group, sites = "maps-delete-trace", "maps", ("maps",)
-    kind, difficulty = "change", "medium"
-    intents = (
-        'Delete my trace "{trace}".',
-        'Remove the trace of mine that is called "{trace}".',
-        'I no longer want my trace "{trace}" on the site; delete it.',
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"trace": row["name"]} for row in _own_traces(world)]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        number = world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", params["trace"])
-        count = world.value("SELECT COUNT(*) FROM map_trace_tags WHERE trace = ?", number)
-        expected: list[Expected] = [Removed("map_traces", {"id": number})]
-        expected += [Removed("map_trace_tags", {"trace": number}, count)] if count else []
-        return [changed(*expected)]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from open_trace(page, params["trace"])
-        yield page.click("button", "Delete trace")
-        yield page.click("button", "Delete")
-        yield page.stop()
+_OTHER = {"public": "private", "private": "public"}
 
 
 def _own_traces(world: World) -> list[Params]:
@@ -379,15 +230,88 @@ def _own_traces(world: World) -> list[Params]:
     return [dict(row) for row in rows]
 
 
-TEMPLATES = (
-    CreateList(),
-    RenameList(),
-    DeleteList(),
-    SavePlace(),
-    SaveNearest(),
-    RemoveFromList(),
-    ChangeSavedNote(),
-    ShareTrace(),
-    TagTrace(),
-    DeleteTrace(),
+def _trace(world: World, name: str) -> int:
+    return int(world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", name))
+
+
+share_trace = MapTemplate(
+    "maps-share-trace",
+    "change",
+    "medium",
+    intents=(
+        'Make my trace "{trace}" {visibility}.',
+        'Change the visibility of my trace "{trace}" to {visibility}.',
+        'My trace "{trace}" should be {visibility} from now on.',
+    ),
+    instances=lambda world: [
+        {"trace": row["name"], "visibility": _OTHER[row["visibility"]]} for row in _own_traces(world)
+    ],
+    expected=lambda trace, visibility: Updated("map_traces", {"account": 1, "name": trace}, {"visibility": visibility}),
+    solution=[
+        do(steps.open_trace, "{trace}"),
+        click("link", "Edit trace"),
+        choose_option("Visibility", given(lambda visibility: visibility.capitalize())),
+        click("button", "Save"),
+    ],
+)
+
+
+def _tag_trace_instances(world: World, rng: Random) -> Iterator[Params]:
+    """Tags that the trace does not have."""
+    for row in _own_traces(world):
+        tags = [one["tag"] for one in world.rows("SELECT tag FROM map_trace_tags WHERE trace = ?", row["id"])]
+        for tag in rng.sample([tag for tag in _TAGS if tag not in tags], 4):
+            yield {"trace": row["name"], "tag": tag}
+
+
+def _more_tags(page: PageReader, tag: str) -> str:
+    tags = page.find("textbox", "Tags").properties.get("value", "")
+    return f"{tags}, {tag}" if tags else tag
+
+
+tag_trace = MapTemplate(
+    "maps-tag-trace",
+    "change",
+    "medium",
+    intents=(
+        'Add the tag "{tag}" to my trace "{trace}".',
+        'Tag my trace "{trace}" with "{tag}", and keep the tags that it has.',
+        'My trace "{trace}" should also have the tag "{tag}".',
+    ),
+    instances=_tag_trace_instances,
+    expected=lambda world, tag, trace: Added("map_trace_tags", {"trace": _trace(world, trace), "tag": tag}),
+    solution=[
+        do(steps.open_trace, "{trace}"),
+        click("link", "Edit trace"),
+        type_text("Tags", given(_more_tags)),
+        click("button", "Save"),
+    ],
+    mistake=[
+        do(steps.open_trace, "{trace}"),
+        click("link", "Edit trace"),
+        type_text("Tags", "{tag}s"),
+        click("button", "Save"),
+    ],
+)
+
+
+def _trace_removed(world: World, trace: str) -> Iterator[Expected]:
+    number = _trace(world, trace)
+    yield Removed("map_traces", {"id": number})
+    if count := world.value("SELECT COUNT(*) FROM map_trace_tags WHERE trace = ?", number):
+        yield Removed("map_trace_tags", {"trace": number}, count)
+
+
+delete_trace = MapTemplate(
+    "maps-delete-trace",
+    "change",
+    "medium",
+    intents=(
+        'Delete my trace "{trace}".',
+        'Remove the trace of mine that is called "{trace}".',
+        'I no longer want my trace "{trace}" on the site; delete it.',
+    ),
+    instances=lambda world: [{"trace": row["name"]} for row in _own_traces(world)],
+    expected=_trace_removed,
+    solution=[do(steps.open_trace, "{trace}"), click("button", "Delete trace"), click("button", "Delete")],
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.tasks.maps.queries import LABEL_OF, durations, label
 from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.steps import given
 
 _LENGTH = re.compile(r"[\d,.]+ (?:km|m)")
 
@@ -27,6 +28,18 @@ class RouteSummary(NamedTuple):
     def kilometres(self) -> str:
         """The length without its unit."""
         return self.length.removesuffix(" km")
+
+
+def nth_place(index: int) -> Any:
+    """Return an argument of a step: the name of a place of the list on the page."""
+    return given(lambda page: listed_places(page, "place")[index])
+
+
+def report_problem(page: PageReader, text: str) -> Iterator[str]:
+    """Add a note about the place on the page."""
+    yield page.click("link", "Report a problem")
+    yield page.type("What is wrong or missing?", text)
+    yield page.click("button", "Add note")
 
 
 def open_place(page: PageReader, name: str) -> Iterator[str]:
@@ -112,8 +125,7 @@ def open_trace(page: PageReader, name: str) -> Iterator[str]:
     """Open one of the agent's traces."""
     yield from page.expand(re.compile(".+"), after="History")
     yield page.click("link", "My traces")
-    while not page.has("link", name):
-        yield page.click("link", "Next")
+    yield from page.turn_to("link", name)
     yield page.click("link", name)
 
 

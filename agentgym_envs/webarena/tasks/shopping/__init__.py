@@ -13,16 +13,6 @@ from agentgym_envs.webarena.tasks.shopping import (
     orders,
     reviews,
 )
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES: tuple[Template, ...] = (
-    *catalogue.TEMPLATES,
-    *browsing.TEMPLATES,
-    *lookups.TEMPLATES,
-    *reviews.TEMPLATES,
-    *orders.TEMPLATES,
-    *cart.TEMPLATES,
-    *ordering.TEMPLATES,
-    *account.TEMPLATES,
-    *combined.TEMPLATES,
-)
+TEMPLATES = templates_in(catalogue, browsing, lookups, reviews, orders, cart, ordering, account, combined)

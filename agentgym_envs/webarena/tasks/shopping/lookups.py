@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
-from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.strings import OR
-from agentgym_envs.webarena.sites.clock import day
+from agentgym_envs.webarena.sites import clock
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import NotAchievable, says
+from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE, NotAchievable, Says, says
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.shopping import queries, steps
-from agentgym_envs.webarena.tasks.template import Params, Template
+from agentgym_envs.webarena.tasks.shopping.queries import ShopTemplate
+from agentgym_envs.webarena.tasks.steps import answer, click, do, given, not_offered
+from agentgym_envs.webarena.tasks.template import Params
 
 _FACTS = {
     "within how many days may I send something back": ("Returns and refunds", "return_days", r"within (\d+) days"),
@@ -37,37 +37,35 @@ _FACTS = {
 """For each question: the page with the answer, the setting that holds it, and the text around it."""
 
 
-class ShopFact(Template):
-    """Answer a question about the shop."""
+def _shop_fact_expected(world: World, question: str) -> Says:
+    name = _FACTS[question][1]
+    value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
+    if name in ("standard_rate", "express_rate", "free_shipping_from"):
+        return says(money(int(value)), limit=name == "free_shipping_from")
+    if name == "delivery_days":
+        return says(OR.join(value.replace(" to ", word) for word in (" to ", "-", " - ", " and ")))
+    query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
+    others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
+    parts = _hours(value) if name == "hours" else [value]
+    return says(*parts, others=[row[0] for row in others])
 
-    name, group, sites = "shopping-shop-fact", "shopping", ("shop",)
-    kind, difficulty = "information", "easy"
-    intents = (
+
+shop_fact = ShopTemplate(
+    "shopping-shop-fact",
+    "information",
+    "easy",
+    intents=(
         "I have a question about the shop: {question}?",
         "Look it up on the shop's own pages: {question}?",
         "What does the shop say in its information for customers: {question}?",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"question": question} for question in _FACTS]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        """The value of the setting, and not the rest of the page."""
-        name = _FACTS[params["question"]][1]
-        value = str(world.value("SELECT value FROM shop_settings WHERE name = ?", name))
-        if name in ("standard_rate", "express_rate", "free_shipping_from"):
-            return [says(money(int(value)), limit=name == "free_shipping_from")]
-        if name == "delivery_days":
-            return [says(OR.join(value.replace(" to ", word) for word in (" to ", "-", " - ", " and ")))]
-        query = "SELECT value FROM shop_settings WHERE name IN ('phone', 'email', 'hours') AND name <> ? ORDER BY id"
-        others = world.rows(query, name) if name in ("phone", "email", "hours") else ()
-        parts = _hours(value) if name == "hours" else [value]
-        return [says(*parts, others=[row[0] for row in others])]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        title, _, pattern = _FACTS[params["question"]]
-        yield page.click("link", title)
-        yield page.stop(page.search(pattern)[0])
+    ),
+    instances=lambda: [{"question": question} for question in _FACTS],
+    expected=_shop_fact_expected,
+    solution=[
+        click("link", given(lambda question: _FACTS[question][0])),
+        answer(lambda page, question: page.search(_FACTS[question][2])[0]),
+    ],
+)
 
 
 def _hours(text: str) -> list[str]:
@@ -78,148 +76,129 @@ def _hours(text: str) -> list[str]:
     return [OR.join(days), opening, closing]
 
 
-class MissingProduct(Template):
-    """Name the price of a product that does not exist."""
+def _missing_product_instances(world: World, rng: Random) -> list[Params]:
+    """Names of products combined with another brand, which match no product."""
+    rows = world.rows("SELECT name, brand FROM shop_products WHERE enabled ORDER BY id")
+    brands = sorted({row["brand"] for row in rows})
+    made = [row["name"].replace(row["brand"], rng.choice(brands), 1) for row in rows]
+    return [{"product": name} for name in made if not _matches(world, name)]
 
-    name, group, sites = "shopping-missing-product", "shopping", ("shop",)
-    kind, difficulty = "information", "easy"
-    intents = (
+
+def _matches(world: World, name: str) -> bool:
+    """Return whether a product's name has all words of this name."""
+    words = [f"%{word}%" for word in name.split(",")[0].split()]
+    where = " AND ".join(["name LIKE ?"] * len(words))
+    return bool(world.rows(f"SELECT 1 FROM shop_products WHERE {where}", *words))
+
+
+missing_product = ShopTemplate(
+    "shopping-missing-product",
+    "information",
+    "easy",
+    intents=(
         "How much does the {product} cost?",
         "Tell me the price of the {product}.",
         "I have heard of the {product}. What does the shop want for it?",
+    ),
+    instances=_missing_product_instances,
+    expected=NotAchievable,
+    solution=[do(steps.search, "{product}"), not_offered("link", "{product}")],
+    mistake=[
+        do(steps.search, given(lambda product: product.split()[0])),
+        answer(lambda page: steps.listed_products(page)[0].price),
+    ],
+)
+
+
+def _missing_colour_instances(world: World, rng: Random) -> list[Params]:
+    """Colours of other products that this product does not come in."""
+    rows = world.rows(
+        "SELECT p.name AS product, GROUP_CONCAT(o.value, '|') AS colours "
+        "FROM shop_products p JOIN shop_options o ON o.product = p.id AND o.name = 'Colour' "
+        "WHERE p.enabled AND p.stock > 0 GROUP BY p.id ORDER BY p.id"
     )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Names of products combined with another brand, which match no product."""
-        rows = world.rows("SELECT name, brand FROM shop_products WHERE enabled ORDER BY id")
-        brands = sorted({row["brand"] for row in rows})
-        made = [row["name"].replace(row["brand"], rng.choice(brands), 1) for row in rows]
-        return [{"product": name} for name in made if not self._matches(world, name)]
-
-    def _matches(self, world: World, name: str) -> bool:
-        """Return whether a product's name has all words of this name."""
-        words = [f"%{word}%" for word in name.split(",")[0].split()]
-        where = " AND ".join(["name LIKE ?"] * len(words))
-        return bool(world.rows(f"SELECT 1 FROM shop_products WHERE {where}", *words))
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [NotAchievable()]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.search(page, params["product"])
-        if not page.has("link", params["product"]):
-            yield page.not_achievable()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Answer with the price of another product of the brand."""
-        yield from steps.search(page, params["product"].split()[0])
-        yield page.stop(steps.listed_products(page)[0].price)
+    every = sorted({colour for row in rows for colour in row["colours"].split("|")})
+    kept = (
+        (
+            row["product"],
+            [one for one in every if not any(one in own or own in one for own in row["colours"].split("|"))],
+        )
+        for row in rows
+    )
+    return [{"product": product, "colour": rng.choice(others)} for product, others in kept]
 
 
-class MissingColour(Template):
-    """Add a product to the cart in a colour that does not exist."""
+def _report_missing(page: PageReader, colour: str) -> str:
+    page.find("combobox", "Colour")
+    return "" if page.has("option", re.compile(rf"{colour}.*")) else NOT_ACHIEVABLE
 
-    name, group, sites = "shopping-missing-colour", "shopping", ("shop",)
-    kind, difficulty = "change", "easy"
-    intents = (
+
+missing_colour = ShopTemplate(
+    "shopping-missing-colour",
+    "change",
+    "easy",
+    intents=(
         "Add the {product} in the colour {colour} to my cart.",
         "I want the {product} in {colour}, and in no other colour. Put one into my cart.",
         "Put one {product} into the shopping cart. Colour: {colour}.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Colours of other products that this product does not come in."""
-        rows = world.rows(
-            "SELECT p.name AS product, GROUP_CONCAT(o.value, '|') AS colours "
-            "FROM shop_products p JOIN shop_options o ON o.product = p.id AND o.name = 'Colour' "
-            "WHERE p.enabled AND p.stock > 0 GROUP BY p.id ORDER BY p.id"
-        )
-        every = sorted({colour for row in rows for colour in row["colours"].split("|")})
-        kept = (
-            (
-                row["product"],
-                [one for one in every if not any(one in own or own in one for own in row["colours"].split("|"))],
-            )
-            for row in rows
-        )
-        return [{"product": product, "colour": rng.choice(others)} for product, others in kept]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [NotAchievable()]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_product(page, params["product"])
-        page.find("combobox", "Colour")
-        if not page.has("option", re.compile(rf"{params['colour']}.*")):
-            yield page.not_achievable()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Claim that it is done."""
-        yield from steps.open_product(page, params["product"])
-        yield page.stop("Done")
+    ),
+    instances=_missing_colour_instances,
+    expected=NotAchievable,
+    solution=[do(steps.open_product, "{product}"), answer(_report_missing)],
+    mistake=[do(steps.open_product, "{product}"), answer("Done")],
+)
 
 
-class CancelShipped(Template):
-    """Cancel an order that has been shipped, which is impossible."""
+def _report_complete(page: PageReader, found: steps.ListedOrder) -> str:
+    cancelable = found.status != "Complete" or page.has("button", re.compile("Cancel.*"))
+    return "" if cancelable else NOT_ACHIEVABLE
 
-    name, group, sites = "shopping-cancel-shipped", "shopping", ("shop",)
-    kind, difficulty = "change", "medium"
-    intents = (
+
+cancel_shipped = ShopTemplate(
+    "shopping-cancel-shipped",
+    "change",
+    "medium",
+    intents=(
         "Cancel the order that I placed on {day}.",
         "I no longer need what I ordered on {day}. Cancel that order.",
         "Please cancel my order of {day}.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        return [{"day": day(row["moment"])} for row in queries.orders(world) if row["status"] == "complete"]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [NotAchievable()]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        order = yield from steps.open_order(page, lambda order: order.day == params["day"])
-        if order.status == "Complete" and not page.has("button", re.compile("Cancel.*")):
-            yield page.not_achievable()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Reorder it instead, and claim that it is done."""
-        yield from steps.open_order(page, lambda order: order.day == params["day"])
-        yield page.click("button", "Reorder")
-        yield page.stop("N/A")
+    ),
+    instances=lambda world: [
+        {"day": clock.day(row["moment"])} for row in queries.orders(world) if row["status"] == "complete"
+    ],
+    expected=NotAchievable,
+    solution=[do(steps.open_order, steps.PLACED_ON_DAY), answer(_report_complete)],
+    mistake=[
+        do(steps.open_order, steps.PLACED_ON_DAY),
+        click("button", "Reorder"),
+        answer(NOT_ACHIEVABLE),
+    ],
+)
 
 
-class InvalidCoupon(Template):
-    """Apply a coupon that is not valid."""
+def _invalid_coupon_instances(world: World) -> list[Params]:
+    """Coupons that have expired, start later, or require another customer group or a larger cart."""
+    worth = sum(line["price"] * line["quantity"] for line in queries.cart_lines(world))
+    good = [rule["coupon"] for rule in queries.rules(world, worth)]
+    rows = world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id")
+    return [{"coupon": row["coupon"]} for row in rows if row["coupon"] not in good]
 
-    name, group, sites = "shopping-dead-coupon", "shopping", ("shop",)
-    kind, difficulty = "change", "easy"
-    intents = (
+
+invalid_coupon = ShopTemplate(
+    "shopping-dead-coupon",
+    "change",
+    "easy",
+    intents=(
         "Apply the coupon code {coupon} to my cart.",
         'I have a coupon, "{coupon}". Use it for what is in my cart now.',
         "Get me the discount for the code {coupon} on my shopping cart, without changing what is in it.",
-    )
-
-    def instances(self, world: World, rng: Random) -> Iterable[Params]:
-        """Coupons that have expired, start later, or require another customer group or a larger cart."""
-        worth = sum(line["price"] * line["quantity"] for line in queries.cart_lines(world))
-        good = [rule["coupon"] for rule in queries.rules(world, worth)]
-        rows = world.rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id")
-        return [{"coupon": row["coupon"]} for row in rows if row["coupon"] not in good]
-
-    def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
-        return [NotAchievable()]
-
-    def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
-        yield from steps.open_cart(page)
-        yield from steps.apply_coupon(page, params["coupon"])
-        if page.has("alert", re.compile(".*")):
-            yield page.not_achievable()
-
-    def wrong(self, page: PageReader, params: Params) -> Iterator[str]:
-        """Claim that it is done."""
-        yield from steps.open_cart(page)
-        yield from steps.apply_coupon(page, params["coupon"])
-        yield page.stop("Done")
-
-
-TEMPLATES = (ShopFact(), MissingProduct(), MissingColour(), CancelShipped(), InvalidCoupon())
+    ),
+    instances=_invalid_coupon_instances,
+    expected=NotAchievable,
+    solution=[
+        do(steps.open_cart),
+        do(steps.apply_coupon, "{coupon}"),
+        answer(lambda page: NOT_ACHIEVABLE if page.has("alert", re.compile(".*")) else ""),
+    ],
+    mistake=answer("Done"),
+)

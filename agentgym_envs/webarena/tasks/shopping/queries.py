@@ -6,6 +6,7 @@ import datetime
 import random
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from agentgym_envs.webarena.sites.clock import TODAY
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.shop.money import discount_of
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.template import Params
+from agentgym_envs.webarena.tasks.template import Params, Template
 
 ME = 1
 """The id of the agent's customer account."""
@@ -25,6 +26,10 @@ PLAIN = "NOT EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id)"
 CART = f"(SELECT id FROM shop_carts WHERE customer = {ME})"
 ADDABLE = f"p.enabled AND p.stock > 5 AND p.id NOT IN (SELECT product FROM shop_cart_lines WHERE cart = {CART})"
 """SQL: a product `p` is available, and not in the cart yet."""
+ADDABLE_PRODUCTS = f"SELECT name AS product FROM shop_products p WHERE {ADDABLE} AND {PLAIN} ORDER BY id"
+"""SQL: the products without options that are not in the cart."""
+ShopTemplate = partial(Template, "shopping", ("shop",))
+"""A task in the shop."""
 _FEATURES = (
     "(SELECT product, name, value FROM shop_attributes UNION SELECT product, name, value FROM shop_options "
     "UNION SELECT id, 'Brand', brand FROM shop_products)"
@@ -143,6 +148,11 @@ def some_options(world: World, rng: random.Random, product: str) -> str:
     names = dict.fromkeys(row["name"] for row in rows)
     picks = {name: rng.choice([row["value"] for row in rows if row["name"] == name]) for name in names}
     return ", ".join(f"{name}: {value}" for name, value in picks.items())
+
+
+def subtotal(world: World) -> int:
+    """Return the subtotal of the cart at the start."""
+    return sum(line["price"] * line["quantity"] for line in cart_lines(world))
 
 
 def in_cart(world: World, product: str, options: str = "", quantity: int = 1) -> Added:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps, texts_of
 from agentgym_envs.webarena.tasks.shopping.queries import options
+from agentgym_envs.webarena.tasks.steps import given
 from agentgym_envs.webarena.tasks.template import Params
 
 _T = TypeVar("_T")
@@ -42,6 +43,19 @@ class ListedOrder(NamedTuple):
     status: str
 
 
+PLACED_ON_DAY = given(lambda day: lambda order: order.day == day)
+"""An argument of a step: a condition for the order of the parameter `day`."""
+WITH_NUMBER = given(lambda number: lambda order: order.number == number)
+"""An argument of a step: a condition for the order of the parameter `number`."""
+PRICE_TO_EXTREME = given(lambda extreme: PRICE_UP if extreme == "cheapest" else PRICE_DOWN)
+"""An argument of a step: the order of a list in which the product of the parameter `extreme` is the first."""
+
+
+def nth_product(index: int) -> Any:
+    """Return an argument of a step: the name of a product of the list on the page."""
+    return given(lambda page: listed_products(page)[index].name)
+
+
 def cents(amount: str) -> int:
     """Return an amount on a page in cents."""
     return int(re.sub(r"[$,.]", "", amount))
@@ -56,6 +70,18 @@ def open_product(page: PageReader, name: str) -> Iterator[str]:
     """Search for a product and open its page."""
     yield from search(page, name)
     yield page.click("link", name)
+
+
+def compare(page: PageReader, name: str) -> Iterator[str]:
+    """Add a product to the comparison list."""
+    yield from open_product(page, name)
+    yield page.click("button", "Add to Compare")
+
+
+def put_into_cart(page: PageReader, name: str) -> Iterator[str]:
+    """Add a product to the cart."""
+    yield from open_product(page, name)
+    yield page.click("button", "Add to Cart")
 
 
 def open_category(page: PageReader, department: str, category: str) -> Iterator[str]:
