@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from agentgym_envs.cli.common import cannot_write
 from agentgym_envs.errors import UsageError
-from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json, with_image_names
 
 if TYPE_CHECKING:
     from agentgym_envs.rollout import ChatCodec, TokenTrajectory
@@ -173,6 +173,7 @@ class RunStore:
         """
         if self._writer is not None:
             mark = self._writer.write(trajectory)
+            trajectory = with_image_names(trajectory)
             if self._tokens is not None and segments and codec is not None:
                 self._tokens.write(mark, segments, codec)
         self._records.add(trajectory)

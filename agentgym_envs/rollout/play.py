@@ -9,19 +9,20 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from agentgym_envs.core import StopReason, placeholder_task, text_env
+from agentgym_envs.core import StopReason, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import ContextDraft, EpisodeBuilder, TokenBuilder, TokenTrajectory
-from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
+from agentgym_envs.trajectory import Message, Trajectory, Turn, placeholder_task, prompt_messages
 from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
-from agentgym_envs.wrappers import make_trajectory
+from agentgym_envs.wrappers import first_picture, make_trajectory
 
 _T = TypeVar("_T")
 
@@ -270,7 +271,7 @@ async def run_episode(
     """Play one episode: the loop that all play functions share. `on_reward` is called with the reward of each turn."""
     turns: list[Turn] = []
     observation, info, lost = await _reset(runner, spec, limits)
-    meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
+    meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **first_picture(info), **spec.meta}
     while (stop := info["stop_reason"]) is None:
         if len(turns) >= limits.max_turns:
             stop = StopReason.TURN_LIMIT.value
@@ -318,7 +319,8 @@ async def _call(runner: StepRunner, request: Request, limits: Limits) -> Any:
     result = await runner.run(request, limits.env_seconds)
     if isinstance(result, Exception):
         raise result
-    return result
+    observation, *rest = result
+    return text_of(observation), *rest
 
 
 async def run_many(
