@@ -25,6 +25,8 @@ class ImageObservations(TextEnv):
 
     image_size: tuple[int, int] = (720, 1280)
     """Height and width of the image, in pixels."""
+    image: bytes | None = None
+    """The image of the last observation, encoded as PNG or JPEG."""
 
     def __init__(self, *args: Any, image_size: tuple[int, int] | None = None, **options: Any) -> None:
         """`image_size` replaces that of the class; the other arguments are the scenario's."""
@@ -62,7 +64,7 @@ class ImageObservations(TextEnv):
         """The observation with its image; unchanged if it has one already."""
         if isinstance(observation, dict):
             return observation
-        encoded = info.get("screenshot")
+        self.image = encoded = info.get("screenshot")
         image = np.zeros((*self.image_size, 3), np.uint8) if encoded is None else decode(encoded)
         if image.shape[:2] != self.image_size:
             raise EnvError(f"the image has {image.shape[:2]} rows and columns of pixels, not {self.image_size}")

@@ -9,12 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from agentgym_envs.core import StopReason, text_env
+from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
-from agentgym_envs.image_observations import text_of
+from agentgym_envs.image_observations import ImageObservations, text_of
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
@@ -120,6 +120,7 @@ async def play_on(
 ) -> TokenTrajectory:
     """Like `play`, on a runner: for callers that have their own `RunnerPool`."""
     limits, env = spec.within(limits), text_env(runner.last_env)
+    check_text_only(env)
     instructions, codec = env.instructions, codec.with_tools(tools_of(env.grammar))
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
     trajectory = await run_episode(runner, player.act, spec, limits, player.reward)
@@ -207,12 +208,29 @@ async def _play_text(
             messages.append({"role": "user", "content": observation})
         else:
             messages.extend(prompt_messages(env.instructions, observation))
+        messages[-1] = with_image(messages[-1], env)
         written = await policy.act(env, messages)
         answer = written if isinstance(written, Answer) else Answer(written)
         messages.append({"role": "assistant", "content": answer.text})
         return answer
 
     return await run_episode(runner, act, spec, spec.within(limits))
+
+
+def with_image(message: Message, env: TextEnv) -> Message:
+    """The message with the image of the last observation as `image` (bytes), if there is one."""
+    image = env.image if isinstance(env, ImageObservations) else None
+    return message if image is None else {**message, "image": image}  # type: ignore[dict-item]
+
+
+def check_text_only(env: TextEnv) -> None:
+    """Raise UsageError for an environment with images in its observations, which engines and agents do not read."""
+    if isinstance(env, ImageObservations):
+        name = env.spec.id if env.spec else type(env).__name__
+        raise UsageError(
+            f"the observations of {name} have an image, and this model reads only text; play it with --policy "
+            "openai:MODEL and without --agent (ChatPolicy), or choose the environment without Pixels in its name"
+        )
 
 
 class TokenPlayer:
