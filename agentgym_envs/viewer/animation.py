@@ -89,7 +89,7 @@ def _transcript(trajectory: Trajectory, number: int) -> str:
 
 
 def _score(trajectory: Trajectory, number: int) -> float:
-    """The score after so many turns."""
+    """The score before a turn, and at the end."""
     return (
         trajectory.score if number == len(trajectory.turns) else sum(turn.reward for turn in trajectory.turns[:number])
     )

@@ -129,7 +129,7 @@ def test_animation_shows_screenshots_and_boxes(folder: Path) -> None:
     assert pink == [True, True, False]
 
 
-def test_animation_of_text_shows_what_was_before() -> None:
+def test_animation_of_text_shows_earlier_turns() -> None:
     texts = ["Goal: craft stick.", "Got 2 planks.", "Crafted stick."]
     one = episode("AgentGym/TextCraft-v0", texts, ["get 2 planks", "craft stick"])
     found = frames(animate(one, Path()))

@@ -101,8 +101,8 @@ class WebArenaOfficialEnv(WebEnv):
     - `judge`: compares the meanings of answers; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
       OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if set.
     - `settle_seconds`: the longest wait for a page that keeps changing; then it is observed as it is.
-    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `chromium`, `call_seconds`, `instructions`,
-      `render_mode`: as in `MiniWoBEnv`.
+    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `record_screenshots`, `screenshot_format`,
+      `chromium`, `call_seconds`, `instructions`, `render_mode`: as in `MiniWoBEnv`.
 
     ## Differences from WebArena, AgentGym and BrowserGym
     - There are no fixed sleeps, evaluation does not use the agent's tabs, and Python runs no text of a task file.
