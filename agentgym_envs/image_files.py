@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import secrets
-import struct
 from pathlib import Path
 
 FOLDER = "images"
@@ -71,6 +70,13 @@ def read_image(folder: Path, name: object) -> bytes | None:
     return image if len(image) <= MAX_IMAGE_BYTES else None
 
 
+def remove_images(folder: Path) -> None:
+    """Remove the images below `folder`; other files in their folder are kept."""
+    for path in (folder / FOLDER).glob("*"):
+        if is_image_name(f"{FOLDER}/{path.name}"):
+            path.unlink(missing_ok=True)
+
+
 def to_data_url(image: bytes) -> str:
     """An image as a `data:` URL. Raises TypeError as `media_type` does, ValueError if it is too large."""
     if len(image) > MAX_IMAGE_BYTES:
@@ -91,11 +97,3 @@ def from_data_url(url: object) -> bytes:
     if len(image) > MAX_IMAGE_BYTES:
         raise ValueError(f"an image may have {MAX_IMAGE_BYTES} bytes; this one has {len(image)}")
     return image
-
-
-def png_size(image: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, from its header; None for any other image."""
-    if len(image) < 24 or media_type(image) != "image/png":
-        return None
-    width, height = struct.unpack(">2I", image[16:24])
-    return width, height

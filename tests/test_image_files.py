@@ -17,6 +17,7 @@ from agentgym_envs.image_files import (
     is_image_name,
     media_type,
     read_image,
+    remove_images,
     to_data_url,
     write_image,
 )
@@ -62,6 +63,14 @@ def test_interrupted_writing_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
     before = (tmp_path / name).stat().st_mtime_ns
     write_image(tmp_path, name, PNG)
     assert read_image(tmp_path, name) == PNG and (tmp_path / name).stat().st_mtime_ns == before
+
+
+def test_only_images_are_removed(tmp_path: Path) -> None:
+    remove_images(tmp_path)
+    write_image(tmp_path, image_name(PNG), PNG)
+    (tmp_path / "images" / "mine.png").write_bytes(PNG)
+    remove_images(tmp_path)
+    assert [path.name for path in (tmp_path / "images").iterdir()] == ["mine.png"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from agentgym_envs.cli.common import cannot_write
 from agentgym_envs.errors import UsageError
+from agentgym_envs.image_files import remove_images
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json, with_image_names
 
 if TYPE_CHECKING:
@@ -233,6 +234,7 @@ class RunStore:
             self._lock.truncate(0)  # not removed: another process could then lock a new file of the same name
             for path in (result, tokens_path(record), labels_path(record), *(directory / name for name in REPORTS)):
                 path.unlink(missing_ok=True)
+            remove_images(directory)
         if found:
             _check_same(directory, result, self._settings)
             self._records = EpisodeRecords(read_trajectories(record))

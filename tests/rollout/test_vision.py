@@ -19,7 +19,7 @@ from agentgym_envs import read_trajectories
 from agentgym_envs.cli import main
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.images import to_png
-from agentgym_envs.image_files import from_data_url, read_image
+from agentgym_envs.image_files import from_data_url, image_name, read_image
 from agentgym_envs.image_observations import ImageObservations, decode
 from agentgym_envs.rollout import ChatModel, ChatPolicy, EpisodeSpec, Limits, make_agent, play_agent, play_text
 from agentgym_envs.trajectory import Trajectory
@@ -140,8 +140,11 @@ def test_eval_command_sends_images_and_records_files(tmp_path: Path, endpoint: t
     gym.register(SEEING, f"{__name__}:SeeingEnv", disable_env_checker=True, order_enforce=False)
     url, server = endpoint
     words = ["eval", SEEING, "--policy", "openai:m", "--base-url", url, "--tasks", "2", "--split", "train"]
+    old = tmp_path / "run" / image_name(to_png(np.full((4, 6, 3), 99, np.uint8)))
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"of the run that is replaced")
     try:
-        assert main([*words, "--max-images", "2", "--out", str(tmp_path / "run")]) == 0
+        assert main([*words, "--max-images", "2", "--overwrite", "--out", str(tmp_path / "run")]) == 0
     finally:
         del gym.registry[SEEING]
     assert {len(images_in(body)) for body in server.bodies} <= {1, 2}
@@ -149,5 +152,6 @@ def test_eval_command_sends_images_and_records_files(tmp_path: Path, endpoint: t
         for turn, played in enumerate(trajectory.turns, 1):
             image = read_image(tmp_path / "run", played.info["screenshot"])
             assert image is not None and decode(image)[0, 0, 0] == turn
+    assert not old.exists()
     settings = json.loads((tmp_path / "run" / "eval.json").read_text())["settings"]
     assert settings["max_images"] == 2

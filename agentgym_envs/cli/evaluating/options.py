@@ -155,7 +155,8 @@ Out = Annotated[
     Path | None,
     typer.Option(
         rich_help_panel=OUTPUT,
-        help="Directory for trajectories.jsonl (written as episodes end), eval.json, report.html, report.md and metrics.csv.",
+        help="Directory for trajectories.jsonl (written as episodes end), eval.json, report.html, report.md and "
+        "metrics.csv.",
     ),
 ]
 Tokens = Annotated[
