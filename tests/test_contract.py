@@ -138,6 +138,7 @@ def test_a_heavy_remote_environment_plays_the_same_episode(env_id: str, servers:
     [
         pytest.param(*case, id=name, marks=_marks(slow=True, rotating=case != QUICK))
         for case, name in zip(CASES, NAMES, strict=True)
+        if case[0] not in contract.PIXEL_ENVS  # only their images differ from those of another id
     ],
 )
 def test_processes_agree(env_id: str, options: dict[str, Any]) -> None:
