@@ -149,8 +149,9 @@ def test_eval_command_sends_images_and_records_files(tmp_path: Path, endpoint: t
         del gym.registry[SEEING]
     assert {len(images_in(body)) for body in server.bodies} <= {1, 2}
     for trajectory in read_trajectories(tmp_path / "run" / "trajectories.jsonl"):
-        for turn, played in enumerate(trajectory.turns, 1):
-            image = read_image(tmp_path / "run", played.info["screenshot"])
+        names = [trajectory.meta["screenshot"], *(played.info["screenshot"] for played in trajectory.turns)]
+        for turn, name in enumerate(names):
+            image = read_image(tmp_path / "run", name)
             assert image is not None and decode(image)[0, 0, 0] == turn
     assert not old.exists()
     settings = json.loads((tmp_path / "run" / "eval.json").read_text())["settings"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -289,4 +290,17 @@ def test_a_screenshot_that_is_no_image_ends_the_episode(monkeypatch: pytest.Monk
         assert (truncated, info["stop_reason"]) == (True, "env_error") and "screenshot" in info["error"]
         assert observation in env.observation_space and not observation["image"].any()
         assert env.reset(seed=0)[1]["stop_reason"] == "env_error"
+        env.close()
+
+
+def test_a_screenshot_that_is_no_image_ends_awaited_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    register("Test/CanvasPixels-v0", f"{__name__}:CanvasPixelsEnv")
+    with background_server(["Test/CanvasPixels-v0"]) as url:
+        env = text_env(gym.make("Test/CanvasPixels-v0", base_url=url))
+        env.reset(seed=0)
+        monkeypatch.setattr(json_forms, "to_data_url", lambda image: "data:text/html,hello")
+        observation, *_, info = asyncio.run(asyncio.wait_for(env.astep("wait"), 60))
+        assert info["stop_reason"] == "env_error" and observation in env.observation_space
+        _, info = asyncio.run(asyncio.wait_for(env.areset(seed=0), 60))
+        assert info["stop_reason"] == "env_error"
         env.close()
