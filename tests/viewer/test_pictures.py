@@ -138,6 +138,7 @@ def test_animation_of_text_shows_earlier_turns() -> None:
     assert 0 < ink[0] < ink[1] < ink[2]
 
 
+@pytest.mark.slow
 def test_animation_of_babyai_shows_the_grid() -> None:
     one, _ = play("AgentGym/BabyAI-v0", nothing, levels="GoToObj", seed=1)
     grid = frames(animate(one, Path()))
