@@ -163,6 +163,11 @@ class TextEnv(gym.Env[str, str], ABC):
         """True if a server should keep an environment with these arguments in a worker process."""
         return cls.heavy or cls.blocking
 
+    @classmethod
+    def grammars_for(cls, options: Mapping[str, Any]) -> Mapping[str, Callable[[], ActionGrammar]]:
+        """The grammars of an environment with these arguments, for a client that has only the class."""
+        return cls.grammars
+
     def prepare(self) -> None:
         """Load what the first episode needs. Servers call this after making an environment. Raises EnvError."""
 
@@ -271,10 +276,10 @@ class TextEnv(gym.Env[str, str], ABC):
             raise UsageError(f"restore takes a result of snapshot(), got {snapshot!r:.80}")
         if snapshot.state_copy is not None:
             return self._restore_copy(snapshot)
-        observation, _ = self.reset(seed=snapshot.seed, options={"task": snapshot.task_id})
+        self.reset(seed=snapshot.seed, options={"task": snapshot.task_id})
         for action in snapshot.actions:
-            observation, *_ = self.step(action)
-        return observation
+            self.step(action)
+        return self._observation
 
     def status(self) -> dict[str, Any]:
         """The status of the episode (JSON): task_id, seed, turn, score, success and stop_reason.
@@ -487,11 +492,6 @@ def text_env(env: gym.Env[str, str]) -> TextEnv:
     if not isinstance(base, TextEnv):
         raise UsageError(f"expected an environment of this suite (a TextEnv), got {type(base).__name__}")
     return base
-
-
-def placeholder_task(task_id: object) -> Task:
-    """A placeholder task for an episode that failed before its task could be looked up."""
-    return Task("unknown" if task_id is None else str(task_id), "train", "unknown", ENV_FAILED)
 
 
 def describe(error: BaseException) -> str:

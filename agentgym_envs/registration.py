@@ -41,6 +41,12 @@ REGISTRATIONS = (
     Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on five web sites"),
     Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
     Registration(
+        "AgentGym/WebArenaPixels-v0", "agentgym_envs.webarena.pixels:WebArenaPixelsEnv", "as WebArena, with screenshots"
+    ),
+    Registration(
+        "AgentGym/MiniWoBPixels-v0", "agentgym_envs.webarena.pixels:MiniWoBPixelsEnv", "as MiniWoB, with screenshots"
+    ),
+    Registration(
         "AgentGym/WebArenaOfficial-v0",
         "agentgym_envs.webarena.official.env:WebArenaOfficialEnv",
         "WebArena's 812 tasks, on sites that you run",

@@ -13,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from agentgym_envs.core import ENV_FAILED
 from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.image_files import image_name, write_image
 from agentgym_envs.task import Task
 
 SCHEMA_VERSION = 2
@@ -82,18 +84,28 @@ class Trajectory:
                 conversation.append({"role": "user", "content": self.turns[number + 1].observation})
         return conversation
 
-    def to_json(self) -> str:
+    def to_json(self, images: dict[str, bytes] | None = None) -> str:
         """One line of JSON, with the version of this schema.
 
         Of the environment's arguments, paths become text, and objects such as a `TaskSet` the name of their type.
+        Images (bytes) become the names of their files, by which they are added to `images`.
         """
+        found = {} if images is None else images
+
+        def described(value: Any) -> Any:
+            if not isinstance(value, bytes):
+                return asdict(value)
+            name = image_name(value)
+            found[name] = value
+            return name
+
         row = {"schema": SCHEMA_VERSION, **_fields(self), "task": _fields(self.task)}
         row["turns"] = [_fields(turn) for turn in self.turns]
         try:
-            return json.dumps(row, ensure_ascii=False, default=asdict)
+            return json.dumps(row, ensure_ascii=False, default=described)
         except TypeError:
             row["env_kwargs"] = json.loads(json.dumps(dict(self.env_kwargs), default=_described))
-            return json.dumps(row, ensure_ascii=False, default=asdict)
+            return json.dumps(row, ensure_ascii=False, default=described)
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -232,13 +244,33 @@ class LineWriter:
 
 
 class TrajectoryWriter(LineWriter):
-    """Appends trajectories to a file as they finish."""
+    """Appends trajectories to a file as they finish. Their images go into files next to it; see `image_files`."""
 
     def write(self, trajectory: Trajectory) -> str:
-        """Append one line and return its `line_mark`. Raises OSError as `write_line` does."""
-        line = trajectory.to_json().encode("utf-8", "surrogatepass")
+        """Append one line and return its `line_mark`. Raises OSError as `write_line` does.
+
+        The images are written first, so that a line never refers to an image that an interruption left out.
+        """
+        images = dict[str, bytes]()
+        line = trajectory.to_json(images).encode("utf-8", "surrogatepass")
+        for name, image in images.items():
+            write_image(self.path.parent, name, image)
         self.write_line(line)
         return line_mark(line)
+
+
+def placeholder_task(task_id: object) -> Task:
+    """A placeholder task for an episode that failed before its task could be looked up."""
+    return Task("unknown" if task_id is None else str(task_id), "train", "unknown", ENV_FAILED)
+
+
+def with_image_names(trajectory: Trajectory) -> Trajectory:
+    """The trajectory as it is read back: with the names of its images in their place, which frees their memory.
+
+    An episode with images begins with one, in its `meta`.
+    """
+    has_images = isinstance(trajectory.meta.get("screenshot"), bytes)
+    return Trajectory.from_json(trajectory.to_json()) if has_images else trajectory
 
 
 def line_mark(line: bytes) -> str:

@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from agentgym_envs.core import TRANSPORT_OPTIONS, StopReason, text_env
 from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.grammar import tools_of
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.schedule import TurnSchedule
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 
@@ -59,12 +60,13 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
         self._writer = TrajectoryWriter(path)
         self._turns: list[Turn] = []
         self._last: tuple[str, dict[str, Any]] | None = None
+        self._meta: dict[str, Any] = {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode. A running one is recorded first."""
         self._record()
         observation, info = self.env.reset(seed=seed, options=options)
-        self._turns, self._last = [], (observation, info)
+        self._turns, self._last, self._meta = [], (text_of(observation), info), first_picture(info)
         return observation, info
 
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
@@ -72,7 +74,7 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
         before = self._last[0] if self._last else ""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._turns.append(Turn(before, action, float(reward), info))
-        self._last = (observation, info)
+        self._last = (text_of(observation), info)
         if terminated or truncated:
             self._record()
         return observation, reward, terminated, truncated, info
@@ -88,7 +90,12 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
     def _record(self) -> None:
         last, self._last = self._last, None  # cleared first, so that a full disk is reported only once
         if last is not None:
-            self._writer.write(make_trajectory(self.env, tuple(self._turns), *last))
+            self._writer.write(make_trajectory(self.env, tuple(self._turns), *last, meta=self._meta))
+
+
+def first_picture(info: dict[str, Any]) -> dict[str, Any]:
+    """The picture in the info of a reset, for the `meta` of a record: only infos of steps are in its turns."""
+    return {name: info[name] for name in ("screenshot", "boxes") if name in info}
 
 
 def make_trajectory(

@@ -30,10 +30,13 @@ from hypothesis import strategies as st
 from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, NoOracle, UnknownTask, UsageError
 from agentgym_envs.grammar import GRAMMARS, make_grammar
+from agentgym_envs.image_files import media_type
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.task import SPLITS, Task
 from tests.garbage import JUNK, complaints_of_members, mutated, with_long_numbers
 from tests.plugins.startup import python_path
 
+PNG = b"\x89PNG\r\n\x1a\n"
 REQUIRED = {"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"}
 TASKS_PER_GROUP = 2
 SAMPLED_GROUPS = {
@@ -49,7 +52,9 @@ SLOW = {*FEW_TASKS, "sciworld"}
 EXAMPLES = {"miniwob": 15, "webarena": 15, "sciworld": 30}
 """Numbers of garbage examples. tests/sciworld/test_env.py has more of them."""
 SEED = 5
-SLOW_ENVS = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", "AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0"}
+PIXEL_ENVS = {"AgentGym/MiniWoBPixels-v0", "AgentGym/WebArenaPixels-v0"}
+BROWSER_ENVS = {"AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0", *PIXEL_ENVS}
+SLOW_ENVS = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", *BROWSER_ENVS}
 """Environments that are too slow for the daily run, or almost equal to another one."""
 NEEDS_SITES = {"AgentGym/WebArenaOfficial-v0"}
 """Environments that need running web sites. Their own tests check the contract."""
@@ -98,7 +103,16 @@ def play(env: TextEnv, task_id: str, seed: int, actions: Iterable[str]) -> list[
         seen.append(env.step(action))
         if seen[-1][2] or seen[-1][3]:
             break
-    return json.loads(json.dumps(seen))
+    return plain(seen)
+
+
+def plain(results: Any) -> Any:
+    """Results as JSON, for comparisons: of images only their hashes."""
+    return json.loads(json.dumps(results, default=_hash_of_image))
+
+
+def _hash_of_image(image: Any) -> str:
+    return hashlib.sha256(image if isinstance(image, bytes) else image.tobytes()).hexdigest()
 
 
 def repetitions(env: TextEnv, many: int) -> int:
@@ -138,14 +152,16 @@ def transcript_hash(make: Make) -> str:
             seen = play(env, task.id, seed, actions_for(env, task.id, seed))
             digest.update(json.dumps(seen, sort_keys=False).encode())
         for seed in range(repetitions(env, 5)):
-            digest.update(json.dumps(env.reset(seed=seed)).encode())
+            digest.update(json.dumps(plain(env.reset(seed=seed))).encode())
     return digest.hexdigest()
 
 
 def check_info(info: dict[str, Any], *, step: bool) -> None:
     missing = (REQUIRED | ({"invalid_action"} if step else set())) - set(info)
     assert not missing, f"info lacks {sorted(missing)}"
-    assert json.loads(json.dumps(info)) == info, "info is not JSON"
+    without_image = {name: value for name, value in info.items() if name != "screenshot"}
+    assert json.loads(json.dumps(without_image)) == without_image, "info is not JSON"
+    assert media_type(info.get("screenshot", PNG)), "a screenshot is the bytes of a PNG or JPEG"
     assert info["stop_reason"] is None or info["stop_reason"] in set(StopReason)
     assert 0.0 <= info["score"] <= 1.0 + 1e-9, f"a score of {info['score']}: the rewards must add up to 0 to 1"
     assert isinstance(info["success"], bool)
@@ -179,7 +195,9 @@ def infos_are_complete(make: Make) -> None:
             for turn, action in enumerate(known_actions(env, task.id), 1):
                 if turn == 1:
                     again, _ = env.reset(seed=SEED, options={"task": task.id})
-                    assert again == observation, f"{task.id} begins differently with the same seed: {ONLY_RNG}"
+                    assert plain(again) == plain(observation), (
+                        f"{task.id} begins differently with the same seed: {ONLY_RNG}"
+                    )
                 *_, info = env.step(action)
                 check_info(info, step=True)
                 assert (info["task_id"], info["seed"], info["turn"]) == (task.id, SEED, turn)
@@ -204,9 +222,11 @@ def instances_agree(make: Make) -> None:
             same = play(one, task.id, seed, actions) == play(other, task.id, seed, actions)
             assert same, f"{task.id} differs in a second environment: {ONLY_RNG}"
         for seed in range(repetitions(one, 10)):
-            assert one.reset(seed=seed) == other.reset(seed=seed), f"seed {seed} begins in two ways: {ONLY_RNG}"
+            assert plain(one.reset(seed=seed)) == plain(other.reset(seed=seed)), (
+                f"seed {seed} begins in two ways: {ONLY_RNG}"
+            )
         more = repetitions(one, 5)
-        assert [one.reset() for _ in range(more)] == [other.reset() for _ in range(more)]
+        assert plain([one.reset() for _ in range(more)]) == plain([other.reset() for _ in range(more)])
 
 
 def processes_agree(env_id: str, options: dict[str, Any], local_hash: str) -> None:
@@ -258,9 +278,9 @@ def pickles_within_an_episode(make: Make) -> None:
         for action in actions[:half]:
             env.step(action)
         with opened(lambda **_: pickle.loads(pickle.dumps(env))) as copy:
-            same = [copy.step(a) for a in actions[half:]] == [env.step(a) for a in actions[half:]]
+            same = plain([copy.step(a) for a in actions[half:]]) == plain([env.step(a) for a in actions[half:]])
             assert same, "a pickled copy continues differently: keep all state in attributes that pickle copies"
-            assert copy.reset() == env.reset(), f"a pickled copy begins differently: {ONLY_RNG}"
+            assert plain(copy.reset()) == plain(env.reset()), f"a pickled copy begins differently: {ONLY_RNG}"
 
 
 def replays_from_info(make: Make) -> None:
@@ -269,7 +289,7 @@ def replays_from_info(make: Make) -> None:
         for _ in range(repetitions(env, 5)):
             observation, info = env.reset()
             again = other.reset(seed=info["seed"], options={"task": info["task_id"]})
-            assert again == (observation, info), f"seed and task do not repeat the episode: {ONLY_RNG}"
+            assert plain(again) == plain((observation, info)), f"seed and task do not repeat the episode: {ONLY_RNG}"
 
 
 def restores_a_snapshot(make: Make) -> None:
@@ -284,9 +304,9 @@ def restores_a_snapshot(make: Make) -> None:
         after = env.step(actions[-1])
         hint = f"with `_save` and `_load`, they must copy all state; without, {ONLY_RNG}"
         for saved in (snapshot, replayed) if snapshot.state_copy is not None else (replayed,):
-            assert other.restore(saved) == observation, f"a restored episode is in another state: {hint}"
+            assert other.restore(saved) == text_of(observation), f"a restored episode is in another state: {hint}"
             assert other.snapshot() == snapshot
-            assert other.step(actions[-1]) == after, f"a restored episode continues differently: {hint}"
+            assert plain(other.step(actions[-1])) == plain(after), f"a restored episode continues differently: {hint}"
         assert info["turn"] == len(actions) - 1
 
 
@@ -361,7 +381,8 @@ def _is_over_after(env: TextEnv, action: str) -> bool:
     assert observation in env.observation_space, f"step({action!r:.80}) must return a text of limited length"
     check_info(info, step=True)
     assert info["stop_reason"] != "env_error", f"step({action!r:.80}) ended as env_error: {info['error']}; {NO_EXCUSE}"
-    assert info["invalid_action"] in (None, observation, *complaints_of_members(observation, info))
+    text = text_of(observation)
+    assert info["invalid_action"] in (None, text, *complaints_of_members(text, info))
     return terminated or truncated
 
 
@@ -436,7 +457,7 @@ def remote_agrees(make: Make, make_remote: Make, local_hash: str) -> None:
         assert env.tasks.counts() == remote.tasks.counts()
         for junk in JUNK[::3] if env.tasks.name in SLOW else JUNK:
             assert _outcome(env.step, junk) == _outcome(remote.step, junk)
-            assert env.reset(seed=1) == remote.reset(seed=1)
+            assert plain(env.reset(seed=1)) == plain(remote.reset(seed=1))
             assert _outcome(env.step, junk) == _outcome(remote.step, junk)
             assert env.snapshot() == remote.snapshot()
             assert env.status() == remote.status()
@@ -466,9 +487,10 @@ def remote_plays_the_same(make: Make, make_remote: Make) -> None:
 
 def _outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
-        return call(*args, **kwargs)
+        result = call(*args, **kwargs)
     except Exception as error:
         return type(error), str(error)
+    return plain(result) if isinstance(result, tuple) else result
 
 
 CHECKS = (
@@ -499,6 +521,17 @@ DAILY_CHECKS = {
     random_commands_are_repeatable_actions,
 }
 """The checks in every run of environments that need Java or a browser; the others rotate."""
+CHECKS_OF_PIXELS = (
+    gymnasium_accepts,
+    spaces_contain,
+    infos_are_complete,
+    instances_agree,
+    pickles_within_an_episode,
+    replays_from_info,
+    restores_a_snapshot,
+    refuses_invalid_arguments,
+)
+"""The checks of environments that differ from another one only in the images of their observations. All rotate."""
 
 REMOTE_CHECKS = (
     infos_are_complete,

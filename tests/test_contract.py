@@ -33,7 +33,7 @@ def _plain(value: Any) -> str:
 IDS = [env_id for env_id in env_ids() if env_id not in contract.NEEDS_SITES]
 CASES = [(env_id, options) for env_id in IDS for options in ({}, *VARIANTS.get(env_id, []))]
 NAMES = [" ".join([env_id, *(_plain(value) for value in options.values())]) for env_id, options in CASES]
-HEAVY = {"AgentGym/SciWorld-v0", "AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0"}
+HEAVY = {"AgentGym/SciWorld-v0", *contract.BROWSER_ENVS}
 """Environments that need Java or a browser. Checks that others cover too rotate between runs, and so do all options."""
 TRANSPORTS = {
     "server": CASES,
@@ -52,8 +52,9 @@ def _local_cases() -> Iterator[Any]:
     """Every check of every case, ordered by environment, so that its browser or Java process keeps running."""
     for (env_id, options), name in zip(CASES, NAMES, strict=True):
         heavy = env_id in HEAVY
-        for check in contract.CHECKS:
-            rotating = bool(options) or (heavy and check not in contract.DAILY_CHECKS)
+        pixels = env_id in contract.PIXEL_ENVS
+        for check in contract.CHECKS_OF_PIXELS if pixels else contract.CHECKS:
+            rotating = bool(options) or pixels or (heavy and check not in contract.DAILY_CHECKS)
             marks = _marks(slow=heavy or bool(options), rotating=rotating)
             yield pytest.param(check, env_id, options, id=f"{name}-{check.__name__}", marks=marks)
 
@@ -137,6 +138,7 @@ def test_a_heavy_remote_environment_plays_the_same_episode(env_id: str, servers:
     [
         pytest.param(*case, id=name, marks=_marks(slow=True, rotating=case != QUICK))
         for case, name in zip(CASES, NAMES, strict=True)
+        if case[0] not in contract.PIXEL_ENVS  # only their images differ from those of another id
     ],
 )
 def test_processes_agree(env_id: str, options: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, spaces, schedule → task, grammar → difficulty → core → wrappers, trajectory, hosting, the scenarios → vector
-→ rollout → labels → evaluate, http, cli, viewer, multiagent → adapters`. A scenario is a folder of the package with an
-`env.py` in or below it, so that a new one is held to the same rules without a change here.
+`errors, spaces, schedule, image_files → task, grammar → difficulty → core → image_observations → wrappers,
+trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, cli, viewer, multiagent → adapters`. A
+scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the same rules
+without a change here.
 """
 
 import ast
@@ -23,10 +24,11 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
     {"errors"},
-    {"spaces", "schedule"},
+    {"spaces", "schedule", "image_files"},
     {"task", "grammar"},
     {"difficulty"},
     {"core"},
+    {"image_observations"},
     {"trajectory", "wrappers", "registration", "hosting", *SCENARIOS},
     {"vector"},
     {ROOT_PACKAGE},
@@ -43,9 +45,10 @@ ADAPTERS = {path.parents[0].name for path in ROOT.glob("adapters/*/*/__init__.py
 EVERYWHERE = {"gymnasium", "numpy"}
 """Packages that every module may import; the table adds to it. Scenarios import the rest when first needed."""
 THIRD_PARTY = {
+    "image_observations": {"PIL"},
     "rollout": {"httpx"},
     "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
-    "viewer": {"msgspec", "starlette", "uvicorn"},
+    "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "multiagent": {"pettingzoo"},
 }

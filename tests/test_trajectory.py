@@ -2,17 +2,21 @@ import json
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs import Task, Trajectory, Turn, read_trajectories
 from agentgym_envs.errors import TrajectoryError
+from agentgym_envs.hosting.images import to_png
+from agentgym_envs.image_files import read_image
 from agentgym_envs.task import TaskTable
-from agentgym_envs.trajectory import SCHEMA_VERSION, TrajectoryWriter
+from agentgym_envs.trajectory import SCHEMA_VERSION, TrajectoryWriter, line_mark, with_image_names
 
 ROOT = Path(__file__).parents[1]
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
@@ -70,6 +74,29 @@ def test_a_file_preserves_trajectories(tmp_path_factory: pytest.TempPathFactory,
         for one in many:
             writer.write(one)
     assert list(read_trajectories(path)) == many
+
+
+def test_images_become_files_next_to_the_record(tmp_path: Path) -> None:
+    """Equal images are one file, whichever record refers to them, and a line is the same whoever writes it."""
+    first, second = (to_png(np.full((2, 3, 3), shade, np.uint8)) for shade in (0, 9))
+    turns = tuple(Turn("seen", "go", 0.0, {"screenshot": image}) for image in (first, second, first))
+    played = replace(trajectory(), turns=turns, meta={"screenshot": first})
+    with TrajectoryWriter(tmp_path / "run" / "all.jsonl") as writer:
+        mark = writer.write(played)
+        assert writer.write(played) == mark == line_mark(played.to_json().encode())
+    read, again = read_trajectories(tmp_path / "run" / "all.jsonl")
+    assert read == again == with_image_names(played)
+    assert with_image_names(read) is read
+    images = [turn.info["screenshot"] for turn in read.turns]
+    assert images[0] == images[2] == read.meta["screenshot"] != images[1]
+    assert [read_image(tmp_path / "run", name) for name in images] == [first, second, first]
+    assert len(list((tmp_path / "run" / "images").iterdir())) == 2
+
+
+def test_bytes_that_are_no_image_are_refused(tmp_path: Path) -> None:
+    with TrajectoryWriter(tmp_path / "all.jsonl") as writer, pytest.raises(TypeError, match="PNG and JPEG"):
+        writer.write(trajectory(meta={"screenshot": b"<svg>"}))
+    assert (tmp_path / "all.jsonl").read_bytes() == b""
 
 
 def test_the_conversation_ends_with_the_last_action() -> None:

@@ -17,6 +17,7 @@ from gymnasium.envs.registration import load_env_creator
 from agentgym_envs.core import TRANSPORT_OPTIONS
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.hosting import session_host
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.registration import env_class, env_ids
 
 Env = gym.Env[str, str]
@@ -103,7 +104,7 @@ def begin(env: Env, **arguments: Any) -> str:
     observation, info = env.reset(**arguments)
     if "error" in info:
         raise EnvError(str(info["error"]))
-    return observation
+    return text_of(observation)
 
 
 def make_env(env_id: str, arguments: Mapping[str, Any]) -> Env:

@@ -32,6 +32,7 @@ def eval_command(
     context: opt.Context = None,
     attempts: opt.Attempts = None,
     base_url: opt.BaseUrl = None,
+    max_images: opt.MaxImages = None,
     api_key_env: opt.KeyEnv = "OPENAI_API_KEY",
     chat_template: opt.Template = None,
     chat_template_kwargs: opt.TemplateKwargs = None,
@@ -58,10 +59,7 @@ def eval_command(
     by: opt.By = "group",
     as_json: opt.Json = False,
 ) -> None:
-    """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks.
-
-    Episodes are written to trajectories.jsonl in --out as they end; --resume continues an interrupted run.
-    """
+    """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks."""
     settings = EvalSettings(
         policy=check_policy(policy, base_url),
         env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
@@ -79,6 +77,7 @@ def eval_command(
         max_turn_tokens=max_turn_tokens,
         temperature=temperature,
         seed=seed,
+        max_images=max_images,
     )
     plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens, labels)
     with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
@@ -96,6 +95,7 @@ def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, token
         settings.chat_template_kwargs,
         settings.seed,
         tokens,
+        settings.max_images or 1,
     )
     return make_player(settings.policy, options, agent)
 

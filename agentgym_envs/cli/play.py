@@ -16,11 +16,12 @@ from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
 from agentgym_envs.cli.solve import TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.multiagent.joint import is_team
 from agentgym_envs.multiagent.joint_format import read_texts, write_command
 from agentgym_envs.registration import entry_point_of
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
-from agentgym_envs.wrappers import make_trajectory
+from agentgym_envs.wrappers import first_picture, make_trajectory
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,8 +94,10 @@ class Game:
 
     def begin(self, seed: int, options: dict[str, Any]) -> None:
         """Start a task and show it."""
-        self._observation, self._info = self._env.reset(seed=seed, options=options)
+        observation, self._info = self._env.reset(seed=seed, options=options)
+        self._observation = text_of(observation)
         self._opening = show.readable(self._observation, team="agents" in self._info)
+        self._first_picture = first_picture(self._info)
         self._turns: list[Turn] = []
         self._past: list[_UndoState] = []
         self._stop: str | None = self._info["stop_reason"]
@@ -136,7 +139,7 @@ class Game:
         show.closing(self._console, self._info, self._stop)
         if not self._turns:
             return None
-        meta = {"policy": "human", "hints": self._hints, "max_turns": self._max_turns}
+        meta = {"policy": "human", "hints": self._hints, "max_turns": self._max_turns, **self._first_picture}
         stop = self._stop or StopReason.CLOSED.value
         return make_trajectory(
             self._env, tuple(self._turns), self._observation, self._info, stop_reason=stop, meta=meta
@@ -146,7 +149,8 @@ class Game:
         self._past.append(_UndoState(self._base.snapshot(), self._observation, self._info))
         action = self._base.grammar.format(command)
         seen = self._observation
-        self._observation, reward, _, _, self._info = self._env.step(action)
+        observation, reward, _, _, self._info = self._env.step(action)
+        self._observation = text_of(observation)
         self._turns.append(Turn(seen, action, float(reward), self._info))
         show.reply(self._console, self._observation, self._info, float(reward))
         self._stop = self._info["stop_reason"]

@@ -80,6 +80,7 @@ class PolicyOptions:
     chat_template_kwargs: dict[str, Any] | None
     seed: int
     logprobs: bool = False
+    max_images: int = 1
 
 
 def is_model(policy: str) -> bool:
@@ -280,7 +281,12 @@ def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> Poli
         model = ChatModel(name, options.base_url, api_key=key, temperature=temperature)
         return _agent_player(agent, model, model.aclose, None)
     policy = ChatPolicy(
-        name, options.base_url, api_key=key, temperature=temperature, max_tokens=options.max_turn_tokens
+        name,
+        options.base_url,
+        api_key=key,
+        temperature=temperature,
+        max_tokens=options.max_turn_tokens,
+        max_images=options.max_images,
     )
     return _text_player(lambda: policy, policy.aclose, plays_alone=True)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from agentgym_envs.cli.common import cannot_write
 from agentgym_envs.errors import UsageError
-from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json
+from agentgym_envs.image_files import remove_images
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json, with_image_names
 
 if TYPE_CHECKING:
     from agentgym_envs.rollout import ChatCodec, TokenTrajectory
@@ -173,6 +174,7 @@ class RunStore:
         """
         if self._writer is not None:
             mark = self._writer.write(trajectory)
+            trajectory = with_image_names(trajectory)
             if self._tokens is not None and segments and codec is not None:
                 self._tokens.write(mark, segments, codec)
         self._records.add(trajectory)
@@ -232,6 +234,7 @@ class RunStore:
             self._lock.truncate(0)  # not removed: another process could then lock a new file of the same name
             for path in (result, tokens_path(record), labels_path(record), *(directory / name for name in REPORTS)):
                 path.unlink(missing_ok=True)
+            remove_images(directory)
         if found:
             _check_same(directory, result, self._settings)
             self._records = EpisodeRecords(read_trajectories(record))

@@ -11,6 +11,7 @@ from agentgym_envs.cli import completion, show
 from agentgym_envs.cli.common import EnvArgs, EnvId, Groups, Json, Seed, Split, names_of, print_json, split_of, stdout
 from agentgym_envs.cli.envs import Env, begin, find_env, make_env, parse_env_args
 from agentgym_envs.core import text_env
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.multiagent.joint import is_team
 
 TaskId = Annotated[
@@ -61,8 +62,8 @@ def _follow(env: Env, commands: list[str], console: Any) -> tuple[list[dict[str,
     grammar, turns, info = text_env(env).grammar, [], dict[str, Any]()
     for number, command in enumerate(commands, 1):
         observation, reward, _, _, info = env.step(grammar.format(command))
-        turns.append({"command": command, "observation": observation, "reward": float(reward)})
+        turns.append({"command": command, "observation": text_of(observation), "reward": float(reward)})
         if console is not None:
             console.print(f"[dim]{number:3}[/] [bold cyan]❯[/] ", show.coloured(command), sep="")
-            show.reply(console, observation, info, float(reward))
+            show.reply(console, text_of(observation), info, float(reward))
     return turns, info

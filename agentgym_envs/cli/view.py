@@ -1,4 +1,4 @@
-"""`agentgym view`: recorded episodes in the browser, or exported to one HTML file."""
+"""`agentgym view`: recorded episodes in the browser, or exported to one HTML file or an animated GIF."""
 
 from __future__ import annotations
 
@@ -37,24 +37,29 @@ NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the b
 Export = Annotated[
     Path | None, typer.Option(metavar="FILE.html", help="Write one HTML file that needs no server, and exit.")
 ]
+Gif = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.gif", help="Write an animation of one episode (--episode N, else the first), and exit."),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="--export: maximum number of episodes.")]
 EnvName = Annotated[
     list[str] | None,
     typer.Option(
         "--env",
-        help=f"--export: only episodes of this environment: {', '.join(SHORT_NAMES)}, or an id. Can be repeated.",
+        help=f"--export, --gif: only episodes of this environment: {', '.join(SHORT_NAMES)}, or an id. Repeatable.",
         autocompletion=completion.envs,
     ),
 ]
 Groups = Annotated[
     str | None,
-    typer.Option("--groups", help="--export: only episodes of these groups of tasks, separated by commas."),
+    typer.Option("--groups", help="--export, --gif: only episodes of these groups of tasks, separated by commas."),
 ]
 Success = Annotated[
-    bool | None, typer.Option("--success/--failure", help="--export: only solved episodes, or only unsolved ones.")
+    bool | None,
+    typer.Option("--success/--failure", help="--export, --gif: only solved episodes, or only unsolved ones."),
 ]
 Episode = Annotated[
-    list[int] | None, typer.Option(help="--export: only the episode with this number. Can be repeated.")
+    list[int] | None, typer.Option(help="--export, --gif: only the episode with this number. Can be repeated.")
 ]
 
 
@@ -83,6 +88,7 @@ def view_command(
     host: Host = "127.0.0.1",
     no_browser: NoBrowser = False,
     export: Export = None,
+    gif: Gif = None,
     limit: Limit = None,
     env: EnvName = None,
     groups: Groups = None,
@@ -92,21 +98,26 @@ def view_command(
     """Show recorded episodes in the browser until Ctrl-C. New episodes appear while they are written.
 
     PATH is a file of trajectories or a folder: an evaluation, a training run, several runs, or logs of AgentGym-RL.
-    With --export FILE.html, the episodes are written to one file that opens without a server.
+    With --export FILE.html, the episodes are written to one file that opens without a server. With --gif FILE.gif, one
+    episode becomes an animation, with a frame per turn.
     """
     choice = ExportSelection(
         limit, [_env_id(name) for name in env or ()], names_of(groups) or (), success, episode or ()
     )
-    if export is None and any((limit, env, groups, success is not None, episode)):
+    if export is None and gif is None and any((limit, env, groups, success is not None, episode)):
         raise UsageError(
-            "--limit, --env, --groups, --success and --episode select the episodes of --export FILE.html; give it, too"
+            "--limit, --env, --groups, --success and --episode select the episodes of --export FILE.html and --gif "
+            "FILE.gif; give one of them, too"
         )
-    if export is not None:
-        check_writable("--export", export)
+    for option, file in (("--export", export), ("--gif", gif)):
+        if file is not None:
+            check_writable(option, file)
     viewer = open_viewer(path or [Path()])
     if export is not None:
         _export(viewer, export, choice)
-    else:
+    if gif is not None:
+        _animate(viewer, gif, choice)
+    if export is None and gif is None:
         _serve(viewer, host, port, not no_browser)
 
 
@@ -164,6 +175,24 @@ def _export(viewer: Viewer, path: Path, choice: ExportSelection) -> None:
     stdout().print(f"{len(entries) - len(problems):,} episodes, {size:.1f} MB: {path}", markup=False, soft_wrap=True)
     if size > _LARGE_MB:
         stderr().print("[yellow]A browser needs long to open a file of this size; --limit makes a smaller one[/]")
+
+
+def _animate(viewer: Viewer, path: Path, choice: ExportSelection) -> None:
+    from agentgym_envs.image_observations import check_pillow
+
+    check_pillow("agentgym view --gif", "images")
+    from agentgym_envs.viewer.animation import animate
+    from agentgym_envs.viewer.index import read_episode
+
+    entry = _chosen(viewer, choice)[0]
+    with stderr().status("drawing") as status:
+        data = animate(
+            read_episode(entry),
+            entry.file.path.parent,
+            lambda done, frames: status.update(f"{done} of {frames} frames"),
+        )
+    path.write_bytes(data)
+    stdout().print(f"episode {entry.id}, {len(data) / 1e6:.1f} MB: {path}", markup=False, soft_wrap=True)
 
 
 def _chosen(viewer: Viewer, choice: ExportSelection) -> list[Any]:

@@ -9,7 +9,12 @@ from typing import Any, TypedDict
 from agentgym_envs import errors
 from agentgym_envs.core import describe
 from agentgym_envs.errors import AgentGymError, EnvError, UsageError
+from agentgym_envs.image_files import from_data_url, to_data_url
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.task import Task
+
+SCREENSHOT = "screenshot"
+"""The key of an info with an image: bytes in memory, a `data:` URL in JSON."""
 
 
 class TaskReply(TypedDict):
@@ -121,12 +126,33 @@ def step_to_json(result: tuple[str, Any, bool, bool, dict[str, Any]]) -> StepRep
     """The five values that `step` returns, by name."""
     observation, reward, terminated, truncated, info = result
     return {
-        "observation": observation,
+        "observation": text_of(observation),
         "reward": float(reward),
         "terminated": bool(terminated),
         "truncated": bool(truncated),
-        "info": info,
+        "info": info_to_json(info),
     }
+
+
+def info_to_json(info: dict[str, Any]) -> dict[str, Any]:
+    """An info as JSON: its screenshot, if it has one, becomes a `data:` URL. Raises EnvError if it is too large."""
+    image = info.get(SCREENSHOT)
+    if not isinstance(image, bytes):
+        return info
+    try:
+        return {**info, SCREENSHOT: to_data_url(image)}
+    except (TypeError, ValueError) as error:
+        raise EnvError(f"the screenshot cannot be sent: {error}") from None
+
+
+def info_from_json(info: dict[str, Any]) -> dict[str, Any]:
+    """The info that `info_to_json` converted. Raises EnvError if its screenshot is no image, or too large."""
+    if info.get(SCREENSHOT) is None:
+        return info
+    try:
+        return {**info, SCREENSHOT: from_data_url(info[SCREENSHOT])}
+    except ValueError as error:
+        raise EnvError(f"the server sent a screenshot that cannot be read: {error}") from None
 
 
 def error_to_json(error: BaseException) -> dict[str, str]:

@@ -31,11 +31,13 @@ from agentgym_envs.hosting.json_forms import (
     StatusReply,
     StepReply,
     TaskReply,
+    info_to_json,
     rng_to_json,
     set_rng,
     step_to_json,
     task_to_json,
 )
+from agentgym_envs.image_observations import text_of
 
 Env = gym.Env[str, str]
 Effect = Literal["none", "starts", "steps"]
@@ -140,7 +142,7 @@ def _reset(env: Env, seed: Seed | None = None, options: ResetOptions | None = No
     observation, info = env.reset(seed=seed, options=options)
     task = text_env(env).task
     assert task is not None
-    return {"observation": observation, "info": info, "task": task_to_json(task)}
+    return {"observation": text_of(observation), "info": info_to_json(info), "task": task_to_json(task)}
 
 
 def _step(env: Env, action: Action) -> StepReply:

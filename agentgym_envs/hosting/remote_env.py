@@ -13,16 +13,17 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition, placeholder_task
+from agentgym_envs.core import Snapshot, StopReason, TextEnv, Transition
 from agentgym_envs.errors import EnvError, NoOracle, SessionLost, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.hosting.connection import Connection, EnvProvider, PendingCall, RemoteSession, Request
 from agentgym_envs.hosting.images import image_from_json
-from agentgym_envs.hosting.json_forms import rng_to_json, set_rng
+from agentgym_envs.hosting.json_forms import info_from_json, rng_to_json, set_rng
 from agentgym_envs.hosting.remote_tasks import RemoteTaskSet
 from agentgym_envs.hosting.session_manager import SessionManager, call_abandoned
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
+from agentgym_envs.trajectory import placeholder_task
 
 ResetResult = tuple[str, dict[str, Any]]
 StepResult = tuple[str, float, bool, bool, dict[str, Any]]
@@ -52,7 +53,7 @@ class RemoteEnv(TextEnv):
         self._env_id = env_id
         self._sessions = SessionManager(env_id, provider, options)
         description = self._sessions.open().description
-        self.rules, self.grammars = description["rules"], _grammars_of(env_id)
+        self.rules, self.grammars = description["rules"], _grammars_of(env_id, options)
         self.metadata = TextEnv.metadata | {"render_modes": description["render_modes"]}
         self.tasks = RemoteTaskSet(self._sessions.call_or_reopen, description["tasks"])
         super().__init__(
@@ -179,15 +180,15 @@ class RemoteEnv(TextEnv):
         return {"seed": int(episode_seed), "options": chosen}
 
     def _reset_result(self, arguments: Mapping[str, Any], reply: Mapping[str, Any]) -> ResetResult:
-        task = Task(**reply["task"])
+        task, info = Task(**reply["task"]), info_from_json(reply["info"])
         if isinstance(self.tasks, RemoteTaskSet):
             self.tasks.remember(task)
         self._start(task, arguments["seed"])
-        self._update(reply["observation"], reply["info"])
-        return self._observation, reply["info"]
+        self._update(reply["observation"], info)
+        return self._observation, info
 
     def _step_result(self, reply: Mapping[str, Any]) -> StepResult:
-        info = reply["info"]
+        info = info_from_json(reply["info"])
         self._update(reply["observation"], info)
         return self._observation, reply["reward"], reply["terminated"], reply["truncated"], info
 
@@ -208,9 +209,21 @@ class RemoteEnv(TextEnv):
             return call_abandoned()
         if isinstance(reply, SessionLost):
             self._sessions.forget(session)
-        if isinstance(reply, EnvError):
-            return self._failed_step(reply)
-        return reply if isinstance(reply, Exception) else self._step_result(reply)
+        if isinstance(reply, Exception):
+            return self._failed_step(reply) if isinstance(reply, EnvError) else reply
+        try:
+            return self._step_result(reply)
+        except EnvError as error:  # its screenshot is no image
+            return self._failed_step(error)
+
+    def _settle_reset(self, arguments: Mapping[str, Any], reply: Any) -> ResetResult | Exception:
+        """Convert the reply of a connection to what `reset` returns or raises."""
+        if isinstance(reply, Exception):
+            return self._failed_remote_reset(arguments, reply) if isinstance(reply, EnvError) else reply
+        try:
+            return self._reset_result(arguments, reply)
+        except EnvError as error:  # its screenshot is no image
+            return self._failed_remote_reset(arguments, error)
 
     def _pending_reset(
         self, arguments: dict[str, Any], done: Callable[[Any], None]
@@ -226,10 +239,8 @@ class RemoteEnv(TextEnv):
             elif isinstance(reply, SessionLost):
                 self._sessions.forget(session)
                 self._reset_in_thread(arguments, done)
-            elif isinstance(reply, EnvError):
-                done(self._failed_remote_reset(arguments, reply))
             else:
-                done(reply if isinstance(reply, Exception) else self._reset_result(arguments, reply))
+                done(self._settle_reset(arguments, reply))
 
         return session.connection, PendingCall(session.session, "reset", arguments, settle)
 
@@ -276,10 +287,10 @@ class RemoteEnv(TextEnv):
         self._sessions.close()
 
 
-def _grammars_of(env_id: str) -> Mapping[str, Callable[[], ActionGrammar]]:
+def _grammars_of(env_id: str, options: Mapping[str, Any]) -> Mapping[str, Callable[[], ActionGrammar]]:
     """The grammars of an environment; the common ones if only the server knows the id."""
     try:
-        return env_class(env_id).grammars
+        return env_class(env_id).grammars_for(options)
     except (gym.error.Error, ImportError, UsageError):
         return GRAMMARS
 

@@ -12,7 +12,7 @@ import httpx
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.connection import check_seconds
-from agentgym_envs.hosting.remote_env import RemoteEnv
+from agentgym_envs.hosting.remote_images import make_remote_env
 from agentgym_envs.http.dialects.agentgym.client import agentgym_env
 from agentgym_envs.http.server_pool import server_pool
 from agentgym_envs.http.wire import is_token
@@ -60,7 +60,7 @@ def remote_env(
     except (TypeError, ValueError):
         raise UsageError(f"a remote environment takes options that are JSON, got {options!r:.200}") from None
     pool = server_pool(urls, token, timeout, connect_timeout)
-    return RemoteEnv(env_id, pool, options)
+    return make_remote_env(env_id, pool, options)
 
 
 def _is_address(url: Any) -> bool:

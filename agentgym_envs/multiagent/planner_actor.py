@@ -11,6 +11,7 @@ import gymnasium as gym
 from agentgym_envs.core import MAX_ACTION_CHARS, MAX_OBSERVATION_CHARS, TextEnv, text_env
 from agentgym_envs.errors import EpisodeOver, UsageError, missing_extra
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.multiagent.joint import JointEnv, check_agent, is_team
 from agentgym_envs.multiagent.joint_format import write_texts
 from agentgym_envs.multiagent.messages import clean, quote
@@ -136,7 +137,8 @@ class PlannerActorAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # Pettin
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode, with seed and options of the environment. Unknown options are ignored with a warning."""
-        self._observation, info = self.env.reset(seed=seed, options=known_options(options))
+        observation, info = self.env.reset(seed=seed, options=known_options(options))
+        self._observation = text_of(observation)
         self.agents = list(self.possible_agents)
         self.agent_selection = PLANNER
         self._skip_agent_selection = None
@@ -219,7 +221,8 @@ class PlannerActorAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # Pettin
         self.agent_selection = ACTOR
 
     def _act(self, action: str) -> None:
-        self._observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._observation = text_of(observation)
         self._action, _ = clean(action, MAX_SHOWN_ACTION_CHARS)
         self._plan = ""
         self.rewards = dict.fromkeys(self.agents, float(reward))

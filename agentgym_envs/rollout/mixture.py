@@ -17,6 +17,7 @@ import numpy as np
 import agentgym_envs
 from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import UnknownTask, UsageError
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.task import Task
 
 _MAX_SKIPPED = 10_000
@@ -177,7 +178,7 @@ def draw_from(
 
 def prompt_chars(env: TextEnv, task: Task, seed: int) -> int:
     """The number of characters of a task's first observation."""
-    return len(env.reset(seed=seed, options={"task": task.id})[0])
+    return len(text_of(env.reset(seed=seed, options={"task": task.id})[0]))
 
 
 def _weights(names: Sequence[str]) -> dict[str, float]:

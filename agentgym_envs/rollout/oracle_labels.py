@@ -21,7 +21,15 @@ from agentgym_envs.hosting.methods import Env
 from agentgym_envs.registration import has_slow_oracle
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import BatchEngine, Engine, Generation, Sampling
-from agentgym_envs.rollout.play import EpisodeSpec, Limits, StepRunner, TokenPlayer, run_episode, run_many
+from agentgym_envs.rollout.play import (
+    EpisodeSpec,
+    Limits,
+    StepRunner,
+    TokenPlayer,
+    check_text_only,
+    run_episode,
+    run_many,
+)
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory
 from agentgym_envs.trajectory import Turn
@@ -160,6 +168,7 @@ class _LabelledEpisode:
         clock: OracleClock,
     ) -> None:
         env = text_env(runner.last_env)
+        check_text_only(env)
         self._runner, self._limits = _WatchedRunner(runner), limits
         self._codec, self._clock = codec.with_tools(tools_of(env.grammar)), clock
         self._engine = _GuidedEngine(engine)

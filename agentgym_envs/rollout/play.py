@@ -9,19 +9,20 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from agentgym_envs.core import StopReason, placeholder_task, text_env
+from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.errors import EngineError, EnvError, UsageError
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
+from agentgym_envs.image_observations import ImageObservations, text_of
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import ContextDraft, EpisodeBuilder, TokenBuilder, TokenTrajectory
-from agentgym_envs.trajectory import Message, Trajectory, Turn, prompt_messages
+from agentgym_envs.trajectory import Message, Trajectory, Turn, placeholder_task, prompt_messages
 from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
-from agentgym_envs.wrappers import make_trajectory
+from agentgym_envs.wrappers import first_picture, make_trajectory
 
 _T = TypeVar("_T")
 
@@ -119,6 +120,7 @@ async def play_on(
 ) -> TokenTrajectory:
     """Like `play`, on a runner: for callers that have their own `RunnerPool`."""
     limits, env = spec.within(limits), text_env(runner.last_env)
+    check_text_only(env)
     instructions, codec = env.instructions, codec.with_tools(tools_of(env.grammar))
     player = TokenPlayer(instructions, engine, codec, limits, sampling or Sampling(limits.max_turn_tokens))
     trajectory = await run_episode(runner, player.act, spec, limits, player.reward)
@@ -206,12 +208,29 @@ async def _play_text(
             messages.append({"role": "user", "content": observation})
         else:
             messages.extend(prompt_messages(env.instructions, observation))
+        messages[-1] = with_image(messages[-1], env)
         written = await policy.act(env, messages)
         answer = written if isinstance(written, Answer) else Answer(written)
         messages.append({"role": "assistant", "content": answer.text})
         return answer
 
     return await run_episode(runner, act, spec, spec.within(limits))
+
+
+def with_image(message: Message, env: TextEnv) -> Message:
+    """The message with the image of the last observation as `image` (bytes), if there is one."""
+    image = env.image if isinstance(env, ImageObservations) else None
+    return message if image is None else {**message, "image": image}  # type: ignore[dict-item]
+
+
+def check_text_only(env: TextEnv) -> None:
+    """Raise UsageError for an environment with images in its observations, which engines and agents do not read."""
+    if isinstance(env, ImageObservations):
+        name = env.spec.id if env.spec else type(env).__name__
+        raise UsageError(
+            f"the observations of {name} have an image, and this model reads only text; play it with --policy "
+            "openai:MODEL and without --agent (ChatPolicy), or choose the environment without Pixels in its name"
+        )
 
 
 class TokenPlayer:
@@ -270,7 +289,7 @@ async def run_episode(
     """Play one episode: the loop that all play functions share. `on_reward` is called with the reward of each turn."""
     turns: list[Turn] = []
     observation, info, lost = await _reset(runner, spec, limits)
-    meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **spec.meta}
+    meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **first_picture(info), **spec.meta}
     while (stop := info["stop_reason"]) is None:
         if len(turns) >= limits.max_turns:
             stop = StopReason.TURN_LIMIT.value
@@ -318,7 +337,8 @@ async def _call(runner: StepRunner, request: Request, limits: Limits) -> Any:
     result = await runner.run(request, limits.env_seconds)
     if isinstance(result, Exception):
         raise result
-    return result
+    observation, *rest = result
+    return text_of(observation), *rest
 
 
 async def run_many(

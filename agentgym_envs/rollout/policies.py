@@ -16,6 +16,7 @@ import httpx
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EngineError, UsageError
 from agentgym_envs.grammar import tools_of
+from agentgym_envs.image_files import to_data_url
 from agentgym_envs.rollout.engines import post_json
 from agentgym_envs.rollout.native_tools import native_messages
 from agentgym_envs.trajectory import Message
@@ -32,7 +33,10 @@ class Policy(Protocol):
     """Plays one episode, turn by turn."""
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> str:
-        """Return the next action in the environment's grammar. `messages` is the conversation so far."""
+        """Return the next action in the environment's grammar.
+
+        `messages` is the conversation so far. If observations have an image, their messages have it as `image` (bytes).
+        """
 
 
 class PolicyWithInfo(Protocol):
@@ -97,10 +101,15 @@ class ChatClient:
         *,
         api_key: str | None = None,
         temperature: float = 1.0,
+        max_images: int = 1,
         timeout_s: float = 600.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`base_url` ends with `/v1`; `transport` replaces the network in tests."""
+        """`base_url` ends with `/v1`; `transport` replaces the network in tests.
+
+        Of images, the newest `max_images` are sent with a request; many servers allow one.
+        """
+        self._max_images = max_images
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._request: dict[str, Any] = {"model": model, "temperature": temperature}
         self._client = httpx.AsyncClient(
@@ -115,9 +124,10 @@ class ChatClient:
         With `tools`, calls and their results have their own roles in the request. A call in the reply becomes text in
         the format of Hermes and Qwen.
         """
-        body = {**self._request, "max_tokens": max_tokens, "messages": list(messages)}
+        body = {**self._request, "max_tokens": max_tokens, "messages": with_image_parts(messages, self._max_images)}
         if tools:
-            body |= {"messages": _numbered(native_messages(messages)), "tools": list(tools)}
+            shown = _numbered(native_messages(messages))
+            body |= {"messages": with_image_parts(shown, self._max_images, messages), "tools": list(tools)}
         answer = await post_json(self._client, "chat/completions", body)
         try:
             choice = answer["choices"][0]
@@ -150,6 +160,32 @@ class ChatPolicy:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._server.aclose()
+
+
+def with_image_parts(
+    messages: Sequence[Mapping[str, Any]], most: int, sources: Sequence[Mapping[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """The messages with their images as parts of OpenAI's chat protocol; of the images, the newest `most` are kept.
+
+    The images are in the messages or, if these were converted, in `sources`. The result of a tool has only text, so its
+    image follows in a message of the user.
+    """
+    images = [source.get("image") for source in sources or messages]
+    shown = {number for number, image in enumerate(images) if image is not None}
+    kept = set(sorted(shown)[len(shown) - min(most, len(shown)) :])
+    found = list[dict[str, Any]]()
+    for number, message in enumerate(messages):
+        plain = {name: value for name, value in message.items() if name != "image"}
+        part = (
+            {"type": "image_url", "image_url": {"url": to_data_url(images[number] or b"")}} if number in kept else None
+        )
+        if part is None:
+            found.append(plain)
+        elif plain["role"] == "tool":
+            found += [plain, {"role": "user", "content": [part]}]
+        else:
+            found.append({**plain, "content": [{"type": "text", "text": plain["content"]}, part]})
+    return found
 
 
 def _text(content: Any) -> str:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from agentgym_envs.core import ENV_FAILED, TextEnv, describe, text_env
 from agentgym_envs.errors import AgentGymError
+from agentgym_envs.image_observations import text_of
 from agentgym_envs.trajectory import Trajectory
 
 _T = TypeVar("_T")
-_IGNORED = frozenset({"info", "render_mode"})
+_IGNORED = frozenset({"info", "render_mode", "record_screenshots", "screenshot_format"})
 """Arguments that do not change the observations, and may cost time."""
 
 
@@ -88,7 +89,7 @@ def replayed_states(env: TextEnv, trajectory: Trajectory, seconds: float) -> Ite
         if turn and trajectory.stop_reason == "env_error" and recorded[turn] == ENV_FAILED:
             return  # an infrastructure error, which need not occur again
         if turn or trajectory.stop_reason != "env_error":
-            _compare(observation, recorded[turn], turn)
+            _compare(text_of(observation), recorded[turn], turn)
         if time.monotonic() > deadline:
             raise CannotReplay("The replay of the episode took too long.")
         yield ReplayedState(env, info, action)

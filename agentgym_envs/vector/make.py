@@ -15,7 +15,7 @@ from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.connection import EnvProvider, check_seconds
 from agentgym_envs.hosting.methods import Env
-from agentgym_envs.hosting.remote_env import RemoteEnv
+from agentgym_envs.hosting.remote_images import make_remote_env
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class, import_id
 from agentgym_envs.vector.runner import EnvRunner, MakeEnv, Mode
@@ -137,7 +137,7 @@ def _spec_of(id: str, kwargs: dict[str, Any]) -> EnvSpec:
 
 def _maker(env_id: str, provider: EnvProvider | None, kwargs: dict[str, Any]) -> MakeEnv:
     if provider is not None:
-        return lambda: RemoteEnv(env_id, provider, kwargs)
+        return lambda: make_remote_env(env_id, provider, kwargs)
     return lambda: gym.make(env_id, **kwargs)
 
 

@@ -74,7 +74,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], Any]):
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = first.render_mode
         self.single_observation_space, self.single_action_space = _common_spaces(runners)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.observation_space = _batched(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._all_indices = list(range(self.num_envs))
         self._arrivals: queue.SimpleQueue[tuple[int, int, Result]] = queue.SimpleQueue()
@@ -354,6 +354,13 @@ def check_choices(infos: Any, autoreset_mode: Any) -> AutoresetMode:
     except ValueError:
         modes = ", ".join(mode.value for mode in AutoresetMode)
         raise UsageError(f"autoreset_mode must be one of {modes}, got {autoreset_mode!r}") from None
+
+
+def _batched(space: gym.Space[Any], count: int) -> gym.Space[Any]:
+    """The space of the tuple of all observations, also if one is a dict with an image."""
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Tuple([space] * count)
+    return batch_space(space, count)
 
 
 def _common_spaces(runners: Sequence[EnvRunner]) -> tuple[gym.Space[str], gym.Space[str]]:

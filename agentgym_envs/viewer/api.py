@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.errors import AgentGymError, UnknownTask
+from agentgym_envs.image_files import FOLDER, read_image
 from agentgym_envs.trajectory import Trajectory, strict_json
 from agentgym_envs.viewer.detail import detail_of
 from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
@@ -68,6 +69,10 @@ class Viewer:
         """The panel of the scenario, or a note if it is not available. Raises UnknownEpisode."""
         entry = self._entry(number)
         return self._panels.get(number, lambda: _panels_of(_read(entry)), self._panel_seconds)
+
+    def image(self, number: int, name: str) -> bytes | None:
+        """An image next to the episode's file; None if there is none of that name. Raises UnknownEpisode."""
+        return read_image(self._entry(number).file.path.parent, f"{FOLDER}/{name}")
 
     def tokens(self, number: int) -> dict[str, Any]:
         """The tokens of the episode, or a note if there are none. Raises UnknownEpisode."""

@@ -10,7 +10,9 @@ from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_envs.viewer.answers import grammar_of, read_answer
 from agentgym_envs.viewer.team import team_of
 
-_SEPARATE_FIELDS = ("invalid_action", "finish", "score")
+_PICTURE = ("screenshot", "boxes")
+"""The keys of an info, and of a record's `meta`, with a web page's picture; its panel shows them."""
+_SEPARATE_FIELDS = ("invalid_action", "finish", "score", *_PICTURE)
 _MAX_DEPTH, _TOO_DEEP = 50, "(nested too deeply to be shown)"
 
 
@@ -22,7 +24,7 @@ def detail_of(trajectory: Trajectory) -> dict[str, Any]:
         "turns": turns_of([_plain(_fields(turn)) for turn in trajectory.turns], grammar),
         "final_observation": _text(trajectory.final_observation),
         "error": None if trajectory.error is None else _text(trajectory.error),
-        "meta": {name: value for name, value in trajectory.meta.items() if name != "attempts"},
+        "meta": {name: value for name, value in trajectory.meta.items() if name not in ("attempts", *_PICTURE)},
         "env_kwargs": trajectory.env_kwargs,
         "task_data": trajectory.task.data,
         "attempts": _attempts(trajectory.meta.get("attempts"), grammar),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from typing import Any
 
+from agentgym_envs.image_files import is_image_name, read_image, to_data_url
 from agentgym_envs.viewer.api import UnknownEpisode, Viewer, row_of, summary_of, to_json
 from agentgym_envs.viewer.index import EpisodeEntry
 from agentgym_envs.viewer.pages import PAGE, read_static
@@ -34,11 +35,12 @@ def export_html(
 
     Unreadable episodes are left out, with a note on the page. The page does not contain the paths of the files.
     """
-    data: dict[str, Any] = {"episodes": {}, "panels": {}, "tokens": {}, "training": viewer.training()}
+    data: dict[str, Any] = {"episodes": {}, "panels": {}, "tokens": {}, "images": {}, "training": viewer.training()}
     for done, entry in enumerate(entries, 1):
         with suppress(UnknownEpisode):
             data["episodes"][entry.id] = viewer.episode(entry.id)
             data["panels"][entry.id] = viewer.panels(entry.id)
+            data["images"] |= _images(entry, data["panels"][entry.id])
             if entry.file.has_tokens:
                 data["tokens"][entry.id] = viewer.tokens(entry.id)
         on_done(done)
@@ -50,6 +52,13 @@ def export_html(
     data["summary"] = {**_summary(viewer, readable), "problems": left_out}
     data["rows"] = [row_of(entry) for entry in readable]
     return page_with(to_json(data))
+
+
+def _images(entry: EpisodeEntry, panel: dict[str, Any]) -> dict[str, str]:
+    """The images of a panel by name, as `data:` URLs."""
+    names = {state.get("image") for state in panel["states"]}
+    found = {name: read_image(entry.file.path.parent, name) for name in names if is_image_name(name)}
+    return {name: to_data_url(image) for name, image in found.items() if image is not None}
 
 
 def _with_siblings(episode: dict[str, Any], ids: Container[int]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.image_files import media_type
 from agentgym_envs.viewer.api import UnknownEpisode, Viewer, to_json
 from agentgym_envs.viewer.filters import parse_page
 from agentgym_envs.viewer.pages import PAGE, read_static
@@ -60,6 +61,7 @@ def make_app(viewer: Viewer, *, host: str = "127.0.0.1") -> _App:
         Route("/api/episodes", endpoints.episodes),
         Route("/api/episodes/{number}", endpoints.episode),
         Route("/api/episodes/{number}/{part}", endpoints.episode),
+        Route("/api/episodes/{number}/images/{name}", endpoints.image),
         Route("/{path:path}", _nothing),
     ]
     app = Starlette(routes=routes, exception_handlers={AgentGymError: _refuse, Exception: _fail})
@@ -99,10 +101,21 @@ class _Endpoints:
     async def episode(self, request: Request) -> Response:
         number, part = request.path_params["number"], request.path_params.get("part", "episode")
         load = {"episode": self._viewer.episode, "panels": self._viewer.panels, "tokens": self._viewer.tokens}.get(part)
-        if load is None or not (number.isascii() and number.isdigit() and len(number) < 16):
+        if load is None or not _is_number(number):
             return await _nothing(request)
         async with self._panels if part == "panels" else nullcontext():
             return await _answer(lambda: load(int(number)))
+
+    async def image(self, request: Request) -> Response:
+        number, name = request.path_params["number"], request.path_params["name"]
+        if not _is_number(number):
+            return await _nothing(request)
+        image = await run_in_threadpool(lambda: self._viewer.image(int(number), name))
+        return await _nothing(request) if image is None else Response(image, media_type=media_type(image))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16
 
 
 class _Guard:

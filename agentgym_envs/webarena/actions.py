@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple, TypeAlias
 
 from agentgym_envs.errors import InvalidAction
+from agentgym_envs.webarena.keys import parse_keys, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,29 @@ class Scroll:
     """`scroll [up|down]`: scroll by the height of the window."""
 
     direction: Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClickXY:
+    """`click_xy [x] [y]`: click a point of the window, in pixels from its upper left corner."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoverXY:
+    """`hover_xy [x] [y]`: move the mouse to a point of the window."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyboardType:
+    """`keyboard_type [text]`: type a text where the focus is, after what is there."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,22 @@ class StopTask:
 
 
 Action: TypeAlias = (
-    Click | Type | Hover | Press | Scroll | NewTab | TabFocus | CloseTab | Goto | GoBack | GoForward | Wait | StopTask
+    Click
+    | Type
+    | Hover
+    | Press
+    | Scroll
+    | ClickXY
+    | HoverXY
+    | KeyboardType
+    | NewTab
+    | TabFocus
+    | CloseTab
+    | Goto
+    | GoBack
+    | GoForward
+    | Wait
+    | StopTask
 )
 
 
@@ -142,7 +181,17 @@ FORMS = {
         "stays empty. If the task cannot be done, the answer is N/A.",
     ),
 }
-"""All commands, in the order in which the instructions list them."""
+"""The commands by element ids, in the order in which the instructions list them."""
+COORDINATE_FORMS = {
+    "click_xy": CommandForm(
+        "click_xy [x] [y]", "click a point of the screenshot, in pixels from its upper left corner."
+    ),
+    "hover_xy": CommandForm("hover_xy [x] [y]", "move the mouse to a point of the screenshot."),
+    "keyboard_type": CommandForm(
+        "keyboard_type [text]", "type a text where the focus is; click a field first, and press Enter afterwards."
+    ),
+}
+"""The commands by coordinates, which an environment accepts only on request."""
 
 NAMES: dict[type[Action], str] = {
     Click: "click",
@@ -150,6 +199,9 @@ NAMES: dict[type[Action], str] = {
     Hover: "hover",
     Press: "press",
     Scroll: "scroll",
+    ClickXY: "click_xy",
+    HoverXY: "hover_xy",
+    KeyboardType: "keyboard_type",
     NewTab: "new_tab",
     TabFocus: "tab_focus",
     CloseTab: "close_tab",
@@ -159,6 +211,9 @@ NAMES: dict[type[Action], str] = {
     Wait: "wait",
     StopTask: "stop",
 }
+
+
+ALL_FORMS = {name: (FORMS | COORDINATE_FORMS)[name] for name in NAMES.values()}
 
 
 def parse_command(command: str, forms: Mapping[str, CommandForm] = FORMS) -> Action:
@@ -180,7 +235,7 @@ def parse_command(command: str, forms: Mapping[str, CommandForm] = FORMS) -> Act
     try:
         return _PARSERS[name](rest)
     except InvalidAction as error:
-        raise InvalidAction(f"{error} Write the action as: {FORMS[name].form}") from None
+        raise InvalidAction(f"{error} Write the action as: {ALL_FORMS[name].form}") from None
 
 
 def normalized(action: Action) -> Action:
@@ -219,7 +274,7 @@ def _argument(value: str | int) -> str | int:
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAME = re.compile(r"([A-Za-z]+)(?:[ _-]?([A-Za-z]+))?")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
-_ALIASES = {name.replace("_", ""): name for name in FORMS} | {
+_ALIASES = {name.replace("_", ""): name for name in ALL_FORMS} | {
     "noop": "wait",
     "tabclose": "close_tab",
     "pageclose": "close_tab",
@@ -257,7 +312,7 @@ def _split(text: str, forms: Mapping[str, CommandForm]) -> tuple[str, str]:
         return name, text[end:].strip()
     hint = " An option of a drop-down list is chosen by clicking the option." if _SELECTS.match(text) else ""
     raise InvalidAction(
-        f"{_shortened(text) if text else 'Nothing'} is not an action. Write only the action, such as click [12]. "
+        f"{shortened(text) if text else 'Nothing'} is not an action. Write only the action, such as click [12]. "
         f"The actions are: {', '.join(forms)}.{hint}"
     )
 
@@ -276,11 +331,6 @@ def _leading_name(text: str) -> tuple[str, int] | None:
     if both in _ALIASES:
         return _ALIASES[both], found.end()
     return (_ALIASES[first], found.end(1)) if first in _ALIASES else None
-
-
-def _shortened(text: str) -> str:
-    """A quotation of the model's text, at most 40 characters long."""
-    return repr(text if len(text) <= 40 else f"{text[:40]}...")
 
 
 def _unquoted(text: str) -> str:
@@ -322,7 +372,7 @@ def _number(text: str, command: str, name: str) -> int:
         why = "the id of an element, the whole number in brackets at the beginning of its line"
     else:
         why = "the number of a tab, counted from 0"
-    raise InvalidAction(f"{command} needs {why}{f', not {_shortened(found)}' if found else ''}.")
+    raise InvalidAction(f"{command} needs {why}{f', not {shortened(found)}' if found else ''}.")
 
 
 def _first(rest: str) -> tuple[str, str]:
@@ -355,8 +405,20 @@ def _enter_flag(rest: str) -> tuple[str, bool]:
     if flag in _FLAGS:
         return body, _FLAGS[flag]
     if body.endswith("]") and "]" not in rest[start:-1]:
-        raise InvalidAction(f"What follows the text must be 0 or 1, not {_shortened(flag)}.")
+        raise InvalidAction(f"What follows the text must be 0 or 1, not {shortened(flag)}.")
     return rest, True
+
+
+def _parse_point(rest: str, command: str) -> tuple[int, int]:
+    """Two coordinates, as `[x] [y]`, `[x, y]`, `(x, y)` or `x y`."""
+    numbers = rest.translate(_TO_SPACES).rstrip(" .").split()
+    if len(numbers) != 2 or not all(map(_PIXELS.fullmatch, numbers)):
+        raise InvalidAction(f"{command} needs two whole numbers, the pixels from the left and from the top.")
+    return int(numbers[0]), int(numbers[1])
+
+
+_PIXELS = re.compile(r"[0-9]{1,5}")
+_TO_SPACES = str.maketrans("[](),", "     ")
 
 
 def _parse_press(rest: str) -> Action:
@@ -406,6 +468,9 @@ _PARSERS: dict[str, Callable[[str], Action]] = {
     "hover": lambda rest: Hover(_number(rest, "hover", "id")),
     "press": _parse_press,
     "scroll": _parse_scroll,
+    "click_xy": lambda rest: ClickXY(*_parse_point(rest, "click_xy")),
+    "hover_xy": lambda rest: HoverXY(*_parse_point(rest, "hover_xy")),
+    "keyboard_type": lambda rest: KeyboardType(_text(rest)),
     "new_tab": _no_arguments("new_tab", NewTab()),
     "tab_focus": lambda rest: TabFocus(_number(rest, "tab_focus", "tab_index")),
     "close_tab": _no_arguments("close_tab", CloseTab()),
@@ -415,69 +480,3 @@ _PARSERS: dict[str, Callable[[str], Action]] = {
     "wait": _no_arguments("wait", Wait()),
     "stop": _parse_stop,
 }
-
-_MODIFIERS = ("Control", "Alt", "Shift", "Meta")
-_WORDS = (
-    "Enter Tab Escape Backspace Delete Insert Home End PageUp PageDown Space CapsLock ContextMenu "
-    "ArrowUp ArrowDown ArrowLeft ArrowRight "
-    "Backquote Minus Equal Backslash BracketLeft BracketRight Semicolon Quote Comma Period Slash"
-)
-_NAMED = (
-    *_MODIFIERS,
-    *_WORDS.split(),
-    *(f"F{number}" for number in range(1, 13)),
-    *(f"Digit{number}" for number in range(10)),
-    *(f"Key{letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-)
-KEYS = {name.lower(): name for name in _NAMED} | {
-    "ctrl": "Control",
-    "controlormeta": "Control",
-    "option": "Alt",
-    "cmd": "Meta",
-    "command": "Meta",
-    "super": "Meta",
-    "win": "Meta",
-    "windows": "Meta",
-    "return": "Enter",
-    "esc": "Escape",
-    "del": "Delete",
-    "ins": "Insert",
-    "spacebar": "Space",
-    "pgup": "PageUp",
-    "pgdn": "PageDown",
-    "up": "ArrowUp",
-    "down": "ArrowDown",
-    "left": "ArrowLeft",
-    "right": "ArrowRight",
-}
-"""Playwright's key names by their lower-case names and aliases. Source: Playwright's US keyboard layout."""
-_SEPARATORS = str.maketrans("", "", " \t_-")
-
-
-def parse_keys(text: str) -> str:
-    """Translate a key or a combination to Playwright's names. Raises InvalidAction."""
-    *held, last = [_key(part) for part in _keys(text.strip())]
-    if len(set(held)) != len(held) or not set(held) <= set(_MODIFIERS):
-        raise InvalidAction("In a combination all but the last key are Control, Alt, Shift or Meta, and each once.")
-    return "+".join([*held, last])
-
-
-def _keys(text: str) -> list[str]:
-    """Split a combination into keys. The plus sign is also a key, and a hyphen may separate keys."""
-    if text == "+" or text.endswith("++"):
-        return [*text[:-2].split("+"), "+"] if len(text) > 1 else ["+"]
-    before, _, after = text.partition("-")
-    if "+" not in text and after and KEYS.get(before.strip().lower()) in _MODIFIERS:
-        return text.split("-")
-    return text.split("+")
-
-
-def _key(text: str) -> str:
-    text = text.strip()
-    if len(text) == 1 and "!" <= text <= "~":
-        return text
-    if name := KEYS.get(text.lower().translate(_SEPARATORS)):
-        return name
-    if text:
-        raise InvalidAction(f"There is no key {_shortened(text)}. A text is written with type.")
-    raise InvalidAction("A key is missing.")

@@ -8,7 +8,7 @@ import random
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -36,7 +36,8 @@ from agentgym_envs.webarena.browser.chromium import check_packages
 from agentgym_envs.webarena.browser.execute import execute
 from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
 from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
-from agentgym_envs.webarena.browser.view import ViewOptions, elements
+from agentgym_envs.webarena.browser.tab import ImageFormat
+from agentgym_envs.webarena.browser.view import PageView, ViewOptions, elements
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, web_grammars
 
@@ -61,7 +62,14 @@ class WebEnv(TextEnv):
     blocking = True
     slow_oracle = True
     native_async = True
-    remote_options = TextEnv.remote_options | {"difficulty", "viewport", "max_chars", "obs_backend"}
+    remote_options = TextEnv.remote_options | {
+        "difficulty",
+        "viewport",
+        "max_chars",
+        "obs_backend",
+        "record_screenshots",
+        "screenshot_format",
+    }
     forms: ClassVar[Mapping[str, CommandForm]] = FORMS
     """The accepted commands; `grammars` must match them."""
     grammars: Mapping[str, Callable[[], ActionGrammar]] = web_grammars(FORMS)
@@ -78,6 +86,8 @@ class WebEnv(TextEnv):
         viewport: bool = False,
         max_chars: int = 10_000,
         obs_backend: str = "js",
+        record_screenshots: bool = False,
+        screenshot_format: ImageFormat = "png",
         chromium: str | None = None,
         call_seconds: float = 30.0,
         instructions: str | None = None,
@@ -103,9 +113,13 @@ class WebEnv(TextEnv):
             raise UsageError(f"obs_backend is one of {', '.join(BACKENDS)}, got {obs_backend!r}")
         if isinstance(call_seconds, bool) or not isinstance(call_seconds, int | float) or not call_seconds > 0:
             raise UsageError(f"call_seconds is a number above 0, got {call_seconds!r}")
-        if not isinstance(viewport, bool):
-            raise UsageError(f"viewport is True or False, got {viewport!r}")
-        self.view_options = ViewOptions(viewport=viewport, max_chars=max_chars)
+        for name, value in {"viewport": viewport, "record_screenshots": record_screenshots}.items():
+            if not isinstance(value, bool):
+                raise UsageError(f"{name} is True or False, got {value!r}")
+        if screenshot_format not in get_args(ImageFormat):
+            raise UsageError(f"screenshot_format is png or jpeg, got {screenshot_format!r}")
+        self.view_options = ViewOptions(viewport=viewport, max_chars=max_chars, boxes=record_screenshots)
+        self._image_format: ImageFormat | None = screenshot_format if record_screenshots else None
         self.call_seconds = float(call_seconds)
         self._backend: Backend = BACKENDS[obs_backend]()
         self._chromium = chromium
@@ -222,6 +236,7 @@ class WebEnv(TextEnv):
         session = await self._open_session(task, rng)
         self._close_session()  # of a reset that was called meanwhile
         self._open_sessions.append(session)
+        await self._take_picture(session)
         return self._observation_text(session, "None", "")
 
     async def _open_session(self, task: Task, rng: np.random.Generator) -> BrowserSession:
@@ -247,12 +262,18 @@ class WebEnv(TextEnv):
             note = await execute(session, action)
             verdict = await self._after_action(session, self.task)
             await session.observe()
+            await self._take_picture(session)
         except (EnvError, asyncio.CancelledError):
             if session in self._open_sessions:  # otherwise a reset has opened another session
                 self._close_session()
             raise
         observation = self._observation_text(session, format_command(action), note)
         return Transition(observation) if verdict is None else self._end(verdict, format_command(action), observation)
+
+    async def _take_picture(self, session: BrowserSession) -> None:
+        """Take the screenshot for the record, if there is to be one. Raises EnvError."""
+        if self._image_format is not None:
+            session.picture = await session.screenshot(self._image_format)
 
     def _end(self, verdict: Verdict, command: str, observation: str) -> Transition:
         self._outcome = f"{command} -> {verdict.score}"
@@ -262,9 +283,13 @@ class WebEnv(TextEnv):
     def _observation_text(self, session: BrowserSession, action: str, note: str) -> str:
         """The observation in the format of WebArena's prompts."""
         view = session.view
-        lines = ["OBSERVATION:", _tabs(session), "", view.tree, f"URL: {view.url[:_MAX_URL_CHARS]}"]
+        lines = ["OBSERVATION:", _tabs(session), "", self._page_text(view), f"URL: {view.url[:_MAX_URL_CHARS]}"]
         lines += [f"OBJECTIVE: {session.state['objective']}", f"PREVIOUS ACTION: {action}"]
         return "\n".join([*lines, *([f"NOTE: {note}"] if note else [])])
+
+    def _page_text(self, view: PageView) -> str:
+        """The page in the text of an observation: its tree."""
+        return view.tree
 
     def _info(self, details: Mapping[str, Any]) -> dict[str, Any]:
         """The info of a step with the page's keys, also after a refused action."""
@@ -282,7 +307,15 @@ class WebEnv(TextEnv):
             "elements": session.view.count,
             "page_truncated": session.view.truncated,
             "settled": session.settled,
+            **self._picture_details(session),
         }
+
+    def _picture_details(self, session: BrowserSession) -> Mapping[str, Any]:
+        """The screenshot, and the boxes of the elements in it by their ids."""
+        if session.picture is None:
+            return {}
+        boxes = {str(number): list(box) for number, box in session.view.boxes.items()}
+        return {"screenshot": session.picture, "boxes": boxes}
 
     def _state(self) -> str:
         if not self._open_sessions:
@@ -323,6 +356,11 @@ class WebEnv(TextEnv):
                 await session.observe()
         return session
 
+    async def _replay_with_picture(self) -> BrowserSession:
+        session = await self._replay()
+        await self._take_picture(session)
+        return session
+
     def _episode_rng(self) -> np.random.Generator:
         """A generator in the state that `_open` received."""
         rng = np.random.Generator(np.random.PCG64(self.episode_seed))
@@ -351,7 +389,7 @@ class WebEnv(TextEnv):
         self.__dict__.update(state)
         weakref.finalize(self, _close_sessions, self._open_sessions)
         if self._stop is None and self.task is not None:
-            self._open_sessions.append(loop.run(self._replay()))
+            self._open_sessions.append(loop.run(self._replay_with_picture()))
 
 
 def _tabs(session: BrowserSession) -> str:

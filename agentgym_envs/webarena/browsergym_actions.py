@@ -14,15 +14,19 @@ from typing import Any, NamedTuple, NoReturn
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.webarena.actions import (
+    ALL_FORMS,
     FORMS,
     Action,
     Click,
+    ClickXY,
     CloseTab,
     CommandForm,
     GoBack,
     GoForward,
     Goto,
     Hover,
+    HoverXY,
+    KeyboardType,
     NewTab,
     Press,
     Scroll,
@@ -82,6 +86,19 @@ def _scroll(delta_x: Any, delta_y: Any) -> Action:
     return Scroll("down" if delta_y > 0 else "up")
 
 
+def _pixels(value: Any) -> int:
+    """A coordinate; BrowserGym's are floating-point numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 100_000:
+        raise InvalidAction(f"{value!r:.40} is not a number of pixels, as in mouse_click(640, 360).")
+    return round(value)
+
+
+def _mouse_click(x: Any, y: Any, button: Any = "left") -> Action:
+    if button != "left":
+        raise InvalidAction("Only the left button can click here, as in mouse_click(640, 360).")
+    return ClickXY(_pixels(x), _pixels(y))
+
+
 def _tab_focus(index: Any) -> Action:
     if not isinstance(index, int) or not 0 <= index < 10**9:
         raise InvalidAction("tab_focus takes the number of a tab, counted from 0, as in tab_focus(1).")
@@ -133,6 +150,24 @@ FUNCTIONS = {
         "scroll the page down by the height of the window; a negative number scrolls up.",
         _scroll,
     ),
+    "mouse_click": BrowserGymFunction(
+        "click_xy",
+        "mouse_click(640, 360)",
+        "click a point of the screenshot, in pixels from its upper left corner.",
+        _mouse_click,
+    ),
+    "mouse_move": BrowserGymFunction(
+        "hover_xy",
+        "mouse_move(640, 360)",
+        "move the mouse to a point of the screenshot.",
+        lambda x, y: HoverXY(_pixels(x), _pixels(y)),
+    ),
+    "keyboard_type": BrowserGymFunction(
+        "keyboard_type",
+        "keyboard_type('text')",
+        "type a text where the focus is.",
+        lambda text: KeyboardType(_text(text)),
+    ),
     "new_tab": BrowserGymFunction("new_tab", "new_tab()", "open an empty tab and go to it.", NewTab),
     "tab_focus": BrowserGymFunction("tab_focus", "tab_focus(1)", "go to another tab; the first is 0.", _tab_focus),
     "tab_close": BrowserGymFunction("close_tab", "tab_close()", "close this tab.", CloseTab),
@@ -169,7 +204,7 @@ _INSTEAD = {
 def functions_for(forms: Mapping[str, CommandForm]) -> dict[str, BrowserGymFunction]:
     """The functions for the commands that an environment accepts, with its own descriptions where it has some."""
     available = {name: function for name, function in FUNCTIONS.items() if function.command in forms}
-    meanings = {command: form.meaning for command, form in forms.items() if form != FORMS[command]}
+    meanings = {command: form.meaning for command, form in forms.items() if form != ALL_FORMS[command]}
     return {
         name: replace(function, meaning=meanings.get(function.command, function.meaning))
         for name, function in available.items()
@@ -209,6 +244,12 @@ def format_call(action: Action) -> str:
             return f"press('{element}', {keys!r})"
         case Scroll(direction):
             return "scroll(0, 200)" if direction == "down" else "scroll(0, -200)"
+        case ClickXY(x, y):
+            return f"mouse_click({x}, {y})"
+        case HoverXY(x, y):
+            return f"mouse_move({x}, {y})"
+        case KeyboardType(text):
+            return f"keyboard_type({text!r})"
         case TabFocus(index):
             return f"tab_focus({index})"
         case Goto(url):

@@ -94,6 +94,8 @@ class WebArenaEnv(WebEnv):
     - `max_chars`: the longest tree of an observation, in characters. A longer one is truncated after a line.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and gives some elements other
       names than the oracles expect.
+    - `record_screenshots`: put a screenshot of the window into `info["screenshot"]` (bytes) and the boxes of the
+      elements in it into `info["boxes"]`. `screenshot_format` is "png" or "jpeg".
     - `chromium`: the program; by default that of CHROMIUM_PATH, Playwright's own, or one on PATH.
     - `call_seconds`: the longest time of one browser call, after which the episode ends as `env_error`.
     - `instructions`: replaces the text for the system prompt; "" for none.

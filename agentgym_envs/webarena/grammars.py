@@ -15,7 +15,16 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import GRAMMARS, NATIVE_INSTRUCTIONS, ActionGrammar, Parsed, last_pair, require_call
-from agentgym_envs.webarena.actions import FORMS, NAMES, Action, CommandForm, format_command, normalized, parse_command
+from agentgym_envs.webarena.actions import (
+    ALL_FORMS,
+    FORMS,
+    NAMES,
+    Action,
+    CommandForm,
+    format_command,
+    normalized,
+    parse_command,
+)
 from agentgym_envs.webarena.browsergym_actions import format_call, functions_for, parse_call
 
 _WORLD = """\
@@ -123,7 +132,7 @@ class BrowserGymGrammar:
     def format(self, command: str, thought: str = "") -> str:
         """Write the thought, if any, and the call in a code block. A text that is not an action is kept as it is."""
         try:
-            code = format_call(parse_command(command)).replace("```", r"\x60\x60\x60")
+            code = format_call(parse_command(command, ALL_FORMS)).replace("```", r"\x60\x60\x60")
         except InvalidAction:
             code = command
         return f"{thought}\n```\n{code}\n```".lstrip("\n")
@@ -145,6 +154,8 @@ class BrowserGymGrammar:
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "id": {"type": "integer", "minimum": 0, "description": "The id of an element."},
     "text": {"type": "string", "description": "The text that the field is to hold."},
+    "x": {"type": "integer", "minimum": 0, "description": "Pixels from the left of the screenshot."},
+    "y": {"type": "integer", "minimum": 0, "description": "Pixels from the top of the screenshot."},
     "enter": {"type": "boolean", "description": "Whether Enter is pressed afterwards; true by default."},
     "keys": {"type": "string", "description": "A key or a combination, such as Enter or Control+a."},
     "direction": {"type": "string", "enum": ["up", "down"], "description": "Where to."},
@@ -227,7 +238,7 @@ class WebToolCallGrammar:
     def format(self, command: str, thought: str = "") -> str:
         """Write the thought, if any, and the call. A text that is not an action is kept as it is."""
         try:
-            call = _tool_call(parse_command(command))
+            call = _tool_call(parse_command(command, ALL_FORMS))
         except InvalidAction:
             call = command
         return f"{thought}\n<tool_call>\n{call}\n</tool_call>".lstrip("\n")

@@ -178,7 +178,8 @@ def test_slow_oracles_are_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_simulators_have_slow_oracles() -> None:
     slow = {env_id for env_id in env_ids() if has_slow_oracle(env_id)}
-    assert slow == {f"AgentGym/{name}-v0" for name in ("SciWorld", "WebArena", "MiniWoB", "WebArenaOfficial")}
+    web = {"WebArena", "MiniWoB", "WebArenaPixels", "MiniWoBPixels", "WebArenaOfficial"}
+    assert slow == {f"AgentGym/{name}-v0" for name in {"SciWorld", *web}}
     assert not has_slow_oracle("") and not has_slow_oracle("AgentGym/Gone-v0")
 
 

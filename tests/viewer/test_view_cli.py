@@ -63,6 +63,13 @@ def test_export_contains_the_selection(
     assert "".join(row["task"] for row in data["rows"]) == tasks
 
 
+def test_gif_shows_the_first_selected_episode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some(tmp_path / "t.jsonl")
+    assert run("t.jsonl", "--gif", "out/a.gif", "--failure", "--groups", "hard") == 0
+    assert capsys.readouterr().out.startswith("episode 2, ")
+    assert (tmp_path / "out" / "a.gif").read_bytes().startswith(b"GIF89a")
+
+
 def test_large_export_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +88,7 @@ def test_large_export_has_a_hint(
         (("other.jsonl",), "first line"),
         (("t.jsonl", "--limit", "3"), "--export FILE.html"),
         (("t.jsonl", "--export", "folder"), "is a folder"),
+        (("t.jsonl", "--gif", "folder"), "is a folder"),
         (("t.jsonl", "--export", "x.html", "--groups", "none"), "no episode is left"),
         (("t.jsonl", "--export", "x.html", "--episode", "77"), "no episode 77"),
         (("t.jsonl", "--host", "no such host"), "is not an address of this machine"),

@@ -9,16 +9,20 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.webarena.actions import (
+    ALL_FORMS,
+    COORDINATE_FORMS,
     FORMS,
-    KEYS,
     NAMES,
     Action,
     Click,
+    ClickXY,
     CloseTab,
     GoBack,
     GoForward,
     Goto,
     Hover,
+    HoverXY,
+    KeyboardType,
     NewTab,
     Press,
     Scroll,
@@ -28,8 +32,8 @@ from agentgym_envs.webarena.actions import (
     Wait,
     format_command,
     parse_command,
-    parse_keys,
 )
+from agentgym_envs.webarena.keys import KEYS, parse_keys
 
 IDS = st.integers(0, 999_999_999)
 SIGNS = ["[", "]", " ", "] [1]", '"', "'", "`", "\n", "0", "=", "é"]
@@ -57,7 +61,11 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
     st.builds(Wait),
     st.builds(StopTask, TEXTS),
 )
-BITS = [*FORMS, *SIGNS, "[12]", "12", "+", "-", "press_enter_after=", "Ctrl", ".", "\x00"]
+PIXELS = st.integers(0, 99_999)
+ACTIONS_BY_COORDINATES: st.SearchStrategy[Action] = st.one_of(
+    st.builds(ClickXY, PIXELS, PIXELS), st.builds(HoverXY, PIXELS, PIXELS), st.builds(KeyboardType, TEXTS)
+)
+BITS = [*ALL_FORMS, *SIGNS, "[12]", "12", "+", "-", "press_enter_after=", "Ctrl", ".", "\x00"]
 NEARLY = st.lists(st.sampled_from(BITS) | st.text(st.characters(codec=None), max_size=3), max_size=10).map("".join)
 
 
@@ -74,6 +82,18 @@ def test_parse_command_reverses_format_command(action: Action) -> None:
     assert parse_command(format_command(action)) == action
 
 
+@given(ACTIONS_BY_COORDINATES)
+def test_actions_by_coordinates_survive_format_and_parse(action: Action) -> None:
+    assert parse_command(format_command(action), ALL_FORMS) == action
+    with pytest.raises(InvalidAction, match="cannot be done here"):
+        parse_command(format_command(action))
+
+
+@pytest.mark.parametrize("text", ["click_xy [3] [40]", "click_xy(3, 40)", "Click XY [3, 40].", "click_xy 3 40"])
+def test_points_are_read_in_several_spellings(text: str) -> None:
+    assert parse_command(text, ALL_FORMS) == ClickXY(3, 40)
+
+
 @given(ACTIONS, st.sampled_from(["{}", " {}\n", "`{}`", "```\n{}\n```"]))
 def test_backticks_and_punctuation_around_a_command_are_ignored(action: Action, around: str) -> None:
     assert parse_command(around.format(format_command(action))) == action
@@ -82,12 +102,12 @@ def test_backticks_and_punctuation_around_a_command_are_ignored(action: Action, 
 @given(NEARLY)
 def test_any_text_is_parsed_or_refused_with_a_helpful_message(command: str) -> None:
     try:
-        action = parse_command(command)
+        action = parse_command(command, ALL_FORMS)
     except InvalidAction as error:
         assert 10 < len(str(error)) < 400
         str(error).encode()
     else:
-        assert parse_command(format_command(action)) == action
+        assert parse_command(format_command(action), ALL_FORMS) == action
 
 
 @pytest.mark.parametrize(
@@ -217,10 +237,11 @@ def test_hostile_commands_take_linear_time(verb: str, bit: str) -> None:
 
 
 def test_every_action_has_a_name_and_a_form() -> None:
-    assert list(NAMES.values()) == list(FORMS)
+    assert list(NAMES.values()) == list(ALL_FORMS)
+    assert {**ALL_FORMS} == {**FORMS, **COORDINATE_FORMS}
     for kind, name in NAMES.items():
-        assert FORMS[name].form.split()[0] == name
-        assert (fields(kind) == ()) == (FORMS[name].form == name)
+        assert ALL_FORMS[name].form.split()[0] == name
+        assert (fields(kind) == ()) == (ALL_FORMS[name].form == name)
 
 
 @pytest.mark.slow

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.grammar import Parsed, make_grammar, tools_of
-from agentgym_envs.webarena.actions import FORMS, Action, CommandForm, Press, StopTask, Type, format_command
-from agentgym_envs.webarena.browsergym_actions import FUNCTIONS
+from agentgym_envs.webarena.actions import ALL_FORMS, FORMS, Action, CommandForm, Press, StopTask, Type, format_command
+from agentgym_envs.webarena.browsergym_actions import functions_for
 from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, tools, web_grammars
 from tests.trying import examples
 
-from .test_actions import ACTIONS, NEARLY
+from .test_actions import ACTIONS, ACTIONS_BY_COORDINATES, NEARLY
 
 WEB_GRAMMARS = web_grammars()
 NAMES = sorted(WEB_GRAMMARS)
@@ -57,6 +57,18 @@ def test_typed_grammars_return_the_action_itself(name: str, action: Action) -> N
     grammar = make_grammar(name, WEB_GRAMMARS)
     assert isinstance(grammar, TypedGrammar)
     assert grammar.parse_action(grammar.format(format_command(action), "so it goes")) == ("so it goes", action)
+
+
+@pytest.mark.parametrize("name", LISTING)
+@examples(20)
+@given(action=ACTIONS_BY_COORDINATES)
+def test_grammars_carry_actions_by_coordinates_on_request(name: str, action: Action) -> None:
+    grammar = make_grammar(name, web_grammars(ALL_FORMS))
+    assert isinstance(grammar, TypedGrammar)
+    message = grammar.format(format_command(action))
+    assert grammar.parse_action(message).action == action
+    with pytest.raises(InvalidAction):
+        make_grammar(name, WEB_GRAMMARS).parse(message)
 
 
 @pytest.mark.parametrize("keys", ["Enter] [a", "12] [Enter"])
@@ -257,7 +269,7 @@ def test_tools_accept_the_arguments_in_their_schemas() -> None:
 
 def test_the_instructions_list_each_action_once() -> None:
     forms = {
-        "browsergym": [f"{call.form}: " for call in FUNCTIONS.values()],
+        "browsergym": [f"{call.form}: " for call in functions_for(FORMS).values()],
         "tool_call": [f"{name}(" for name in FORMS],
     }
     assert [tool["function"]["name"] for tool in tools_of(make_grammar("tools", WEB_GRAMMARS))] == list(FORMS)

@@ -25,7 +25,7 @@ import gymnasium as gym
 
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.hosting.connection import EnvProvider
-from agentgym_envs.hosting.remote_env import RemoteEnv
+from agentgym_envs.hosting.remote_images import make_remote_env
 from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.registration import env_class
 from agentgym_envs.vector.runner import MakeEnv
@@ -57,7 +57,7 @@ class EnvBackends:
         backend = self._backend(env_id, kwargs)
         if backend == "local":
             return lambda: gym.make(env_id, **kwargs)
-        return lambda: RemoteEnv(env_id, self._provider(backend), kwargs)
+        return lambda: make_remote_env(env_id, self._provider(backend), kwargs)
 
     def _backend(self, env_id: str, kwargs: Mapping[str, Any]) -> str:
         if "base_url" in kwargs:

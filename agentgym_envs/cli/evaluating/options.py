@@ -65,6 +65,14 @@ Attempts = Annotated[
 BaseUrl = Annotated[
     str | None, typer.Option(rich_help_panel=POLICY, help="openai: URL of the server, up to and including /v1.")
 ]
+MaxImages = Annotated[
+    int | None,
+    typer.Option(
+        rich_help_panel=POLICY,
+        min=1,
+        help="openai, for observations with screenshots: number of the newest ones in a request; default: 1.",
+    ),
+]
 KeyEnv = Annotated[
     str, typer.Option(rich_help_panel=POLICY, help="openai: environment variable that contains the API key.")
 ]
@@ -147,7 +155,8 @@ Out = Annotated[
     Path | None,
     typer.Option(
         rich_help_panel=OUTPUT,
-        help="Directory for trajectories.jsonl, eval.json, report.html, report.md and metrics.csv.",
+        help="Directory for trajectories.jsonl (written as episodes end), eval.json, report.html, report.md and "
+        "metrics.csv.",
     ),
 ]
 Tokens = Annotated[

@@ -41,17 +41,18 @@ class EvalSettings:
     max_turn_tokens: int
     temperature: float
     seed: int
+    max_images: int | None = None
 
     def recorded(self) -> dict[str, Any]:
         """The settings as written to `eval.json` and compared on --resume.
 
         The location of the environments is left out, as it does not affect the episodes. A task file is identified by
-        its contents. `agent` and `chat_template_kwargs` are left out if they are not set.
+        its contents. `agent`, `chat_template_kwargs` and `max_images` are left out if they are not set.
         """
         row = asdict(self) | {"env_args": recorded_args(self.env_args)}
         if isinstance(self.tasks, TaskFile):
             row["tasks"] = self.tasks.fingerprint()
-        for name in ("agent", "chat_template_kwargs"):
+        for name in ("agent", "chat_template_kwargs", "max_images"):
             if row[name] is None:
                 del row[name]
         return row

@@ -23,7 +23,7 @@ from agentgym_envs.rollout.agents.styles import (
 )
 from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Engine, Sampling
-from agentgym_envs.rollout.play import EpisodeSpec, Limits, StepRunner, run_episode, run_many
+from agentgym_envs.rollout.play import EpisodeSpec, Limits, StepRunner, check_text_only, run_episode, run_many
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.rollout.tokens import TokenTrajectory, join_contexts
 from agentgym_envs.trajectory import Trajectory, prompt_messages
@@ -142,6 +142,7 @@ async def play_as_agent_on(
 
 
 async def _play(runner: StepRunner, agent: Agent, model: Model, spec: EpisodeSpec, limits: Limits) -> AgentEpisode:
+    check_text_only(text_env(runner.last_env))
     limits = spec.within(limits)
     failed: list[FailedAttempt] = []
     segments: list[TokenTrajectory] = []

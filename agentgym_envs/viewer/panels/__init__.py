@@ -32,7 +32,9 @@ _MODULES = {
     "searchretry": "search",
     "webarena": "webarena",
     "webarenaofficial": "webarena",
+    "webarenapixels": "webarena",
     "miniwob": "webarena",
+    "miniwobpixels": "webarena",
 }
 """The module of this folder for each environment, by its name in lower case."""
 

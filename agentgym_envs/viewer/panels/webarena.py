@@ -1,7 +1,7 @@
 """The panel of web environments: the page as a tree, the target of the next action, and the changes of the page.
 
-It uses the observations only and starts no browser. If the info has a `screenshot` (a PNG or JPEG as a `data:` URL), it
-is shown above the tree.
+It uses the record only and starts no browser. If the record has screenshots, the page's picture is shown above the
+tree, with a box around the target.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.image_files import is_image_name
 from agentgym_envs.rollout.replay import observations
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer.answers import grammar_of
@@ -21,7 +22,7 @@ _TAB = re.compile(r"Tab (\d+)( \(current\))?: (.*)")
 _ID = re.compile(r"^(\t*)\[(\d+)\] ")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=]+")
 _MAX_LINES, _MAX_TOTAL_LINES, _MAX_GONE, _MAX_LINE_CHARS = 1_500, 80_000, 60, 2_000
-_MAX_TABS = 50
+_MAX_TABS, _MAX_PIXELS, _POINT = 50, 100_000, 9
 _MAX_CHARS, _MAX_IMAGE_CHARS = 500_000, 1_000_000
 
 State = dict[str, Any]
@@ -44,7 +45,9 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
     id of the element or None), `fresh` (the indices in `lines` of new lines), `gone` (the first ones of the removed
     lines, as indices into `shared.lines`) and `lost` (their total number), `target` (the index in `lines` of the next
     action's target, or None), `command`, `note` (of the environment), `omitted` (the number of lines left out),
-    `image`, and `page` (False if the observation is not a page, and the last page is shown).
+    `image` (the name of the screenshot's file, a `data:` URL, or None), `box` (that of the target in the image: x, y,
+    width and height in pixels, or None), and `page` (False if the observation is not a page, and the last page is
+    shown).
     """
     pages = _PageStates(min(_MAX_LINES, 1 + _MAX_TOTAL_LINES // (len(trajectory.turns) + 1)))
     states = list[State]()
@@ -53,8 +56,11 @@ def from_record(trajectory: Trajectory) -> tuple[list[State], str | None]:
     for number, (text, command) in enumerate(zip(observations(trajectory), commands, strict=True)):
         before = states[-1] if states else None
         state = pages.read(text, before)
-        image = _image(trajectory.turns[number - 1].info) if number else None
-        states.append({**state, "image": image, "command": command, "target": _target(command, state["lines"])})
+        info = trajectory.turns[number - 1].info if number else trajectory.meta
+        action = _action(command)
+        element: int | None = getattr(action, "id", None)
+        picture = {"image": _image(info), "box": _box_around(action) or _box(info, element)}
+        states.append({**state, **picture, "command": command, "target": _target(element, state["lines"])})
     states[0]["shared"] = {"lines": pages.lines}
     seen = any(state["page"] for state in states)
     return states, _bounded(states) if seen else "The record contains no page in a known format."
@@ -142,20 +148,41 @@ def _command(grammar: ActionGrammar, action: str) -> str | None:
         return None
 
 
-def _target(command: str | None, lines: Pairs) -> int | None:
-    """The index of the line with the element that a command acts on."""
-    from agentgym_envs.webarena.actions import parse_command
+def _action(command: str | None) -> Any:
+    """The action of a command, which may name an element or a point; None if it cannot be parsed."""
+    from agentgym_envs.webarena.actions import ALL_FORMS, parse_command
 
     try:
-        number = getattr(parse_command(command), "id", None) if command else None
+        return parse_command(command, ALL_FORMS) if command else None
     except AgentGymError:
         return None
-    return next((index for index, pair in enumerate(lines) if number is not None and pair[1] == number), None)
+
+
+def _target(element: int | None, lines: Pairs) -> int | None:
+    """The index of the line with an element."""
+    return next((index for index, pair in enumerate(lines) if element is not None and pair[1] == element), None)
 
 
 def _image(info: Mapping[str, Any]) -> str | None:
     image = info.get("screenshot")
-    return image if isinstance(image, str) and _IMAGE.fullmatch(image) else None
+    return image if isinstance(image, str) and (is_image_name(image) or _IMAGE.fullmatch(image)) else None
+
+
+def _box(info: Mapping[str, Any], element: int | None) -> list[float] | None:
+    """The box of an element in the screenshot; None if it has none there."""
+    boxes = info.get("boxes")
+    box = boxes.get(str(element)) if isinstance(boxes, Mapping) else None
+    return list(box) if isinstance(box, list | tuple) and len(box) == 4 and all(map(_is_pixel, box)) else None
+
+
+def _box_around(action: Any) -> list[float] | None:
+    """A small box around the point that an action by coordinates names."""
+    x, y = getattr(action, "x", None), getattr(action, "y", None)
+    return None if x is None or y is None else [max(0, x - _POINT), max(0, y - _POINT), 2 * _POINT, 2 * _POINT]
+
+
+def _is_pixel(number: object) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < _MAX_PIXELS
 
 
 def _bounded(states: Sequence[State]) -> str | None:

@@ -47,4 +47,11 @@
     return exportedData ? fromFile(short, params) : request(short, params);
   };
   Viewer.exported = exportedData !== null;
+
+  /* The address of an image that the record of an episode names; null if an exported file lacks it. */
+  Viewer.image = (episode, name) => {
+    if (name.startsWith("data:")) return name;
+    if (exportedData) return exportedData.images[name] || null;
+    return `api/episodes/${episode}/images/${name.split("/").pop()}`;
+  };
 })();

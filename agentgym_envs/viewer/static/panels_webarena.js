@@ -1,7 +1,7 @@
 /* WebArena and MiniWoB: the page as a tree, the target of the next action, and the changes of the page. */
 (function () {
   "use strict";
-  const { el } = Viewer;
+  const { el, svg } = Viewer;
   const LINE = /^(\t*)([\w-]+) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(.*)$/s;
   const ACTED = new Set(["link", "button", "checkbox", "radio", "option", "menuitem", "tab", "switch"]);
   const FILLED = new Set(["textbox", "searchbox", "combobox", "spinbutton", "slider"]);
@@ -92,14 +92,72 @@
     return [state.note, omitted].filter(Boolean).map((text) => el("p", { class: "wa-note" }, Viewer.line(text, 400)));
   }
 
+  const GAP = 7; // pixels between an element and the box around it
+  let treeIsOpen = false; // kept from turn to turn
+
+  /* The box of the target over a picture of `width` by `height` pixels. */
+  function overlay(width, height, box) {
+    const [x, y, w, h] = box;
+    const [left, top] = [Math.max(x - GAP, 2), Math.max(y - GAP, 2)];
+    const size = { width: Math.min(x + w + GAP, width - 2) - left, height: Math.min(y + h + GAP, height - 2) - top, rx: 8 };
+    const halo = svg("rect", { class: "halo", x: left, y: top, ...size });
+    const line = svg("rect", { class: "line", x: left, y: top, ...size });
+    return svg("svg", { class: "wa-box", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, halo, line);
+  }
+
+  function picture(source, label, box) {
+    const image = el("img", { class: "wa-image", src: source, alt: label });
+    const frame = el("div", { class: "wa-frame" }, image);
+    image.addEventListener("error", () => frame.replaceChildren(el("p", { class: "dim" }, "The image is missing.")));
+    if (box)
+      image.addEventListener("load", () => frame.append(overlay(image.naturalWidth, image.naturalHeight, box)));
+    return frame;
+  }
+
+  /* Show a picture in the size of the window, until a click or Escape. */
+  function enlarge(source, label, box) {
+    const dialog = el("dialog", { class: "wa-large", "aria-label": label }, picture(source, label, box));
+    dialog.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  function figure(state, detail, title, box) {
+    const source = Viewer.image(detail.row.id, state.image);
+    if (!source) return null;
+    const open = el(
+      "button",
+      { class: "wa-open", type: "button", title: "Enlarge", on: { click: () => enlarge(source, title, box) } },
+      picture(source, title, box),
+    );
+    return el("figure", { class: "wa-figure" }, el("figcaption", {}, title), open);
+  }
+
+  /* The page's picture before the action, with a box around its target, and after it. */
+  function pictures(states, index, detail) {
+    const [state, next] = [states[index], states[index + 1]];
+    const before = state.image && figure(state, detail, next ? "Before the action" : "At the end", state.box);
+    const after = next && next.image && figure(next, detail, "After the action", null);
+    return before || after ? el("div", { class: "wa-pictures" }, before, after) : null;
+  }
+
+  /* Below pictures, the tree opens on request. */
+  function tree(shared, state, under) {
+    if (!state.lines.length) return null;
+    if (!under) return page(shared, state);
+    const summary = el("summary", {}, `The page as a tree (${Viewer.plural(state.lines.length, "line")})`);
+    const details = el("details", { class: "wa-fold", open: treeIsOpen }, summary, page(shared, state));
+    details.addEventListener("toggle", () => (treeIsOpen = details.open));
+    return details;
+  }
+
   Viewer.panels.webarena = {
     title: "The page",
-    draw(states, index) {
+    draw(states, index, detail) {
       const shared = states[0].shared;
       const state = states[index];
-      const image = state.image
-        ? el("img", { class: "wa-image", src: state.image, alt: "The window at this turn" })
-        : null;
+      const images = pictures(states, index, detail);
       return el(
         "div",
         { class: "p-box p-webarena" },
@@ -107,8 +165,8 @@
         bar(state),
         notes(state),
         facts(state, index),
-        image,
-        state.lines.length ? page(shared, state) : null,
+        images,
+        tree(shared, state, images !== null),
         gone(shared, state),
       );
     },

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from agentgym_envs.webarena.browser.cdp import CdpBackend
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab
-from agentgym_envs.webarena.browser.view import PageView, ViewOptions
+from agentgym_envs.webarena.browser.view import ElementBox, PageView, ViewOptions
 
 _MAX_ATTEMPTS = 5
 
@@ -31,12 +31,14 @@ class JsBackend:
     async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
         """Observe a page, as in `Backend`."""
         arguments = {"viewport": options.viewport, "maxChars": options.max_chars, "hidden": list(options.hidden)}
+        arguments["boxes"] = options.boxes
         for _ in range(_MAX_ATTEMPTS):
             try:
                 page = await tab.run("o => agentgym.observe(o)", arguments)
             except ContextLost:
                 continue
-            return PageView(tab.url, page["title"], page["tree"], page["count"], page["truncated"])
+            boxes = {number: ElementBox(*box) for number, *box in page.get("boxes", ())}
+            return PageView(tab.url, page["title"], page["tree"], page["count"], page["truncated"], boxes)
         raise ContextLost("the page does not stop navigating")
 
     async def call(self, tab: Tab, element: int, function: str, *arguments: Any) -> Any:

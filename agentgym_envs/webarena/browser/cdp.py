@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from agentgym_envs.webarena.browser.snapshot import Box, Layout, NodeLayout, take_layout
 from agentgym_envs.webarena.browser.tab import ContextLost, Tab, script_value
-from agentgym_envs.webarena.browser.view import PageView, ViewOptions, quoted, spaced, squeezed
+from agentgym_envs.webarena.browser.view import ElementBox, PageView, ViewOptions, quoted, spaced, squeezed
 
 _LONGEST_NAME, _LONGEST_TEXT, _LONGEST_VALUE, _LONGEST_CLICKABLE = 200, 10_000, 1_000, 80
 _MAX_OPTIONS, _MAX_FRAMES, _MAX_ATTEMPTS = 50, 20, 5
@@ -84,7 +84,8 @@ class CdpBackend:
             walk = _Walk(page, options)
             walk.run()
             self._observed[tab] = loaded_at, walk.ids
-            return PageView(tab.url, page.title, walk.lines.text(), len(walk.ids), walk.lines.omitted > 0)
+            boxes = dict(_boxes(page.layout, walk.ids)) if options.boxes else {}
+            return PageView(tab.url, page.title, walk.lines.text(), len(walk.ids), walk.lines.omitted > 0, boxes)
         raise ContextLost("the page does not stop navigating")
 
     async def call(self, tab: Tab, element: int, function: str, *arguments: Any) -> Any:
@@ -122,6 +123,19 @@ async def _call(tab: Tab, node: int, function: str, *arguments: Any) -> Any:
         "awaitPromise": True,
     }
     return script_value(await tab.send("Runtime.callFunctionOn", parameters))
+
+
+def _boxes(layout: Layout, ids: Iterable[int]) -> Iterator[tuple[int, ElementBox]]:
+    """Yield the boxes of elements inside the window; elements that others cover are included."""
+    window = layout.window
+    for number in sorted(ids):
+        box = layout.nodes.get(number, NodeLayout()).box
+        if box is not None and box.width and box.height and box.overlaps(window):
+            left, top = max(box.x, window.x), max(box.y, window.y)
+            right = min(box.x + box.width, window.x + window.width)
+            bottom = min(box.y + box.height, window.y + window.height)
+            x, y = round(left - window.x), round(top - window.y)
+            yield number, ElementBox(x, y, round(right - left), round(bottom - top))
 
 
 @dataclass(slots=True)

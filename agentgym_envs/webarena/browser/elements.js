@@ -80,6 +80,50 @@
     return clickPoint(element);
   };
 
+  // The part of an element inside the window and the frames around it, [x, y, width, height].
+  function boxInWindow(element) {
+    let { left, top, right, bottom } = boxOf(element);
+    for (const frame of framesAround(element)) {
+      const inner = frameDocument(frame).defaultView;
+      [left, top, right, bottom] = [Math.max(left, 0), Math.max(top, 0), Math.min(right, inner.innerWidth), Math.min(bottom, inner.innerHeight)];
+      [[left, top], [right, bottom]] = [toParent(frame, [left, top]), toParent(frame, [right, bottom])];
+    }
+    [left, top, right, bottom] = [Math.max(left, 0), Math.max(top, 0), Math.min(right, innerWidth), Math.min(bottom, innerHeight)].map(Math.round);
+    return [left, top, right - left, bottom - top];
+  }
+
+  const isSeen = element => { for (const { hits } of candidates(element)) if (hits) return true; return false; };
+
+  // The boxes of the observed elements that can be seen in the window: [id, x, y, width, height].
+  agentgym.boxes = () => {
+    const boxes = [];
+    for (const [id, element] of observed) {
+      const box = boxInWindow(element);
+      if (box[2] > 0 && box[3] > 0 && isSeen(element)) boxes.push([id, ...box]);
+    }
+    return boxes;
+  };
+
+  const setSheets = {
+    9: Object.getOwnPropertyDescriptor(Document.prototype, 'adoptedStyleSheets').set,
+    11: Object.getOwnPropertyDescriptor(ShadowRoot.prototype, 'adoptedStyleSheets').set,
+  };
+  let showCaret = () => {};
+
+  // Hide the text cursor, which blinks, without a change that the page observes. Returns false if there is none.
+  agentgym.hideCaret = () => {
+    const field = focusedElement();
+    if (!field || !isHtml(field) || !(isEditable(field) || ['input', 'textarea'].includes(tagOf(field)))) return false;
+    const root = rootOf(field), sheet = new (ownerOf(field).defaultView.CSSStyleSheet)();
+    sheet.replaceSync('* { caret-color: transparent !important }');
+    const adopt = change => setSheets[typeOf(root)].call(root, change([...adoptedBy[typeOf(root)](root)]));
+    adopt(sheets => [...sheets, sheet]);
+    showCaret = () => adopt(sheets => sheets.filter(one => one !== sheet));
+    return true;
+  };
+
+  agentgym.showCaret = () => { showCaret(); showCaret = () => {}; };
+
   const fire = (element, ...types) => types.forEach(type => element.dispatchEvent(new Event(type, { bubbles: true, composed: true })));
 
   // Choose an option as a user would. Returns 'chosen', 'disabled' (for any disabled element) or 'no option'.

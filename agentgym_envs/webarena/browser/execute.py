@@ -210,9 +210,14 @@ async def _note_changed_text(session: BrowserSession, element: int, text: str) -
 
 
 async def _type_over_selection(session: BrowserSession, text: str) -> None:
-    keyboard = session.tab.page.keyboard
     if not text:
-        await keyboard.press("Delete")
+        await session.tab.page.keyboard.press("Delete")
+    await _type_text(session, text)
+
+
+async def _type_text(session: BrowserSession, text: str) -> None:
+    """Type a text where the focus is."""
+    keyboard = session.tab.page.keyboard
     if text[:-_MAX_TYPED]:
         await keyboard.insert_text(text[:-_MAX_TYPED])
     await keyboard.type(text[-_MAX_TYPED:])
@@ -241,6 +246,27 @@ async def _press(session: BrowserSession, action: actions.Press) -> None:
 async def _scroll(session: BrowserSession, action: actions.Scroll) -> None:
     if not await session.tab.run("down => agentgym.scroll(down)", action.direction == "down"):
         session.notes.append(f"The page cannot be scrolled further {action.direction}.")
+
+
+async def _click_xy(session: BrowserSession, action: actions.ClickXY) -> None:
+    _check_point(session, action.x, action.y)
+    await session.tab.page.mouse.click(action.x, action.y)
+
+
+async def _hover_xy(session: BrowserSession, action: actions.HoverXY) -> None:
+    _check_point(session, action.x, action.y)
+    await session.tab.page.mouse.move(action.x, action.y)
+
+
+def _check_point(session: BrowserSession, x: int, y: int) -> None:
+    """Raise InvalidAction for a point outside of the window."""
+    width, height = session.options.size
+    if not (x < width and y < height):
+        raise InvalidAction(f"The point ({x}, {y}) is outside of the window, which has {width} by {height} pixels.")
+
+
+async def _keyboard_type(session: BrowserSession, action: actions.KeyboardType) -> None:
+    await _type_text(session, action.text)
 
 
 async def _new_tab(session: BrowserSession, action: actions.NewTab) -> None:
@@ -299,6 +325,9 @@ _HANDLERS: dict[type, Callable[[BrowserSession, Any], Awaitable[None]]] = {
     actions.Hover: _hover,
     actions.Press: _press,
     actions.Scroll: _scroll,
+    actions.ClickXY: _click_xy,
+    actions.HoverXY: _hover_xy,
+    actions.KeyboardType: _keyboard_type,
     actions.NewTab: _new_tab,
     actions.TabFocus: _tab_focus,
     actions.CloseTab: _close_tab,

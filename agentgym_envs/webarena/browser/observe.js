@@ -257,7 +257,8 @@ function observe(options) {
   const walk = new Walk(options);
   walk.run();
   const { lines, omitted } = walk.lines;
-  return { title: pageTitle(), tree: lines.join('\n'), count: observed.size, truncated: omitted > 0 || walk.nodes.length > 0 };
+  const page = { title: pageTitle(), tree: lines.join('\n'), count: observed.size, truncated: omitted > 0 || walk.nodes.length > 0 };
+  return options.boxes ? { ...page, boxes: agentgym.boxes() } : page;
 }
 
 function element(id) {

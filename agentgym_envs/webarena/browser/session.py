@@ -14,7 +14,7 @@ from agentgym_envs.webarena.browser.backends import Backend
 from agentgym_envs.webarena.browser.pool import BrowserOptions, BrowserPool, Chromium, pool_for
 from agentgym_envs.webarena.browser.recording import RequestRecorder
 from agentgym_envs.webarena.browser.scripts import page_source
-from agentgym_envs.webarena.browser.tab import ContextLost, ScriptFailed, SettleTimeouts, Tab
+from agentgym_envs.webarena.browser.tab import ContextLost, ImageFormat, ScriptFailed, SettleTimeouts, Tab
 from agentgym_envs.webarena.browser.view import PageView, ViewOptions
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class BrowserSession:
         """The agent's current tab."""
         self.view = PageView("", "", "", 0)
         """The last observation."""
+        self.picture: bytes | None = None
+        """The last screenshot that the environment took for its agent or its record."""
         self.observed_tab: Tab | None = None
         """The tab of the last observation, to which element ids refer."""
         self.state: dict[str, Any] = {}
@@ -135,9 +137,9 @@ class BrowserSession:
         """Evaluate a JavaScript expression in the page's own world; the result is JSON. Raises EnvError."""
         return await self.guarded(self.tab.page.evaluate(expression))
 
-    async def screenshot(self) -> bytes:
-        """A PNG of the window. Raises EnvError."""
-        return await self.guarded(self.tab.page.screenshot())
+    async def screenshot(self, image_format: ImageFormat = "png") -> bytes:
+        """An image of the window. Raises EnvError."""
+        return await self.guarded(self.tab.screenshot(image_format))
 
     async def read(self, url: str | None, script: str = "") -> str:
         """Read a page for an evaluator; see `evaluators.base.ReadPage`."""

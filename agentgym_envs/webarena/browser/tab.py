@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agentgym_envs.webarena.browser.scripts import WORLD, world_source
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
+ImageFormat = Literal["png", "jpeg"]
+_JPEG_QUALITY = 80
 _MAX_HOPS = 10
 """The number of consecutive navigations after which a page counts as not settled."""
 _GRACE = 0.3
@@ -116,6 +119,22 @@ class Tab:
         context = await self.context_id()
         parameters = {"expression": expression, "contextId": context, "returnByValue": True, "awaitPromise": True}
         return script_value(await self.send("Runtime.evaluate", parameters))
+
+    async def screenshot(self, image_format: ImageFormat) -> bytes:
+        """An image of the window without the text cursor, which blinks. Raises ContextLost.
+
+        This takes a third of the time of Playwright's own screenshots.
+        """
+        parameters: dict[str, Any] = {"format": image_format, "optimizeForSpeed": True}
+        if image_format == "jpeg":
+            parameters["quality"] = _JPEG_QUALITY
+        hidden = await self.run("async () => agentgym.hideCaret() && (await agentgym.nextFrame(), true)")
+        try:
+            return base64.b64decode((await self.send("Page.captureScreenshot", parameters))["data"])
+        finally:
+            if hidden:
+                with contextlib.suppress(ContextLost):
+                    await self.run("() => agentgym.showCaret()")
 
     async def count_windows(self) -> int:
         """The number of windows in the context of this page, including those that still have no page."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -23,22 +24,37 @@ class ViewOptions:
         viewport: include only what lies in the window.
         max_chars: the longest tree. A longer one is truncated after a line, and its last line says so.
         hidden: CSS selectors of elements to leave out, with their contents.
+        boxes: also return the boxes of the elements.
     """
 
     viewport: bool = True
     max_chars: int = 60_000
     hidden: tuple[str, ...] = ()
+    boxes: bool = False
+
+
+class ElementBox(NamedTuple):
+    """The part of an element inside the window, in CSS pixels from the window's upper left corner."""
+
+    x: int
+    y: int
+    width: int
+    height: int
 
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """An observation of a page: its tree, the number of elements with ids, and whether the tree was truncated."""
+    """An observation of a page: its tree, the number of elements with ids, and whether the tree was truncated.
+
+    `boxes` are those of the elements that can be seen in the window, by their ids; empty unless they were asked for.
+    """
 
     url: str
     title: str
     tree: str
     count: int
     truncated: bool = False
+    boxes: Mapping[int, ElementBox] = field(default_factory=dict)
 
 
 class Element(NamedTuple):

@@ -98,13 +98,16 @@ class MiniWoBEnv(WebEnv):
     - `max_chars`: the maximum length of the tree in an observation; a longer one is truncated between two lines.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and has some names that the
       oracles do not expect.
+    - `record_screenshots`: put a screenshot of the window into `info["screenshot"]` (bytes) and the boxes of the
+      elements in it into `info["boxes"]`. `screenshot_format` is "png" or "jpeg".
     - `chromium`: the browser's executable, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
     - `call_seconds`: the time limit of one browser call, after which the episode ends as `env_error`.
     - `instructions`: replaces the text for the system prompt; "" leaves it empty.
     - `render_mode`: "ansi" (the observation) or None.
 
     ## Differences from MiniWoB++ and BrowserGym
-    - No coordinates, no dragging, no screenshots; the pages that need them are left out.
+    - No dragging, and coordinates and screenshots only in `AgentGym/MiniWoBPixels-v0`; the pages that text does not
+      solve are left out of both.
     - No time limit, and no reward that decreases over time; animations and delays are off.
     - A reward below 0 counts as 0; `info["raw_reward"]` has the original.
     - An agent cannot restart an episode. MiniWoB's cover over a finished task is not in the observation and does

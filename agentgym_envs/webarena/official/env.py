@@ -19,7 +19,7 @@ from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
-from agentgym_envs.webarena.browser.tab import SettleTimeouts
+from agentgym_envs.webarena.browser.tab import ImageFormat, SettleTimeouts
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Judge, Verdict, score_all
 from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
 from agentgym_envs.webarena.official.login import make_login
@@ -101,8 +101,8 @@ class WebArenaOfficialEnv(WebEnv):
     - `judge`: compares the meanings of answers; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
       OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if set.
     - `settle_seconds`: the longest wait for a page that keeps changing; then it is observed as it is.
-    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `chromium`, `call_seconds`, `instructions`,
-      `render_mode`: as in `MiniWoBEnv`.
+    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `record_screenshots`, `screenshot_format`,
+      `chromium`, `call_seconds`, `instructions`, `render_mode`: as in `MiniWoBEnv`.
 
     ## Differences from WebArena, AgentGym and BrowserGym
     - There are no fixed sleeps, evaluation does not use the agent's tabs, and Python runs no text of a task file.
@@ -140,6 +140,8 @@ class WebArenaOfficialEnv(WebEnv):
         viewport: bool = True,
         max_chars: int = 10_000,
         obs_backend: str = "js",
+        record_screenshots: bool = False,
+        screenshot_format: ImageFormat = "png",
         chromium: str | None = None,
         call_seconds: float = 60.0,
         settle_seconds: float = 3.0,
@@ -163,6 +165,8 @@ class WebArenaOfficialEnv(WebEnv):
             viewport=viewport,
             max_chars=max_chars,
             obs_backend=obs_backend,
+            record_screenshots=record_screenshots,
+            screenshot_format=screenshot_format,
             chromium=chromium,
             call_seconds=call_seconds,
             instructions=instructions,
