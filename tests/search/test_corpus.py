@@ -28,7 +28,7 @@ def passages() -> list[Passage]:
 
 
 def test_data_files_match_the_readme() -> None:
-    readme = (files("agentgym_envs.search.corpus") / "data" / "README.md").read_text(encoding="utf-8")
+    readme = (files("agentgym_envs.corpus") / "data" / "README.md").read_text(encoding="utf-8")
     named = dict(re.findall(r"\| (\S+\.xz) \| ([0-9a-f]{64}) \|", readme))
     assert named == {name: hashlib.sha256(raw(name)).hexdigest() for name in FILES}
     assert sum(len(raw(name)) for name in FILES) < 3_000_000
