@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_envs.corpus.facts import FILES, raw, world_facts
 from agentgym_envs.search.corpus import embedded
 from agentgym_envs.search.corpus.embedded import CACHE, corpus_digest, embedded_index
-from agentgym_envs.corpus.facts import FILES, raw, world_facts
 from agentgym_envs.search.corpus.pages import country_id, country_pages, embedded_passages
 from agentgym_envs.search.corpus.values import accepted, quantities
 from agentgym_envs.search.retrieval.base import Passage
