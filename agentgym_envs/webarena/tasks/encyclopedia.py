@@ -1,0 +1,560 @@
+"""Tasks that begin in the encyclopedia: what it says decides what to do on another site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from agentgym_envs.webarena.evaluators.state import Added, Expected
+from agentgym_envs.webarena.evaluators.urls import EndsOn
+from agentgym_envs.webarena.sites.encyclopedia.library import library
+from agentgym_envs.webarena.sites.encyclopedia.lore import HistoricPerson, Landmark, Lore, Maker, lore
+from agentgym_envs.webarena.sites.encyclopedia.real import real_articles
+from agentgym_envs.webarena.sites.framework.site import ORIGINS
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.answers import Says, says
+from agentgym_envs.webarena.tasks.code import queries as code_queries
+from agentgym_envs.webarena.tasks.code import steps as code_steps
+from agentgym_envs.webarena.tasks.forum import queries as forum_queries
+from agentgym_envs.webarena.tasks.forum import steps as forum_steps
+from agentgym_envs.webarena.tasks.instances import choose
+from agentgym_envs.webarena.tasks.maps import queries as map_queries
+from agentgym_envs.webarena.tasks.maps import steps as map_steps
+from agentgym_envs.webarena.tasks.multi_site import open_on_map
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps, texts_of
+from agentgym_envs.webarena.tasks.shopping import queries as shop_queries
+from agentgym_envs.webarena.tasks.shopping import steps as shop_steps
+from agentgym_envs.webarena.tasks.steps import answer, do
+from agentgym_envs.webarena.tasks.template import Params, Template
+
+_FACTS = {
+    "capital": "Capital",
+    "currency": "Currency",
+    "highest point": "Highest point",
+    "international calling code": "Calling code",
+    "Internet domain": "Internet domain",
+}
+"""Facts about countries in the words of intents, with their labels in articles."""
+_COUNTRIES = (
+    "Norway", "Finland", "Iceland", "Portugal", "Peru", "Ecuador", "Uruguay", "Kenya", "Ghana", "Namibia", "Mongolia",
+    "Nepal", "Vietnam", "Jordan", "Bulgaria", "Croatia", "Slovenia", "Paraguay", "Costa Rica", "New Zealand", "Fiji",
+)  # fmt: skip
+_ISSUE_TITLES = ("Add this element to the test data", "Check the registry number", "Missing element in the table")
+_POST_TITLES = ("How far is that?", "A trip for the history club", "Distance for our next outing", "For the quiz")
+
+
+def open_article(page: PageReader, title: str) -> Iterator[str]:
+    """Open an article by its title, from any page of the encyclopedia."""
+    yield page.type("Search the encyclopedia", title, enter=True)
+
+
+def linked(page: PageReader, label: str) -> str:
+    """Return the first link after a label or heading."""
+    return page.all("link", after=label)[0].name
+
+
+def post_in_forum(page: PageReader, board: str, title: str, text: str) -> Iterator[str]:
+    """Write a post in the forum, from any site."""
+    yield page.goto(f"{ORIGINS['forum']}/")
+    yield page.click("link", "Submit")
+    yield page.choose("Board", board)
+    yield page.type("Title", title)
+    yield page.type("Text", text)
+    yield page.click("button", "Post")
+
+
+def post_added(world: World, board: str, title: str, text: str) -> Added:
+    """Return the change of the forum by a post of the agent."""
+    values = {"author": forum_queries.ME, "board": forum_queries.board(world, board), "title": title, "body": text}
+    return Added("forum_posts", {**values, "url": None})
+
+
+def _person(world: World, name: str) -> HistoricPerson:
+    return next(one for one in lore(world.seed).people if one.name == name)
+
+
+def _people(world: World) -> list[Params]:
+    return [{"person": one.name} for one in lore(world.seed).people]
+
+
+def _town(world: World, name: str) -> int:
+    return int(world.value("SELECT id FROM map_towns WHERE name = ?", name))
+
+
+def _museums(known: Lore) -> dict[str, Landmark]:
+    """Return the museum of each architect who designed one."""
+    return {one.architect.name: one for one in known.landmarks if one.category == "museum"}
+
+
+def _museum(world: World, architect: str) -> Landmark:
+    return _museums(lore(world.seed))[architect]
+
+
+def _museum_on_page(page: PageReader) -> str:
+    """Return the museum in the list of an architect's buildings."""
+    lines = (texts_of(line) for line in page.lines("listitem"))
+    return next(line[0] for line in lines if any(text.startswith("museum in") for text in line))
+
+
+def _open_town(page: PageReader, person: str, label: str) -> Steps[str]:
+    yield from open_article(page, person)
+    town = linked(page, label)
+    yield from open_on_map(page, town)
+    return town
+
+
+birthplace_on_map = Template(
+    "maps",
+    ("encyclopedia", "maps"),
+    "encyclopedia-birthplace-on-map",
+    "navigation",
+    "easy",
+    since=2,
+    intents=(
+        "Show me the birthplace of {person} on the map: open the map's page of that town.",
+        "In which town was {person} born, according to the encyclopedia? Open that town on the map.",
+        "Look up where {person} was born and bring me to the page of that town on the map.",
+    ),
+    instances=choose(_people, sample=40),
+    expected=lambda world, person: EndsOn(f"{ORIGINS['maps']}/town/{_town(world, _person(world, person).birthplace)}"),
+    solution=[do(_open_town, "{person}", "Born")],
+    mistake=[do(_open_town, "{person}", "Died")],
+)
+
+
+def _postcode(world: World, person: str) -> Says:
+    town = _person(world, person).birthplace
+    codes = {row["name"]: row["zip"] for row in world.rows("SELECT name, zip FROM map_towns")}
+    return says(codes[town], others=[code for name, code in codes.items() if name != town])
+
+
+def _read_postcode(page: PageReader, person: str, label: str) -> Steps[str]:
+    yield from _open_town(page, person, label)
+    return page.value("Postcode")
+
+
+birthplace_postcode = Template(
+    "maps",
+    ("encyclopedia", "maps"),
+    "encyclopedia-birthplace-postcode",
+    "information",
+    "easy",
+    since=2,
+    intents=(
+        "What is the postcode of the town in which {person} was born?",
+        "{person} has an article in the encyclopedia. Which postcode does the map give for the place of birth?",
+        "Tell me the postcode of the birthplace of {person}.",
+    ),
+    instances=choose(_people, sample=40),
+    expected=_postcode,
+    solution=lambda page, person: _read_postcode(page, person, "Born"),
+    mistake=lambda page, person: _read_postcode(page, person, "Died"),
+)
+
+
+def _pairs(world: World, rng: Random) -> Iterator[Params]:
+    """Yield pairs of people from different towns."""
+    people = lore(world.seed).people
+    for _ in range(40):
+        first, second = rng.sample(people, 2)
+        if first.birthplace != second.birthplace:
+            yield {"first": first.name, "second": second.name}
+
+
+def _kilometres(world: World, first: str, second: str) -> str:
+    towns = (_person(world, first).birthplace, _person(world, second).birthplace)
+    return f"{map_queries.kilometres(map_queries.route_between_towns(world, 'car', *towns)):,.1f} km"
+
+
+def _measure(page: PageReader, first: str, second: str, label: str = "Born") -> Steps[str]:
+    """Read the length of the way by car between the birthplaces of two people."""
+    yield from open_article(page, first)
+    start = linked(page, "Born")
+    yield from open_article(page, second)
+    end = linked(page, label)
+    yield page.goto(f"{ORIGINS['maps']}/")
+    yield from map_steps.request_directions(page, start, end, "by car")
+    return map_steps.read_summary(page).length
+
+
+birthplaces_apart = Template(
+    "maps",
+    ("encyclopedia", "maps"),
+    "encyclopedia-birthplaces-apart",
+    "information",
+    "hard",
+    since=2,
+    intents=(
+        "How many kilometres is it by car from the birthplace of {first} to the birthplace of {second}?",
+        "{first} and {second} were born in different towns. How long is the way by car from the first to the second, in "
+        "kilometres?",
+        "Find out where {first} and {second} were born. What distance in kilometres does the map give from the one town "
+        "to the other, by car?",
+    ),
+    instances=_pairs,
+    expected=lambda world, first, second: says(_kilometres(world, first, second).removesuffix(" km")),
+    solution=_measure,
+    mistake=lambda page, first, second: _measure(page, first, second, "Died"),
+)
+
+distance_in_post = Template(
+    "maps",
+    ("encyclopedia", "maps", "forum"),
+    "encyclopedia-distance-in-post",
+    "change",
+    "hard",
+    since=2,
+    held_out=True,
+    intents=(
+        'Write a post titled "{title}" on the forum board {board}. Its text is only the distance by car between the '
+        "birthplaces of {first} and {second} as the map gives it, from the first to the second, such as 85.3 km.",
+        'On the board {board} of the forum, post under the title "{title}" how far it is by car from the birthplace of '
+        "{first} to that of {second}: nothing but the map's distance, in the form 85.3 km.",
+        "Find the towns in which {first} and {second} were born, and the map's distance by car from the one to the other. "
+        'Post only that (like 85.3 km) on {board} in the forum, titled "{title}".',
+    ),
+    instances=choose(_pairs, board=forum_queries.boards, title=_POST_TITLES),
+    expected=lambda world, board, title, first, second: post_added(
+        world, board, title, _kilometres(world, first, second)
+    ),
+    solution=lambda page, first, second, board, title: _measure_and_post(page, first, second, board, title, "Born"),
+    mistake=lambda page, first, second, board, title: _measure_and_post(page, first, second, board, title, "Died"),
+)
+
+
+def _measure_and_post(page: PageReader, first: str, second: str, board: str, title: str, label: str) -> Steps[None]:
+    length = yield from _measure(page, first, second, label)
+    yield from post_in_forum(page, board, title, length)
+
+
+def _architects(world: World) -> list[Params]:
+    """Return architects whose museum is on none of the agent's lists."""
+    saved = {row["place"] for row in world.rows("SELECT place FROM map_saved")}
+    return [{"architect": name} for name, one in _museums(lore(world.seed)).items() if one.place not in saved]
+
+
+def _save_museum(page: PageReader, architect: str, list: str) -> Steps[None]:
+    yield from open_article(page, architect)
+    yield from open_on_map(page, _museum_on_page(page))
+    if page.find("combobox", "List").properties.get("value") != list:
+        yield page.choose("List", list)
+    yield page.click("button", "Save to list")
+
+
+museum_to_list = Template(
+    "maps",
+    ("encyclopedia", "maps"),
+    "encyclopedia-museum-to-list",
+    "change",
+    "medium",
+    since=2,
+    intents=(
+        'Put the museum that {architect} designed on my list "{list}" of the map.',
+        'Which museum did {architect} design? Save it to my list "{list}" on the map, without a note.',
+        'My list "{list}" on the map should also have the museum by the architect {architect}.',
+    ),
+    instances=choose(_architects, list=map_queries.own_lists),
+    expected=lambda world, architect, list: Added(
+        "map_saved",
+        {"list": map_queries.own_list(world, list), "place": _museum(world, architect).place, "note": ""},
+    ),
+    solution=_save_museum,
+)
+
+
+def _year_reported(world: World, architect: str) -> list[Expected]:
+    museum = _museum(world, architect)
+    comment = {"account": 1, "action": "opened", "text": f"Opened in {museum.year}"}
+    note = {"place": museum.place, "status": "open"}
+    return [Added("map_notes", note), Added("map_note_comments", comment)]
+
+
+def _report_year(page: PageReader, architect: str) -> Steps[None]:
+    yield from open_article(page, architect)
+    museum = _museum_on_page(page)
+    yield page.click("link", museum)
+    year = page.value("Opened")
+    yield from open_on_map(page, museum)
+    yield from map_steps.report_problem(page, f"Opened in {year}")
+
+
+museum_year_note = Template(
+    "maps",
+    ("encyclopedia", "maps"),
+    "encyclopedia-museum-year-note",
+    "change",
+    "hard",
+    since=2,
+    intents=(
+        "The map should say when the museum by {architect} opened. Report a problem at that museum, with exactly the "
+        'words "Opened in" and the year that the encyclopedia gives.',
+        "Find the museum that {architect} designed and the year in which it opened. Add a note about the museum to the "
+        'map that says only "Opened in YEAR", with that year.',
+        'Leave a note on the map at the museum designed by {architect}: "Opened in", and then the year in which it '
+        "opened, and nothing else.",
+    ),
+    instances=lambda world: [{"architect": name} for name in _museums(lore(world.seed))],
+    expected=_year_reported,
+    solution=_report_year,
+)
+
+
+def _phones(world: World) -> list[Params]:
+    """Return architects whose museum has a telephone number."""
+    known = {row["id"] for row in world.rows("SELECT id FROM map_places WHERE phone IS NOT NULL")}
+    return [{"architect": name} for name, one in _museums(lore(world.seed)).items() if one.place in known]
+
+
+def _post_phone(page: PageReader, architect: str, board: str) -> Steps[None]:
+    yield from open_article(page, architect)
+    museum = _museum_on_page(page)
+    yield from open_on_map(page, museum)
+    yield from post_in_forum(page, board, museum, page.value("Phone"))
+
+
+def _phone_posted(world: World, architect: str, board: str) -> Added:
+    museum = _museum(world, architect)
+    phone = world.value("SELECT phone FROM map_places WHERE id = ?", museum.place)
+    return post_added(world, board, museum.name, phone)
+
+
+museum_phone_post = Template(
+    "maps",
+    ("encyclopedia", "maps", "forum"),
+    "encyclopedia-museum-phone-post",
+    "change",
+    "hard",
+    since=2,
+    intents=(
+        "Which museum did {architect} design? Write a post on the forum board {board}: its title is the name of the "
+        "museum, its text only the phone number that the map gives for it.",
+        "Post on the board {board} of the forum. Title: the museum by the architect {architect}. Text: the telephone "
+        "number of that museum on the map, and nothing more.",
+        "People on {board} in the forum ask how to reach the museum that {architect} designed. Post its phone number "
+        "from the map, alone, under the name of the museum as the title.",
+    ),
+    instances=choose(_phones, board=forum_queries.boards),
+    expected=_phone_posted,
+    solution=_post_phone,
+)
+
+
+def _maker(world: World, founder: str) -> Maker:
+    return next(one for one in lore(world.seed).makers if one.founder.name == founder)
+
+
+def _cheapest(world: World, brand: str) -> list[str]:
+    """Return the names of the products of a brand, the cheapest first."""
+    query = (
+        "SELECT p.name FROM shop_products p JOIN shop_categories c ON c.id = p.category AND c.enabled "
+        f"WHERE p.enabled AND p.brand = ? ORDER BY {shop_queries.SOLD}, p.id"
+    )
+    return [row["name"] for row in world.rows(query, brand)]
+
+
+def _founders(world: World) -> list[Params]:
+    """Return founders of brands that a search finds exactly, with a single cheapest product that can be added."""
+    addable = {row["product"] for row in world.rows(shop_queries.ADDABLE_PRODUCTS)}
+    found: list[Params] = []
+    for maker in lore(world.seed).makers:
+        names = _cheapest(world, maker.brand)
+        prices = [
+            world.value(f"SELECT {shop_queries.SOLD} FROM shop_products p WHERE name = ?", name) for name in names[:2]
+        ]
+        others = world.value(
+            "SELECT COUNT(*) FROM shop_products WHERE brand <> ? AND name LIKE ?", maker.brand, f"%{maker.brand}%"
+        )
+        if len(prices) > 1 and prices[0] < prices[1] and names[0] in addable and not others:
+            found.append({"person": maker.founder.name})
+    return found
+
+
+def _add_cheapest(page: PageReader, person: str, order: str = shop_steps.PRICE_UP) -> Steps[None]:
+    yield from open_article(page, person)
+    brand = _founded(page)
+    yield page.goto(f"{ORIGINS['shop']}/")
+    yield from shop_steps.search(page, brand)
+    yield page.choose("Sort By", order)
+    yield page.click("link", shop_steps.listed_products(page)[0].name)
+    yield page.click("button", "Add to Cart")
+
+
+def _founded(page: PageReader) -> str:
+    """Return the company in the first paragraph of a founder's article."""
+    texts = page.texts()
+    index = next(index for index, text in enumerate(texts) if text.endswith("founded"))
+    return texts[index + 1]
+
+
+founder_cheapest = Template(
+    "shopping",
+    ("encyclopedia", "shop"),
+    "encyclopedia-founder-cheapest",
+    "change",
+    "hard",
+    since=2,
+    intents=(
+        "{person} founded a company whose goods the shop sells. Put the cheapest product of that brand into my cart.",
+        "I want the cheapest thing that the shop has of the brand founded by {person}. Add it to my shopping cart.",
+        "Find out which company {person} founded, and add the shop's cheapest product of that brand to the cart.",
+    ),
+    instances=_founders,
+    expected=lambda world, person: shop_queries.in_cart(world, _cheapest(world, _maker(world, person).brand)[0]),
+    solution=_add_cheapest,
+    mistake=lambda page, person: _add_cheapest(page, person, shop_steps.PRICE_DOWN),
+)
+
+
+def _company_towns(world: World) -> list[Params]:
+    """Return the towns with several companies."""
+    towns = [one.town for one in lore(world.seed).makers]
+    return [{"town": town} for town in dict.fromkeys(towns) if towns.count(town) > 1]
+
+
+def _oldest_counted(world: World, town: str) -> Says:
+    oldest = min((one for one in lore(world.seed).makers if one.town == town), key=lambda one: one.year)
+    return says(len(_cheapest(world, oldest.brand)))
+
+
+def _count_goods(page: PageReader, town: str) -> Steps[int]:
+    yield from open_article(page, town)
+    lines = page.texts(after="Companies")
+    years = {lines[index - 1]: int(text[6:10]) for index, text in enumerate(lines) if text.startswith("since ")}
+    yield page.goto(f"{ORIGINS['shop']}/")
+    yield from shop_steps.search(page, min(years, key=lambda brand: years[brand]))
+    return shop_steps.item_count(page)
+
+
+oldest_company = Template(
+    "shopping",
+    ("encyclopedia", "shop"),
+    "encyclopedia-oldest-company",
+    "information",
+    "easy",
+    since=2,
+    intents=(
+        "Which company of {town} is the oldest, according to the encyclopedia? Tell me how many products of that brand "
+        "the shop has, as a number alone.",
+        "How many products does the shop have of the oldest company in {town}? Give just the number.",
+        "Look up the companies of {town}. Of the brand that was founded first, how many products are in the shop? "
+        "Answer with one number.",
+    ),
+    instances=_company_towns,
+    expected=_oldest_counted,
+    solution=_count_goods,
+    mistake=[answer("999")],
+)
+
+
+def _country_facts(world: World, rng: Random) -> Iterator[Params]:
+    """Yield facts about countries and posts to write them under."""
+    facts = {one.title: dict(one.facts) for one in real_articles()}
+    titles = forum_queries.column(
+        world, "SELECT title FROM posts WHERE NOT locked AND author > 1 GROUP BY title HAVING COUNT(*) = 1"
+    )
+    for country in _COUNTRIES:
+        fact = rng.choice([name for name, label in _FACTS.items() if label in facts[country]])
+        yield {"country": country, "fact": fact, "title": rng.choice(titles)}
+
+
+def _fact_written(world: World, country: str, fact: str, title: str) -> Added:
+    article = library(world.seed).articles[country]
+    text = dict(article.facts)[_FACTS[fact]]
+    post = forum_queries.post(world, title)["id"]
+    return Added("forum_comments", {"post": post, "parent": None, "author": 1, "body": text})
+
+
+def _write_fact(page: PageReader, country: str, fact: str, title: str) -> Steps[None]:
+    yield from open_article(page, country)
+    text = page.value(_FACTS.get(fact, fact))
+    yield page.goto(f"{ORIGINS['forum']}/")
+    yield from forum_steps.open_post(page, title)
+    yield from forum_steps.add_comment(page, text)
+
+
+fact_in_comment = Template(
+    "code-and-forum",
+    ("encyclopedia", "forum"),
+    "encyclopedia-fact-in-comment",
+    "change",
+    "medium",
+    since=2,
+    intents=(
+        'Comment on the forum post "{title}" with the {fact} of {country} as the encyclopedia\'s table of facts writes '
+        "it, and nothing else.",
+        'Below "{title}" in the forum, somebody wants to know the {fact} of {country}. Write only that, as it is in the '
+        "table of the country's article in the encyclopedia.",
+        "Look up the {fact} of {country} in the encyclopedia. Copy it from the table of facts into a comment on the post "
+        '"{title}", without any other word.',
+    ),
+    instances=_country_facts,
+    expected=_fact_written,
+    free=("forum_notifications",),
+    solution=_write_fact,
+    mistake=lambda page, country, title: _write_fact(page, country, "Area", title),
+)
+
+
+def _elements(world: World) -> list[Params]:
+    return [{"element": one.title.lower()} for one in real_articles() if one.categories == ("Chemical elements",)]
+
+
+def _element_issue(world: World, element: str, project: str, title: str) -> Added:
+    article = library(world.seed).find(element)
+    text = dict(article.facts if article else ())["CAS number"]
+    values = {"project": code_queries.project(world, project)["id"], "title": title, "body": text, "author": 1}
+    return Added("code_issues", {**values, "assignee": None, "milestone": None, "confidential": 0, "state": "open"})
+
+
+def _open_element_issue(page: PageReader, element: str, project: str, title: str) -> Steps[None]:
+    yield from open_article(page, element)
+    number = page.value("CAS number")
+    yield page.goto(f"{ORIGINS['code']}/")
+    yield from code_steps.open_project(page, project)
+    yield from code_steps.open_section(page, "Issues")
+    yield page.click("link", "New issue")
+    yield page.type("Title", title)
+    yield page.type("Description", number)
+    yield page.click("button", "Create issue")
+
+
+element_issue = Template(
+    "code-and-forum",
+    ("encyclopedia", "code"),
+    "encyclopedia-element-issue",
+    "change",
+    "hard",
+    since=2,
+    held_out=True,
+    intents=(
+        'Open an issue titled "{title}" in {project}. Its description is only the CAS number of the element {element}, '
+        "from the encyclopedia.",
+        'The project {project} needs an issue called "{title}". Look up the CAS number of {element} in the encyclopedia '
+        "and write just that into the description.",
+        'File the issue "{title}" in {project}, with nothing but the CAS number of {element} as the description.',
+    ),
+    instances=choose(
+        _elements,
+        sample=30,
+        project=lambda world: code_queries.column(
+            world, f"SELECT path FROM projects WHERE level >= {code_queries.MAINTAINER} AND NOT archived ORDER BY id"
+        ),
+        title=_ISSUE_TITLES,
+    ),
+    expected=_element_issue,
+    solution=_open_element_issue,
+)
+
+TEMPLATES = (
+    birthplace_on_map,
+    birthplace_postcode,
+    birthplaces_apart,
+    distance_in_post,
+    museum_to_list,
+    museum_year_note,
+    museum_phone_post,
+    founder_cheapest,
+    oldest_company,
+    fact_in_comment,
+    element_issue,
+)
