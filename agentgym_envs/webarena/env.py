@@ -129,7 +129,10 @@ class WebArenaEnv(WebEnv):
     remote_options = WebEnv.remote_options | {"table_version"}
 
     def __init__(self, *, table_version: int = 1, **options: Any) -> None:
-        """The class describes the arguments. Raises UsageError for an invalid one, MissingExtra without the packages."""
+        """Take the arguments that the class describes.
+
+        Raises UsageError for an invalid argument, MissingExtra without the packages.
+        """
         if table_version != 1:
             self.tasks, self.about = load(table_version), _about(table_version)
         super().__init__(**options)

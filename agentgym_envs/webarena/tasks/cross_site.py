@@ -101,8 +101,8 @@ author_to_file = Template(
     "hard",
     since=2,
     intents=(
-        'Thank the author of the forum post "{title}": add the file {file} to the default branch of {project} with only '
-        f'the author\'s user name in it. Then write the comment "{_COMMENT}" below the post.',
+        'Thank the author of the forum post "{title}": add the file {file} to the default branch of {project} with '
+        f'only the author\'s user name in it. Then write the comment "{_COMMENT}" below the post.',
         "Commit a new file {file} to the default branch of {project} whose only content is the name of the user who "
         f'posted "{{title}}" in the forum. After that, comment on the post with "{_COMMENT}"',
         f'Below the forum post "{{title}}", comment "{_COMMENT}" But first make that true: {{file}}, a new file on the '
@@ -158,12 +158,12 @@ issue_to_post = Template(
     "hard",
     since=2,
     intents=(
-        'Write a post on the forum board {board} with the title "{title}". Its text is just the title of the open issue '
-        "of {project} that was opened last.",
-        "Which of the open issues of {project} is the newest? Post its title, and nothing else, on {board} in the forum, "
-        'under "{title}".',
-        'On the board {board} of the forum, publish "{title}": as text only the title of the most recently opened of the '
-        "open issues in {project}.",
+        'Write a post on the forum board {board} with the title "{title}". Its text is just the title of the open '
+        "issue of {project} that was opened last.",
+        "Which of the open issues of {project} is the newest? Post its title, and nothing else, on {board} in the "
+        'forum, under "{title}".',
+        'On the board {board} of the forum, publish "{title}": as text only the title of the most recently opened of '
+        "the open issues in {project}.",
     ),
     instances=choose(_busy_projects, times=2, board=forum_queries.boards, title=_POST_TITLES),
     expected=lambda world, project, board, title: post_added(world, board, title, _newest_issue(world, project)),
@@ -213,8 +213,8 @@ review_to_post = Template(
         "title, and as text only the summary (the headline) of its worst review in the shop.",
         "What does the headline of the review with the fewest stars say about the {product}? Post just that on {board} "
         "in the forum. The title of the post is the name of the product.",
-        "Copy the summary of the lowest rated review of the {product} from the shop into a post on the board {board} of "
-        "the forum, and nothing else. Give the post the name of the product as its title.",
+        "Copy the summary of the lowest rated review of the {product} from the shop into a post on the board {board} "
+        "of the forum, and nothing else. Give the post the name of the product as its title.",
     ),
     instances=choose(_worst_reviews, sample=40, board=forum_queries.boards),
     expected=_worst_posted,
@@ -248,10 +248,10 @@ issue_to_order = Template(
     "hard",
     since=2,
     intents=(
-        "Order {number} is late because of the open issue of {project} that was opened last. Comment on the order in the "
-        "administration with just the title of that issue, and notify the customer.",
-        "Tell the customer of order {number} what holds it up: add the title of the newest open issue of {project}, and "
-        "nothing else, as a comment on the order, and have the customer notified by e-mail.",
+        "Order {number} is late because of the open issue of {project} that was opened last. Comment on the order in "
+        "the administration with just the title of that issue, and notify the customer.",
+        "Tell the customer of order {number} what holds it up: add the title of the newest open issue of {project}, "
+        "and nothing else, as a comment on the order, and have the customer notified by e-mail.",
         "Look up which of the open issues in {project} is the most recent. In the administration, comment on order "
         "{number} with its title alone, notifying the customer.",
     ),

@@ -108,7 +108,7 @@ birthplace_on_map = Template(
     ("encyclopedia", "maps"),
     "encyclopedia-birthplace-on-map",
     "navigation",
-    "easy",
+    "medium",
     since=2,
     intents=(
         "Show me the birthplace of {person} on the map: open the map's page of that town.",
@@ -138,7 +138,7 @@ birthplace_postcode = Template(
     ("encyclopedia", "maps"),
     "encyclopedia-birthplace-postcode",
     "information",
-    "easy",
+    "medium",
     since=2,
     intents=(
         "What is the postcode of the town in which {person} was born?",
@@ -182,14 +182,14 @@ birthplaces_apart = Template(
     ("encyclopedia", "maps"),
     "encyclopedia-birthplaces-apart",
     "information",
-    "hard",
+    "medium",
     since=2,
     intents=(
         "How many kilometres is it by car from the birthplace of {first} to the birthplace of {second}?",
-        "{first} and {second} were born in different towns. How long is the way by car from the first to the second, in "
-        "kilometres?",
-        "Find out where {first} and {second} were born. What distance in kilometres does the map give from the one town "
-        "to the other, by car?",
+        "{first} and {second} were born in different towns. How many kilometres is it by car from the town of {first} "
+        "to that of {second}?",
+        "Find out where {first} and {second} were born. What distance in kilometres does the map give from the one "
+        "town to the other, by car?",
     ),
     instances=_pairs,
     expected=lambda world, first, second: says(_kilometres(world, first, second).removesuffix(" km")),
@@ -210,8 +210,8 @@ distance_in_post = Template(
         "birthplaces of {first} and {second} as the map gives it, from the first to the second, such as 85.3 km.",
         'On the board {board} of the forum, post under the title "{title}" how far it is by car from the birthplace of '
         "{first} to that of {second}: nothing but the map's distance, in the form 85.3 km.",
-        "Find the towns in which {first} and {second} were born, and the map's distance by car from the one to the other. "
-        'Post only that (like 85.3 km) on {board} in the forum, titled "{title}".',
+        "Find the towns in which {first} and {second} were born, and the map's distance by car from the one to the "
+        'other. Post only that (like 85.3 km) on {board} in the forum, titled "{title}".',
     ),
     instances=choose(_pairs, board=forum_queries.boards, title=_POST_TITLES),
     expected=lambda world, board, title, first, second: post_added(
@@ -391,7 +391,7 @@ founder_cheapest = Template(
     ("encyclopedia", "shop"),
     "encyclopedia-founder-cheapest",
     "change",
-    "hard",
+    "medium",
     since=2,
     intents=(
         "{person} founded a company whose goods the shop sells. Put the cheapest product of that brand into my cart.",
@@ -482,10 +482,10 @@ fact_in_comment = Template(
     intents=(
         'Comment on the forum post "{title}" with the {fact} of {country} as the encyclopedia\'s table of facts writes '
         "it, and nothing else.",
-        'Below "{title}" in the forum, somebody wants to know the {fact} of {country}. Write only that, as it is in the '
-        "table of the country's article in the encyclopedia.",
-        "Look up the {fact} of {country} in the encyclopedia. Copy it from the table of facts into a comment on the post "
-        '"{title}", without any other word.',
+        'Below "{title}" in the forum, somebody wants to know the {fact} of {country}. Write only that, as it is in '
+        "the table of the country's article in the encyclopedia.",
+        "Look up the {fact} of {country} in the encyclopedia. Copy it from the table of facts into a comment on the "
+        'post "{title}", without any other word.',
     ),
     instances=_country_facts,
     expected=_fact_written,
@@ -529,8 +529,8 @@ element_issue = Template(
     intents=(
         'Open an issue titled "{title}" in {project}. Its description is only the CAS number of the element {element}, '
         "from the encyclopedia.",
-        'The project {project} needs an issue called "{title}". Look up the CAS number of {element} in the encyclopedia '
-        "and write just that into the description.",
+        'The project {project} needs an issue called "{title}". Look up the CAS number of {element} in the '
+        "encyclopedia and write just that into the description.",
         'File the issue "{title}" in {project}, with nothing but the CAS number of {element} as the description.',
     ),
     instances=choose(

@@ -125,7 +125,7 @@ def _brand_rows(world: World) -> list[dict[str, str]]:
 
 
 class _Names:
-    """Draws names that nobody has yet."""
+    """Draws unique names."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
