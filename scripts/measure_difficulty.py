@@ -3,7 +3,8 @@
     python scripts/measure_difficulty.py sciworld webarena webarena-2 [--per-kind 1]
 
 A kind of task (a template, one of ScienceWorld's thirty tasks) gets the median over the first tasks of it that the
-oracle solves. "webarena-2" measures the templates that version 2 of the table adds. The script continues where it stopped. `tests/test_difficulty.py` checks some of the numbers.
+oracle solves. "webarena-2" measures the templates that version 2 of the table adds. The script continues where it
+stopped. `tests/test_difficulty.py` checks some of the numbers.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.maps import queries as map_queries
 from agentgym_envs.webarena.tasks.maps import steps as map_steps
 from agentgym_envs.webarena.tasks.multi_site import open_on_map
-from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps, texts_of
+from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import queries as shop_queries
 from agentgym_envs.webarena.tasks.shopping import steps as shop_steps
 from agentgym_envs.webarena.tasks.steps import answer, do
@@ -92,8 +92,8 @@ def _museum(world: World, architect: str) -> Landmark:
 
 def _museum_on_page(page: PageReader) -> str:
     """Return the museum in the list of an architect's buildings."""
-    lines = (texts_of(line) for line in page.lines("listitem"))
-    return next(line[0] for line in lines if any(text.startswith("museum in") for text in line))
+    texts = page.texts()
+    return texts[next(index for index, text in enumerate(texts) if text.startswith("museum in")) - 1]
 
 
 def _open_town(page: PageReader, person: str, label: str) -> Steps[str]:
