@@ -11,7 +11,7 @@ from agentgym_envs.webarena.tasks.cms import steps as cms_steps
 from agentgym_envs.webarena.tasks.code import queries as code_queries
 from agentgym_envs.webarena.tasks.code import steps as code_steps
 from agentgym_envs.webarena.tasks.code.parsing import titles
-from agentgym_envs.webarena.tasks.encyclopedia import post_added, post_in_forum
+from agentgym_envs.webarena.tasks.encyclopedia.steps import post_added, post_in_forum
 from agentgym_envs.webarena.tasks.forum import queries as forum_queries
 from agentgym_envs.webarena.tasks.forum import steps as forum_steps
 from agentgym_envs.webarena.tasks.instances import choose
