@@ -102,12 +102,14 @@ def test_other_spellings_and_names_lead_to_the_article(site: Visitor) -> None:
 
 
 def test_search_ranks_titles_first_and_finds_words_in_texts(books: Library) -> None:
-    assert search(books.indexes, "Cobalt")[0].title == "Cobalt"
-    found = [article.title for article in search(books.indexes, "radioactive cobalt cancer therapy")]
+    assert search(books.indexes, "Cobalt").articles[0].title == "Cobalt"
+    found = [article.title for article in search(books.indexes, "radioactive cobalt cancer therapy").articles]
     assert found[0] == "Cobalt"
     person = lore(SEED).people[0]
-    assert person.name in [article.title for article in search(books.indexes, f"born {person.birthplace} architect")]
-    assert search(books.indexes, "qqqq") == [] == search(books.indexes, "")
+    found = [one.title for one in search(books.indexes, f"born {person.birthplace} architect").articles]
+    assert person.name in found
+    assert search(books.indexes, "qqqq") == ([], False) == search(books.indexes, "")
+    assert not search(books.indexes, "cobalt qqqq").complete
 
 
 def test_search_suggests_titles_for_misspelt_words(site: Visitor, books: Library) -> None:

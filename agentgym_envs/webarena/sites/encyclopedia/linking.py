@@ -29,15 +29,17 @@ class ArticleNames:
         """Yield (start, end, title) of the names in a text. Longer names win."""
         end = 0
         for word in _WORD.finditer(text):
+            known = self._by_word.get(word[0])
             start = word.start()
-            if start >= end and (found := self._longest(text, start, word[0])):
+            if known and start >= end and (found := _longest(known, text, start)):
                 name, title = found
                 end = start + len(name)
                 yield start, end, title
 
-    def _longest(self, text: str, start: int, word: str) -> tuple[str, str] | None:
-        fits = [one for one in self._by_word.get(word, ()) if _has_name(text, start, one[0])]
-        return max(fits, key=lambda one: len(one[0]), default=None)
+
+def _longest(known: list[tuple[str, str]], text: str, start: int) -> tuple[str, str] | None:
+    fits = (one for one in known if _has_name(text, start, one[0]))
+    return max(fits, key=lambda one: len(one[0]), default=None)
 
 
 def _has_name(text: str, start: int, name: str) -> bool:

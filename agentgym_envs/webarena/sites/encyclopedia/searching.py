@@ -7,7 +7,8 @@ import re
 import unicodedata
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.encyclopedia.articles import Article
 from agentgym_envs.webarena.sites.words import words
@@ -18,6 +19,7 @@ _MOST_WORDS = 10
 _SNIPPET = 220
 _SIMILAR = 0.45
 _TITLE, _LEAD = 12, 3
+_LOGARITHMS = [math.log1p(weight) for weight in range(256)]
 
 
 def plain(text: str) -> str:
@@ -50,18 +52,25 @@ class ArticleIndex:
                 numbers.append(number)
                 weights.append(min(weight, 255))
         self._trigrams = defaultdict[str, list[int]](list)
+        self._sizes = list[int]()
         for number, article in enumerate(articles):
-            for part in _trigrams(article.title):
+            parts = _trigrams(article.title)
+            self._sizes.append(len(parts))
+            for part in parts:
                 self._trigrams[part].append(number)
 
     def count(self, word: str) -> int:
         """Return the number of articles with a word."""
         return len(self._postings[word][0]) if word in self._postings else 0
 
-    def weights(self, word: str) -> Iterable[tuple[Article, float]]:
-        """Return the articles with a word, and the weight of the word in each."""
-        numbers, weights = self._postings.get(word, (array("H"), array("B")))
-        return ((self.articles[n], math.log1p(weight)) for n, weight in zip(numbers, weights, strict=True))
+    def scores(self, words: Mapping[str, float]) -> Iterator[tuple[int, float, Article]]:
+        """Yield the number of words that each article contains, and its score, given the rarities of the words."""
+        scores, counts = defaultdict[int, float](float), defaultdict[int, int](int)
+        for word, rarity in words.items():
+            for number, weight in zip(*self._postings.get(word, ((), ())), strict=True):
+                scores[number] += rarity * _LOGARITHMS[weight]
+                counts[number] += 1
+        return ((counts[number], score, self.articles[number]) for number, score in scores.items())
 
     def similar(self, text: str) -> list[tuple[float, Article]]:
         """Return articles whose titles resemble a text, with the similarity of the two (from 0 to 1)."""
@@ -69,8 +78,7 @@ class ArticleIndex:
         shared = Counter(number for part in parts for number in self._trigrams.get(part, ()))
         found = []
         for number, count in shared.most_common(20):
-            article = self.articles[number]
-            found.append((2 * count / (len(parts) + len(_trigrams(article.title))), article))
+            found.append((2 * count / (len(parts) + self._sizes[number]), self.articles[number]))
         return [one for one in found if one[0] >= _SIMILAR]
 
 
@@ -90,22 +98,25 @@ def _trigrams(text: str) -> set[str]:
     return {padded[start : start + 3] for start in range(len(padded) - 2)}
 
 
-def search(indexes: Sequence[ArticleIndex], text: str) -> list[Article]:
-    """Return the articles with most of the words of a query, the best first."""
-    words, size = query_words(text), sum(len(index.articles) for index in indexes)
-    scores, matched = defaultdict[str, float](float), Counter[str]()
-    found: dict[str, Article] = {}
-    for word in words:
-        rarity = math.log(1 + size / (1 + sum(index.count(word) for index in indexes)))
-        for article, weight in (one for index in indexes for one in index.weights(word)):
-            found[article.title] = article
-            scores[article.title] += rarity * weight
-            matched[article.title] += 1
-    most = max(matched.values(), default=0)
-    if most < (len(words) + 1) // 2:
-        return []
-    best = [title for title, count in matched.items() if count == most]
-    return [found[title] for title in sorted(best, key=lambda title: (-scores[title], title))]
+class SearchMatches(NamedTuple):
+    """The articles with most of the words of a query, the best first; `complete` if they contain all words."""
+
+    articles: list[Article]
+    complete: bool
+
+
+def search(indexes: Sequence[ArticleIndex], text: str) -> SearchMatches:
+    """Return the articles that match a query. Articles with fewer than half of its words do not."""
+    size = sum(len(index.articles) for index in indexes)
+    found_in = {word: sum(index.count(word) for index in indexes) for word in query_words(text)}
+    rarities = {word: math.log(1 + size / (1 + count)) for word, count in found_in.items()}
+    found = [one for index in indexes for one in index.scores(rarities)]
+    most = max((count for count, _, _ in found), default=0)
+    if not found or most < (len(rarities) + 1) // 2:
+        return SearchMatches([], False)
+    by_title = {article.title: article for _, _, article in found}
+    best = sorted((-score, article.title) for count, score, article in found if count == most)
+    return SearchMatches([by_title[title] for _, title in best], most == len(rarities))
 
 
 def suggest(indexes: Sequence[ArticleIndex], text: str, count: int = 3) -> list[str]:

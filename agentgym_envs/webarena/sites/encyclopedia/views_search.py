@@ -20,11 +20,11 @@ def search_page(context: RequestContext) -> Response:
     exact = books.find(text)
     if exact is not None and not context.query.is_checked("full"):
         return Redirect(exact.path)
-    found = search(books.indexes, text)
+    found, complete = search(books.indexes, text)
     paging = Paging.of(context.query, len(found), _ON_A_PAGE)
     words = query_words(text)
     shown = [(one, snippet(one, words)) for one in found[paging.skipped : paging.skipped + _ON_A_PAGE]]
-    similar = suggest(books.indexes, text) if exact is None and text else []
+    similar = suggest(books.indexes, text) if text and not complete and exact is None else []
     titles = {one.title for one, _ in shown}
     suggested = [title for title in similar if title not in titles]
     return context.page("search.html", text=text, shown=shown, paging=paging, exact=exact, suggested=suggested)
