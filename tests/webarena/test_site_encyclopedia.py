@@ -37,6 +37,7 @@ def test_the_world_has_no_table_of_the_encyclopedia() -> None:
     assert world(1).digest == "70099bda3824b48402eda47e3d951081069e1ccd23df63fd58144636117cd2fd"
 
 
+@pytest.mark.slow
 def test_every_process_writes_the_same_articles(books: Library) -> None:
     code = f"""
 import hashlib
