@@ -82,12 +82,16 @@ def with_native_tools(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "grammar": "tools"}
 
 
+_CONSTANTS = {"True": True, "False": False, "None": None}
+"""Names that users of Python write for JSON's true, false and null."""
+
+
 def json_or_text(value: str) -> Any:
-    """Parse a value as JSON; return the text itself if it is not JSON."""
+    """Parse a value as JSON or as Python's True, False or None; return the text itself if it is neither."""
     try:
         return json.loads(value)
     except ValueError:
-        return value
+        return _CONSTANTS.get(value, value)
 
 
 def recorded_args(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def _draw_text(drawing: ImageDraw.ImageDraw, text: str, before: str) -> None:
     lines = _wrapped(text[:_MAX_CHARS], font, width)
     if len(lines) > rows:
         first = rows // 2
-        lines = [*lines[:first], "⋮", *lines[len(lines) - (rows - first - 1) :]]
+        lines = [*lines[:first], "…", *lines[len(lines) - (rows - first - 1) :]]
     earlier = _wrapped(before[-_MAX_CHARS:], font, width) if before else []
     earlier = earlier[max(0, len(earlier) - (rows - len(lines))) :]
     for number, line in enumerate([*earlier, *lines]):

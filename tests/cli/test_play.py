@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_envs.cli.envs import parse_env_args
 from agentgym_envs.trajectory import read_trajectories
 from tests.waiting import SECONDS
 
@@ -192,3 +193,9 @@ def test_planner_and_actor_alternate(play) -> None:
     out = play("Take some wood!", "get 1 birch logs", ":quit", words=("planneractor", *TASK)).out
     assert "  1 planner ❯ Take some wood!\n" in out and "  2 actor ❯ get 1 birch logs\n" in out
     assert 'planner says: "Take some wood!"' in out and "  3 planner ❯ :quit" in out
+
+
+def test_arguments_of_environments_are_json_python_constants_or_text() -> None:
+    pairs = ["a=true", "b=True", "c=None", "d=[5, 8]", "e=Truely", "f=1.5", 'g="True"', "h="]
+    values = [True, True, None, [5, 8], "Truely", 1.5, "True", ""]
+    assert list(parse_env_args(pairs).values()) == values
