@@ -38,7 +38,7 @@ REGISTRATIONS = (
         "agentgym_envs.search.env:SearchRetryEnv",
         "as Search, but a wrong answer does not end the episode",
     ),
-    Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on five web sites"),
+    Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on six web sites"),
     Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
     Registration(
         "AgentGym/WebArenaPixels-v0", "agentgym_envs.webarena.pixels:WebArenaPixelsEnv", "as WebArena, with screenshots"

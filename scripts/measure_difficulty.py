@@ -1,9 +1,10 @@
 """Writes the frozen difficulties of SciWorld and WebArena: plays their oracles, which takes an hour.
 
-    python scripts/measure_difficulty.py sciworld webarena [--per-kind 1]
+    python scripts/measure_difficulty.py sciworld webarena webarena-2 [--per-kind 1]
 
 A kind of task (a template, one of ScienceWorld's thirty tasks) gets the median over the first tasks of it that the
-oracle solves. The script continues where it stopped. `tests/test_difficulty.py` checks some of the numbers.
+oracle solves. "webarena-2" measures the templates that version 2 of the table adds. The script continues where it
+stopped. `tests/test_difficulty.py` checks some of the numbers.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from agentgym_envs.task import Task
 
 ROOT = Path(agentgym_envs.__file__).parent
 _SCIWORLD = {"info": ["possible_objects"], "call_seconds": 900.0}
+_WEB_DATA = ROOT / "webarena" / "tasks" / "data"
+_WEB = {"call_seconds": 120.0}
 FILES: dict[str, tuple[str, Path, dict[str, Any]]] = {
     "sciworld": ("AgentGym/SciWorld-v0", ROOT / "sciworld" / "difficulty.json", _SCIWORLD),
-    "webarena": (
-        "AgentGym/WebArena-v0",
-        ROOT / "webarena" / "tasks" / "data" / "difficulty.json",
-        {"call_seconds": 120.0},
-    ),
+    "webarena": ("AgentGym/WebArena-v0", _WEB_DATA / "difficulty.json", _WEB),
+    "webarena-2": ("AgentGym/WebArena-v0", _WEB_DATA / "difficulty-2.json", _WEB | {"table_version": 2}),
 }
-KIND = {"sciworld": "task", "webarena": "template"}
-CHOICES = {"sciworld": "possible_objects", "webarena": "elements"}
+EARLIER = {"webarena-2": "webarena"}
+"""The version whose kinds a later one leaves out."""
+KIND = {"sciworld": "task", "webarena": "template", "webarena-2": "template"}
+CHOICES = {"sciworld": "possible_objects", "webarena": "elements", "webarena-2": "elements"}
 
 
 def main() -> None:
@@ -53,10 +55,11 @@ def measure_scenario(scenario: str, per_kind: int) -> None:
     known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"tasks": env.tasks.digest, "kinds": {}}
     if known["tasks"] != env.tasks.digest:
         known = {"tasks": env.tasks.digest, "kinds": {}}
+    measured_before = json.loads(FILES[EARLIER[scenario]][1].read_text())["kinds"] if scenario in EARLIER else {}
     by_kind: dict[str, list[Task]] = {}
     for task in env.tasks.sample():
         by_kind.setdefault(task.data[KIND[scenario]], []).append(task)
-    for kind in sorted(by_kind):
+    for kind in sorted(by_kind.keys() - measured_before.keys()):
         if kind not in known["kinds"]:
             measured = (measure(env, task, CHOICES[scenario]) for task in by_kind[kind])
             found = list(islice((row for row in measured if row is not None), per_kind))

@@ -50,6 +50,8 @@ def pages(local_world: World) -> dict[str, str]:
         "code": f"{ORIGINS['code']}/{space}/{slug}",
         "code-issues": f"{ORIGINS['code']}/{space}/{slug}/-/issues",
         "map": f"{ORIGINS['maps']}/",
+        "encyclopedia": f"{ORIGINS['encyclopedia']}/",
+        "encyclopedia-article": f"{ORIGINS['encyclopedia']}/article/{town[2][0]}",
         "map-directions": f"{ORIGINS['maps']}/directions?from={town[0][0]}&to={town[3][0]}",
     }
 

@@ -180,3 +180,13 @@ def test_frozen_difficulties_are_of_the_present_tasks(package: str, name: str, k
     turns = min(row[0] for row in frozen["kinds"].values())
     drawn = make(name, difficulty=(turns, turns)).tasks.sample(split="train")
     assert {task.data[kind] for task in drawn} == {k for k, row in frozen["kinds"].items() if row[0] == turns}
+
+
+def test_the_second_version_of_the_web_tasks_is_measured() -> None:
+    tasks = make("AgentGym/WebArena-v0", table_version=2).tasks
+    frozen = json.loads((files("agentgym_envs.webarena.tasks.data") / "difficulty-2.json").read_text())
+    assert frozen["tasks"] == tasks.digest, "run scripts/measure_difficulty.py webarena-2"
+    added = {task.data["template"] for task in tasks} - {
+        task.data["template"] for task in make("AgentGym/WebArena-v0").tasks
+    }
+    assert added == set(frozen["kinds"]) and all(tasks.difficulty(task) for task in tasks)

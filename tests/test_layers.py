@@ -24,7 +24,7 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
     {"errors"},
-    {"spaces", "schedule", "image_files"},
+    {"spaces", "schedule", "image_files", "corpus"},
     {"task", "grammar"},
     {"difficulty"},
     {"core"},

@@ -25,7 +25,7 @@ NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Only print the ad
 def sites_command(
     task: TaskId = None, world: WorldSeed = None, port: Port = 8010, no_browser: NoBrowser = False
 ) -> None:
-    """Open the five sites in your browser until Ctrl-C, next to an inspector with the task and its current score.
+    """Open the sites in your browser until Ctrl-C, next to an inspector with the task and its current score.
 
     Everything runs on this machine: Chrome, Edge and Firefox resolve addresses that end in .localhost to it. Your
     actions change only this episode; Restart resets it. A task has an id such as webarena/shopping-compare/3/2.
@@ -51,11 +51,11 @@ def _open_session(task_id: str | None, seed: int) -> Any:
     check_packages()
     from agentgym_envs.webarena.env import browser_options
     from agentgym_envs.webarena.inspector.session import InspectorSession
-    from agentgym_envs.webarena.tasks.table import load
+    from agentgym_envs.webarena.tasks.table import VERSIONS, load
 
-    session = InspectorSession(load(), browser_options(None), seed)
+    session = InspectorSession(load(VERSIONS[-1]), browser_options(None), seed)
     if task_id is not None:
-        session.begin(load().get(task_id))
+        session.begin(load(VERSIONS[-1]).get(task_id))
     return session
 
 

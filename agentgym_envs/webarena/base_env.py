@@ -73,7 +73,7 @@ class WebEnv(TextEnv):
     forms: ClassVar[Mapping[str, CommandForm]] = FORMS
     """The accepted commands; `grammars` must match them."""
     grammars: Mapping[str, Callable[[], ActionGrammar]] = web_grammars(FORMS)
-    about: ClassVar[str] = ""
+    about: str = ""
     """A description of the environment's sites, appended to `rules`."""
 
     def __init__(

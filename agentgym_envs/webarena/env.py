@@ -1,10 +1,11 @@
-"""`WebArenaEnv`: tasks on five sites that this process serves."""
+"""`WebArenaEnv`: tasks on six sites that this process serves."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +32,22 @@ _ABOUT = """The sites are:
 - {admin} its administration, in which you work for the shop;
 - {forum} a forum;
 - {code} code hosting;
-- {maps} a map.
+- {maps} a map{more}.
 You are signed in on all of them, and there are no other sites. Today is Monday, March 16, 2026. Use `stop` when the \
 task is done: with the answer, in as few words as will do, if something was asked; else on the page that was asked \
 for, or once what was asked for is done. Do nothing that was not asked for. If a task cannot be done, the answer is \
-"N/A".""".format(**ORIGINS)
+"N/A"."""
+_ENCYCLOPEDIA = ";\n- {encyclopedia} an encyclopedia, which has no accounts"
+
+
+def _about(table_version: int) -> str:
+    """Return the description of the sites. The tasks of version 1 do without the encyclopedia."""
+    more = "" if table_version == 1 else _ENCYCLOPEDIA.format(**ORIGINS)
+    return _ABOUT.format(**ORIGINS, more=more)
 
 
 class WebArenaEnv(WebEnv):
-    """Tasks on five local sites: a shop, its administration, a forum, code hosting and a map.
+    """Tasks on local sites: a shop, its administration, a forum, code hosting, a map and an encyclopedia.
 
     ## Description
     Tasks in the style of WebArena on local sites, without containers or internet access. They ask for information, for
@@ -65,7 +73,7 @@ class WebArenaEnv(WebEnv):
     | `press [keys]`, `press [id] [keys]` | press a key or a combination, at the focus or on an element |
     | `scroll [up]`, `scroll [down]` | scroll the page, or its largest scrollable part |
     | `new_tab`, `tab_focus [n]`, `close_tab` | tabs, counted from 0 |
-    | `goto [url]`, `go_back`, `go_forward` | visit a page of the five sites |
+    | `goto [url]`, `go_back`, `go_forward` | visit a page of the sites |
     | `wait` | observe again |
     | `stop [answer]` | end the task |
 
@@ -90,6 +98,8 @@ class WebArenaEnv(WebEnv):
     - `grammar`: the action format; also "browsergym" and "tool_call", which has one tool per action.
     - `split`, `groups`: what a reset without a task samples from.
     - `difficulty`: a range of turns such as (3, 8): only templates that the oracle solves in as many are sampled.
+    - `table_version`: the version of the task table. 2 adds tasks that use the encyclopedia, and more tasks on several
+      sites; it still grows, so its digest changes. By default 1, which is frozen.
     - `viewport`: observe only the part of the page in the window. By default, the whole page; the oracle needs that.
     - `max_chars`: the longest tree of an observation, in characters. A longer one is truncated after a line.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and gives some elements other
@@ -104,7 +114,7 @@ class WebArenaEnv(WebEnv):
     ## Differences from WebArena
     - The sites, their contents and the tasks were made for this suite. `AgentGym/WebArenaOfficial-v0` plays WebArena's
       own tasks.
-    - There is no Wikipedia and no homepage; the instructions list the sites' addresses.
+    - An encyclopedia takes the place of Wikipedia. There is no homepage; the instructions list the sites' addresses.
     - Rules judge everything; no language model is involved.
     - Changes that were not asked for count against the agent.
 
@@ -115,7 +125,17 @@ class WebArenaEnv(WebEnv):
     """
 
     tasks = load()
-    about = _ABOUT
+    about = _about(1)
+    remote_options = WebEnv.remote_options | {"table_version"}
+
+    def __init__(self, *, table_version: int = 1, **options: Any) -> None:
+        """Take the arguments that the class describes.
+
+        Raises UsageError for an invalid argument, MissingExtra without the packages.
+        """
+        if table_version != 1:
+            self.tasks, self.about = load(table_version), _about(table_version)
+        super().__init__(**options)
 
     def _browser_options(self) -> BrowserOptions:
         return browser_options(self._chromium)
@@ -147,7 +167,7 @@ class WebArenaEnv(WebEnv):
 
 
 def browser_options(chromium: str | None) -> BrowserOptions:
-    """Start serving the five sites, and return options of a browser that reaches nothing else."""
+    """Start serving the sites, and return options of a browser that reaches nothing else."""
     hosts = HostRules.of(mapped=dict.fromkeys(HOSTS.values(), _address()))
     return BrowserOptions(chromium=chromium, hosts=hosts)
 

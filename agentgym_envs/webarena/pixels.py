@@ -98,6 +98,8 @@ class WebArenaPixelsEnv(PixelEnv, WebArenaEnv):
     - v0: first version.
     """
 
+    remote_options = PixelEnv.remote_options | {"table_version"}
+
 
 class MiniWoBPixelsEnv(PixelEnv, MiniWoBEnv):
     """`MiniWoBEnv` with screenshots as observations; `PixelEnv` describes them. Same tasks, actions and rewards.

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agentgym_envs.corpus.facts import FILES, raw, world_facts
 from agentgym_envs.search.corpus import embedded
 from agentgym_envs.search.corpus.embedded import CACHE, corpus_digest, embedded_index
-from agentgym_envs.search.corpus.facts import FILES, raw, world_facts
 from agentgym_envs.search.corpus.pages import country_id, country_pages, embedded_passages
 from agentgym_envs.search.corpus.values import accepted, quantities
 from agentgym_envs.search.retrieval.base import Passage
@@ -28,7 +28,7 @@ def passages() -> list[Passage]:
 
 
 def test_data_files_match_the_readme() -> None:
-    readme = (files("agentgym_envs.search.corpus") / "data" / "README.md").read_text(encoding="utf-8")
+    readme = (files("agentgym_envs.corpus") / "data" / "README.md").read_text(encoding="utf-8")
     named = dict(re.findall(r"\| (\S+\.xz) \| ([0-9a-f]{64}) \|", readme))
     assert named == {name: hashlib.sha256(raw(name)).hexdigest() for name in FILES}
     assert sum(len(raw(name)) for name in FILES) < 3_000_000

@@ -11,7 +11,7 @@ import gymnasium as gym
 import pytest
 
 from agentgym_envs.core import StopReason
-from agentgym_envs.errors import NoOracle
+from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.env import WebArenaEnv
@@ -36,7 +36,7 @@ def _is_achievable(task: Task) -> bool:
 
 @pytest.fixture
 def env() -> Iterator[WebArenaEnv]:
-    env = WebArenaEnv(split=None)
+    env = WebArenaEnv(split=None, table_version=2)
     yield env
     env.close()
 
@@ -51,14 +51,24 @@ def step_until_change(env: WebArenaEnv, plan: list[str]) -> list[str]:
 def test_the_environment_has_the_groups_of_the_paper() -> None:
     env: Any = gym.make("AgentGym/WebArena-v0")
     assert env.unwrapped.tasks.groups == GROUPS
+    named = {site for site, origin in ORIGINS.items() if origin in env.unwrapped.instructions}
+    assert named == ORIGINS.keys() - {"encyclopedia"}
+    env.close()
+
+
+def test_the_second_version_of_the_table_has_tasks_with_the_encyclopedia() -> None:
+    env: Any = gym.make("AgentGym/WebArena-v0", table_version=2)
+    assert env.unwrapped.tasks.digest == load(2).digest
     assert all(origin in env.unwrapped.instructions for origin in ORIGINS.values())
     env.close()
+    with pytest.raises(UsageError, match="version 9"):
+        gym.make("AgentGym/WebArena-v0", table_version=9)
 
 
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("site", HOSTS)
 def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
-    task = next(t for t in load() if t.data["sites"][0] == site)
+    task = next(t for t in load(2) if t.data["sites"][0] == site)
     observation, info = env.reset(options={"task": task.id})
     assert f"URL: {task.data['start']}" in observation
     assert f"OBJECTIVE: {task.goal}" in observation
@@ -67,7 +77,7 @@ def test_an_episode_begins_on_its_site(env: WebArenaEnv, site: str) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_five_sites_can_be_visited(env: WebArenaEnv) -> None:
+def test_only_the_sites_can_be_visited(env: WebArenaEnv) -> None:
     env.reset(seed=0)
     for url in ("http://example.com/", "http://127.0.0.1/", "http://shop.test:8080/", "file:///etc/passwd"):
         assert env.step(f"goto [{url}]")[4]["invalid_action"]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from agentgym_envs.errors import UsageError
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
@@ -24,7 +25,7 @@ from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.steps import Given, Step
-from agentgym_envs.webarena.tasks.table import WORLDS, instances_of, load, templates
+from agentgym_envs.webarena.tasks.table import FROZEN, VERSIONS, WORLDS, instances_of, load, templates
 from agentgym_envs.webarena.tasks.template import GROUPS, Template, evaluators_of
 from tests.plugins.rotation import part
 from tests.webarena.embedded import bench, follow, play, sibling, tasks_for_tests
@@ -105,15 +106,18 @@ def test_instances_have_exactly_the_parameters_of_the_intent(name: str, seed: in
         assert template.start(params).startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
 
 
-def _table_position(task_id: str) -> tuple[int, int, int]:
-    """Return the sort key of a task: template, world and number, in the order of `table.made`."""
-    _, name, seed, number = task_id.split("/")
+def _table_position(task: Task) -> tuple[int, int, int, int]:
+    """Return the sort key of a task: version, template, world and number, in the order of the table."""
+    template, seed = templates()[task.data["template"]], task.data["world"]
+    number = int(task.id.rsplit("/", 1)[1])
+    version = next(one for one in VERSIONS if number <= table.most_tasks(template, task.split, one))
     worlds = [seed for seeds in WORLDS.values() for seed in seeds]
-    return list(templates()).index(name), worlds.index(int(seed)), int(number)
+    return version, list(templates()).index(template.name), worlds.index(seed), number
 
 
-def test_the_table_is_large_enough_and_splits_share_no_world() -> None:
-    tasks = load()
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_table_is_large_enough_and_splits_share_no_world(version: int) -> None:
+    tasks = load(version)
     sizes = Counter(task.split for task in tasks)
     assert sizes["train"] >= 5_000 and sizes["test"] >= 500 and sizes["validation"] >= 100
     worlds: dict[str, set[int]] = {}
@@ -124,22 +128,53 @@ def test_the_table_is_large_enough_and_splits_share_no_world() -> None:
     assert sum(task.data["held_out"] for task in tasks) >= 100
 
 
+DIGESTS = {1: "e81b7c3dbc9d26c88d6fd1656b9752d2e381bcfe19867d7127b212a3e9238b3e"}
+
+
+def test_frozen_versions_keep_their_digests_and_later_ones_contain_them() -> None:
+    assert {version: load(version).digest for version in FROZEN} == DIGESTS
+    for version in VERSIONS[1:]:
+        before, now = list(load(version - 1)), list(load(version))
+        assert now[: len(before)] == before and len(now) > len(before)
+        assert load(version).digest != load(version - 1).digest
+
+
+def test_enough_tasks_of_version_2_need_several_sites() -> None:
+    splits = Counter(task.split for task in load(2))
+    several = Counter(task.split for task in load(2) if len(task.data["sites"]) > 1)
+    assert all(several[split] >= 0.06 * size for split, size in splits.items()), several
+    assert any("encyclopedia" in task.data["sites"] for task in load(2))
+    assert not any("encyclopedia" in task.data["sites"] for task in load(1))
+
+
+@pytest.mark.parametrize("version", [0, 3, True, "1"])
+def test_unknown_versions_of_the_table_are_refused(version: Any) -> None:
+    with pytest.raises(UsageError, match="choose one of 1, 2"):
+        load(version)
+
+
 @pytest.mark.slow
 def test_templates_and_worlds_reproduce_the_table() -> None:
-    """Each run covers some of the worlds. Their tasks and the order of the ids determine the file."""
-    frozen = list(load())
-    assert [task.id for task in frozen] == sorted((task.id for task in frozen), key=_table_position)
+    """Each run covers some of the worlds. Their tasks and the order of the ids determine the files."""
+    frozen = list(load(VERSIONS[-1]))
+    assert frozen == sorted(frozen, key=_table_position)
     for seed in part(sorted({task.data["world"] for task in frozen}), "worlds of the web tasks"):
         split = next(split for split, seeds in WORLDS.items() if seed in seeds)
-        made = [task for template in templates().values() for task in table.tasks_of(template, world(seed), split)]
+        made = [
+            task
+            for version in VERSIONS
+            for template in templates().values()
+            for task in table.tasks_of(template, seed, split, version)
+        ]
         assert made == [task for task in frozen if task.data["world"] == seed], f"world {seed}"
 
 
 @pytest.mark.slow
 @pytest.mark.rotating
-def test_the_table_file_is_up_to_date() -> None:
-    frozen = files("agentgym_envs.webarena.tasks.data").joinpath("tasks.jsonl.gz").read_bytes()
-    assert gzip.decompress(frozen) == gzip.decompress(table.packed())
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_table_file_is_up_to_date(version: int) -> None:
+    frozen = files("agentgym_envs.webarena.tasks.data").joinpath(table.file_name(version)).read_bytes()
+    assert gzip.decompress(frozen) == gzip.decompress(table.packed(version))
 
 
 @pytest.mark.parametrize("name", _marked(NAMES))

@@ -13,8 +13,8 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from agentgym_envs.corpus.facts import FILES, data_digest
 from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
-from agentgym_envs.search.corpus.facts import FILES, data_digest
 from agentgym_envs.search.corpus.pages import embedded_passages
 from agentgym_envs.search.retrieval.index import build_index
 from agentgym_envs.search.retrieval.locking import locked

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentgym_envs.search.corpus.facts import WorldFacts, read, world_facts
+from agentgym_envs.corpus.facts import WorldFacts, read, world_facts
 from agentgym_envs.search.corpus.values import date, quantity, written
 from agentgym_envs.search.retrieval.base import Passage
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym_envs.corpus.facts import data_digest
 from agentgym_envs.errors import UnknownTask
-from agentgym_envs.search.corpus.facts import data_digest
 from agentgym_envs.search.questions.aggregate_questions import AGGREGATE_KINDS
 from agentgym_envs.search.questions.fact_arrays import graph
 from agentgym_envs.search.questions.question_types import FACT_KINDS, QuestionRows, QuestionType, Wording

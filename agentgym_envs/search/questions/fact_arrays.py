@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_envs.search.corpus.facts import WorldFacts, world_facts
+from agentgym_envs.corpus.facts import WorldFacts, world_facts
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, landmark_id
 from agentgym_envs.search.questions.queries import HARD, QUERY
 from agentgym_envs.search.questions.question_templates import CLUE, COUNTRY

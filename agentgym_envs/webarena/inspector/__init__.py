@@ -1,1 +1,1 @@
-"""An inspector for people: the five sites in an ordinary browser, next to a task and its current score."""
+"""An inspector for people: the sites in an ordinary browser, next to a task and its current score."""

@@ -1,1 +1,1 @@
-"""The five embedded sites of `AgentGym/WebArena-v0`: shop, administration, forum, code hosting and map."""
+"""The six embedded sites of `AgentGym/WebArena-v0`: shop, administration, forum, code hosting, map, encyclopedia."""

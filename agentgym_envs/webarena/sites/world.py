@@ -1,4 +1,4 @@
-"""A world: the state of all five sites at the start of an episode, as the image of one SQLite database."""
+"""A world: the state of all sites at the start of an episode, as the image of one SQLite database."""
 
 from __future__ import annotations
 

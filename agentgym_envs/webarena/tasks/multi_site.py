@@ -23,13 +23,13 @@ _PLAIN = f"enabled = 1 AND {_UNIQUE_NAME} AND id NOT IN (SELECT product FROM sho
 _TITLES = ("Worth a look?", "Has anybody tried this?", "Found this in the shop", "Is this any good?", "On my list now")
 
 
-def _open_product(page: PageReader, name: str) -> Iterator[str]:
+def open_product(page: PageReader, name: str) -> Iterator[str]:
     """Open a product's page from the shop's home page."""
     yield page.type("Search", name, enter=True)
     yield page.click("link", name)
 
 
-def _open_on_map(page: PageReader, name: str) -> Iterator[str]:
+def open_on_map(page: PageReader, name: str) -> Iterator[str]:
     """Open the map's page of a town or place."""
     yield page.goto(f"{ORIGINS['maps']}/")
     yield page.type("Search the map", name, enter=True)
@@ -50,7 +50,7 @@ def _product_shared(world: World, product: str, board: str, title: str) -> Added
 
 
 def _share(page: PageReader, product: str, board: str, title: str) -> Steps[None]:
-    yield from _open_product(page, product)
+    yield from open_product(page, product)
     address = page.url
     yield page.goto(f"{ORIGINS['forum']}/")
     yield page.click("link", "Submit")
@@ -137,7 +137,7 @@ def _look_up_population(page: PageReader, number: str) -> Steps[str]:
     yield page.click("link", f"#{number}")
     lines = page.texts(after="Shipping Address")
     town = next(line.partition(" ")[2] for line in lines if line[:5].isdigit())
-    yield from _open_on_map(page, town)
+    yield from open_on_map(page, town)
     return page.value("Population")
 
 
@@ -195,7 +195,7 @@ restock_and_buy = Template(
         type_text("Quantity", "{stock}"),
         click("button", "Save"),
         goto(f"{ORIGINS['shop']}/"),
-        do(_open_product, "{product}"),
+        do(open_product, "{product}"),
         type_text("Qty", "{quantity}"),
         click("button", "Add to Cart"),
     ],
@@ -219,7 +219,7 @@ hometown = Template(
     ),
     solution=[
         goto(f"{ORIGINS['forum']}/u/{{user}}"),
-        do(_open_on_map, given(lambda page: page.value("Location"))),
+        do(open_on_map, given(lambda page: page.value("Location"))),
         answer(lambda page: page.value("Postcode")),
     ],
     mistake=[answer("00000")],
@@ -233,7 +233,7 @@ def _phone_written(world: World, place: str, title: str) -> Added:
 
 
 def _write_phone(page: PageReader, place: str, title: str) -> Steps[None]:
-    yield from _open_on_map(page, place)
+    yield from open_on_map(page, place)
     phone = page.value("Phone")
     yield page.goto(f"{ORIGINS['forum']}/")
     yield page.type("Search the forum", title, enter=True)
@@ -284,7 +284,7 @@ def _issue_opened(world: World, project: str, title: str, product: str) -> Added
 
 
 def _open_issue(page: PageReader, product: str, project: str, title: str) -> Steps[None]:
-    yield from _open_product(page, product)
+    yield from open_product(page, product)
     (sku,) = page.search(r"SKU: (\S+)")
     yield page.goto(f"{ORIGINS['code']}/")
     yield page.click("link", re.compile(rf"[^/]+ / {re.escape(project)}"))

@@ -1,4 +1,4 @@
-"""The frozen table of all tasks, and its creation from templates and worlds."""
+"""The table of all tasks in its versions, and its creation from templates and worlds."""
 
 from __future__ import annotations
 
@@ -10,24 +10,45 @@ from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
 
 from agentgym_envs.difficulty import read_frozen
+from agentgym_envs.errors import UsageError
 from agentgym_envs.task import Difficulty, Split, Task, TaskTable
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.sites.world import world as load_world
 from agentgym_envs.webarena.tasks.parameters import call_by_name
 from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
 
-VERSION = 1
+VERSIONS = (1, 2)
+"""The versions of the table. Each contains the tasks of the earlier ones."""
+FROZEN = (1,)
+"""Versions that never change again."""
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
 """The seeds of the worlds of each split."""
-MOST: dict[Split, int] = {"train": 8, "validation": 1, "test": 2}
-"""The maximum number of tasks per template and world."""
-MOST_HELD_OUT = 4
-"""The same for held-out templates."""
-MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site")
+MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site")
 """Packages and modules of this package with a list of templates (`TEMPLATES`)."""
-_FILE = "tasks.jsonl.gz"
+
+
+class TaskLimits(NamedTuple):
+    """The maximum numbers of tasks per template and world, by split. Held-out templates are in test only."""
+
+    train: int
+    validation: int
+    test: int
+    held_out: int
+
+    def of(self, template: Template, split: Split) -> int:
+        """Return the limit for a template in a split."""
+        if template.held_out:
+            return self.held_out if split == "test" else 0
+        return {"train": self.train, "validation": self.validation, "test": self.test}[split]
+
+
+_LIMITS = TaskLimits(train=8, validation=1, test=2, held_out=4)
+_SEVERAL_SITES = {1: _LIMITS, 2: TaskLimits(train=12, validation=2, test=4, held_out=6)}
+"""The limits of templates on several sites, by version."""
 
 
 class WebTasks(TaskTable):
@@ -40,7 +61,10 @@ class WebTasks(TaskTable):
 
 @cache
 def _difficulties() -> Mapping[str, Difficulty]:
-    return read_frozen(files(f"{__package__}.data") / "difficulty.json")
+    found: dict[str, Difficulty] = {}
+    for version in VERSIONS:
+        found |= read_frozen(_data(f"difficulty{_suffix(version)}.json"))
+    return found
 
 
 @cache
@@ -53,38 +77,55 @@ def templates() -> dict[str, Template]:
 
 
 @cache
-def load() -> TaskTable:
-    """Return the frozen table."""
-    packed = files(f"{__package__}.data").joinpath(_FILE).read_bytes()
-    rows = map(json.loads, gzip.decompress(packed).decode().splitlines())
-    return WebTasks("webarena", VERSION, [Task(**row) for row in rows])
+def load(version: int = 1) -> TaskTable:
+    """Return a version of the table. Raises UsageError for an unknown version."""
+    if type(version) is not int or version not in VERSIONS:
+        known = ", ".join(map(str, VERSIONS))
+        raise UsageError(f"there is no version {version!r} of the table of web tasks; choose one of {known}")
+    packs = (_data(file_name(one)).read_bytes() for one in VERSIONS if one <= version)
+    rows = (json.loads(line) for pack in packs for line in gzip.decompress(pack).decode().splitlines())
+    return WebTasks("webarena", version, [Task(**row) for row in rows])
 
 
-def packed() -> bytes:
-    """Return the contents of the table's file, created again from the templates."""
-    lines = (json.dumps(asdict(task), ensure_ascii=False, sort_keys=True) for task in made())
+def file_name(version: int) -> str:
+    """Return the name of the file with the tasks that a version adds."""
+    return f"tasks{_suffix(version)}.jsonl.gz"
+
+
+def packed(version: int = 1) -> bytes:
+    """Return the contents of a version's file, created again from the templates."""
+    lines = (json.dumps(asdict(task), ensure_ascii=False, sort_keys=True) for task in made(version))
     return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
 
 
-def made() -> Iterator[Task]:
-    """Yield the tasks of all templates in all worlds, in the order of the table."""
+def made(version: int = 1) -> Iterator[Task]:
+    """Yield the tasks that a version adds, in the order of the table."""
     for template in templates().values():
         for split, seeds in WORLDS.items():
             for seed in seeds:
-                yield from tasks_of(template, load_world(seed), split)
+                yield from tasks_of(template, seed, split, version)
 
 
-def tasks_of(template: Template, world: World, split: Split) -> Iterator[Task]:
-    """Yield the tasks of a template in a world, up to the maximum of its split."""
-    if template.held_out and split != "test":
+def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> Iterator[Task]:
+    """Yield the tasks of a template in a world that a version adds."""
+    begin, end = most_tasks(template, split, version - 1), most_tasks(template, split, version)
+    if begin == end:
         return
-    most = MOST_HELD_OUT if template.held_out else MOST[split]
-    for number, params in enumerate(instances_of(template, world)[:most], 1):
-        data = {"template": template.name, "world": world.seed, "params": dict(params), "kind": template.kind}
+    instances = instances_of(template, load_world(seed))
+    for number, params in enumerate(instances[begin:end], begin + 1):
+        data = {"template": template.name, "world": seed, "params": dict(params), "kind": template.kind}
         data |= {"sites": list(template.sites), "difficulty": template.difficulty, "held_out": template.held_out}
-        goal = intent_of(template, number + world.seed, params)
-        task_id = f"webarena/{template.name}/{world.seed}/{number}"
+        goal = intent_of(template, number + seed, params)
+        task_id = f"webarena/{template.name}/{seed}/{number}"
         yield Task(task_id, split, template.group, goal, {**data, "start": template.start(params)})
+
+
+def most_tasks(template: Template, split: Split, version: int) -> int:
+    """Return the maximum number of tasks of a template in one world of a split, in a version of the table."""
+    if version < template.since:
+        return 0
+    limits = _SEVERAL_SITES[version] if len(template.sites) > 1 else _LIMITS
+    return limits.of(template, split)
 
 
 def instances_of(template: Template, world: World) -> list[Params]:
@@ -95,3 +136,11 @@ def instances_of(template: Template, world: World) -> list[Params]:
     chosen = [found[key] for key in sorted(found)]
     rng.shuffle(chosen)
     return chosen
+
+
+def _data(name: str) -> Traversable:
+    return files(f"{__package__}.data") / name
+
+
+def _suffix(version: int) -> str:
+    return "" if version == 1 else f"-{version}"

@@ -49,6 +49,7 @@ class Template:
         free: tables and columns ("table.column") that may change, too.
         held_out: reserves the template for the test split.
         records: records the browser's requests for the evaluators.
+        since: the version of the task table with which the template appears.
     """
 
     group: str
@@ -65,6 +66,7 @@ class Template:
     free: tuple[str, ...] = ()
     held_out: bool = False
     records: bool = False
+    since: int = 1
 
     def start(self, params: Params) -> str:
         """Return the URL on which an episode begins."""

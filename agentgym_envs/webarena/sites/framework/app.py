@@ -1,4 +1,4 @@
-"""The ASGI application that serves all five sites: it finds the episode of a request and calls the handler."""
+"""The ASGI application that serves all sites: it finds the episode of a request and calls the handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Site`: the description of one of the five sites, with its routes."""
+"""`Site`: the description of one of the six sites, with its routes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from agentgym_envs.webarena.sites.framework.responses import Response
 
 Handler = Callable[..., Response]
 """Takes the request context, and the path parameters as keyword arguments."""
-HOSTS = {"shop": "shop.test", "admin": "admin.test", "forum": "forum.test", "code": "code.test", "maps": "map.test"}
+HOSTS = {
+    "shop": "shop.test",
+    "admin": "admin.test",
+    "forum": "forum.test",
+    "code": "code.test",
+    "maps": "map.test",
+    "encyclopedia": "encyclopedia.test",
+}
 """Hosts of the sites in the agent's browser."""
 ORIGINS = {name: f"http://{host}" for name, host in HOSTS.items()}
 PASSWORD = "opensesame"
@@ -55,7 +62,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One of the five sites.
+    """One of the six sites.
 
     `layout` returns the values that the template of every page needs, such as the number of items in the cart.
     `filters` are additional Jinja filters. `find_account` returns the id of the account with this user name, or 0.

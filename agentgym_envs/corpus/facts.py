@@ -38,7 +38,7 @@ def read(name: str) -> dict[str, Any]:
 
 def raw(name: str) -> bytes:
     """Return the bytes of a file of the corpus."""
-    return (files("agentgym_envs.search.corpus") / "data" / name).read_bytes()
+    return (files("agentgym_envs.corpus") / "data" / name).read_bytes()
 
 
 @lru_cache(maxsize=8)
