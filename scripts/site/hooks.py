@@ -21,7 +21,9 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, uri, content=text))
     for path in sorted(_linked(files)):
         uri = repository.uri_of(path, modules)
-        if uri not in pages:
+        if repository.is_data(path):
+            files.append(File.generated(config, uri, content=(repository.ROOT / path).read_text()))
+        elif uri not in pages:
             page = File.generated(
                 config, uri, content=repository.source_page(path), inclusion=InclusionLevel.NOT_IN_NAV
             )

@@ -16,7 +16,7 @@ ABOUT = {
 }
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
-_LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".toml": "toml", ".json": "json"}
+_LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".toml": "toml"}
 
 
 def uri_of(path: str, modules: dict[str, str]) -> str:
@@ -25,7 +25,12 @@ def uri_of(path: str, modules: dict[str, str]) -> str:
         return path.removeprefix("docs/")
     if path in ABOUT:
         return ABOUT[path]
-    return modules.get(path, f"source/{path}.md")
+    return f"source/{path}" if is_data(path) else modules.get(path, f"source/{path}.md")
+
+
+def is_data(path: str) -> bool:
+    """True for a file that the site has as it is: highlighting megabytes of figures takes longer than all else."""
+    return path.endswith(".json")
 
 
 def outward(markdown: str, origin: str) -> Iterator[str]:
