@@ -33,7 +33,13 @@ def run(out: Path, **options: Any) -> dict[str, Any]:
 
 @pytest.mark.train
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["textcraft", pytest.param("babyai", marks=pytest.mark.rotating)])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param("textcraft", marks=pytest.mark.rotating(turns=(0,), of=2)),
+        pytest.param("babyai", marks=pytest.mark.rotating(turns=(1,), of=2)),
+    ],
+)
 def test_every_arm_is_trained_measured_and_shown(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,13 @@ def test_a_stopped_run_saves_and_resumes(
     assert [row["step"] for row in metrics(tmp_path / "out") if "loss" in row] == list(range(1, len(done) + 2))
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.rotating(turns=(0,), of=2)),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.rotating(turns=(1,), of=2)),
+    ],
+)
 def test_an_asynchronous_run_ends_with_its_process_and_resumes(
     sent: signal.Signals, model_path: Path, tmp_path: Path
 ) -> None:
