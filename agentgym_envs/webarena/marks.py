@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from agentgym_envs.webarena.browser.tab import ImageFormat
+from agentgym_envs.webarena.browser.tab import JPEG_QUALITY, ImageFormat
 from agentgym_envs.webarena.browser.view import Element, ElementBox, PageView, elements
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 MAX_MARKS = 200
-_JPEG_QUALITY = 80
 _PNG_LEVEL = 1  # a higher level takes longer and saves little
 _ROLES = frozenset(
     " ".join(
@@ -56,7 +55,7 @@ def draw_marks(screenshot: bytes, boxes: Mapping[int, ElementBox], image_format:
     for index, (number, box) in enumerate(boxes.items()):
         _label(drawing, str(number), box, _COLORS[index % len(_COLORS)], taken, image.size)
     written = io.BytesIO()
-    options: dict[str, Any] = {"compress_level": _PNG_LEVEL} if image_format == "png" else {"quality": _JPEG_QUALITY}
+    options: dict[str, Any] = {"compress_level": _PNG_LEVEL} if image_format == "png" else {"quality": JPEG_QUALITY}
     image.save(written, image_format, **options)
     return written.getvalue()
 

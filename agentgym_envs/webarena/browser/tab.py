@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
 ImageFormat = Literal["png", "jpeg"]
-_JPEG_QUALITY = 80
+JPEG_QUALITY = 80
 _MAX_HOPS = 10
 """The number of consecutive navigations after which a page counts as not settled."""
 _GRACE = 0.3
@@ -127,7 +127,7 @@ class Tab:
         """
         parameters: dict[str, Any] = {"format": image_format, "optimizeForSpeed": True}
         if image_format == "jpeg":
-            parameters["quality"] = _JPEG_QUALITY
+            parameters["quality"] = JPEG_QUALITY
         hidden = await self.run("async () => agentgym.hideCaret() && (await agentgym.nextFrame(), true)")
         try:
             return base64.b64decode((await self.send("Page.captureScreenshot", parameters))["data"])

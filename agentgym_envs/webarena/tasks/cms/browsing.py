@@ -43,11 +43,7 @@ show_orders = AdminTemplate(
     expected=_filtered,
     solution=[
         do(steps.open_from_menu, "Sales", "Orders"),
-        do(
-            steps.filter_grid,
-            {"Grand total from": "{least}"},
-            Status=steps.STATUS,
-        ),
+        do(steps.filter_grid, {"Grand total from": "{least}"}, Status=steps.STATUS),
     ],
 )
 
@@ -81,11 +77,7 @@ newest_order = AdminTemplate(
     expected=_newest_order_expected,
     solution=[
         do(steps.open_from_menu, "Sales", "Orders"),
-        do(
-            steps.filter_grid,
-            {"Customer": "{customer}"},
-            Status=steps.STATUS,
-        ),
+        do(steps.filter_grid, {"Customer": "{customer}"}, Status=steps.STATUS),
         click("link", ORDER_LINK),
     ],
 )

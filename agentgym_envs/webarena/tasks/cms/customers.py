@@ -147,9 +147,7 @@ change_group = AdminTemplate(
     ),
     instances=_change_group_instances,
     expected=lambda world, customer, target: Updated(
-        "shop_customers",
-        {"id": _id(world, customer)},
-        {"customer_group": target},
+        "shop_customers", {"id": _id(world, customer)}, {"customer_group": target}
     ),
     solution=[
         do(steps.open_customer, "{customer}"),
@@ -178,11 +176,7 @@ change_email = AdminTemplate(
         "Update the customer {customer}: the e-mail address is {email} from now on.",
     ),
     instances=_change_email_instances,
-    expected=lambda world, customer, email: Updated(
-        "shop_customers",
-        {"id": _id(world, customer)},
-        {"email": email},
-    ),
+    expected=lambda world, customer, email: Updated("shop_customers", {"id": _id(world, customer)}, {"email": email}),
     solution=[do(steps.open_customer, "{customer}"), type_text("E-mail", "{email}"), click("button", "Save Customer")],
 )
 
@@ -202,9 +196,7 @@ unsubscribe_customer = AdminTemplate(
         sample=ENOUGH,
     ),
     expected=lambda world, customer: Updated(
-        "shop_subscribers",
-        {"customer": _id(world, customer)},
-        {"status": "unsubscribed"},
+        "shop_subscribers", {"customer": _id(world, customer)}, {"status": "unsubscribed"}
     ),
     solution=[do(steps.open_customer, "{customer}"), click("button", "Unsubscribe from Newsletter")],
 )

@@ -263,11 +263,7 @@ notify_customer = AdminTemplate(
     expected=_commented,
     solution=[
         do(steps.open_from_menu, "Sales", "Orders"),
-        do(
-            steps.filter_grid,
-            {"Customer": "{customer}"},
-            Status=steps.STATUS,
-        ),
+        do(steps.filter_grid, {"Customer": "{customer}"}, Status=steps.STATUS),
         click("link", ORDER_LINK),
         do(steps.add_comment, "{message}"),
     ],

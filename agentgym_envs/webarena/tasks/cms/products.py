@@ -205,9 +205,7 @@ take_delivery = AdminTemplate(
         count=(12, 24, 30, 36, 48, 60, 75),
     ),
     expected=lambda world, count, product: Updated(
-        "shop_products",
-        {"name": product},
-        {"stock": queries.product_value(world, "stock", product) + count},
+        "shop_products", {"name": product}, {"stock": queries.product_value(world, "stock", product) + count}
     ),
     solution=[
         do(steps.open_product, "{product}"),

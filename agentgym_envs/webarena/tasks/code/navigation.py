@@ -53,16 +53,8 @@ _LISTS = {
         "Merge requests",
         "Review requests for you",
     ),
-    "the merge requests that I created": (
-        "dashboard/merge_requests?scope=created",
-        "Merge requests",
-        "Created by you",
-    ),
-    "the closed issues that are assigned to me": (
-        "dashboard/issues?state=closed",
-        "Issues",
-        r"Closed \(\d+\)",
-    ),
+    "the merge requests that I created": ("dashboard/merge_requests?scope=created", "Merge requests", "Created by you"),
+    "the closed issues that are assigned to me": ("dashboard/issues?state=closed", "Issues", r"Closed \(\d+\)"),
     "the projects that I have starred": ("starred", "Starred", ""),
     "all groups here": ("groups", "Groups", ""),
     "my SSH keys": ("-/profile/keys", r"Account of .+", "SSH keys"),

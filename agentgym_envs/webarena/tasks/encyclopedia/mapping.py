@@ -210,8 +210,7 @@ museum_to_list = Template(
     ),
     instances=choose(_architects, list=map_queries.own_lists),
     expected=lambda world, architect, list: Added(
-        "map_saved",
-        {"list": map_queries.own_list(world, list), "place": _museum(world, architect).place, "note": ""},
+        "map_saved", {"list": map_queries.own_list(world, list), "place": _museum(world, architect).place, "note": ""}
     ),
     solution=_save_museum,
 )

@@ -90,8 +90,7 @@ ban_user = ForumTemplate(
     ),
     instances=choose(_subscribers, reason=_REASONS),
     expected=lambda world, board, user, reason: Added(
-        "forum_bans",
-        {"board": queries.board(world, board), "user": queries.user(world, user)["id"], "reason": reason},
+        "forum_bans", {"board": queries.board(world, board), "user": queries.user(world, user)["id"], "reason": reason}
     ),
     solution=[
         do(steps.open_board, "{board}"),

@@ -223,10 +223,7 @@ rename_user = ForumTemplate(
     ),
     instances=lambda: [{"user": f"{name}{number}"} for name in _NAMES for number in (7, 21)],
     expected=NotAchievable,
-    solution=[
-        do(steps.open_account_menu, "Settings"),
-        not_offered("textbox", "User name"),
-    ],
+    solution=[do(steps.open_account_menu, "Settings"), not_offered("textbox", "User name")],
     mistake=[
         do(steps.open_account_menu, "Settings"),
         type_text("Biography", "{user}"),

@@ -129,11 +129,7 @@ open_own_page = ForumTemplate(
     "forum-open-own",
     "navigation",
     "easy",
-    intents=(
-        "Show me {what}.",
-        "Open the page with {what}.",
-        "Where do I find {what}? Go there.",
-    ),
+    intents=("Show me {what}.", "Open the page with {what}.", "Where do I find {what}? Go there."),
     instances=lambda: [{"what": what} for what in _OWN_PAGES],
     expected=lambda world, what: EndsOn(ORIGIN + _OWN_PAGES[what][2].format(me=queries.my_name(world))),
     solution=_open_own_page,

@@ -15,11 +15,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
 from agentgym_envs.webarena.tasks.steps import answer, do, expand
 from agentgym_envs.webarena.tasks.template import Params
 
-_FACTS = {
-    "joining date": "Joined",
-    "karma of posts": "Karma of posts",
-    "karma of comments": "Karma of comments",
-}
+_FACTS = {"joining date": "Joined", "karma of posts": "Karma of posts", "karma of comments": "Karma of comments"}
 """Facts of a profile, with their labels."""
 
 

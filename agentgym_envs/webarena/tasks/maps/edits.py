@@ -64,12 +64,7 @@ def _correct_hours_instances(world: World, rng: Random) -> Iterator[Params]:
     """Places with other opening hours."""
     for row in rng.sample(queries.places(world, "p.hours IS NOT NULL"), 40):
         hours = rng.choice([one for one in _HOURS if one != row["hours"]])
-        yield {
-            "place": row["name"],
-            "town": row["town_name"],
-            "hours": hours,
-            "comment": rng.choice(_EDIT_COMMENTS),
-        }
+        yield {"place": row["name"], "town": row["town_name"], "hours": hours, "comment": rng.choice(_EDIT_COMMENTS)}
 
 
 def _save(page: PageReader, comment: str) -> Iterator[str]:
@@ -321,11 +316,7 @@ delete_place = MapTemplate(
     ),
     instances=choose(queries.each_place(), sample=30),
     expected=NotAchievable,
-    solution=[
-        do(steps.open_place, "{place}"),
-        click("link", "Edit"),
-        not_offered("button", "Delete"),
-    ],
+    solution=[do(steps.open_place, "{place}"), click("link", "Edit"), not_offered("button", "Delete")],
     mistake=[do(steps.open_place, "{place}"), answer("Deleted.")],
 )
 

@@ -80,10 +80,7 @@ count_nearby = MapTemplate(
     expected=lambda world, kind, distance, place: says(
         queries.count_within(world, place, KEY_OF[kind], 1000 * int(distance.split()[0]))
     ),
-    solution=[
-        do(_look_within, "{place}", "{kind}", "{distance}"),
-        answer(_count_found),
-    ],
+    solution=[do(_look_within, "{place}", "{kind}", "{distance}"), answer(_count_found)],
     mistake=[do(_look_within, "{place}", "{kind}", "50 km"), answer(_count_found)],
 )
 

@@ -120,10 +120,7 @@ change_quantity = ShopTemplate(
     expected=lambda world, product, quantity: Updated(
         "shop_cart_lines", {"product": queries.product_id(world, product)}, {"quantity": quantity}
     ),
-    solution=[
-        do(steps.open_cart),
-        type_text("Qty", "{quantity}", enter=True, after="{product}"),
-    ],
+    solution=[do(steps.open_cart), type_text("Qty", "{quantity}", enter=True, after="{product}")],
 )
 
 remove_from_cart = ShopTemplate(

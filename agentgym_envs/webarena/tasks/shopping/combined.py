@@ -141,8 +141,7 @@ wish_cheapest = ShopTemplate(
     ),
     instances=choose(_cheapest_not_wished, comment=_COMMENTS),
     expected=lambda world, params, comment: Added(
-        "shop_wishes",
-        {"customer": queries.ME, "product": queries.cheapest_filtered(world, params), "comment": comment},
+        "shop_wishes", {"customer": queries.ME, "product": queries.cheapest_filtered(world, params), "comment": comment}
     ),
     solution=[
         do(steps.open_category, "{department}", "{category}"),

@@ -168,11 +168,7 @@ cancel_shipped = ShopTemplate(
     ],
     expected=NotAchievable,
     solution=[do(steps.open_order, steps.PLACED_ON_DAY), answer(_report_complete)],
-    mistake=[
-        do(steps.open_order, steps.PLACED_ON_DAY),
-        click("button", "Reorder"),
-        answer(NOT_ACHIEVABLE),
-    ],
+    mistake=[do(steps.open_order, steps.PLACED_ON_DAY), click("button", "Reorder"), answer(NOT_ACHIEVABLE)],
 )
 
 

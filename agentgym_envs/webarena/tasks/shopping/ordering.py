@@ -62,11 +62,7 @@ add_and_checkout = ShopTemplate(
         {**rng.choice(checkouts(world)), "product": row["product"]} for row in world.rows(queries.ADDABLE_PRODUCTS)
     ],
     expected=_one_more_ordered,
-    solution=[
-        do(steps.put_into_cart, "{product}"),
-        do(steps.open_cart),
-        do(steps.check_out, ALL_PARAMETERS),
-    ],
+    solution=[do(steps.put_into_cart, "{product}"), do(steps.open_cart), do(steps.check_out, ALL_PARAMETERS)],
 )
 
 
@@ -97,10 +93,7 @@ reorder = ShopTemplate(
         queries.in_cart(world, line["name"], line["options"], line["quantity"])
         for line in queries.order_lines(world, number)
     ],
-    solution=[
-        do(steps.open_order, steps.WITH_NUMBER),
-        click("button", "Reorder"),
-    ],
+    solution=[do(steps.open_order, steps.WITH_NUMBER), click("button", "Reorder")],
 )
 
 

@@ -35,14 +35,8 @@ own_order_total = ShopTemplate(
     ),
     instances=lambda world: [{"number": row["number"]} for row in queries.orders(world)],
     expected=lambda world, number: says(money(world.value("SELECT total FROM shop_orders WHERE number = ?", number))),
-    solution=[
-        do(steps.find_order, steps.WITH_NUMBER),
-        answer(lambda found: found.total),
-    ],
-    mistake=[
-        do(steps.open_order, steps.WITH_NUMBER),
-        answer(lambda page: page.value("Subtotal")),
-    ],
+    solution=[do(steps.find_order, steps.WITH_NUMBER), answer(lambda found: found.total)],
+    mistake=[do(steps.open_order, steps.WITH_NUMBER), answer(lambda page: page.value("Subtotal"))],
 )
 
 _WHICH = ("latest", "second latest", "oldest")
