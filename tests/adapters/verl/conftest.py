@@ -110,6 +110,24 @@ def make_worker(stub: Any, base_config: Any, model_path: Path, first_worker: Any
     return make
 
 
+@pytest.fixture
+def answer_in_order(stub: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Call it with a worker and its numbers of groups and members: the scripts go to the members, group by group."""
+    from agentgym_verl.episode_runner import EpisodeRunner
+
+    once = EpisodeRunner._once
+
+    async def named(self: Any, engine: Any, spec: Any) -> Any:
+        engine._request_id = spec.meta["uid"]
+        return await once(self, engine, spec)
+
+    def fix(worker: Any, groups: int, members: int) -> None:
+        monkeypatch.setattr(EpisodeRunner, "_once", named)
+        worker.server.name(*(f"{group}_{member}" for group in range(groups) for member in range(members)))
+
+    return fix
+
+
 @contextmanager
 def _put_back() -> Iterator[None]:
     environ, hook = dict(os.environ), sys.excepthook

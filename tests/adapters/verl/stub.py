@@ -61,7 +61,8 @@ class StubServer:
     """Returns scripted answers, like verl's `LLMServerClient`.
 
     `scripts` has the answers of one episode after the other, in the order of their first requests; the last script is
-    used for all further episodes.
+    used for all further episodes. The order of several episodes in one group depends on their environments' threads:
+    `answer_in_order` fixes it.
     """
 
     def __init__(self, *scripts: Sequence[Answer], seconds: float = 0.0, logprobs: bool = True) -> None:
@@ -74,6 +75,10 @@ class StubServer:
         self.in_flight = self.most_in_flight = 0
         self.extra: dict[str, Any] = {}
         self.preempted: int | None = None
+
+    def name(self, *request_ids: str) -> None:
+        """Give the next scripts to these requests, whichever comes first."""
+        self._open |= {name: list(next(self._scripts)) for name in request_ids}
 
     async def generate(
         self,

@@ -333,7 +333,7 @@ def test_both_adapters_compute_equal_advantages(
 
 
 def test_both_adapters_compare_the_surviving_episodes_of_a_group(
-    make_worker: Any, stub: Any, tokenizer: Any, base_config: Any
+    make_worker: Any, answer_in_order: Any, stub: Any, tokenizer: Any, base_config: Any
 ) -> None:
     """A failed episode is in TRL's batch without weight, and missing in verl's."""
     import torch
@@ -354,6 +354,7 @@ def test_both_adapters_compare_the_surviving_episodes_of_a_group(
         Policy([[*script] for script in scripts], stub.logprob),
     )
     worker = make_worker(*scripts, n=MEMBERS, agentgym={"max_turns": 3, "env_retries": 0}, response_length=400)
+    answer_in_order(worker, 2, MEMBERS)
     queue = worker.play([stub.count(seed=1), stub.count(seed=2)])
     keys = [f"{group}_{member}_0" for group in range(2) for member in range(MEMBERS)]
     assert [index for index, key in enumerate(keys) if key not in queue.rows] == [1, 6]

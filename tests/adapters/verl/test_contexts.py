@@ -133,9 +133,10 @@ def test_an_agent_keeps_to_the_context_of_the_server(make_worker: Any, stub: Any
     assert len(ends) > 2 and max(ends) <= 300
 
 
-def played(make_worker: Any, stub: Any) -> tuple[list[str], list[dict[str, Any]]]:
+def played(make_worker: Any, stub: Any, answer_in_order: Any) -> tuple[list[str], list[dict[str, Any]]]:
     """The keys and rows of two groups of episodes."""
     worker = make_worker(*SCRIPTS, *reversed(SCRIPTS), n=MEMBERS, agentgym={"max_turns": 3})
+    answer_in_order(worker, 2, MEMBERS)
     queue = worker.play([stub.count(seed=1), stub.count(seed=2)])
     keys = sorted(queue.rows, key=lambda key: [int(part) for part in key.split("_")])
     return keys, [queue.rows[key] for key in keys]
@@ -164,7 +165,7 @@ ESTIMATORS = (
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_compute_over_episodes_and_not_over_rows(
-    name: str, splits: list[bool], make_worker: Any, stub: Any, base_config: Any
+    name: str, splits: list[bool], make_worker: Any, answer_in_order: Any, stub: Any, base_config: Any
 ) -> None:
     """The advantages of an episode's tokens are the same with and without a context for each turn."""
     import torch
@@ -174,7 +175,7 @@ def test_estimators_compute_over_episodes_and_not_over_rows(
 
     found = []
     for splits[-1] in (False, True):
-        keys, rows = played(make_worker, stub)
+        keys, rows = played(make_worker, stub, answer_in_order)
         data = as_batch(keys, rows)
         algorithm = OmegaConf.merge(base_config.algorithm, {"gamma": 0.9, "lam": 0.8})
         settings = {"gamma": 0.9, "lam": 0.8, "num_repeat": MEMBERS, "config": algorithm}
@@ -205,7 +206,13 @@ LOSSES = ("token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-sum-n
 
 @pytest.mark.parametrize("mode", LOSSES)
 def test_an_unchanged_context_split_into_contexts_has_the_same_gradient(
-    mode: str, splits: list[bool], make_worker: Any, stub: Any, base_config: Any, tokenizer: Any
+    mode: str,
+    splits: list[bool],
+    make_worker: Any,
+    answer_in_order: Any,
+    stub: Any,
+    base_config: Any,
+    tokenizer: Any,
 ) -> None:
     """With verl's losses of policy and critic; the denominators are those of the trainer, numbers of episodes."""
     import torch
@@ -215,7 +222,7 @@ def test_an_unchanged_context_split_into_contexts_has_the_same_gradient(
     model = make_model(tokenizer, hidden_size=32, layers=1)
     found, losses = [], []
     for splits[-1] in (False, True):
-        keys, rows = played(make_worker, stub)
+        keys, rows = played(make_worker, stub, answer_in_order)
         loss = loss_of(model, keys, rows, mode, base_config)
         found.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(model.parameters()))]))
         losses.append(float(loss.detach()))
