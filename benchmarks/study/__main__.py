@@ -49,7 +49,7 @@ def piece(options: argparse.Namespace) -> int:
 def render(options: argparse.Namespace) -> int:
     """Write figures, plot and tables from the finished runs; without --work, only the page from the figures.
 
-    Scenarios without runs in --work keep their figures.
+    Scenarios and seeds without runs in --work keep their figures, so several computers can share the seeds.
     """
     out: Path = options.docs
     results: Path = options.results
@@ -57,7 +57,7 @@ def render(options: argparse.Namespace) -> int:
         found = figures.collect(options.work, list(SCENARIOS.values()))
         known = read(results / "study.json") or {"scenarios": {}, "collapse": {}}
         lab = collapse_page.collect(options.work) or known["collapse"]
-        both = {"scenarios": {**known["scenarios"], **found}, "collapse": lab}
+        both = {"scenarios": figures.merge(known["scenarios"], found), "collapse": lab}
         write(results / "study.json", {"machine": machine(), **both})
     kept, of_gpu = (read(results / name) for name in ("study.json", "study-gpu.json"))
     if kept and kept["scenarios"]:

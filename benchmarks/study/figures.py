@@ -87,6 +87,22 @@ def _compact(home: Path, path: Path) -> Run:
     return run | {"curve": curve, "start": start, "end": marks[-1]["success"]}
 
 
+def merge(known: Mapping[str, dict[str, Any]], found: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Add scenarios and seeds to known ones; new runs replace those of their seed, and new settings all old runs."""
+    merged = dict(known)
+    for scenario, new in found.items():
+        old = known.get(scenario, new)
+        starts = old["starts"] if old["settings"] == new["settings"] else {}
+        merged[scenario] = {**new, "starts": {s: _by_seed(starts.get(s, {}), new["starts"][s]) for s in STARTS}}
+    return merged
+
+
+def _by_seed(old: Runs, new: Runs) -> dict[str, list[Run]]:
+    arms = [arm for arm in ARMS if arm in old or arm in new]
+    runs = {arm: {run["seed"]: run for run in (*old.get(arm, ()), *new.get(arm, ()))} for arm in arms}
+    return {arm: [own[seed] for seed in sorted(own)] for arm, own in runs.items()}
+
+
 def recorded(settings: StudySettings) -> dict[str, Any]:
     """The settings without the seed and files, as stored in the work directory and the figures."""
     return {name: value for name, value in asdict(settings).items() if name not in ("seed", "env_files")}

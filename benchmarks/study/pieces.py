@@ -20,7 +20,7 @@ from benchmarks.study import collapse
 from benchmarks.study.arms import ARMS, seeds_of
 from benchmarks.study.budget import Deadline
 from benchmarks.study.figures import recorded
-from benchmarks.study.settings import SCENARIOS, StudySettings, choose
+from benchmarks.study.settings import FIRST_SEED, SCENARIOS, StudySettings, choose
 from benchmarks.study.starts import make_starts, slug
 
 STOPPED = 3
@@ -63,19 +63,15 @@ def jobs_of(
     scenarios: Sequence[StudySettings], seeds: Sequence[int], starts: Sequence[str], arms: Sequence[str]
 ) -> list[list[Job]]:
     """The jobs of each seed and scenario, in the order in which they can be done: its warm starts come first."""
-    found = [
-        [Job(one.scenario, seed), *_runs(one, seed, number, starts, arms)]
-        for number, seed in enumerate(seeds)
-        for one in scenarios
-    ]
+    found = [[Job(one.scenario, seed), *_runs(one, seed, starts, arms)] for seed in seeds for one in scenarios]
     return [jobs for jobs in found if len(jobs) > 1]
 
 
-def _runs(settings: StudySettings, seed: int, number: int, starts: Sequence[str], arms: Sequence[str]) -> Iterator[Job]:
-    """The runs of the seed with this number, from 0."""
+def _runs(settings: StudySettings, seed: int, starts: Sequence[str], arms: Sequence[str]) -> Iterator[Job]:
+    """The runs of a seed; a pilot seed has all."""
     for start, arm in product(starts, arms):
         limit = seeds_of(settings, start, arm) if arm in ARMS else collapse.seeds_of(settings.scenario, start)
-        if number < limit:
+        if seed - FIRST_SEED < limit:
             yield Job(settings.scenario, seed, start, arm)
 
 

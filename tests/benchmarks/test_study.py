@@ -99,6 +99,25 @@ def test_a_scenario_without_new_runs_keeps_its_figures(tmp_path: Path) -> None:
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_seeds_of_several_directories_are_merged() -> None:
+    def of(*seeds: int, **settings: Any) -> dict[str, Any]:
+        own: dict[str, Any] = scenario()
+        runs = {arm: [{**run, "seed": seed} for seed, run in zip(seeds, runs, strict=False)]
+                for arm, runs in own["starts"]["all lengths"].items()}  # fmt: skip
+        return {
+            "textcraft": {"settings": own["settings"] | settings, "starts": {"all lengths": runs, "short only": {}}}
+        }
+
+    def seeds(found: Any) -> list[int]:
+        return [run["seed"] for run in found["textcraft"]["starts"]["all lengths"]["growing"]]
+
+    assert seeds(figures.merge(of(103, 101), of(102))) == [101, 102, 103]
+    assert seeds(figures.merge({}, of(102))) == [102]
+    found = figures.merge(of(101), (new := of(101)))["textcraft"]["starts"]["all lengths"]["growing"]
+    assert found[0] is new["textcraft"]["starts"]["all lengths"]["growing"][0]
+    assert seeds(figures.merge(of(103, 101), of(102, budget=1))) == [102], "other settings replace all runs"
+
+
 def test_every_planned_comparison_and_colour_is_of_core_arms() -> None:
     core = {name for name, arm in ARMS.items() if arm.is_core}
     assert set(plots.COLOURS) == core and {name for pair in PAIRS for name in pair} <= core
