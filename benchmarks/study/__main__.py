@@ -41,11 +41,6 @@ def run(options: argparse.Namespace) -> int:
     return 0 if done else pieces.STOPPED
 
 
-def piece(options: argparse.Namespace) -> int:
-    job = pieces.Job(options.scenario, options.seed, options.start, options.arm)
-    return pieces.piece(job, options.work, Deadline(options.deadline), options.set)
-
-
 def render(options: argparse.Namespace) -> int:
     """Write figures, plot and tables from the finished runs; without --work, only the page from the figures.
 
@@ -100,13 +95,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True)
     _add_run(commands.add_parser("run", help="train and measure on the CPU"))
-    one = _add_common(commands.add_parser("piece"))
-    one.add_argument("scenario", choices=SCENARIOS)
-    one.add_argument("seed", type=int)
-    one.add_argument("start")
-    one.add_argument("arm")
-    one.add_argument("--deadline", type=float)
-    one.set_defaults(command=piece)
     tables = commands.add_parser("render", help="figures, plot and tables of docs/study.md")
     tables.add_argument("--work", type=Path, help="the runs; without it only the page is written")
     tables.add_argument("--results", type=Path, default=RESULTS, help="the directory of study.json")

@@ -1,12 +1,15 @@
-"""The CPU study in pieces: every start and every run is a process of one thread that stops at a deadline."""
+"""The CPU study in pieces: every start and every run is a process of one thread that stops at a deadline.
+
+The processes are forked, so `run` starts no threads of its libraries before.
+"""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,6 +28,8 @@ from benchmarks.study.starts import make_starts, slug
 
 STOPPED = 3
 """The exit code of a piece that the deadline stopped."""
+_FORK = multiprocessing.get_context("fork")
+"""A new interpreter would import TRL and what it needs for eight seconds, of about 65 that a run takes."""
 
 
 class Job(NamedTuple):
@@ -84,8 +89,12 @@ def run_study(
     changes: Any,
 ) -> bool:
     """Resume the study for at most `minutes`. Returns True if it is finished."""
+    import torch
+
+    import benchmarks.study.training  # noqa: F401 (once for all pieces)
     from agentgym_envs.rollout.run_directory import claim_directory
 
+    torch.set_num_threads(1)  # one core for each process
     for settings in scenarios:
         claim_directory(work / settings.scenario, recorded(settings), resume=True, option="--work")
     deadline = Deadline(None if minutes is None else time.time() + 60 * minutes)
@@ -108,14 +117,27 @@ def _launch(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]
     if deadline.passed or job.is_done(work) or not can_begin:
         return
     job.home(work).mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "benchmarks.study", "piece", job.scenario, str(job.seed), job.start, job.arm]
-    command += ["--work", str(work), "--set", json.dumps(changes)]
-    command += [] if deadline.at is None else ["--deadline", str(deadline.at)]
-    threads = {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    with open(job.log(work), "a", encoding="utf-8") as log:
-        code = subprocess.run(command, stdout=log, stderr=log, env={**os.environ, **threads}, check=False).returncode
-    said = {0: "done", STOPPED: "stopped, to go on"}.get(code, f"failed ({code}): see {job.log(work)}")
+    child = _FORK.Process(target=_piece_into_log, args=(job, work, deadline, changes))
+    child.start()
+    child.join()
+    failed = f"failed ({child.exitcode}): see {job.log(work)}"
+    said = {0: "done", STOPPED: "stopped, to go on"}.get(child.exitcode or 0, failed)
     Console(stderr=True).print(f"{job.title}: {said}", highlight=False)
+
+
+def _piece_into_log(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> None:
+    """Never returns: the exit of a process that a thread has forked waits for threads that it does not have."""
+    with open(job.log(work), "a", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    code = 1
+    try:
+        code = piece(job, work, deadline, changes)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
 
 
 def piece(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 from agentgym_envs.errors import UsageError
 from benchmarks.study import cells, figures, gpu, links, page, pieces, plots, recipes
-from benchmarks.study.__main__ import DOCS, RESULTS, main, read
+from benchmarks.study.__main__ import DOCS, RESULTS, ROOT, main, read
 from benchmarks.study.arms import ARMS, SHORT_ONLY, Gated, Random, Stages
 from benchmarks.study.budget import Deadline, Ledger, cost, crossed, rate
 from benchmarks.study.measuring import digest
@@ -336,6 +338,17 @@ def test_the_gpu_part_runs_with_a_tiny_model(tmp_path: Path) -> None:
     assert [one["steps"] for one in found["runs"]] == [1] and found["runs"][0]["tokens"] > 0
     assert "| TextCraft | grpo | long | 1 |" in page.gpu_table(found)
     assert main(words) == 0  # nothing is left to do
+
+
+@pytest.mark.rotating
+def test_the_command_runs_what_is_missing(tmp_path: Path) -> None:
+    """A warm start and two runs in forked processes; the second time nothing is left to do."""
+    command = [sys.executable, "-m", "benchmarks.study", "run", "--work", str(tmp_path), "--set", json.dumps(TINY)]
+    command += ["--only", "textcraft", "--seeds", "101", "--starts", "all lengths", "--arms", "short", "growing"]
+    first, second = (subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True) for _ in range(2))
+    assert first.stderr.count(": done") == 3 and "done" not in second.stderr
+    home = tmp_path / "textcraft" / "seed-101"
+    assert (home / "all-lengths" / "growing" / "figures.json").exists() and (home / "all-lengths-growing.log").exists()
 
 
 def until_done(job: pieces.Job, work: Path) -> Iterator[int]:
