@@ -61,6 +61,7 @@ _DATES = [
     re.compile(rf"(?<![\d./-]){pattern}(?![\d/-]|\.\d)")
     for pattern in (
         r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d{1,2})(?P=separator)(?P<day>\d{1,2})",
+        r"(?P<year>(?:19|20)\d{2})(?P<month>\d{2})(?P<day>\d{2})",
         r"(?P<month>\d{1,2})(?P<mark>[/-])(?P<day>\d{1,2})(?P=mark)(?P<year>\d{4}|(?<=/)\d{2})",
         r"(?P<day>\d{1,2})\. ?(?P<month>\d{1,2})\. ?(?P<year>\d{4})",
         rf"{_MONTH} {_ORDINAL},? (?P<year>\d{{4}})",
@@ -204,8 +205,8 @@ def unit_of(word: str) -> tuple[str, Decimal] | None:
 def read_date(text: str) -> datetime.date | None:
     """Parse a cleaned text as a date, with or without a weekday before it; None if it is anything else.
 
-    Accepts 2023-01-05, 1/5/2023 (the month first, as in the United States), 13/1/2023 (as there is no 13th month),
-    5.1.2023 (the day first), Jan 5, 2023 and 5 January 2023.
+    Accepts 2023-01-05, 20230105, 1/5/2023 (the month first, as in the United States), 13/1/2023 (as there is no 13th
+    month), 5.1.2023 (the day first), Jan 5, 2023 and 5 January 2023.
     """
     text = re.sub(r"^[a-z]{3,6}day,? (?:the )?", "", text)
     for pattern in _DATES:

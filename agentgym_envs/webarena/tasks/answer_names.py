@@ -19,6 +19,8 @@ def take_names(text: str, intent: str, wanted: Sequence[Sequence[str]], others: 
     for first, so that a part of a name does not count. All texts are normal.
     """
     text = _without_comparisons(text, intent, others)
+    if len(wanted) == 1 and not any(_SECOND.search(f"{name} ") for name in wanted[0]):
+        text = _SECOND.sub(" ", text)
     spellings = {one: number for number, names in enumerate(wanted) for one in names}
     found = set()
     for name in sorted({*spellings, *others} - {""}, key=lambda name: (-len(name), name)):
@@ -37,6 +39,8 @@ def take_names(text: str, intent: str, wanted: Sequence[Sequence[str]], others: 
     return text, f"also includes {similar!r}" if similar else ""
 
 
+_SECOND = re.compile(r"\b(?:as )?(?:compared (?:to|with)|followed by|ahead of) [^.?!:;]*")
+"""What is named only beside the answer."""
 _COMPARATIVES = (
     r"\b(?:more|most|(?:high|larg|great|bigg|long)(?:er|est))\b",
     r"\b(?:less|least|fewer|(?:low|cheap|small|short|near|clos)(?:er|est))\b",

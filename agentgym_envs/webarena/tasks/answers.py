@@ -27,6 +27,10 @@ NOT_ACHIEVABLE = "N/A"
 """The answer to an impossible task, as in WebArena."""
 
 
+_YEAR_NOTE = re.compile(r"(?<=\d) \((?:19|20)\d\d\)")
+"""The year of a figure, as in "79,638 (2025)"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Says:
     """The answer includes each of `wanted` and none of `others`.
@@ -43,14 +47,15 @@ class Says:
 
     async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """Score the episode."""
-        if problem := self._problem(normal(episode.answer), normal(episode.intent)):
+        answer = _YEAR_NOTE.sub("", episode.answer)
+        if problem := self._problem(normal(answer), normal(episode.intent)):
             return Verdict(0.0, f"the answer {shown(episode.answer)} {problem}")
         return Verdict(1.0)
 
     def _problem(self, answer: str, intent: str) -> str:
         """Return what is wrong with an answer, as a predicate; "" if it is right."""
         wanted = [[normal(one) for one in reference.split(OR)] for reference in self.wanted]
-        if len(wanted) == 1 and any(same_value(one, answer) for one in wanted[0]):
+        if len(wanted) == 1 and any(_is(one, answer, intent) for one in wanted[0]):
             return ""
         kinds = {kind_of(one[0]) for one in wanted}
         others = {normal(one) for reference in self.others for one in reference.split(OR)}
@@ -68,6 +73,12 @@ class Says:
             return f"also includes {min(numbers & numbers_in(rest))!r}"
         rest = re.sub(rf"({MARK}\s+)or more", r"\1", rest) if self.limit else rest
         return problem or _open(rest, deniable=names != [["no"]])
+
+
+def _is(wanted: str, answer: str, intent: str) -> bool:
+    """Return True if an answer is a wanted text; "5%" is 5 only where per cent were asked for."""
+    is_share = "%" not in answer or re.search("%|percent|share|proportion|how much of", f"{wanted} {intent}") is not None
+    return is_share and same_value(wanted, answer)
 
 
 def _opposed(names: Sequence[Sequence[str]], others: Iterable[str]) -> list[str]:

@@ -147,7 +147,7 @@ birthplaces_apart = Template(
         "town to the other, by car?",
     ),
     instances=_pairs,
-    expected=lambda world, first, second: says(_kilometres(world, first, second).removesuffix(" km")),
+    expected=lambda world, first, second: says(_kilometres(world, first, second)),
     solution=_measure,
     mistake=lambda page, first, second: _measure(page, first, second, "Died"),
 )
