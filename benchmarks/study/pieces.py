@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from benchmarks.seed_runs import claimed
 from benchmarks.study import collapse
 from benchmarks.study.arms import ARMS, seeds_of
 from benchmarks.study.budget import Deadline
@@ -54,14 +55,11 @@ class Job(NamedTuple):
         """The output of its process."""
         return self.home(work) / f"{slug(f'{self.start} {self.arm}'.strip() or 'start')}.log"
 
-    def is_done(self, work: Path) -> bool:
-        """True if its last file is there."""
-        ends = (
-            [f"{slug(self.start)}/{slug(self.arm)}/figures.json"]
-            if self.arm
-            else [f"{slug(start)}/start.json" for start in SCENARIOS[self.scenario].starts]
-        )
-        return all((self.home(work) / end).exists() for end in ends)
+    def result(self, work: Path) -> Path:
+        """The file that is written last."""
+        if self.arm:
+            return self.home(work) / slug(self.start) / slug(self.arm) / "figures.json"
+        return self.home(work) / slug(SCENARIOS[self.scenario].starts[-1]) / "start.json"
 
 
 def jobs_of(
@@ -105,7 +103,7 @@ def run_study(
 
     with ThreadPoolExecutor(processes) as pool:
         list(pool.map(work_off, jobs))
-    left = [job for own in jobs for job in own if not job.is_done(work)]
+    left = [job for own in jobs for job in own if not job.result(work).exists()]
     if left:
         Console(stderr=True).print(f"{len(left)} pieces are left; the same command goes on with them")
     return not left
@@ -113,10 +111,15 @@ def run_study(
 
 def _launch(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> None:
     """One job in a process of its own; its output is added to a file beside what it makes."""
-    can_begin = not job.arm or Job(job.scenario, job.seed).is_done(work)
-    if deadline.passed or job.is_done(work) or not can_begin:
+    can_begin = not job.arm or Job(job.scenario, job.seed).result(work).exists()
+    if deadline.passed or job.result(work).exists() or not can_begin:
         return
-    job.home(work).mkdir(parents=True, exist_ok=True)
+    with claimed(job.result(work)) as mine:
+        if mine:
+            _fork(job, work, deadline, changes)
+
+
+def _fork(job: Job, work: Path, deadline: Deadline, changes: Mapping[str, Any]) -> None:
     child = _FORK.Process(target=_piece_into_log, args=(job, work, deadline, changes))
     child.start()
     child.join()

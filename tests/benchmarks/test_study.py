@@ -255,12 +255,14 @@ def test_gpu_commands_use_the_public_command_line(tmp_path: Path) -> None:
 @pytest.mark.rotating
 def test_a_stopped_run_resumes_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     start, job = pieces.Job("textcraft", 0), pieces.Job("textcraft", 0, "all lengths", "growing")
-    assert pieces.piece(start, tmp_path / "stopped", Deadline(), TINY) == 0 and start.is_done(tmp_path / "stopped")
+    assert (
+        pieces.piece(start, tmp_path / "stopped", Deadline(), TINY) == 0 and start.result(tmp_path / "stopped").exists()
+    )
     home, other = job.home(tmp_path / "stopped"), job.home(tmp_path / "whole")
     shutil.copytree(home, other)
     assert pieces.piece(job, tmp_path / "whole", Deadline(), TINY) == 0
     codes = list(until_done(job, tmp_path / "stopped"))
-    assert len(codes) > 3 and set(codes[:-1]) == {pieces.STOPPED} and job.is_done(tmp_path / "stopped")
+    assert len(codes) > 3 and set(codes[:-1]) == {pieces.STOPPED} and job.result(tmp_path / "stopped").exists()
     one, another = (json.loads((at / "all-lengths/growing/figures.json").read_text()) for at in (home, other))
     for found in (one, another):
         del found["cpu_seconds"]
@@ -285,7 +287,7 @@ def test_a_backward_run_trains_on_the_turns_after_the_oracles(tmp_path: Path) ->
 
     job = pieces.Job("textcraft", 0, "short only", "backward")
     assert pieces.piece(pieces.Job("textcraft", 0), tmp_path, Deadline(), TINY) == 0
-    assert pieces.piece(job, tmp_path, Deadline(), TINY) == 0 and job.is_done(tmp_path)
+    assert pieces.piece(job, tmp_path, Deadline(), TINY) == 0 and job.result(tmp_path).exists()
     codec = make_codec(load_tokenizer(str(job.home(tmp_path) / "tiny")))
     item = draw(TEXTCRAFT, TEXTCRAFT.kinds[2:3], 1, "train", 0)[0][0]
     plan = run_sync(
@@ -302,7 +304,7 @@ def test_a_backward_run_trains_on_the_turns_after_the_oracles(tmp_path: Path) ->
 def test_an_adapter_is_measured_with_its_model(tmp_path: Path) -> None:
     job, tiny = pieces.Job("textcraft", 0, "all lengths", "LoRA, no remedy"), {**TINY, "group_size": 8}
     assert pieces.piece(pieces.Job("textcraft", 0), tmp_path, Deadline(), tiny) == 0
-    assert pieces.piece(job, tmp_path, Deadline(), tiny) == 0 and job.is_done(tmp_path)
+    assert pieces.piece(job, tmp_path, Deadline(), tiny) == 0 and job.result(tmp_path).exists()
 
 
 @pytest.mark.train
