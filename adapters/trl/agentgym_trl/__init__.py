@@ -1,7 +1,8 @@
 """Train LLM agents on the suite's environments with TRL.
 
 The only package that imports TRL. `AgentTrainer` is a `GRPOTrainer` for multi-turn episodes, with `AgentConfig` for its
-options; `make_rollout_func` also works with an unmodified `trl.GRPOTrainer`.
+options; `make_rollout_func` also works with an unmodified `trl.GRPOTrainer`, and so does `make_tool_environment`, for
+vision models.
 
     trainer = AgentTrainer(
         "Qwen/Qwen2.5-3B-Instruct",
@@ -24,15 +25,17 @@ if TYPE_CHECKING:
     from agentgym_trl.config import AgentConfig
     from agentgym_trl.dataset import make_dataset
     from agentgym_trl.rollout import make_rollout_func
+    from agentgym_trl.tool_environment import make_tool_environment
     from agentgym_trl.trainer import AgentTrainer
 
-__all__ = ["AgentConfig", "AgentTrainer", "make_dataset", "make_rollout_func"]
+__all__ = ["AgentConfig", "AgentTrainer", "make_dataset", "make_rollout_func", "make_tool_environment"]
 
 _MODULES = {
     "AgentConfig": "agentgym_trl.config",
     "AgentTrainer": "agentgym_trl.trainer",
     "make_dataset": "agentgym_trl.dataset",
     "make_rollout_func": "agentgym_trl.rollout",
+    "make_tool_environment": "agentgym_trl.tool_environment",
 }
 
 if find_spec("trl") is None:
