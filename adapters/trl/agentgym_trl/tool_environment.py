@@ -79,7 +79,7 @@ class ToolEnvironment:
         self._is_over = info["stop_reason"] is not None or self._turns >= self._max_turns
 
     def get_reward(self) -> float | None:
-        """The sum of the episode's rewards; None, which TRL leaves out of the sum, after an infrastructure error."""
+        """The sum of the episode's rewards; None after an infrastructure error, so that TRL leaves the episode out."""
         return None if self._has_failed else self._reward
 
 
