@@ -195,7 +195,7 @@ def read(data: bytes, form: type[_Body]) -> _Body:
         pass
     try:
         return msgspec.convert(load(data or b"{}"), form)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:  # the latter for a lone surrogate in a name
         raise Malformed(f"the body is not a {form.__name__}: {error}") from None
 
 

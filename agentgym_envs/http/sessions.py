@@ -127,7 +127,8 @@ class Sessions:
         self.full_ids = {name.rpartition(":")[2]: name for name in env_ids}
         """The name for `gym.make` in any process, by id: `module:id` where that was given."""
         self.classes: dict[str, type[TextEnv]] = {env_id: _class_of(name) for env_id, name in self.full_ids.items()}
-        self._defaults = _defaults(self.classes, env_args or {})
+        self.defaults = _defaults(self.classes, env_args or {})
+        """The arguments of each environment that the server was started with."""
         self.max_sessions, self.idle_seconds, self.call_seconds = max_sessions, idle_seconds, call_seconds
         self.limits = limits or ServerLimits()
         self.on_reaped: Callable[[HttpSession], None] = lambda session: None
@@ -154,7 +155,7 @@ class Sessions:
 
     def hosted(self, env_id: str) -> str:
         """The kind of process that runs environments of that id: "server" or "worker"."""
-        needed = self.classes[env_id].needs_worker(self._defaults[env_id])
+        needed = self.classes[env_id].needs_worker(self.defaults[env_id])
         return "worker" if self._isolate or needed else "server"
 
     async def warm_up(self) -> None:
@@ -312,7 +313,7 @@ class Sessions:
             raise UsageError(f"the options are longer than {self.limits.option_bytes} bytes")
 
     async def _make(self, env_id: str, options: dict[str, Any]) -> HttpSession:
-        token, whole = secrets.token_urlsafe(24), {**self._defaults[env_id], **options}
+        token, whole = secrets.token_urlsafe(24), {**self.defaults[env_id], **options}
         if self.hosted(env_id) == "server":
             description = self._host.open(token, self.full_ids[env_id], whole)
             return HttpSession(token, env_id, options, token, None, description, time.monotonic())

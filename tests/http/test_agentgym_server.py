@@ -453,3 +453,16 @@ def test_index_ranges_match_agentgym() -> None:
     assert [part.first for part in ids.SEARCH] == [0, 3610, 14923, 29190, 36595, 49171, 51588, 51713, 130881]
     assert ids.size(ids.SEARCH) == 221328
     assert ids.find(ids.SEARCH, 130880).range[::3] == ("nq", "train")
+
+
+def test_sites_without_agentgyms_tasks_are_not_mounted() -> None:
+    with pytest.raises(UsageError, match=r"none of AgentGym/WebArena-v0 is .*AgentGym/WebArenaOfficial-\.\.\."):
+        create_app(["AgentGym/WebArena-v0"], mounts=[agentgym_routes])
+
+
+def test_a_server_without_questions_says_so_at_its_start(caplog: pytest.LogCaptureFixture) -> None:
+    create_app(["AgentGym/SearchRetry-v0"], mounts=[agentgym_routes])
+    assert "without --env-arg questions=DIR, AgentGym's indices have no questions" in caplog.text
+    caplog.clear()
+    create_app(["AgentGym/SearchRetry-v0"], mounts=[agentgym_routes], env_args={"questions": "DIR"})
+    assert "questions=DIR" not in caplog.text

@@ -13,12 +13,15 @@ import gymnasium as gym
 import httpx
 import psutil
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server, is_loopback, make_server
 from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, free_port, listens, server_process
+from tests.trying import examples
 from tests.waiting import SECONDS, until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
@@ -162,6 +165,37 @@ def test_invalid_calls_are_refused(api, method, body, status, kind):
     session = api.begin()
     assert error(api.http.post(f"/v2/sessions/{session}/{method}", content=body), status) == kind
     assert api.step(session, seq=2).json()["observation"] == "1"
+
+
+TEXT = st.text(st.characters(exclude_categories=()), max_size=5)  # lone surrogates, too
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = st.sampled_from(["env", "options", "seq", "action", "seed", "session", "calls", "method", "state", "task"])
+
+
+@examples(60)
+@given(
+    path=st.sampled_from(["sessions", "batch", "step", "reset", "restore"]), body=st.dictionaries(FIELDS | TEXT, JSON)
+)
+@example(path="sessions", body={"env": COUNT, "\ud800": 1})
+@example(path="step", body={"seq": 1, "action": "up", "\ud800": 1})
+@example(path="batch", body={"calls": [{"\ud800": 1}]})
+def test_no_body_is_an_error_of_the_server(url, session_of_all, path, body):
+    at = f"sessions/{session_of_all}/{path}" if path in ("step", "reset", "restore") else path
+    reply = httpx.post(f"{url}/v2/{at}", content=json.dumps(body), trust_env=False)
+    assert reply.status_code < 500, reply.text
+    if reply.status_code == 201:
+        httpx.delete(f"{url}/v2/sessions/{reply.json()['session']}", trust_env=False)
+
+
+@pytest.fixture(scope="module")
+def session_of_all(url):
+    session = Api(url).create()
+    Api.made.pop().http.close()
+    return session
 
 
 def test_unknown_paths_and_methods_are_refused(api):

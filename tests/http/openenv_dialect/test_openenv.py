@@ -130,7 +130,7 @@ def test_an_action_is_accepted_under_three_keys(openenv: Any, toys: str, action:
 
 
 @pytest.mark.parametrize(
-    "action", [{}, {"message": 3}, {"message": "up", "text": "up"}, {"move": "up"}, {"metadata": {}}]
+    "action", [{}, {"message": 3}, {"\ud800": "up"}, {"message": "up", "text": "up"}, {"move": "up"}, {"metadata": {}}]
 )
 def test_invalid_actions_are_refused(openenv: Any, toys: str, action: dict[str, Any]) -> None:
     with openenv(base_url=base(toys, COUNT)).sync() as client:

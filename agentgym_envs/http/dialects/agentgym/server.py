@@ -20,7 +20,7 @@ from starlette.routing import Route
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError, ServerFull, SessionLost, UnknownTask, UsageError
 from agentgym_envs.http.app import EnvServer
-from agentgym_envs.http.dialects.agentgym.ids import PREFIXES, scenario_of
+from agentgym_envs.http.dialects.agentgym.ids import PREFIXES
 from agentgym_envs.http.dialects.agentgym.scenarios import (
     SCENARIOS,
     ClientSession,
@@ -33,6 +33,8 @@ from agentgym_envs.http.wire import dump
 
 _log = logging.getLogger(__name__)
 _MOUNT = "/agentgym"
+_SERVED = {**PREFIXES, "webarena": "AgentGym/WebArenaOfficial"}
+"""The prefix of the environment that has AgentGym's indices; the embedded sites have other tasks."""
 Body = Mapping[str, Any]
 Work = Callable[[Body], Awaitable[Any]]
 
@@ -223,8 +225,9 @@ def agentgym_mount(env_ids: Mapping[str, str] | None = None) -> Callable[[EnvSer
         served = list(server.sessions.classes)
         chosen = _match(served) if env_ids is None else _check(env_ids, served)
         if not chosen:
-            known = ", ".join(f"{prefix}-..." for prefix in PREFIXES.values())
+            known = ", ".join(f"{prefix}-..." for prefix in _SERVED.values())
             raise UsageError(f"none of {', '.join(served)} is an environment that AgentGym has too ({known})")
+        _warn_without_questions(server, chosen)
         tables = [
             SessionTable(server, scenario(), chosen[scenario.name]) for scenario in SCENARIOS if scenario.name in chosen
         ]
@@ -238,7 +241,7 @@ def _match(served: list[str]) -> dict[str, str]:
     """The environment of each scenario: the first served id with its prefix."""
     chosen = dict[str, str]()
     for scenario in SCENARIOS:
-        if fitting := [env_id for env_id in served if scenario_of(env_id) == scenario.kind]:
+        if fitting := [env_id for env_id in served if env_id.startswith(_SERVED[scenario.kind])]:
             chosen[scenario.name] = fitting[0]
     return chosen
 
@@ -251,6 +254,12 @@ def _check(env_ids: Mapping[str, str], served: list[str]) -> dict[str, str]:
         if env_id not in served:
             raise UsageError(f"{env_id!r} is not served, only {', '.join(served)}")
     return dict(env_ids)
+
+
+def _warn_without_questions(server: EnvServer, chosen: Mapping[str, str]) -> None:
+    env_id = chosen.get("searchqa")
+    if env_id and "questions" not in server.sessions.defaults[env_id]:
+        _log.warning("%s: without --env-arg questions=DIR, AgentGym's indices have no questions to ask", env_id)
 
 
 def _raise_env_error(info: Mapping[str, Any]) -> None:

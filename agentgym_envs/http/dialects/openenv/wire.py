@@ -86,17 +86,18 @@ def read_form(data: Mapping[str, Any], form: type[msgspec.Struct]) -> Any:
     """Convert an object to a form. Raises UsageError."""
     try:
         return msgspec.convert(data, form)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:  # the latter for a lone surrogate in a name
         raise UsageError(f"these are not {form.__name__}: {error}") from None
 
 
 def read_action(data: Mapping[str, Any]) -> str:
     """Read the text of an action; the `metadata` of OpenEnv's typed actions is ignored. Raises UsageError."""
-    given = [name for name in data if name != "metadata"]
-    if len(given) != 1 or given[0] not in ACTION_FIELDS or not isinstance(data[given[0]], str):
-        raise UsageError(f'an action is {{"message": text}}, got an object with {", ".join(given) or "nothing"}')
-    text: str = data[given[0]]
-    return text
+    given = {name: value for name, value in data.items() if name != "metadata"}
+    [(name, text)] = given.items() if len(given) == 1 else [("", None)]
+    if name in ACTION_FIELDS and isinstance(text, str):
+        return text
+    shown = ", ".join(f"{name!r:.40}: {type(value).__name__}" for name, value in list(given.items())[:4]) or "nothing"
+    raise UsageError(f'an action is {{"message": text}}, got an object with {shown}')
 
 
 def result_message(
