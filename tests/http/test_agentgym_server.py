@@ -460,7 +460,7 @@ def test_sites_without_agentgyms_tasks_are_not_mounted() -> None:
         create_app(["AgentGym/WebArena-v0"], mounts=[agentgym_routes])
 
 
-def test_a_server_without_questions_says_so_at_its_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_questions_are_reported_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     create_app(["AgentGym/SearchRetry-v0"], mounts=[agentgym_routes])
     assert "without --env-arg questions=DIR, AgentGym's indices have no questions" in caplog.text
     caplog.clear()
