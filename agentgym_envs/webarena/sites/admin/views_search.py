@@ -7,7 +7,7 @@ from agentgym_envs.webarena.sites.framework.responses import Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
-MOST = 10
+MOST, SUGGESTIONS = 10, 6
 _ORDERS = """
 SELECT o.id, o.number, o.moment, o.status, o.total, c.first || ' ' || c.last AS customer
 FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
@@ -21,6 +21,15 @@ _PRODUCTS = """
 SELECT id, name, sku, price FROM shop_products WHERE instr(lower(name || ' ' || sku), lower(?))
 ORDER BY name, id LIMIT ?
 """
+
+
+@routes.get("/suggest")
+def suggest(context: RequestContext) -> Response:
+    """List customers and products for the search box."""
+    query = context.query.text("q", most=200)
+    people = [(f"/customers/{row['id']}", row["name"]) for row in context.rows(_CUSTOMERS, query, SUGGESTIONS)]
+    products = [(f"/products/{row['id']}", row["name"]) for row in context.rows(_PRODUCTS, query, SUGGESTIONS)]
+    return context.page("suggestions.html", suggestions=[*people, *products][:SUGGESTIONS])
 
 
 @routes.get("/search")

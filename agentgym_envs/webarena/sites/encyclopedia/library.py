@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache, cached_property, lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.sites.encyclopedia.articles import Article
@@ -50,6 +51,12 @@ class Library:
         """Return the article with a title or another name, in any spelling of case and accents."""
         title = self._titles.get(plain(" ".join(name.split())), "")
         return self.articles.get(self._aliases.get(title, title))
+
+    def starting(self, text: str, most: int) -> list[Article]:
+        """Return the first articles whose titles begin with a text, in any spelling of case and accents."""
+        wanted = plain(" ".join(text.split()))
+        matches = (one for one in self.articles.values() if plain(one.title).startswith(wanted))
+        return list(islice(matches, most)) if wanted else []
 
     def show(self, article: Article) -> ShownArticle:
         """Return an article with links."""

@@ -10,7 +10,14 @@ from agentgym_envs.webarena.sites.framework.responses import Redirect, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 
 routes = Routes()
-_ON_A_PAGE = 10
+_ON_A_PAGE, _SUGGESTIONS = 10, 6
+
+
+@routes.get("/suggest")
+def suggestions(context: RequestContext) -> Response:
+    """List the articles whose titles begin with a text, for the search box."""
+    found = library(context.world).starting(context.query.text("q", most=200), _SUGGESTIONS)
+    return context.page("suggestions.html", suggestions=[(one.path, one.title) for one in found])
 
 
 @routes.get("/search")

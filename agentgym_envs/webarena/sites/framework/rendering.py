@@ -77,6 +77,7 @@ def _environment(name: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["today"] = clock.TODAY.isoformat()
     environment.filters.update({**_FILTERS, **site.filters})
     environment.tests["under"] = lambda context, path: context.path == path or context.path.startswith(f"{path}/")
     return environment

@@ -12,7 +12,7 @@ from agentgym_envs.webarena.sites.shop.searching import condition
 from agentgym_envs.webarena.sites.shop.store import cards
 
 routes = Routes()
-_NEWEST, _POPULAR = 4, 4
+_NEWEST, _POPULAR, _SUGGESTIONS = 4, 4, 6
 
 
 @routes.get("/")
@@ -51,6 +51,18 @@ def search(context: RequestContext) -> Response:
         return context.page("search.html", text="", listing=None)
     where, arguments = condition(text)
     return context.page("search.html", text=text, listing=listing(context, where, list(arguments)))
+
+
+@routes.get("/suggest")
+def suggest(context: RequestContext) -> Response:
+    """List products whose names have all words of a text, for the search box."""
+    where, arguments = condition(context.query.text("q", most=200))
+    found = context.rows(
+        "SELECT p.slug, p.name FROM shop_products p JOIN shop_categories c ON c.id = p.category "
+        f"WHERE {where} ORDER BY p.name, p.id LIMIT {_SUGGESTIONS}",
+        *arguments,
+    )
+    return context.page("suggestions.html", suggestions=[(f"/product/{row['slug']}", row["name"]) for row in found])
 
 
 @routes.get("/advanced-search")
