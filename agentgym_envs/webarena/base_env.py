@@ -35,7 +35,7 @@ from agentgym_envs.webarena.browser.backends import BACKENDS, Backend
 from agentgym_envs.webarena.browser.chromium import check_packages
 from agentgym_envs.webarena.browser.execute import execute
 from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
-from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions, WarmUp, show_nothing
 from agentgym_envs.webarena.browser.tab import ImageFormat
 from agentgym_envs.webarena.browser.view import PageView, ViewOptions, elements
 from agentgym_envs.webarena.evaluators.base import Verdict
@@ -172,6 +172,13 @@ class WebEnv(TextEnv):
     async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         """Score the episode when the agent stops. Raises EnvError."""
 
+    def _warm_up(self, task: Task) -> WarmUp:
+        """Return a function that shows a page like the first one of `task`, for `BrowserSession.prepare_next`.
+
+        It must not hold this environment. By default, it shows nothing.
+        """
+        return show_nothing
+
     async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         """Score the episode if this action ended it; otherwise return None."""
         return None
@@ -245,6 +252,7 @@ class WebEnv(TextEnv):
         try:
             session.state["objective"] = await self._open(session, task, rng)
             await session.observe()
+            session.prepare_next(self._warm_up(task))
         except BaseException:
             await session.close()
             raise

@@ -17,7 +17,7 @@ from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.per_process import once_per_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions, WarmUp
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict, score_all
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -151,6 +151,9 @@ class WebArenaEnv(WebEnv):
         await goto(session, task.data["start"])
         return task.goal
 
+    def _warm_up(self, task: Task) -> WarmUp:
+        return partial(_show_start, task)
+
     async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         _check(session.state["episode"])
         return None
@@ -189,6 +192,17 @@ def next_command(session: BrowserSession, task: Task) -> str:
     except (StopIteration, LookupError, ValueError) as error:
         raise NoOracle(f"the oracle of {task.id!r} does not recognize the page: {error!r}") from error
     return command
+
+
+async def _show_start(task: Task, session: BrowserSession) -> None:
+    """Show the first page of a task in a session without an episode, with data that nothing else uses."""
+    episode = episodes().open(await asyncio.to_thread(world_of, task))
+    try:
+        await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
+        await goto(session, task.data["start"])
+        await session.observe()
+    finally:
+        episodes().close(episode)
 
 
 def _check(episode: Episode) -> None:

@@ -64,6 +64,8 @@ _ONLY_IF_TRUE = {"focused", "disabled", "required", "readonly", "selected"}
 class CdpBackend:
     """Observes pages by Chrome's accessibility tree; see `backends.Backend`."""
 
+    counts_ids = False
+
     def __init__(self) -> None:
         self._observed: WeakKeyDictionary[Tab, tuple[float, set[int]]] = WeakKeyDictionary()
 

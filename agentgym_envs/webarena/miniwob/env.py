@@ -6,7 +6,7 @@ import importlib.util
 import json
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions, WarmUp
 from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
@@ -140,12 +140,15 @@ class MiniWoBEnv(WebEnv):
 
     async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]
-        await goto(session, f"http://{HOST}/miniwob/{page}.html")
+        await goto(session, _url(task))
         order = {"names": NAMES, "states": STATES, "before": BEFORE.get(page, ""), "after": AFTER.get(page, "")}
         order |= {"seed": task.data["seed"], "mode": task.data["mode"]}
         objective = await session.evaluate(f"(() => {{\n{_script()}\nreturn begin({json.dumps(order)}); }})()")
         await session.settle()
         return str(objective)
+
+    def _warm_up(self, task: Task) -> WarmUp:
+        return partial(goto, url=_url(task))
 
     async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         outcome = await session.evaluate(_OUTCOME)
@@ -171,6 +174,10 @@ class MiniWoBEnv(WebEnv):
     def _details(self) -> Mapping[str, Any]:
         kept = self.session.state if self._open_sessions else {}
         return {**super()._details(), "raw_reward": kept.get("raw_reward")}
+
+
+def _url(task: Task) -> str:
+    return f"http://{HOST}/miniwob/{task.data['page']}.html"
 
 
 def pages_folder() -> Path:
