@@ -104,6 +104,9 @@ class WebArenaEnv(WebEnv):
     - `max_chars`: the longest tree of an observation, in characters. A longer one is truncated after a line.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and gives some elements other
       names than the oracles expect.
+    - `flavour`: "webarena" writes the page as WebArena's own code does: texts have ids and repeated ones are left out,
+      with Chrome's roles and properties (`browser.webarena_text` has the rules). It ignores `obs_backend`, and an
+      observation takes several times as long.
     - `record_screenshots`: put a screenshot of the window into `info["screenshot"]` (bytes) and the boxes of the
       elements in it into `info["boxes"]`. `screenshot_format` is "png" or "jpeg".
     - `chromium`: the program; by default that of CHROMIUM_PATH, Playwright's own, or one on PATH.

@@ -98,6 +98,9 @@ class MiniWoBEnv(WebEnv):
     - `max_chars`: the maximum length of the tree in an observation; a longer one is truncated between two lines.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and has some names that the
       oracles do not expect.
+    - `flavour`: "webarena" writes the page as WebArena's own code does: texts have ids and repeated ones are left out,
+      with Chrome's roles and properties (`browser.webarena_text` has the rules). It ignores `obs_backend`, and an
+      observation takes several times as long.
     - `record_screenshots`: put a screenshot of the window into `info["screenshot"]` (bytes) and the boxes of the
       elements in it into `info["boxes"]`. `screenshot_format` is "png" or "jpeg".
     - `chromium`: the browser's executable, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
