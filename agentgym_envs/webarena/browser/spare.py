@@ -36,6 +36,11 @@ class SpareSession:
         self._calls = 0
         self._most_calls = (os.cpu_count() or 1) // 4
 
+    @property
+    def ready(self) -> BrowserSession | None:
+        """The session that waits for an episode."""
+        return None if self._ready is None else self._ready[1]
+
     def request(self, kind: Any, make: MakeSession) -> None:
         """Have a session of this kind made soon. A later request replaces this one."""
         self._request = kind, make
