@@ -235,11 +235,10 @@ def test_a_prepared_session_gives_the_same_bytes() -> None:
 
 
 def test_the_warm_up_uses_data_of_its_own(env: WebArenaEnv) -> None:
-    before = len(episodes())
+    before = set(episodes()._running)
     env.reset(seed=1)
-    spare = ready(env)
-    assert len(episodes()) == before + 1
-    own = env.session.state["episode"]
+    spare, own = ready(env), env.session.state["episode"]
+    assert set(episodes()._running) - before == {own.token}
     assert not own.database.total_changes and spare.url == "about:blank" and spare.state == {}
     env.reset(seed=2)
     assert env.session is spare and env.session.state["episode"] is not own

@@ -237,7 +237,7 @@ _IN_ELEMENT = """function(loadedAt, ...rest) {
   for (let host; (host = e?.getRootNode().host) && /^(input|textarea|select)$/.test(host.localName);) e = host;
   return e && performance.timeOrigin === loadedAt && e.isConnected ? (%s)(e, ...rest) : null;
 }"""
-"""Calls a function only in the observed document. The inside of a field stands for the field."""
+"""Calls a function only in the observed document. The inside of a field counts as the field."""
 
 
 def _view(
