@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from typing import Any
 from urllib.parse import parse_qs
@@ -13,7 +14,7 @@ from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import BrowserSession
+from agentgym_envs.webarena.browser.session import BrowserSession, WarmUp
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict
 
@@ -86,6 +87,9 @@ class ShopEnv(WebEnv):
     async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         await goto(session, f"http://{HOST}/shop?n={SIZES[400]}")
         return task.goal
+
+    def _warm_up(self, task: Task) -> WarmUp:
+        return partial(goto, url=f"http://{HOST}/shop?n={SIZES[400]}")
 
     async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         return Verdict(1.0)

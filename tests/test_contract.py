@@ -22,6 +22,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"simplifications": "easy", "tasks": "agentgym", "info": ["inventory", "possible_actions"]}
     ],
     "AgentGym/Search-v0": [{"format": "plain", "metric": "em_plus", "format_reward": 0.2, "top_k": 5}],
+    "AgentGym/MiniWoB-v0": [{"flavour": "webarena"}],
+    "AgentGym/WebArena-v0": [{"flavour": "webarena"}],
     "AgentGym/TextCraftCoop-v0": [{"num_agents": 3, "agent_grammar": "tag", "individual": 0.3}],
 }
 

@@ -8,7 +8,8 @@ import random
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, get_args
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -31,16 +32,19 @@ from agentgym_envs.webarena.actions import (
     parse_command,
 )
 from agentgym_envs.webarena.browser import loop
-from agentgym_envs.webarena.browser.backends import BACKENDS, Backend
+from agentgym_envs.webarena.browser.backends import BACKENDS, Backend, JsBackend
 from agentgym_envs.webarena.browser.chromium import check_packages
 from agentgym_envs.webarena.browser.execute import execute
 from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
-from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions, WarmUp, show_nothing
 from agentgym_envs.webarena.browser.tab import ImageFormat
 from agentgym_envs.webarena.browser.view import PageView, ViewOptions, elements
+from agentgym_envs.webarena.browser.webarena_text import WebArenaBackend
 from agentgym_envs.webarena.evaluators.base import Verdict
 from agentgym_envs.webarena.grammars import TypedGrammar, rules_for, web_grammars
 
+Flavour = Literal["agentgym", "webarena"]
+"""The text format of a page: the suite's own, or that of WebArena's code, with Chrome's accessibility tree."""
 MAX_CHARS = 200_000
 """The largest value of `max_chars`."""
 _FIELDS = ("textbox", "searchbox", "combobox")
@@ -67,6 +71,7 @@ class WebEnv(TextEnv):
         "viewport",
         "max_chars",
         "obs_backend",
+        "flavour",
         "record_screenshots",
         "screenshot_format",
     }
@@ -86,6 +91,7 @@ class WebEnv(TextEnv):
         viewport: bool = False,
         max_chars: int = 10_000,
         obs_backend: str = "js",
+        flavour: Flavour = "agentgym",
         record_screenshots: bool = False,
         screenshot_format: ImageFormat = "png",
         chromium: str | None = None,
@@ -111,6 +117,8 @@ class WebEnv(TextEnv):
             raise UsageError(f"max_chars is a whole number from 200 to {MAX_CHARS}, got {max_chars!r}")
         if obs_backend not in BACKENDS:
             raise UsageError(f"obs_backend is one of {', '.join(BACKENDS)}, got {obs_backend!r}")
+        if flavour not in get_args(Flavour):
+            raise UsageError(f"flavour is one of {', '.join(get_args(Flavour))}, got {flavour!r}")
         if isinstance(call_seconds, bool) or not isinstance(call_seconds, int | float) or not call_seconds > 0:
             raise UsageError(f"call_seconds is a number above 0, got {call_seconds!r}")
         for name, value in {"viewport": viewport, "record_screenshots": record_screenshots}.items():
@@ -121,7 +129,7 @@ class WebEnv(TextEnv):
         self.view_options = ViewOptions(viewport=viewport, max_chars=max_chars, boxes=record_screenshots)
         self._image_format: ImageFormat | None = screenshot_format if record_screenshots else None
         self.call_seconds = float(call_seconds)
-        self._backend: Backend = BACKENDS[obs_backend]()
+        self._backend: Backend = WebArenaBackend() if flavour == "webarena" else BACKENDS[obs_backend]()
         self._chromium = chromium
         self._executed: list[Action] = []
         self._outcome = ""
@@ -171,6 +179,13 @@ class WebEnv(TextEnv):
     @abstractmethod
     async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:
         """Score the episode when the agent stops. Raises EnvError."""
+
+    def _warm_up(self, task: Task) -> WarmUp:
+        """Return a function that shows a page like the first one of `task`, for `BrowserSession.prepare_next`.
+
+        It must not hold this environment. By default, it shows nothing.
+        """
+        return show_nothing
 
     async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         """Score the episode if this action ended it; otherwise return None."""
@@ -245,6 +260,7 @@ class WebEnv(TextEnv):
         try:
             session.state["objective"] = await self._open(session, task, rng)
             await session.observe()
+            session.prepare_next(self._warm_up(task))
         except BaseException:
             await session.close()
             raise
@@ -332,7 +348,7 @@ class WebEnv(TextEnv):
         task, session, plan = self.task, await self._replay(), list[str]()
         try:
             while len(plan) < _LONGEST_PLAN:
-                plan.append(await self._oracle_command(session, task))
+                plan.append(await self._next_of_plan(session, task))
                 action = parse_command(plan[-1])
                 if isinstance(action, StopTask):
                     return plan
@@ -345,6 +361,24 @@ class WebEnv(TextEnv):
         finally:
             await session.close()
         raise NoOracle(f"the oracle of {task.id!r} does not finish within {_LONGEST_PLAN} actions")
+
+    async def _next_of_plan(self, session: BrowserSession, task: Task) -> str:
+        """The oracle's next command. An oracle reads the default flavour; its ids are translated. Raises NoOracle."""
+        if not isinstance(session.backend, WebArenaBackend):
+            return await self._oracle_command(session, task)
+        shown = session.view
+        session.view = await session.guarded(JsBackend().observe(session.tab, session.options.view))
+        try:
+            action: Any = parse_command(await self._oracle_command(session, task))
+        finally:
+            session.view = shown
+        element = getattr(action, "id", None)
+        if element is None:
+            return format_command(action)
+        found = await session.guarded(session.backend.find(session.tab, f"agentgym.element({element})"))
+        if found is None:
+            raise NoOracle(f"the oracle of {task.id!r} needs an element that WebArena's format does not show")
+        return format_command(replace(action, id=found))
 
     async def _replay(self) -> BrowserSession:
         """Open a second session and replay this episode in it."""

@@ -17,7 +17,7 @@ from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.per_process import once_per_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions, WarmUp
 from agentgym_envs.webarena.browser.sites import local_sites
 from agentgym_envs.webarena.evaluators.base import Verdict, score_all
 from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
@@ -104,6 +104,9 @@ class WebArenaEnv(WebEnv):
     - `max_chars`: the longest tree of an observation, in characters. A longer one is truncated after a line.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and gives some elements other
       names than the oracles expect.
+    - `flavour`: "webarena" writes the page as WebArena's own code does: texts have ids and repeated ones are left out,
+      with Chrome's roles and properties (`browser.webarena_text` has the rules). It ignores `obs_backend`, and an
+      observation takes several times as long.
     - `record_screenshots`: put a screenshot of the window into `info["screenshot"]` (bytes) and the boxes of the
       elements in it into `info["boxes"]`. `screenshot_format` is "png" or "jpeg".
     - `chromium`: the program; by default that of CHROMIUM_PATH, Playwright's own, or one on PATH.
@@ -151,6 +154,9 @@ class WebArenaEnv(WebEnv):
         await goto(session, task.data["start"])
         return task.goal
 
+    def _warm_up(self, task: Task) -> WarmUp:
+        return partial(_show_start, task)
+
     async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         _check(session.state["episode"])
         return None
@@ -189,6 +195,17 @@ def next_command(session: BrowserSession, task: Task) -> str:
     except (StopIteration, LookupError, ValueError) as error:
         raise NoOracle(f"the oracle of {task.id!r} does not recognize the page: {error!r}") from error
     return command
+
+
+async def _show_start(task: Task, session: BrowserSession) -> None:
+    """Show the first page of a task in a session without an episode, with data that nothing else uses."""
+    episode = episodes().open(await asyncio.to_thread(world_of, task))
+    try:
+        await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
+        await goto(session, task.data["start"])
+        await session.observe()
+    finally:
+        episodes().close(episode)
 
 
 def _check(episode: Episode) -> None:

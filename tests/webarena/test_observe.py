@@ -315,3 +315,9 @@ def test_observing_a_page_changes_nothing(agent: Agent) -> None:
     before = agent.js(html_of)
     agent.see()
     assert agent.js(html_of) == before
+
+
+def test_a_state_that_is_no_truth_value_is_not_shown(agent: Agent) -> None:
+    agent.show("<button aria-expanded=constructor>a</button><button aria-expanded=true>b</button>")
+    assert "button 'a'" in agent.tree.splitlines()[1] and "expanded" not in agent.tree.splitlines()[1]
+    assert agent.tree.splitlines()[2].endswith("button 'b' expanded: True")

@@ -15,6 +15,9 @@ _MAX_ATTEMPTS = 5
 class Backend(Protocol):
     """A way to observe a page."""
 
+    counts_ids: bool
+    """True if the ids on a page do not depend on the pages that its process showed before."""
+
     async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
         """Describe the current page. Raises ContextLost if it does not stop navigating."""
 
@@ -27,6 +30,8 @@ class Backend(Protocol):
 
 class JsBackend:
     """The suite's own script, evaluated once per observation."""
+
+    counts_ids = True
 
     async def observe(self, tab: Tab, options: ViewOptions) -> PageView:
         """Observe a page, as in `Backend`."""

@@ -64,6 +64,8 @@ _ONLY_IF_TRUE = {"focused", "disabled", "required", "readonly", "selected"}
 class CdpBackend:
     """Observes pages by Chrome's accessibility tree; see `backends.Backend`."""
 
+    counts_ids = False
+
     def __init__(self) -> None:
         self._observed: WeakKeyDictionary[Tab, tuple[float, set[int]]] = WeakKeyDictionary()
 
@@ -84,7 +86,7 @@ class CdpBackend:
             walk = _Walk(page, options)
             walk.run()
             self._observed[tab] = loaded_at, walk.ids
-            boxes = dict(_boxes(page.layout, walk.ids)) if options.boxes else {}
+            boxes = dict(boxes_in_window(page.layout, walk.ids)) if options.boxes else {}
             return PageView(tab.url, page.title, walk.lines.text(), len(walk.ids), walk.lines.omitted > 0, boxes)
         raise ContextLost("the page does not stop navigating")
 
@@ -94,7 +96,7 @@ class CdpBackend:
         if element not in ids:
             return None
         try:
-            return await _call(tab, element, _IF_CONNECTED % function, loaded_at, *arguments)
+            return await call_node(tab, element, _IF_CONNECTED % function, loaded_at, *arguments)
         except ContextLost:
             return None
 
@@ -106,7 +108,7 @@ _IF_CONNECTED = """function(loadedAt, ...rest) {
 """Calls a function only in the observed document: node ids may repeat in the next one."""
 
 
-async def _call(tab: Tab, node: int, function: str, *arguments: Any) -> Any:
+async def call_node(tab: Tab, node: int, function: str, *arguments: Any) -> Any:
     """Call a function with a node as `this`; None if the node is gone."""
     from playwright.async_api import Error
 
@@ -125,7 +127,7 @@ async def _call(tab: Tab, node: int, function: str, *arguments: Any) -> Any:
     return script_value(await tab.send("Runtime.callFunctionOn", parameters))
 
 
-def _boxes(layout: Layout, ids: Iterable[int]) -> Iterator[tuple[int, ElementBox]]:
+def boxes_in_window(layout: Layout, ids: Iterable[int]) -> Iterator[tuple[int, ElementBox]]:
     """Yield the boxes of elements inside the window; elements that others cover are included."""
     window = layout.window
     for number in sorted(ids):
@@ -214,7 +216,7 @@ class _Page:
         """Read a page. Raises ContextLost."""
         tree = await _Tree.take(tab)
         page = cls(tree.nodes[tree.root].name, tree, await take_layout(tab))
-        page.hidden = await _matching(tab, options.hidden)
+        page.hidden = await matching_nodes(tab, options.hidden)
         for element, frame in list(page.layout.frames.items())[:_MAX_FRAMES]:
             await page._take_frame(tab, element, frame)
         return page
@@ -228,7 +230,7 @@ class _Page:
             return
 
 
-async def _matching(tab: Tab, selectors: Iterable[str]) -> set[int]:
+async def matching_nodes(tab: Tab, selectors: Iterable[str]) -> set[int]:
     """The ids of the elements that match any of the selectors, in the page's own document."""
     if not (selector := ",".join(selectors)):
         return set()

@@ -14,6 +14,7 @@ from agentgym_envs.errors import EnvError
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.chromium import check_packages, find_chromium, launch_options
 from agentgym_envs.webarena.browser.hosts import HostRules
+from agentgym_envs.webarena.browser.spare import SpareSession
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
@@ -47,11 +48,14 @@ class _NoContext(EnvError):
 
 
 class Chromium:
-    """One running browser. It holds `episodes` open contexts, and accepts no more once it is `retired`."""
+    """One running browser. It accepts no more contexts once it is `retired`.
+
+    `episodes` are the contexts in use; `spares` are those that are prepared for a later episode.
+    """
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
-        self.episodes, self.served, self.retired = 0, 0, False
+        self.episodes, self.spares, self.served, self.retired = 0, 0, 0, False
         browser.on("disconnected", lambda _: self._retire())
 
     async def close(self) -> None:
@@ -73,6 +77,7 @@ class BrowserPool:
 
     def __init__(self, options: BrowserOptions) -> None:
         self.options = options
+        self.spare = SpareSession()
         self._running: Chromium | None = None
         self._all: set[Chromium] = set()
         self._launching = asyncio.Lock()
@@ -107,7 +112,7 @@ class BrowserPool:
                 raise _NoContext(f"the browser opened no context: {_summary(error)}") from error
             raise
 
-    async def release(self, chromium: Chromium, context: BrowserContext | None) -> None:
+    async def release(self, chromium: Chromium, context: BrowserContext | None, *, spare: bool = False) -> None:
         """Close a context, and a retired browser with its last context.
 
         If the context does not close, a page has blocked Playwright's driver. All browsers and the driver are then
@@ -122,14 +127,18 @@ class BrowserPool:
                 await _engine.stop()
             except Exception as error:  # the context is closed already
                 _log.debug("a context was lost: %s", error)
-        chromium.episodes -= 1
-        if chromium.retired and chromium.episodes == 0:
+        chromium.spares -= spare
+        chromium.episodes -= not spare
+        if not any(one.episodes for one in self._all):
+            self.spare.drop()
+        if chromium.retired and chromium.episodes == chromium.spares == 0:
             self._all.discard(chromium)
             await chromium.close()
         self._close_when_idle()
 
     async def close(self) -> None:
         """Close every browser of the pool."""
+        self.spare.forget()
         browsers, self._running = self._all, None
         self._all = set()
         await asyncio.gather(*(chromium.close() for chromium in browsers))

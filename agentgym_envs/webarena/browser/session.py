@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_envs.errors import EnvError, InvalidAction, UsageError
 from agentgym_envs.webarena.browser.backends import Backend
+from agentgym_envs.webarena.browser.hosts import BLANK
 from agentgym_envs.webarena.browser.pool import BrowserOptions, BrowserPool, Chromium, pool_for
 from agentgym_envs.webarena.browser.recording import RequestRecorder
 from agentgym_envs.webarena.browser.scripts import page_source
@@ -28,6 +30,8 @@ _FIRST = asyncio.FIRST_COMPLETED
 _EXPECTED = EnvError | OSError | TimeoutError | ContextLost | ScriptFailed
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+WarmUp = Callable[["BrowserSession"], Awaitable[None]]
+"""Shows a page in a session that no episode uses yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,11 @@ class SessionOptions:
     headers: Mapping[str, str] = field(default_factory=dict)
     storage_state: Any = None
     record: bool = False
+
+    @property
+    def context_kind(self) -> Any:
+        """The options on which a context depends. A prepared one can be used for options with an equal value."""
+        return self.size, dict(self.headers), self.storage_state
 
 
 class BrowserSession:
@@ -88,6 +97,8 @@ class BrowserSession:
         self.navigation_error = ""
         """Chromium's error for the last page that failed to load."""
         self.requests = RequestRecorder(context) if options.record else None
+        self.is_spare = False
+        """True while no episode uses the session."""
         self._own_pages: set[Page] = set()  # opened by this session, not by a page
         self._new_page_lock = asyncio.Lock()
         self._new_window_lock = asyncio.Lock()
@@ -101,6 +112,21 @@ class BrowserSession:
     @classmethod
     async def open(cls, options: SessionOptions, backend: Backend) -> BrowserSession:
         """Open a session with one empty tab. Raises EnvError, and UsageError without a Chromium."""
+        spare = pool_for(options.browser).spare.take(options.context_kind)
+        return await cls._open(options, backend) if spare is None else spare._begin(options, backend)
+
+    def prepare_next(self, warm_up: WarmUp) -> None:
+        """Have a session for the next episode prepared while this one is played.
+
+        `warm_up` shows a page like the next episode's first one, so that the renderer process and the sites' files are
+        in memory. Then the tab is emptied. It is not called for a backend whose ids depend on earlier pages.
+        """
+        shown = warm_up if self.backend.counts_ids else show_nothing
+        make = partial(self._open_spare, self.options, self.backend, shown)
+        self._pool.spare.request(self.options.context_kind, make)
+
+    @classmethod
+    async def _open(cls, options: SessionOptions, backend: Backend, *, spare: bool = False) -> BrowserSession:
         pool = pool_for(options.browser)
         width, height = options.size
         chromium, context = await pool.new_context(
@@ -115,12 +141,59 @@ class BrowserSession:
             timezone_id="UTC",
         )
         session = cls(options, backend, pool, chromium, context)
+        session._set_spare(spare)
         try:
             await session.guarded(session._prepare())
         except BaseException:
             await session.close()
             raise
         return session
+
+    @classmethod
+    async def _open_spare(cls, options: SessionOptions, backend: Backend, warm_up: WarmUp) -> BrowserSession:
+        session = await cls._open(replace(options, record=False), backend, spare=True)
+        try:
+            await warm_up(session)
+            await session.guarded(session._empty())
+            if session._chromium.episodes == 0:
+                raise EnvError("the last episode has ended")
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    async def _empty(self) -> None:
+        """Leave the page of the warm-up, and remove all traces of it but the cached files."""
+        [tab] = self.tabs
+        if tab.url == BLANK:
+            return
+        await self.context.set_extra_http_headers(dict(self.options.headers))
+        origin = "/".join(tab.url.split("/")[:3])
+        await tab.run("() => sessionStorage.clear()")
+        await tab.page.goto(BLANK)
+        await tab.send("Page.resetNavigationHistory")
+        await tab.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+
+    def _begin(self, options: SessionOptions, backend: Backend) -> BrowserSession:
+        """Use this spare session for an episode."""
+        self._set_spare(False)
+        self.options, self.backend = options, backend
+        self.requests = RequestRecorder(self.context) if options.record else None
+        self.view, self.observed_tab, self.tab.title = PageView("", "", "", 0), None, ""
+        self.notes, self.state, self.settled, self.navigation_error = [], {}, True, ""
+        return self
+
+    def _set_spare(self, spare: bool) -> None:
+        """Count the context as one in use or as a spare one."""
+        change = spare - self.is_spare
+        self.is_spare = spare
+        self._chromium.spares += change
+        self._chromium.episodes -= change
+
+    @property
+    def usable(self) -> bool:
+        """False once the session is broken, or its browser takes no more episodes."""
+        return not (self._broken.done() or self._chromium.retired)
 
     @property
     def url(self) -> str:
@@ -158,10 +231,14 @@ class BrowserSession:
         self._chromium.browser.remove_listener("disconnected", self._on_disconnect)
         for call in self.on_close:
             call()
-        await self._pool.release(self._chromium, self.context)
+        await self._pool.release(self._chromium, self.context, spare=self.is_spare)
 
     async def guarded(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Await `work` until it finishes, the session breaks or the time is up. Raises EnvError for any failure."""
+        with self._pool.spare.call():
+            return await self._guarded(work)
+
+    async def _guarded(self, work: Coroutine[Any, Any, _T]) -> _T:
         from playwright.async_api import Error
 
         task = asyncio.ensure_future(work)
@@ -331,6 +408,10 @@ class BrowserSession:
             return await _evaluate(page, script)
         finally:
             await page.close()
+
+
+async def show_nothing(session: BrowserSession) -> None:
+    """Leave the tab of a session empty; see `BrowserSession.prepare_next`."""
 
 
 async def _evaluate(page: Page, script: str) -> str:

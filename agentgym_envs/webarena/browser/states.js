@@ -1,9 +1,12 @@
 // States of elements: the properties after the name, in the order and the words of Chrome's tree.
 
 const MAX_VALUE = 1_000;
-const TRUTH = { true: 'True', false: 'False' };
 
-const truth = (e, name) => TRUTH[attribute(e, name)] ?? null;
+function truth(e, name) {
+  const given = attribute(e, name);
+  return given === 'true' ? 'True' : given === 'false' ? 'False' : null;
+}
+
 const set = value => value ? 'True' : null;
 const isControl = e => CONTROLS.has(tagOf(e));
 const CONTROLS = words('button input optgroup option select textarea');

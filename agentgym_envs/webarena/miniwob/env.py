@@ -6,7 +6,7 @@ import importlib.util
 import json
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from agentgym_envs.webarena.base_env import WebEnv
 from agentgym_envs.webarena.browser.execute import goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
-from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
+from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions, WarmUp
 from agentgym_envs.webarena.browser.sites import App, local_sites
 from agentgym_envs.webarena.browser.view import elements
 from agentgym_envs.webarena.evaluators.base import Verdict
@@ -98,6 +98,9 @@ class MiniWoBEnv(WebEnv):
     - `max_chars`: the maximum length of the tree in an observation; a longer one is truncated between two lines.
     - `obs_backend`: "js", or "cdp" for Chrome's own accessibility tree, which is slower and has some names that the
       oracles do not expect.
+    - `flavour`: "webarena" writes the page as WebArena's own code does: texts have ids and repeated ones are left out,
+      with Chrome's roles and properties (`browser.webarena_text` has the rules). It ignores `obs_backend`, and an
+      observation takes several times as long.
     - `record_screenshots`: put a screenshot of the window into `info["screenshot"]` (bytes) and the boxes of the
       elements in it into `info["boxes"]`. `screenshot_format` is "png" or "jpeg".
     - `chromium`: the browser's executable, by default that of CHROMIUM_PATH, Playwright's own or one on PATH.
@@ -140,12 +143,15 @@ class MiniWoBEnv(WebEnv):
 
     async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         page = task.data["page"]
-        await goto(session, f"http://{HOST}/miniwob/{page}.html")
+        await goto(session, _url(task))
         order = {"names": NAMES, "states": STATES, "before": BEFORE.get(page, ""), "after": AFTER.get(page, "")}
         order |= {"seed": task.data["seed"], "mode": task.data["mode"]}
         objective = await session.evaluate(f"(() => {{\n{_script()}\nreturn begin({json.dumps(order)}); }})()")
         await session.settle()
         return str(objective)
+
+    def _warm_up(self, task: Task) -> WarmUp:
+        return partial(goto, url=_url(task))
 
     async def _after_action(self, session: BrowserSession, task: Task) -> Verdict | None:
         outcome = await session.evaluate(_OUTCOME)
@@ -171,6 +177,10 @@ class MiniWoBEnv(WebEnv):
     def _details(self) -> Mapping[str, Any]:
         kept = self.session.state if self._open_sessions else {}
         return {**super()._details(), "raw_reward": kept.get("raw_reward")}
+
+
+def _url(task: Task) -> str:
+    return f"http://{HOST}/miniwob/{task.data['page']}.html"
 
 
 def pages_folder() -> Path:

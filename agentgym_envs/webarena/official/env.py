@@ -14,7 +14,7 @@ from agentgym_envs.errors import EnvError, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import TabFocus
-from agentgym_envs.webarena.base_env import WebEnv
+from agentgym_envs.webarena.base_env import Flavour, WebEnv
 from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
@@ -101,8 +101,8 @@ class WebArenaOfficialEnv(WebEnv):
     - `judge`: compares the meanings of answers; by default the language model that AGENTGYM_JUDGE_BASE_URL (of an
       OpenAI-compatible server) and AGENTGYM_JUDGE_MODEL name, if set.
     - `settle_seconds`: the longest wait for a page that keeps changing; then it is observed as it is.
-    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `record_screenshots`, `screenshot_format`,
-      `chromium`, `call_seconds`, `instructions`, `render_mode`: as in `MiniWoBEnv`.
+    - `grammar`, `split`, `groups`, `viewport`, `max_chars`, `obs_backend`, `flavour`, `record_screenshots`,
+      `screenshot_format`, `chromium`, `call_seconds`, `instructions`, `render_mode`: as in `MiniWoBEnv`.
 
     ## Differences from WebArena, AgentGym and BrowserGym
     - There are no fixed sleeps, evaluation does not use the agent's tabs, and Python runs no text of a task file.
@@ -140,6 +140,7 @@ class WebArenaOfficialEnv(WebEnv):
         viewport: bool = True,
         max_chars: int = 10_000,
         obs_backend: str = "js",
+        flavour: Flavour = "agentgym",
         record_screenshots: bool = False,
         screenshot_format: ImageFormat = "png",
         chromium: str | None = None,
@@ -165,6 +166,7 @@ class WebArenaOfficialEnv(WebEnv):
             viewport=viewport,
             max_chars=max_chars,
             obs_backend=obs_backend,
+            flavour=flavour,
             record_screenshots=record_screenshots,
             screenshot_format=screenshot_format,
             chromium=chromium,
