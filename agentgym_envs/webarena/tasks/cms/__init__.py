@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.tasks.cms import (
+    batches,
     browsing,
     combined,
     content,
     customers,
     fulfilling,
     marketing,
+    opinions,
     orders,
     products,
     reports,
@@ -17,5 +19,5 @@ from agentgym_envs.webarena.tasks.cms import (
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined
+    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined, opinions, batches
 )

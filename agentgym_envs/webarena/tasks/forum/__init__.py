@@ -16,4 +16,6 @@ from agentgym_envs.webarena.tasks.forum import (
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(reading, counting, navigation, voting, writing, account, moderating, multi_step, own_words, series)
+TEMPLATES = templates_in(
+    reading, counting, navigation, voting, writing, account, moderating, multi_step, own_words, series
+)

@@ -148,9 +148,7 @@ recommend_where_fitting = ForumTemplate(
             "I look for {thing} within a budget of ${budget}.",
         )
     ],
-    mistake=[
-        do(_post, given(lambda thing: board_of(THINGS, thing)), "Recommendations wanted", "I look for {thing}.")
-    ],
+    mistake=[do(_post, given(lambda thing: board_of(THINGS, thing)), "Recommendations wanted", "I look for {thing}.")],
 )
 
 discuss_where_fitting = ForumTemplate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from random import Random
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected
@@ -16,7 +17,7 @@ from agentgym_envs.webarena.tasks.forum.queries import EDITED, ME, NOTIFICATIONS
 from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.page_reader import PageReader, texts_of
 from agentgym_envs.webarena.tasks.steps import ALL_PARAMETERS, answer, click, do, given, type_text
-from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
+from agentgym_envs.webarena.tasks.template import Params
 
 _AGE = f"(julianday('{stamp()}') - julianday(created) + 2)"
 
@@ -28,8 +29,8 @@ def _trending(world: World, board: str) -> str:
 
 
 def _unsubscribed(world: World) -> list[Params]:
-    query = "SELECT name AS board FROM forum_boards WHERE id NOT IN (SELECT board FROM forum_subscriptions WHERE account = 1)"
-    return queries.select(world, query)
+    mine = "SELECT board FROM forum_subscriptions WHERE account = 1"
+    return queries.select(world, f"SELECT name AS board FROM forum_boards WHERE id NOT IN ({mine})")
 
 
 def _open_trending(page: PageReader, board: str) -> Iterator[str]:
@@ -146,9 +147,7 @@ downvote_top = ForumTemplate(
     ),
     instances=_votable_tops,
     expected=lambda world, board, count: [
-        change
-        for row in queries.by_score(world, board)[:count]
-        for change in queries.vote_changes("post", row, -1)
+        change for row in queries.by_score(world, board)[:count] for change in queries.vote_changes("post", row, -1)
     ],
     solution=[
         do(steps.open_board, "{board}", "Top"),
@@ -221,7 +220,7 @@ dislike_all_of = ForumTemplate(
 
 def _title(texts: Sequence[str]) -> str:
     """Return the title in the texts of a listed post: the text that comes twice."""
-    return next(text for text, after in zip(texts, texts[1:], strict=False) if text == after)
+    return next(text for text, after in pairwise(texts) if text == after)
 
 
 _LINES = (
@@ -389,7 +388,7 @@ message_top_authors = ForumTemplate(
         'Subject: "{subject}". Message: "{text}"',
         'Who wrote the three best posts of {board} by score? Send all three a message called "{subject}" that says '
         '"{text}"',
-        'Send the same private message to the authors of the top three posts of all time in {board}: subject '
+        "Send the same private message to the authors of the top three posts of all time in {board}: subject "
         '"{subject}", text "{text}"',
     ),
     instances=choose(_top_authors, subject=queries.TITLES, text=PHRASES),
