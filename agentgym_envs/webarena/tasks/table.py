@@ -27,7 +27,7 @@ FROZEN = (1,)
 """Versions that never change again."""
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
 """The seeds of the worlds of each split."""
-MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site")
+MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site", "collecting")
 """Packages and modules of this package with a list of templates (`TEMPLATES`)."""
 
 

@@ -356,7 +356,8 @@ def _monthly(world: World, first: str, last: str) -> AnswerIncludes:
 
 def _read_months(page: PageReader) -> str:
     numbers = {name[:3]: key[-2:] for name, key in MONTHS.items()}
-    return ", ".join(f"{numbers[row['Interval'][:3]]}:{row['Orders']}" for row in page.table())
+    rows = [row for row in page.table() if row["Interval"][:3] in numbers]
+    return ", ".join(f"{numbers[row['Interval'][:3]]}:{row['Orders']}" for row in rows)
 
 
 monthly_counts = AdminTemplate(

@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import Says, says
 from agentgym_envs.webarena.tasks.code import parsing, phrases, queries, steps
-from agentgym_envs.webarena.tasks.code.building import new_project_with_readme, next_id
+from agentgym_envs.webarena.tasks.code.building import project_with_readme_added, next_id
 from agentgym_envs.webarena.tasks.code.queries import MAINTAINER, ORIGIN, CodeTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.steps import do, given
@@ -36,7 +36,7 @@ def _team(world: World, name: str, one: str, two: str, role: str) -> list[Expect
         Added("code_members", {"project": project, "account": queries.account(world, person), "role": role})
         for person in (one, two)
     ]
-    return [*new_project_with_readme(world, name, "private"), *members]
+    return [*project_with_readme_added(world, name, "private"), *members]
 
 
 team_of_two = CodeTemplate(

@@ -23,7 +23,7 @@ def _fork_project_expected(world: World, project: str, visibility: str) -> Expec
     values = {"forked_from": found["id"], "name": found["name"], "visibility": visibility}
     branch = {"name": found["default_branch"], "origin": found["head"]}
     return [
-        *_new_project(world, values, branch),
+        *project_added(world, values, branch),
         Added("code_files", {"branch": next_id(world, "code_branches")}, files),
     ]
 
@@ -67,7 +67,7 @@ new_project = CodeTemplate(
         lambda: [{"name": name} for name in phrases.PROJECTS], rounds=2, visibility=("private", "internal", "public")
     ),
     expected=lambda world, visibility, name: [
-        *new_project_with_readme(world, name, visibility),
+        *project_with_readme_added(world, name, visibility),
         Requested(f"{ORIGIN}/projects", method="POST", posted={"name": name}),
     ],
     solution=[do(steps.create_project, "{name}", "{visibility}")],
@@ -90,7 +90,7 @@ new_team = CodeTemplate(
         role=("Reporter", "Developer", "Maintainer"),
     ),
     expected=lambda world, name, person, role: [
-        *new_project_with_readme(world, name, "private"),
+        *project_with_readme_added(world, name, "private"),
         Added(
             "code_members",
             {"project": next_id(world, "code_projects"), "account": queries.account(world, person), "role": role},
@@ -173,11 +173,11 @@ describe_project = CodeTemplate(
 )
 
 
-def new_project_with_readme(world: World, name: str, visibility: str) -> list[Expected]:
+def project_with_readme_added(world: World, name: str, visibility: str) -> list[Expected]:
     """Return the rows that a new project with a README adds."""
     branch = next_id(world, "code_branches")
     return [
-        *_new_project(
+        *project_added(
             world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}
         ),
         Added("code_files", {"branch": branch, "path": "README.md"}),
@@ -186,7 +186,7 @@ def new_project_with_readme(world: World, name: str, visibility: str) -> list[Ex
     ]
 
 
-def _new_project(world: World, values: Columns, branch: Columns) -> list[Expected]:
+def project_added(world: World, values: Columns, branch: Columns) -> list[Expected]:
     """Return the rows of a new project in the agent's namespace and its branch."""
     number = next_id(world, "code_projects")
     return [
