@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from random import Random
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected, QueryReturns
@@ -71,10 +72,10 @@ newest_urls_to_file = Template(
     "hard",
     since=2,
     intents=(
-        "In {project}, create the folder {folder} with a file urls.txt in it, on the default branch. The file holds the "
-        "URLs of the {count} newest posts of the forum board {board}.",
-        "Collect the addresses of the {count} most recent posts on the board {board} of the forum, and commit them to the "
-        "default branch of {project} as {folder}/urls.txt, one per line.",
+        "In {project}, create the folder {folder} with a file urls.txt in it, on the default branch. The file holds "
+        "the URLs of the {count} newest posts of the forum board {board}.",
+        "Collect the addresses of the {count} most recent posts on the board {board} of the forum, and commit them to "
+        "the default branch of {project} as {folder}/urls.txt, one per line.",
         "Add the file urls.txt in a new folder {folder} to {project} (default branch): the links to the {count} posts "
         "that came last on {board} in the forum.",
     ),
@@ -85,8 +86,8 @@ newest_urls_to_file = Template(
 )
 
 
-def _readme(world: World, name: str, texts: Sequence[str]) -> list[Expected]:
-    """Return the rows of a new private project whose README includes these texts, in one commit or in two."""
+def _project_with_file(world: World, name: str) -> list[Expected]:
+    """Return the rows of a new private project with a README."""
     branch = next_id(world, "code_branches")
     values = {"forked_from": None, "name": name, "visibility": "private"}
     return [
@@ -106,7 +107,7 @@ def _readme_holds(world: World, texts: Sequence[str]) -> QueryReturns:
 
 
 def _project_with(world: World, name: str, texts: Sequence[str]) -> ExpectedResult:
-    return [*_readme(world, name, texts), _readme_holds(world, texts)]
+    return [*_project_with_file(world, name), _readme_holds(world, texts)]
 
 
 def _create_with_readme(page: PageReader, name: str, texts: Sequence[str]) -> Iterator[str]:
@@ -149,12 +150,12 @@ discussed_to_readme = Template(
     "hard",
     since=2,
     intents=(
-        'Create a private project "{name}" under my own name. Its README.md includes the links to the {count} posts with '
-        "the most comments on the forum board {board}.",
-        "Which {count} posts on the board {board} of the forum have the most comments? Put their URLs into the README.md of "
-        'a new private project of mine, "{name}".',
-        'Start the private project "{name}" in my namespace, with a README.md that lists the addresses of the {count} most '
-        "commented posts of {board} in the forum.",
+        'Create a private project "{name}" under my own name. Its README.md includes the links to the {count} posts '
+        "with the most comments on the forum board {board}.",
+        "Which {count} posts on the board {board} of the forum have the most comments? Put their URLs into the "
+        'README.md of a new private project of mine, "{name}".',
+        'Start the private project "{name}" in my namespace, with a README.md that lists the addresses of the {count} '
+        "most commented posts of {board} in the forum.",
     ),
     instances=choose(_clear_discussed, name=phrases.PROJECTS),
     expected=lambda world, board, count, name: _project_with(world, name, _discussed(world, board, count)),
@@ -174,8 +175,9 @@ def _works(world: World, person: str) -> list[str]:
 
 def _collect_works(page: PageReader, person: str, name: str, most: int = 9) -> Steps[None]:
     yield from open_article(page, person)
-    works = [text for text in page.names("listitem", after="Works") if text] or page.texts(after="Works")
-    titles = [match[1] for match in (re.match(r"(.+?) \(\d{4}\)", text) for text in works) if match]
+    texts = page.texts(after="Career")
+    listed = texts[texts.index("Works") + 1 :]
+    titles = [title for title, year in pairwise(listed) if re.fullmatch(r"\d{4}", year)]
     yield from _create_with_readme(page, name, titles[:most])
 
 
@@ -189,8 +191,8 @@ works_to_readme = Template(
     intents=(
         'Create a private project "{name}" under my own name whose README.md lists the titles of all works of {person} '
         "that the encyclopedia names.",
-        'Start the private project "{name}" of mine for the admirers of {person}: in its README.md, write the titles of '
-        "all works from the article in the encyclopedia.",
+        'Start the private project "{name}" of mine for the admirers of {person}: in its README.md, write the titles '
+        "of all works from the article in the encyclopedia.",
         'Which works of {person} does the encyclopedia list? Put all the titles into the README.md of "{name}", a new '
         "private project in my namespace.",
     ),
@@ -237,8 +239,10 @@ way_to_museum = Template(
     since=2,
     intents=(
         "Show me the way by car from {start} to the museum that {architect} designed.",
-        "Which museum is by {architect}, according to the encyclopedia? Bring up the directions from {start} to it, by car.",
-        "I want to drive from {start} to the museum by the architect {architect}. Leave the directions on the map's page.",
+        "Which museum is by {architect}, according to the encyclopedia? Bring up the directions from {start} to it, by "
+        "car.",
+        "I want to drive from {start} to the museum by the architect {architect}. Leave the directions on the map's "
+        "page.",
     ),
     instances=_architects,
     expected=_directions,
@@ -305,12 +309,12 @@ feedback_to_post = Template(
     "hard",
     since=2,
     intents=(
-        "Gather the titles of all reviews of the {product} with two stars or fewer in the shop, and post them on the forum "
-        'board {board} under the title "Real feedback on {product}".',
-        'Write a post on {board} in the forum, titled "Real feedback on {product}". Its text has the headlines of every '
-        "review in the shop that gives this product one or two stars.",
-        "Collect the headlines of the one-star and two-star reviews that the {product} has in the shop. Post all of them on "
-        'the board {board} of the forum; the title is "Real feedback on {product}".',
+        "Gather the titles of all reviews of the {product} with two stars or fewer in the shop, and post them on the "
+        'forum board {board} under the title "Real feedback on {product}".',
+        'Write a post on {board} in the forum, titled "Real feedback on {product}". Its text has the headlines of '
+        "every review in the shop that gives this product one or two stars.",
+        "Collect the headlines of the one-star and two-star reviews that the {product} has in the shop. Post all of "
+        'them on the board {board} of the forum; the title is "Real feedback on {product}".',
     ),
     instances=choose(_disliked, board=forum_queries.boards),
     expected=_feedback,
@@ -348,14 +352,14 @@ promote_project = Template(
     intents=(
         "Promote the project {project} on the forum board {board}: a link to its page, with the description from the "
         "project itself as the title.",
-        "Post a link to the page of {project} on {board} in the forum. The title of the post is how the project describes "
-        "itself, word for word.",
-        "On the board {board} of the forum, submit the address of the project {project}. Take its own description as the "
-        "title.",
+        "Post a link to the page of {project} on {board} in the forum. The title of the post is how the project "
+        "describes itself, word for word.",
+        "On the board {board} of the forum, submit the address of the project {project}. Take its own description as "
+        "the title.",
     ),
     instances=choose(
         lambda world: code_queries.select(
-            world, "SELECT path AS project FROM projects WHERE visibility = 'public' AND forked_from IS NULL"
+            world, "SELECT path AS project FROM projects WHERE visibility = 'public' AND NOT archived"
         ),
         times=2,
         board=forum_queries.boards,
@@ -369,21 +373,19 @@ _SUBJECTS = {
     "cooking": "cooking", "gardening": "gardening", "photography": "photography", "railway": "railways",
     "games": "boardgames", "chess": "boardgames", "music": "guitar", "library": "books", "citations": "books",
     "compiler": "coding", "scripting": "coding", "recipes": "cooking", "astronomy": "astronomy", "finance": "frugal",
-    "heating": "homerepair", "cycling": "cycling", "maps": "hiking", "sailing": "hiking",
+    "heating": "homerepair", "cycling": "cycling", "images": "photography", "words": "books",
 }  # fmt: skip
 """Boards on the subjects of topics."""
 
 
 def _with_topic(world: World, topic: str) -> list[str]:
-    query = (
-        "SELECT path FROM projects WHERE ', ' || topics || ',' LIKE '%, ' || ? || ',%' AND visibility = 'public' "
-        "AND forked_from IS NULL"
-    )
+    """Return the projects that the list of projects shows for a topic."""
+    query = "SELECT path FROM projects WHERE ', ' || topics || ',' LIKE '%, ' || ? || ',%'"
     return [str(path) for path in code_queries.column(world, query, topic)]
 
 
 def _topics(world: World) -> Iterator[Params]:
-    """Yield topics of a single public project whose subject has a board in this world."""
+    """Yield topics of a single project whose subject has a board in this world."""
     known = set(forum_queries.boards(world))
     for topic, board in _SUBJECTS.items():
         if board in known and len(_with_topic(world, topic)) == 1:
@@ -418,12 +420,12 @@ link_project = Template(
     "hard",
     since=2,
     intents=(
-        'Find the public project with the topic "{topic}" that is not a fork, and post a link to it on the board of the '
-        "forum whose subject fits best.",
-        'Which public project, forks aside, has the topic "{topic}"? Make a post in the forum that links to its page, on '
-        "the most relevant board (not a board for questions or news of all kinds).",
-        'People in the forum might like the public project on "{topic}". Submit its address to the board that is about '
-        "this; leave forks aside, and choose the title yourself.",
+        'Find the project with the topic "{topic}", and post a link to it on the board of '
+        "the forum whose subject fits best.",
+        'Which project has the topic "{topic}"? Make a post in the forum that links to its page, '
+        "on the most relevant board (not a board for questions or news of all kinds).",
+        'People in the forum might like the project with the topic "{topic}". Submit its address to the board that is '
+        "about this, and choose the title yourself.",
     ),
     instances=_topics,
     expected=_linked,

@@ -41,6 +41,7 @@ def create_file(page: PageReader, project: str, file: str, text: str) -> Iterato
 
 
 def file_added(world: World, project: str, file: str, text: str) -> list[Expected]:
+    """Return the changes by a commit of a new file to a project's default branch."""
     head = code_queries.project(world, project)["head"]
     blob = world.value("SELECT MAX(id) + 1 FROM code_blobs")
     return [

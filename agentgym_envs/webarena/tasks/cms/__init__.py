@@ -12,6 +12,7 @@ from agentgym_envs.webarena.tasks.cms import (
     marketing,
     opinions,
     orders,
+    periods,
     products,
     reports,
     reviews,
@@ -19,5 +20,17 @@ from agentgym_envs.webarena.tasks.cms import (
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined, opinions, batches
+    orders,
+    browsing,
+    fulfilling,
+    products,
+    customers,
+    reviews,
+    marketing,
+    content,
+    reports,
+    combined,
+    opinions,
+    batches,
+    periods,
 )

@@ -78,11 +78,11 @@ def _quotable(world: World, *, bad: bool) -> Iterator[Params]:
 criticisms = AdminTemplate(
     "cms-criticisms",
     "information",
-    "hard",
+    "medium",
     since=2,
     intents=(
-        "What don't customers like about {product}? Quote each complaint from its reviews with one or two stars, of any "
-        "status.",
+        "What don't customers like about {product}? Quote each complaint from its reviews with one or two stars, of "
+        "any status.",
         "Read all reviews of {product} with at most two stars, whatever their status, and quote every point that they "
         "criticise.",
         "Which key aspects of {product} do unhappy reviewers (one or two stars, any status) complain about? Answer in "
@@ -97,15 +97,15 @@ criticisms = AdminTemplate(
 praise = AdminTemplate(
     "cms-praise",
     "information",
-    "hard",
+    "medium",
     since=2,
     intents=(
         "Tell me the reasons why customers like {product}: quote each from its reviews with four or five stars, of any "
         "status.",
-        "Read all reviews of {product} with at least four stars, whatever their status. What do they praise? Quote every "
-        "point.",
-        "What do happy reviewers (four or five stars, any status) say in favour of {product}? Give all their reasons in "
-        "their words.",
+        "Read all reviews of {product} with at least four stars, whatever their status. What do they praise? Quote "
+        "every point.",
+        "What do happy reviewers (four or five stars, any status) say in favour of {product}? Give all their reasons "
+        "in their words.",
     ),
     instances=lambda world: _quotable(world, bad=False),
     expected=lambda world, product: _quoted(world, product, bad=False),
@@ -149,10 +149,10 @@ quote_in_description = AdminTemplate(
     "hard",
     since=2,
     intents=(
-        "Update the description of {product} so that it quotes the full text of each of its five-star reviews, whatever "
-        "their status.",
-        "Let the description of {product} show how much it is liked: it has to contain the texts of all its reviews with "
-        "five stars (of every status), word for word.",
+        "Update the description of {product} so that it quotes the full text of each of its five-star reviews, "
+        "whatever their status.",
+        "Let the description of {product} show how much it is liked: it has to contain the texts of all its reviews "
+        "with five stars (of every status), word for word.",
         "Rewrite the description of {product}. Quote in it the whole text of every review that gives it five stars, "
         "also of those that are not approved.",
     ),

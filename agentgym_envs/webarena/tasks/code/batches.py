@@ -11,7 +11,7 @@ from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import Says, says
 from agentgym_envs.webarena.tasks.code import parsing, phrases, queries, steps
-from agentgym_envs.webarena.tasks.code.building import project_with_readme_added, next_id
+from agentgym_envs.webarena.tasks.code.building import next_id, project_with_readme_added
 from agentgym_envs.webarena.tasks.code.queries import MAINTAINER, ORIGIN, CodeTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.steps import do, given
@@ -194,7 +194,7 @@ def _forkable_groups(world: World) -> list[Params]:
     query = """SELECT n.name AS "group" FROM projects p JOIN code_namespaces n ON n.id = p.namespace
         WHERE n.account IS NULL GROUP BY n.id HAVING COUNT(*) BETWEEN 2 AND 3
         AND SUM(EXISTS (SELECT 1 FROM code_projects o WHERE o.namespace = 1 AND o.slug = p.slug)) = 0"""
-    return queries.select(world, query)
+    return [*queries.select(world, query)]
 
 
 def _of_group(world: World, group: str) -> list[dict[str, Any]]:
@@ -290,8 +290,8 @@ change_licence = CodeTemplate(
         "identifier.",
         "Make the licence of {project} {licence}. Its licence file names the old one by its SPDX identifier; correct "
         "that, and nothing else, on the default branch.",
-        "Change the SPDX identifier in the licence file of {project} (default branch) to {licence}, and leave the rest of "
-        "the file as it is.",
+        "Change the SPDX identifier in the licence file of {project} (default branch) to {licence}, and leave the rest "
+        "of the file as it is.",
     ),
     instances=_licences,
     expected=lambda world, project, licence: _changed_file(
@@ -327,10 +327,10 @@ change_title = CodeTemplate(
     "medium",
     since=2,
     intents=(
-        'Update the title of the guide in {project} to "{title}": the first heading of its file, on the default branch. '
-        "Leave the rest as it is.",
-        'Somewhere in {project} there is a guide. Change the heading at its top to "{title}", on the default branch, and '
-        "nothing else.",
+        'Update the title of the guide in {project} to "{title}": the first heading of its file, on the default '
+        "branch. Leave the rest as it is.",
+        'Somewhere in {project} there is a guide. Change the heading at its top to "{title}", on the default branch, '
+        "and nothing else.",
         'The guide of {project} should begin with the heading "{title}" instead of its present one. Find its file, and '
         "commit that to the default branch.",
     ),
@@ -386,7 +386,8 @@ contributed_with_stars = CodeTemplate(
     intents=(
         "Tell me the full names (owner / project) of the projects of which I am a member and that have {condition}.",
         "Which projects in the list of my projects have {condition}? Give their full names, with the owner.",
-        "Look through all projects to which I contribute, and name those with {condition}, in the form owner / project.",
+        "Look through all projects to which I contribute, and name those with {condition}, in the form owner / "
+        "project.",
     ),
     instances=_conditions,
     expected=_starred_mine,

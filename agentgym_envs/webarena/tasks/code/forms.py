@@ -120,12 +120,14 @@ milestone_with_span = CodeTemplate(
 
 
 def _reviewable(world: World, rng: Random) -> Iterator[Params]:
-    query = f"""SELECT p.id, p.path AS project, b.name AS branch FROM projects p JOIN code_branches b ON b.project = p.id
+    query = f"""SELECT p.id, p.path AS project, b.name AS branch FROM projects p
+        JOIN code_branches b ON b.project = p.id
         WHERE level >= {DEVELOPER} AND NOT archived AND b.id != p.head AND NOT EXISTS (SELECT 1 FROM
         code_merge_requests m WHERE m.project = p.id AND m.source = b.name AND m.state = 'open')"""
     for row in queries.select(world, query):
         people = world.rows(
-            "SELECT a.name FROM code_members m JOIN code_accounts a ON a.id = m.account WHERE m.project = ? AND a.id <> 1",
+            "SELECT a.name FROM code_members m JOIN code_accounts a ON a.id = m.account WHERE m.project = ? AND a.id "
+            "<> 1",
             row.pop("id"),
         )
         yield {**row, "person": rng.choice(people)[0]}
@@ -147,8 +149,8 @@ request_with_reviewer = CodeTemplate(
     "hard",
     since=2,
     intents=(
-        "Submit a merge request for the branch {branch} of {project} to be merged into the default branch, with {person} "
-        "as the reviewer. Any title will do.",
+        "Submit a merge request for the branch {branch} of {project} to be merged into the default branch, with "
+        "{person} as the reviewer. Any title will do.",
         "In {project}, ask for {branch} to be merged into the default branch, and let {person} review it.",
         "Open a merge request from {branch} into the default branch of {project}; {person} is its only reviewer.",
     ),

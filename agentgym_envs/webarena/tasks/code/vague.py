@@ -92,7 +92,7 @@ check_issue = CodeTemplate(
 
 
 def _assignable(world: World, rng: Random) -> Iterator[Params]:
-    """Yield words of open issues, with members of their projects to whom they are not assigned."""
+    """Yield words of open issues, with members of their projects who are not the assignee."""
     every = queries.select(world, f"SELECT * FROM issues WHERE state = 'open' AND {_WRITABLE}")
     for row in rng.sample(every, min(60, len(every))):
         titles = [r[0] for r in world.rows("SELECT title FROM code_issues WHERE project = ?", row["project"])]
@@ -181,7 +181,8 @@ def _to_review(world: World, rng: Random) -> Iterator[Params]:
 
 
 def _replied(world: World, words: str) -> Added:
-    query = "SELECT r.* FROM requests r JOIN code_reviewers v ON v.merge_request = r.id WHERE v.account = 1 AND instr(lower(r.title), ?)"
+    query = """SELECT r.* FROM requests r JOIN code_reviewers v ON v.merge_request = r.id
+        WHERE v.account = 1 AND instr(lower(r.title), ?)"""
     row = queries.select(world, query, words)[0]
     last = world.value(
         "SELECT author FROM code_comments WHERE merge_request = ? ORDER BY moment DESC, id DESC", row["id"]
@@ -235,7 +236,8 @@ def _described(world: World, rng: Random) -> Iterator[Params]:
 
 
 def _outsiders(world: World, project: int) -> list[str]:
-    query = "SELECT name FROM code_accounts a WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = ? AND r.account = a.id)"
+    query = """SELECT name FROM code_accounts a WHERE id <> 1
+        AND NOT EXISTS (SELECT 1 FROM roles r WHERE r.project = ? AND r.account = a.id)"""
     return [str(name) for name in queries.column(world, query, project)]
 
 
@@ -312,7 +314,8 @@ issue_in_own_words = CodeTemplate(
     "medium",
     since=2,
     intents=(
-        "Open a new issue in my project {project} to discuss the implementation of {topic}. Name the topic in the title.",
+        "Open a new issue in my project {project} to discuss the implementation of {topic}. Name the topic in the "
+        "title.",
         "Create an issue that asks about plans for {topic} in {project}; the title should mention {topic}.",
         "In {project}, start an issue on {topic} in your own words, with these words somewhere in the title.",
     ),

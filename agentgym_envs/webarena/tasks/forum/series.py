@@ -30,7 +30,7 @@ def _trending(world: World, board: str) -> str:
 
 def _unsubscribed(world: World) -> list[Params]:
     mine = "SELECT board FROM forum_subscriptions WHERE account = 1"
-    return queries.select(world, f"SELECT name AS board FROM forum_boards WHERE id NOT IN ({mine})")
+    return [*queries.select(world, f"SELECT name AS board FROM forum_boards WHERE id NOT IN ({mine})")]
 
 
 def _open_trending(page: PageReader, board: str) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _vote_by_user(page: PageReader, user: str, board: str, button: str) -> Itera
 like_all_of = ForumTemplate(
     "forum-like-all-of",
     "change",
-    "hard",
+    "medium",
     since=2,
     intents=(
         "Upvote everything that {user} has posted in the board {board}.",
@@ -205,7 +205,7 @@ like_all_of = ForumTemplate(
 dislike_all_of = ForumTemplate(
     "forum-dislike-all-of",
     "change",
-    "hard",
+    "medium",
     since=2,
     intents=(
         "Downvote everything that {user} has posted in the board {board}.",
@@ -288,7 +288,7 @@ def _flaired_tops(world: World) -> list[Params]:
         "score DESC) AS place FROM posts) t JOIN forum_flairs f ON f.id = t.flair WHERE place <= 10 "
         "GROUP BY 1, 2 HAVING COUNT(*) BETWEEN 1 AND 4"
     )
-    return queries.select(world, query)
+    return [*queries.select(world, query)]
 
 
 def _flaired(world: World, board: str, flair: str) -> Says:
@@ -365,7 +365,7 @@ answer_each_newest = ForumTemplate(
 
 
 def _top_authors(world: World) -> Iterator[Params]:
-    """Yield boards whose three best posts are by different users to whom the account can write."""
+    """Yield boards whose three best posts are by different users, none of them blocked."""
     known = set(queries.others(world))
     for board in queries.boards(world):
         names = [row["author_name"] for row in queries.by_score(world, board)[:3]]

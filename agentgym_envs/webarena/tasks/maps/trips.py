@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 from random import Random
 from sqlite3 import Row
 
@@ -98,8 +97,8 @@ all_modes_to_nearest = MapTemplate(
     "hard",
     since=2,
     intents=(
-        "I am at {place}. How long does it take to the {kind} nearest in a straight line, by each of the three means: by "
-        "car, by bicycle and on foot?",
+        "I am at {place}. How long does it take to the {kind} nearest in a straight line, by each of the three means: "
+        "by car, by bicycle and on foot?",
         "Find the {kind} that is closest to {place} as the crow flies, and give me the travel times by car, by bicycle "
         "and on foot.",
         "From {place} to the nearest {kind} (in a straight line): what are the travel times for all three modes of "
@@ -124,8 +123,8 @@ nearest_and_way = MapTemplate(
     "hard",
     since=2,
     intents=(
-        "Where is the nearest {kind} to {place}, as the crow flies, and what is the walking distance to it? Give its name "
-        "and the distance.",
+        "Where is the nearest {kind} to {place}, as the crow flies, and what is the walking distance to it? Give its "
+        "name and the distance.",
         "Which {kind} is closest to {place} in a straight line, and how far is it on foot?",
         "Name the {kind} nearest to {place} (in a straight line) and tell me how long the way there is on foot, in "
         "kilometres or metres.",
@@ -213,7 +212,8 @@ walk_then_drive = MapTemplate(
     since=2,
     intents=(
         "How many minutes does it take altogether to first walk from {start} to {over}, and then drive to {end}?",
-        "I walk from {start} to {over}, where I get into a car to {end}. What is the travel time of both parts together?",
+        "I walk from {start} to {over}, where I get into a car to {end}. What is the travel time of both parts "
+        "together?",
         "Add up two times: from {start} to {over} on foot, and from there to {end} by car.",
     ),
     instances=_legs,
@@ -270,9 +270,10 @@ def _arrivals(world: World) -> Iterator[Params]:
             continue
         for category in ("supermarket", "bakery", "pharmacy"):
             found = queries.clear_nearest(world, hotel["name"], category)
-            if found is not None and found["name"] in known:
-                if queries.route_between(world, "foot", hotel["name"], found["name"]).metres > 1100:
-                    yield {"place": row["name"], "kind": queries.kind_words(category)}
+            if found is None or found["name"] not in known:
+                continue
+            if queries.route_between(world, "foot", hotel["name"], found["name"]).metres > 1100:
+                yield {"place": row["name"], "kind": queries.kind_words(category)}
 
 
 def _hotel_and_way(world: World, place: str, kind: str) -> Says:
@@ -295,8 +296,8 @@ hotel_then_nearest = MapTemplate(
     "hard",
     since=2,
     intents=(
-        "I am arriving at {place}. Which hotel is nearest to it in a straight line, and what is the walking distance from "
-        "the hotel to the {kind} closest to it (also as the crow flies)?",
+        "I am arriving at {place}. Which hotel is nearest to it in a straight line, and what is the walking distance "
+        "from the hotel to the {kind} closest to it (also as the crow flies)?",
         "Name the hotel nearest to {place}, as the crow flies. Then tell me how far it is on foot from there to the "
         "nearest {kind}, in a straight line.",
         "Find the hotel closest to {place} and, from that hotel, the closest {kind}, both in a straight line. Give the "
@@ -306,126 +307,4 @@ hotel_then_nearest = MapTemplate(
     expected=_hotel_and_way,
     solution=_find_hotel,
     mistake=lambda page, place, kind: _find_hotel(page, place, kind, 1),
-)
-
-
-def _within(world: World, place: str, kind: str, limit: int) -> list[Row]:
-    """Return the three nearest places of a kind that are at most `limit` minutes away on foot."""
-    rows = queries.nearest(world, place, KEY_OF[kind])[:3]
-    return [row for row in rows if queries.minutes(queries.route_between(world, "foot", place, row["name"])) <= limit]
-
-
-def _walks(world: World, rng: Random) -> Iterator[Params]:
-    known = queries.unique_names(world)
-    for row in rng.sample(queries.places(world, "p.house IS NOT NULL"), 60):
-        kind = queries.kind_words(rng.choice(("hotel", "cafe", "bank", "park")))
-        three = [one["name"] for one in queries.nearest(world, row["name"], KEY_OF[kind])[:3]]
-        if KEY_OF[kind] == row["category"] or not set(three) <= known:
-            continue
-        for limit in (5, 10, 15, 20, 30):
-            if 0 < len(_within(world, row["name"], kind, limit)) < 3:
-                yield {"place": row["name"], "kind": kind, "limit": limit}
-                break
-
-
-def _walkable(world: World, place: str, kind: str, limit: int) -> Says:
-    wanted = [row["name"] for row in _within(world, place, kind, limit)]
-    others = [row["name"] for row in queries.nearest(world, place, KEY_OF[kind])[:3] if row["name"] not in wanted]
-    return says(*wanted, others=others)
-
-
-def _walk_to_each(page: PageReader, place: str, kind: str) -> Steps[dict[str, int]]:
-    """Read the times on foot to the three nearest places of a kind."""
-    yield from steps.find_nearby(page, place, kind)
-    names = [row["Place"] for row in page.table()[:3]]
-    yield from steps.request_directions(page, place, names[0], _FOOT)
-    times = {names[0]: steps.read_summary(page).minutes}
-    for name in names[1:]:
-        yield page.type("To", name)
-        yield page.click("button", "Go")
-        times[name] = steps.read_summary(page).minutes
-    return times
-
-
-walkable_of_three = MapTemplate(
-    "maps-walkable-of-three",
-    "information",
-    "hard",
-    since=2,
-    intents=(
-        "Of the three places of the kind {kind} that are nearest to {place} in a straight line, which can I reach on foot "
-        "in at most {limit} minutes? Name them.",
-        "Take the three nearest {kind} entries to {place}, as the crow flies. To which of them is it no more than {limit} "
-        "minutes on foot?",
-        "Show me which of the three closest places of the kind {kind} around {place} (in a straight line) are within "
-        "{limit} minutes of walking.",
-    ),
-    instances=_walks,
-    expected=_walkable,
-    solution=[
-        do(_walk_to_each, "{place}", "{kind}"),
-        answer(lambda found, limit: ", ".join(name for name, time in found.items() if time <= limit)),
-    ],
-    mistake=answer(lambda found: ", ".join(found)),
-)
-
-
-def _tours(world: World, rng: Random) -> Iterator[Params]:
-    """Yield places in four towns, with one order of visits that is clearly the fastest."""
-    rows = queries.places(world, "p.house IS NOT NULL")
-    for _ in range(40):
-        start, one, two, three = (row["name"] for row in rng.sample(rows, 4))
-        times = sorted(_tour_times(world, (start, one, two, three)))
-        if times[0] + 3 < times[1]:
-            yield {"start": start, "one": one, "two": two, "three": three}
-
-
-def _tour_times(world: World, names: Sequence[str]) -> list[int]:
-    start, *others = names
-    legs = {(a, b): queries.minutes(queries.route_between(world, "car", a, b)) for a in names for b in others if a != b}
-    return [sum(legs[leg] for leg in zip((start, *order), order, strict=False)) for order in permutations(others)]
-
-
-def _measure_tours(page: PageReader, start: str, others: Sequence[str]) -> Steps[str]:
-    """Read the times of all legs, and return the time of the fastest order."""
-    legs: dict[tuple[str, str], int] = {}
-    yield from steps.request_directions(page, start, others[0], _CAR)
-    legs[start, others[0]] = steps.read_summary(page).minutes
-    origin = start
-    for a in (start, *others):
-        for b in others:
-            if a == b or (a, b) in legs or (b, a) in legs:
-                continue
-            if a != origin:
-                yield page.type("From", a)
-                origin = a
-            yield page.type("To", b)
-            yield page.click("button", "Go")
-            legs[a, b] = steps.read_summary(page).minutes
-    times = [
-        sum(legs.get(leg) or legs[leg[1], leg[0]] for leg in zip((start, *order), order, strict=False))
-        for order in permutations(others)
-    ]
-    return f"{min(times)} min"
-
-
-best_order = MapTemplate(
-    "maps-best-order",
-    "information",
-    "hard",
-    since=2,
-    intents=(
-        "I start at {start} and want to visit {one}, {two} and {three} by car, in the order with the least total travel "
-        "time. How many minutes is that?",
-        "Given {start}, {one}, {two} and {three}: find the order to drive to them all that takes the least time, beginning "
-        "at {start}. What is its travel time in total?",
-        "What is the shortest total driving time of a trip that begins at {start} and visits {one}, {two} and {three}, in "
-        "whichever order is best?",
-    ),
-    instances=_tours,
-    expected=lambda world, params: says(
-        f"{min(_tour_times(world, [params[key] for key in ('start', 'one', 'two', 'three')]))} min"
-    ),
-    solution=lambda page, start, one, two, three: _measure_tours(page, start, (one, two, three)),
-    mistake=[do(steps.request_directions, "{start}", "{one}", _CAR), answer(steps.hedged_duration)],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentgym_envs.webarena.tasks.shopping import (
     account,
     browsing,
+    buying,
     cart,
     catalogue,
     combined,
@@ -22,6 +23,7 @@ from agentgym_envs.webarena.tasks.template import templates_in
 TEMPLATES = templates_in(
     catalogue,
     browsing,
+    buying,
     lookups,
     reviews,
     orders,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from agentgym_envs.webarena.evaluators.state import Added, Updated
+from agentgym_envs.webarena.evaluators.state import Added
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
@@ -16,22 +16,23 @@ from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import Says, says
 from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
-from agentgym_envs.webarena.tasks.shopping import kinds, ordering, queries, steps
+from agentgym_envs.webarena.tasks.shopping import kinds, queries, steps
 from agentgym_envs.webarena.tasks.shopping.queries import ME, PLAIN, SOLD, ShopTemplate
 from agentgym_envs.webarena.tasks.steps import answer, choose_option, click, do, given
-from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
+from agentgym_envs.webarena.tasks.template import Params
 
 SHOP = ORIGINS["shop"]
 _ORDERS = {"ascending": (steps.PRICE_UP, "price-asc"), "descending": (steps.PRICE_DOWN, "price-desc")}
 _REVIEWS = "FROM shop_reviews r WHERE r.product = p.id AND r.status = 'approved'"
 
 
-def _products(world: World, category: str) -> list[dict[str, Any]]:
+def products_of(world: World, category: str) -> list[dict[str, Any]]:
     """Return the products of a category with their prices and ratings."""
     rows = world.rows(
-        f"SELECT p.id, p.name, p.slug, p.stock, {SOLD} AS sold, {PLAIN} AS plain, (SELECT COUNT(*) {_REVIEWS}) AS reviews, "
-        f"COALESCE((SELECT ROUND(AVG(r.rating), 1) {_REVIEWS}), 0) AS rating "
-        "FROM shop_products p JOIN shop_categories c ON c.id = p.category WHERE p.enabled AND c.name = ? ORDER BY sold, p.id",
+        f"SELECT p.id, p.name, p.slug, p.stock, {SOLD} AS sold, {PLAIN} AS plain, (SELECT COUNT(*) {_REVIEWS}) AS "
+        f"reviews, COALESCE((SELECT ROUND(AVG(r.rating), 1) {_REVIEWS}), 0) AS rating "
+        "FROM shop_products p JOIN shop_categories c ON c.id = p.category WHERE p.enabled AND c.name = ? ORDER BY "
+        "sold, p.id",
         category,
     )
     return [dict(row) for row in rows]
@@ -71,7 +72,7 @@ most_expensive = ShopTemplate(
         "Which product of {department} > {category} costs most? Bring me to its page.",
     ),
     instances=queries.categories,
-    expected=lambda world, category: EndsOn(_url(_products(world, category)[-1])),
+    expected=lambda world, category: EndsOn(_url(products_of(world, category)[-1])),
     solution=[
         do(steps.open_category, "{department}", "{category}"),
         choose_option("Sort By", steps.PRICE_DOWN),
@@ -84,7 +85,7 @@ most_expensive = ShopTemplate(
 def _cheap_categories(world: World) -> Iterator[Params]:
     """Yield categories with some products below a limit of the price filter, and others above."""
     for row in queries.categories(world):
-        prices = [one["sold"] for one in _products(world, row["category"])]
+        prices = [one["sold"] for one in products_of(world, row["category"])]
         for low, high in ((0, 10), (10, 25), (25, 50), (50, 100), (100, 200)):
             if 0 < sum(100 * low <= price < 100 * high for price in prices) < len(prices):
                 yield {**row, "low": low, "high": high}
@@ -234,8 +235,8 @@ names_and_range = ShopTemplate(
     "medium",
     since=2,
     intents=(
-        "Give me the full names of all products of the kind {kind} in the shop, and the range of their prices: only the "
-        "lowest and the highest price.",
+        "Give me the full names of all products of the kind {kind} in the shop, and the range of their prices: only "
+        "the lowest and the highest price.",
         "Which {kind} models does the shop have? List their complete names, followed by the lowest and the highest of "
         "their prices.",
         "List every {kind} by its full name. Then tell me the price range, as the lowest and the highest price.",
@@ -309,7 +310,7 @@ def _first_of(page: PageReader, kind: str) -> str:
 
 
 def _wishable(world: World) -> list[Params]:
-    """Return kinds of which no product is on the wish list."""
+    """Return the kinds without a product on the wish list."""
     wished = {row[0] for row in world.rows("SELECT product FROM shop_wishes WHERE customer = ?", ME)}
     names = [row["name"] for row in world.rows("SELECT name FROM shop_products WHERE enabled ORDER BY id")]
     every = sorted({kinds.kind(name) for name in names if kinds.known(name)})
@@ -383,120 +384,4 @@ misspelt_request = ShopTemplate(
         do(_all_found, given(lambda request: _meant(request)), steps.PRICE_DOWN),
         do(_add_first, given(lambda request: _meant(request))),
     ],
-)
-
-
-def _best_in_budget(world: World, category: str, low: int, high: int) -> list[dict[str, Any]]:
-    """Return the products of a category within a budget, the best rated first."""
-    found = [one for one in _products(world, category) if 100 * low <= one["sold"] <= 100 * high]
-    return sorted(found, key=lambda one: (-one["rating"], -one["reviews"], one["id"]))
-
-
-def _budgets(world: World, rng: Random) -> Iterator[Params]:
-    """Yield budgets with a clear best product that can be ordered."""
-    inside = {line["product"] for line in queries.cart_lines(world)}
-    for row in queries.categories(world):
-        for low, high in ((5, 30), (20, 60), (30, 90), (50, 150), (100, 250)):
-            found = _best_in_budget(world, row["category"], low, high)
-            if len(found) < 2 or found[0]["rating"] <= found[1]["rating"] or not found[0]["plain"]:
-                continue
-            if found[0]["stock"] > 5 and found[0]["id"] not in inside:
-                yield {**row, "low": low, "high": high, **rng.choice(ordering.checkouts(world))}
-
-
-def _best_ordered(world: World, params: Params, category: str, low: int, high: int) -> ExpectedResult:
-    best = _best_in_budget(world, category, low, high)[0]
-    more = {"product": best["id"], "name": best["name"], "options": "", "price": best["sold"], "quantity": 1}
-    return queries.order_changes(world, [*queries.cart_lines(world), more], params, new=1)
-
-
-def _add_best(page: PageReader, low: int, high: int) -> Iterator[str]:
-    """Add the first product of the list within the budget."""
-    while True:
-        for product in steps.listed_products(page):
-            if 100 * low <= steps.cents(product.price) <= 100 * high:
-                yield page.click("link", product.name)
-                yield page.click("button", "Add to Cart")
-                return
-        yield page.click("link", "Next")
-
-
-buy_best_rated = ShopTemplate(
-    "shopping-buy-best-rated",
-    "change",
-    "hard",
-    since=2,
-    intents=(
-        'Buy the highest rated product of the category "{category}" ({department}) within a budget between ${low} and '
-        "${high}, together with what is in my cart: {shipping}, to my address at {street}, paid by {payment}.",
-        "Under {department} > {category}, which product from ${low} to ${high} has the best average rating? Add one to my "
-        "cart and order all of the cart: {shipping}, to {street}, paid by {payment}.",
-        'I want the best rated "{category}" product ({department}) that costs at least ${low} and at most ${high}. Put it '
-        "into the cart and check out with {shipping} and {payment}, to my address at {street}.",
-    ),
-    instances=_budgets,
-    expected=_best_ordered,
-    solution=[
-        do(steps.open_category, "{department}", "{category}"),
-        choose_option("Sort By", "Rating: High to Low"),
-        do(_add_best, given(lambda low: low), given(lambda high: high)),
-        do(steps.open_cart),
-        do(steps.check_out, given(lambda params: params)),
-    ],
-    mistake=[
-        do(steps.open_category, "{department}", "{category}"),
-        choose_option("Sort By", "Rating: High to Low"),
-        do(_add_best, given(lambda low: low), given(lambda high: high)),
-    ],
-)
-
-_MOVES = (
-    ("231 Willow Walk", "0331"),
-    ("987 Cedar Close", "0417"),
-    ("654 Lark Rise", "0562"),
-    ("222 Redwood Rise", "0613"),
-    ("1280 Ferry Road", "0744"),
-)
-
-
-def _moves(world: World, rng: Random) -> Iterator[Params]:
-    towns = world.rows("SELECT t.name, t.zip, r.name AS region FROM map_towns t JOIN map_regions r ON r.id = t.region")
-    for _ in range(24):
-        street, phone = rng.choice(_MOVES)
-        town = rng.choice(towns)
-        values = {"street": street, "town": town["name"], "zip": town["zip"], "region": town["region"]}
-        yield {**values, "phone": f"{phone} 555 {rng.randint(1000, 9999)}"}
-
-
-def _moved(world: World, params: Params) -> Updated:
-    number = world.value("SELECT address FROM shop_customers WHERE id = ?", ME)
-    return Updated("shop_addresses", {"id": number}, dict(params))
-
-
-def _move(page: PageReader, params: Params, button: str = "Save Address") -> Iterator[str]:
-    yield from steps.open_addresses(page)
-    yield page.click("link", "Edit Address", after="Address Book")  # the default one comes first
-    for label, key in (("Street Address", "street"), ("Town", "town"), ("Zip/Postal Code", "zip")):
-        yield page.type(label, params[key])
-    yield page.choose("Region", params["region"])
-    yield page.type("Phone Number", params["phone"])
-    yield page.click("button", button)
-
-
-move_house = ShopTemplate(
-    "shopping-move-house",
-    "change",
-    "hard",
-    since=2,
-    intents=(
-        "I have moved to {street}, {zip} {town}, {region}; my telephone number is {phone} now. Update my default address "
-        "in the shop accordingly.",
-        "My default address in the address book is out of date. Change it to {street}, {zip} {town}, region {region}, "
-        "telephone {phone}.",
-        "Correct the default address of my account: street {street}, town {town}, zip {zip}, region {region}, telephone "
-        "{phone}. Change the address that is there; do not add another one.",
-    ),
-    instances=_moves,
-    expected=_moved,
-    solution=[do(_move, given(lambda params: params))],
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from random import Random
 
+from agentgym_envs.webarena.evaluators.base import Evaluator
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.framework.rendering import money
@@ -15,7 +16,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.shopping import kinds, queries, steps
 from agentgym_envs.webarena.tasks.shopping.queries import ShopTemplate
 from agentgym_envs.webarena.tasks.steps import click, do
-from agentgym_envs.webarena.tasks.template import ExpectedResult, Params
+from agentgym_envs.webarena.tasks.template import Params
 
 _REASONS = (
     "it broke after three days",
@@ -26,7 +27,7 @@ _REASONS = (
 )
 
 
-def _drafted(fields: Mapping[str, object], *texts: object) -> ExpectedResult:
+def _drafted(fields: Mapping[str, object], *texts: object) -> Iterator[Evaluator]:
     """Return the evaluators of the contact form on the agent's last page: exact fields, and parts of the message."""
     yield EndsOn(f"{ORIGINS['shop']}/contact")
     for name, value in fields.items():
@@ -95,8 +96,8 @@ draft_refund = ShopTemplate(
         'Fill in the form "Contact Us" to ask for a refund of the {kind} that I bought in {month}, because {reason}. '
         "Choose the subject for refunds, enter the order's number in its field, and name the SKU and the reason in the "
         "message. Do not submit it yet, I will check.",
-        "Prepare a message to the shop by its contact form, without sending it: subject Return or refund, the number of "
-        "my order of {month} with the {kind}, and a text that gives the SKU of the product and says that {reason}.",
+        "Prepare a message to the shop by its contact form, without sending it: subject Return or refund, the number "
+        "of my order of {month} with the {kind}, and a text that gives the SKU of the product and says that {reason}.",
         "I want my money back for the {kind} from {month}: {reason}. Draft that in the contact form (refund as the "
         "subject, the number of the order, the SKU and the reason in the text), but leave the sending to me.",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from agentgym_envs.webarena.evaluators.state import Added
@@ -87,10 +88,10 @@ criticisms = ShopTemplate(
     "medium",
     since=2,
     intents=(
-        "What are the main criticisms of the {product}? Extract the relevant sentences from the reviews with one or two "
-        "stars, and nothing that praises it.",
-        "What do customers with one or two stars say against the {product}? Quote every complaint of theirs in their own "
-        "words.",
+        "What are the main criticisms of the {product}? Extract the relevant sentences from the reviews with one or "
+        "two stars, and nothing that praises it.",
+        "What do customers with one or two stars say against the {product}? Quote every complaint of theirs in their "
+        "own words.",
         "Read the reviews of the {product} and quote all that those who gave it fewer than three stars have to "
         "criticise, word for word.",
     ),
@@ -111,8 +112,8 @@ customers_say = ShopTemplate(
     intents=(
         "What do customers like about the {product}? Quote every point of praise from the reviews with four or five "
         "stars, and none of the complaints.",
-        "Which good points of the {product} do its reviews with at least four stars mention? Give them all in the words "
-        "of the reviewers.",
+        "Which good points of the {product} do its reviews with at least four stars mention? Give them all in the "
+        "words of the reviewers.",
         "Summarise what happy customers (four stars or more) say in favour of the {product}, by quoting each of their "
         "reasons.",
     ),
@@ -217,13 +218,17 @@ def _find_bought(page: PageReader, kind: str) -> Iterator[str]:
     """Open the orders, the newest first, until one has this kind of product, and open its page."""
     orders = yield from steps.all_orders(page)
     yield page.click("link", "My Orders")
-    for order in orders:
-        yield from steps.open_order(page, lambda one, number=order.number: one.number == number)
+    for number in [order.number for order in orders]:
+        yield from steps.open_order(page, partial(_has_number, number))
         names = [one.name for one in page.all("link", after="Items Ordered")]
         chosen = [name for name in names if kinds.known(name) and kinds.kind(name) == kind]
         if chosen:
             yield page.click("link", chosen[0])
             return
+
+
+def _has_number(number: str, order: steps.ListedOrder) -> bool:
+    return order.number == number
 
 
 def _review_vague(world: World, kind: str, stars: int, nickname: str) -> Added:
@@ -246,10 +251,11 @@ rate_purchase = ShopTemplate(
     "hard",
     since=2,
     intents=(
-        'Rate my recent purchase of "{kind}" with {stars} stars, using the nickname {nickname}. Find words of your own.',
+        'Rate my recent purchase of "{kind}" with {stars} stars, using the nickname {nickname}. Find words of your '
+        "own.",
         "Review the {kind} that I bought lately: {stars} stars, signed as {nickname}. Summary and text are up to you.",
-        'I have to review "{kind}" from one of my last orders. Give it {stars} stars under the nickname {nickname}, and '
-        "make up the words.",
+        'I have to review "{kind}" from one of my last orders. Give it {stars} stars under the nickname {nickname}, '
+        "and make up the words.",
     ),
     instances=choose(_recent, times=3, stars=(2, 3, 4, 5), nickname=_NICKNAMES),
     expected=_review_vague,

@@ -192,13 +192,11 @@ def _spans(world: World) -> Iterator[Params]:
             yield {"month": month}
 
 
-def _since(world: World, month: str) -> list[Params]:
-    found = []
-    for row in queries.orders(world):
-        found.append(dict(row))
-        if queries.month(row["moment"]) == month:
-            last = len(found)
-    return found[:last]
+def _since(world: World, month: str) -> list[Row]:
+    """Return the orders since the beginning of a month."""
+    rows = queries.orders(world)
+    last = max(number for number, row in enumerate(rows) if queries.month(row["moment"]) == month)
+    return rows[: last + 1]
 
 
 def _count_and_sum(world: World, month: str) -> Says:
