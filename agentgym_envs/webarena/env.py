@@ -92,7 +92,8 @@ class WebArenaEnv(WebEnv):
 
     ## Termination
     `stop` ends the task. There is no turn limit; wrap the environment in `ScheduledTimeLimit` (WebArena's limit is 30,
-    AgentGym-RL's 15, which is enough for every oracle). A browser or site that fails ends the episode as `env_error`.
+    AgentGym-RL's 15, which is enough for every oracle of version 1; those of version 2 need up to 25). A browser or
+    site that fails ends the episode as `env_error`.
 
     ## Arguments
     - `grammar`: the action format; also "browsergym" and "tool_call", which has one tool per action.

@@ -136,6 +136,14 @@ def test_every_reference_is_required_and_the_reason_names_the_missing_one() -> N
     assert verdict == Verdict(0.0, "the answer 'Goldfish and Rachel' does not include 'Roxanne'")
 
 
+def test_an_answer_with_an_unwanted_text_fails() -> None:
+    evaluator = AnswerIncludes(["it drips"], ["it is quiet"])
+    assert score(evaluator, finished("They say that it drips.")).score == 1.0
+    assert score(evaluator, finished("It drips, but it is quiet.")) == Verdict(
+        0.0, "the answer 'It drips, but it is quiet.' also includes 'it is quiet'"
+    )
+
+
 @given(st.text() | st.text("'\" ab.’”"))
 def test_cleaning_twice_changes_nothing(text: str) -> None:
     assert clean(clean(text)) == clean(text)

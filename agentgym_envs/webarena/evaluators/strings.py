@@ -39,15 +39,19 @@ class ExactAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerIncludes:
-    """The answer includes every reference."""
+    """The answer includes every reference, and none of `others`."""
 
     references: Sequence[str]
+    others: Sequence[str] = ()
 
     async def __call__(self, episode: FinishedEpisode) -> Verdict:
         """Score the episode."""
         for reference in self.references:
             if not includes(episode.answer, reference):
                 return Verdict(0.0, f"the answer {shown(episode.answer)} does not include {shown(reference)}")
+        for other in self.others:
+            if includes(episode.answer, other):
+                return Verdict(0.0, f"the answer {shown(episode.answer)} also includes {shown(other)}")
         return Verdict(1.0)
 
 

@@ -24,13 +24,13 @@ _POST_TITLES = ("What is being worked on", "News from my project", "Have you met
 _COMMENT = "Kept in my repository."
 
 
-def _own_projects(world: World) -> list[str]:
+def own_projects(world: World) -> list[str]:
     """Return the paths of the projects in which the agent may write to the default branch."""
     query = f"SELECT path FROM projects WHERE level >= {code_queries.MAINTAINER} AND NOT archived ORDER BY id"
     return code_queries.column(world, query)
 
 
-def _create_file(page: PageReader, project: str, file: str, text: str) -> Iterator[str]:
+def create_file(page: PageReader, project: str, file: str, text: str) -> Iterator[str]:
     """Commit a new file to a project's default branch, from any site."""
     yield page.goto(f"{ORIGINS['code']}/")
     yield from code_steps.open_project(page, project)
@@ -40,7 +40,8 @@ def _create_file(page: PageReader, project: str, file: str, text: str) -> Iterat
     yield page.click("button", "Commit changes")
 
 
-def _file_added(world: World, project: str, file: str, text: str) -> list[Expected]:
+def file_added(world: World, project: str, file: str, text: str) -> list[Expected]:
+    """Return the changes by a commit of a new file to a project's default branch."""
     head = code_queries.project(world, project)["head"]
     blob = world.value("SELECT MAX(id) + 1 FROM code_blobs")
     return [
@@ -52,7 +53,7 @@ def _file_added(world: World, project: str, file: str, text: str) -> list[Expect
 
 def _keep_top_title(page: PageReader, board: str, project: str, file: str, place: int = 0) -> Steps[None]:
     yield from forum_steps.open_board(page, board, "Top")
-    yield from _create_file(page, project, file, forum_steps.listed(page)[place].title)
+    yield from create_file(page, project, file, forum_steps.listed(page)[place].title)
 
 
 top_post_to_file = Template(
@@ -70,8 +71,8 @@ top_post_to_file = Template(
         "In {project}, create {file} on the default branch. Its only content is the title of the best rated post of "
         "{board} in the forum.",
     ),
-    instances=choose(forum_queries.each_board, times=3, project=_own_projects, file=_FILES),
-    expected=lambda world, board, project, file: _file_added(
+    instances=choose(forum_queries.each_board, times=3, project=own_projects, file=_FILES),
+    expected=lambda world, board, project, file: file_added(
         world, project, file, forum_queries.by_score(world, board)[0]["title"]
     ),
     solution=_keep_top_title,
@@ -82,13 +83,13 @@ top_post_to_file = Template(
 def _author_kept(world: World, title: str, project: str, file: str) -> list[Expected]:
     post = forum_queries.post(world, title)
     comment = {"post": post["id"], "parent": None, "author": forum_queries.ME, "body": _COMMENT}
-    return [*_file_added(world, project, file, post["author_name"]), Added("forum_comments", comment)]
+    return [*file_added(world, project, file, post["author_name"]), Added("forum_comments", comment)]
 
 
 def _keep_author(page: PageReader, title: str, project: str, file: str, comment: str = _COMMENT) -> Steps[None]:
     yield from forum_steps.open_post(page, title)
     address, author = page.url, forum_steps.author(page)
-    yield from _create_file(page, project, file, author)
+    yield from create_file(page, project, file, author)
     yield page.goto(address)
     yield from forum_steps.add_comment(page, comment)
 
@@ -112,7 +113,7 @@ author_to_file = Template(
         "SELECT title FROM posts WHERE NOT locked AND author > 1 AND title NOT LIKE '%\"%' GROUP BY title "
         "HAVING COUNT(*) = 1",
         sample=60,
-        project=_own_projects,
+        project=own_projects,
         file=_FILES,
     ),
     expected=_author_kept,

@@ -27,7 +27,7 @@ FROZEN = (1,)
 """Versions that never change again."""
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
 """The seeds of the worlds of each split."""
-MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site")
+MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site", "collecting")
 """Packages and modules of this package with a list of templates (`TEMPLATES`)."""
 
 
@@ -47,8 +47,8 @@ class TaskLimits(NamedTuple):
 
 
 _LIMITS = TaskLimits(train=8, validation=1, test=2, held_out=4)
-_SEVERAL_SITES = {1: _LIMITS, 2: TaskLimits(train=12, validation=2, test=4, held_out=6)}
-"""The limits of templates on several sites, by version."""
+_MORE = TaskLimits(train=12, validation=2, test=4, held_out=6)
+"""The limits of version 2 for templates on several sites, and for hard ones that it adds."""
 
 
 class WebTasks(TaskTable):
@@ -124,8 +124,8 @@ def most_tasks(template: Template, split: Split, version: int) -> int:
     """Return the maximum number of tasks of a template in one world of a split, in a version of the table."""
     if version < template.since:
         return 0
-    limits = _SEVERAL_SITES[version] if len(template.sites) > 1 else _LIMITS
-    return limits.of(template, split)
+    raised = len(template.sites) > 1 or (template.since == 2 and template.difficulty == "hard")
+    return (_MORE if version == 2 and raised else _LIMITS).of(template, split)
 
 
 def instances_of(template: Template, world: World) -> list[Params]:

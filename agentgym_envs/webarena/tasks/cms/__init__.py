@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from agentgym_envs.webarena.tasks.cms import (
+    batches,
     browsing,
     combined,
     content,
     customers,
     fulfilling,
     marketing,
+    opinions,
     orders,
+    periods,
     products,
     reports,
     reviews,
@@ -17,5 +20,17 @@ from agentgym_envs.webarena.tasks.cms import (
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined
+    orders,
+    browsing,
+    fulfilling,
+    products,
+    customers,
+    reviews,
+    marketing,
+    content,
+    reports,
+    combined,
+    opinions,
+    batches,
+    periods,
 )

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from agentgym_envs.webarena.tasks.code import (
     account,
+    batches,
     building,
+    contributors,
+    forms,
     managing,
     multi_step,
     navigation,
     reading,
     tracking,
+    vague,
     working,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(reading, tracking, navigation, account, managing, building, working, multi_step)
+TEMPLATES = templates_in(
+    reading, tracking, navigation, account, managing, building, working, multi_step, vague, forms, contributors, batches
+)

@@ -23,8 +23,8 @@ def _fork_project_expected(world: World, project: str, visibility: str) -> Expec
     values = {"forked_from": found["id"], "name": found["name"], "visibility": visibility}
     branch = {"name": found["default_branch"], "origin": found["head"]}
     return [
-        *_new_project(world, values, branch),
-        Added("code_files", {"branch": _next_id(world, "code_branches")}, files),
+        *project_added(world, values, branch),
+        Added("code_files", {"branch": next_id(world, "code_branches")}, files),
     ]
 
 
@@ -67,7 +67,7 @@ new_project = CodeTemplate(
         lambda: [{"name": name} for name in phrases.PROJECTS], rounds=2, visibility=("private", "internal", "public")
     ),
     expected=lambda world, visibility, name: [
-        *_new_project_with_readme(world, name, visibility),
+        *project_with_readme_added(world, name, visibility),
         Requested(f"{ORIGIN}/projects", method="POST", posted={"name": name}),
     ],
     solution=[do(steps.create_project, "{name}", "{visibility}")],
@@ -90,10 +90,10 @@ new_team = CodeTemplate(
         role=("Reporter", "Developer", "Maintainer"),
     ),
     expected=lambda world, name, person, role: [
-        *_new_project_with_readme(world, name, "private"),
+        *project_with_readme_added(world, name, "private"),
         Added(
             "code_members",
-            {"project": _next_id(world, "code_projects"), "account": queries.account(world, person), "role": role},
+            {"project": next_id(world, "code_projects"), "account": queries.account(world, person), "role": role},
         ),
     ],
     solution=[do(steps.create_project, "{name}", "private"), do(steps.invite, "{person}", "{role}")],
@@ -173,11 +173,11 @@ describe_project = CodeTemplate(
 )
 
 
-def _new_project_with_readme(world: World, name: str, visibility: str) -> list[Expected]:
+def project_with_readme_added(world: World, name: str, visibility: str) -> list[Expected]:
     """Return the rows that a new project with a README adds."""
-    branch = _next_id(world, "code_branches")
+    branch = next_id(world, "code_branches")
     return [
-        *_new_project(
+        *project_added(
             world, {"forked_from": None, "name": name, "visibility": visibility}, {"name": "main", "origin": None}
         ),
         Added("code_files", {"branch": branch, "path": "README.md"}),
@@ -186,16 +186,16 @@ def _new_project_with_readme(world: World, name: str, visibility: str) -> list[E
     ]
 
 
-def _new_project(world: World, values: Columns, branch: Columns) -> list[Expected]:
+def project_added(world: World, values: Columns, branch: Columns) -> list[Expected]:
     """Return the rows of a new project in the agent's namespace and its branch."""
-    number = _next_id(world, "code_projects")
+    number = next_id(world, "code_projects")
     return [
         Added("code_projects", {"id": number, "namespace": 1, **values}),
         Added("code_members", {"project": number, "account": 1, "role": "Owner"}),
-        Added("code_branches", {"id": _next_id(world, "code_branches"), "project": number, **branch}),
+        Added("code_branches", {"id": next_id(world, "code_branches"), "project": number, **branch}),
     ]
 
 
-def _next_id(world: World, table: str) -> int:
+def next_id(world: World, table: str) -> int:
     """Return the next id of a table."""
     return int(world.value(f"SELECT MAX(id) + 1 FROM {table}"))

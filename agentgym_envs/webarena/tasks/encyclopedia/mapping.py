@@ -41,11 +41,12 @@ def _museums(known: Lore) -> dict[str, Landmark]:
     return {one.architect.name: one for one in known.landmarks if one.category == "museum"}
 
 
-def _museum(world: World, architect: str) -> Landmark:
+def museum(world: World, architect: str) -> Landmark:
+    """Return the museum that an architect designed."""
     return _museums(lore(world.seed))[architect]
 
 
-def _museum_on_page(page: PageReader) -> str:
+def museum_on_page(page: PageReader) -> str:
     """Return the museum in the list of an architect's buildings."""
     texts = page.texts()
     return texts[next(index for index, text in enumerate(texts) if text.startswith("museum in")) - 1]
@@ -190,7 +191,7 @@ def _architects(world: World) -> list[Params]:
 
 def _save_museum(page: PageReader, architect: str, list: str) -> Steps[None]:
     yield from open_article(page, architect)
-    yield from open_on_map(page, _museum_on_page(page))
+    yield from open_on_map(page, museum_on_page(page))
     if page.find("combobox", "List").properties.get("value") != list:
         yield page.choose("List", list)
     yield page.click("button", "Save to list")
@@ -210,25 +211,25 @@ museum_to_list = Template(
     ),
     instances=choose(_architects, list=map_queries.own_lists),
     expected=lambda world, architect, list: Added(
-        "map_saved", {"list": map_queries.own_list(world, list), "place": _museum(world, architect).place, "note": ""}
+        "map_saved", {"list": map_queries.own_list(world, list), "place": museum(world, architect).place, "note": ""}
     ),
     solution=_save_museum,
 )
 
 
 def _year_reported(world: World, architect: str) -> list[Expected]:
-    museum = _museum(world, architect)
-    comment = {"account": 1, "action": "opened", "text": f"Opened in {museum.year}"}
-    note = {"place": museum.place, "status": "open"}
+    found = museum(world, architect)
+    comment = {"account": 1, "action": "opened", "text": f"Opened in {found.year}"}
+    note = {"place": found.place, "status": "open"}
     return [Added("map_notes", note), Added("map_note_comments", comment)]
 
 
 def _report_year(page: PageReader, architect: str) -> Steps[None]:
     yield from open_article(page, architect)
-    museum = _museum_on_page(page)
-    yield page.click("link", museum)
+    name = museum_on_page(page)
+    yield page.click("link", name)
     year = page.value("Opened")
-    yield from open_on_map(page, museum)
+    yield from open_on_map(page, name)
     yield from map_steps.report_problem(page, f"Opened in {year}")
 
 
@@ -261,15 +262,15 @@ def _phones(world: World) -> list[Params]:
 
 def _post_phone(page: PageReader, architect: str, board: str) -> Steps[None]:
     yield from open_article(page, architect)
-    museum = _museum_on_page(page)
-    yield from open_on_map(page, museum)
-    yield from post_in_forum(page, board, museum, page.value("Phone"))
+    name = museum_on_page(page)
+    yield from open_on_map(page, name)
+    yield from post_in_forum(page, board, name, page.value("Phone"))
 
 
 def _phone_posted(world: World, architect: str, board: str) -> Added:
-    museum = _museum(world, architect)
-    phone = world.value("SELECT phone FROM map_places WHERE id = ?", museum.place)
-    return post_added(world, board, museum.name, phone)
+    found = museum(world, architect)
+    phone = world.value("SELECT phone FROM map_places WHERE id = ?", found.place)
+    return post_added(world, board, found.name, phone)
 
 
 museum_phone_post = Template(

@@ -8,10 +8,14 @@ from agentgym_envs.webarena.tasks.forum import (
     moderating,
     multi_step,
     navigation,
+    own_words,
     reading,
+    series,
     voting,
     writing,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(reading, counting, navigation, voting, writing, account, moderating, multi_step)
+TEMPLATES = templates_in(
+    reading, counting, navigation, voting, writing, account, moderating, multi_step, own_words, series
+)

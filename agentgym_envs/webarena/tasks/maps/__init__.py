@@ -10,8 +10,10 @@ from agentgym_envs.webarena.tasks.maps import (
     nearby,
     notes,
     place_facts,
+    rounds,
     saved_lists,
+    trips,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(lookups, place_facts, navigation, nearby, notes, saved_lists, edits, multi_step)
+TEMPLATES = templates_in(lookups, place_facts, navigation, nearby, notes, saved_lists, edits, multi_step, trips, rounds)

@@ -136,6 +136,12 @@ def order_lines(world: World, number: str) -> list[dict[str, Any]]:
     return [_priced(world, row) for row in world.rows(query, number)]
 
 
+def order_lines_paid(world: World, order: sqlite3.Row) -> list[sqlite3.Row]:
+    """Return the names of an order's products with what was paid for each in `cents`; none if it was canceled."""
+    query = "SELECT name, price * quantity AS cents FROM shop_order_lines WHERE order_id = ? ORDER BY id"
+    return [] if order["status"] == "canceled" else world.rows(query, order["id"])
+
+
 def options(text: str) -> dict[str, str]:
     """Return chosen options ("Colour: Blue, Size: M") by their names in lower case."""
     pairs = (part.partition(": ") for part in text.split(", "))

@@ -172,29 +172,29 @@ def all_orders(page: PageReader, status: str = "") -> Steps[list[ListedOrder]]:
     yield page.click("link", "My Orders")
     if status:
         yield page.choose("Status", status)
-    found = _orders(page)
+    found = listed_orders(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
-        found += _orders(page)
+        found += listed_orders(page)
     return found
 
 
 def find_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
     """Turn the pages of the list of orders until one matches, and return it."""
     yield page.click("link", "My Orders")
-    while not any(map(fits, _orders(page))):
+    while not any(map(fits, listed_orders(page))):
         yield page.click("link", "Next")
-    return _first(filter(fits, _orders(page)))
+    return _first(filter(fits, listed_orders(page)))
 
 
 def next_order(page: PageReader, number: str) -> Steps[str]:
     """Read the number of the order after another one, which is in the list on the page."""
-    numbers = [order.number for order in _orders(page)]
+    numbers = [order.number for order in listed_orders(page)]
     index = numbers.index(number) + 1
     if index < len(numbers):
         return numbers[index]
     yield page.click("link", "Next")
-    return _orders(page)[0].number
+    return listed_orders(page)[0].number
 
 
 def open_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[ListedOrder]:
@@ -204,7 +204,8 @@ def open_order(page: PageReader, fits: Callable[[ListedOrder], bool]) -> Steps[L
     return order
 
 
-def _orders(page: PageReader) -> list[ListedOrder]:
+def listed_orders(page: PageReader) -> list[ListedOrder]:
+    """Return the orders of the list on the page."""
     return [ListedOrder(row["Order #"], row["Date"], row["Order Total"], row["Status"]) for row in page.table()]
 
 
