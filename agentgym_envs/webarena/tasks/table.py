@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym_envs.difficulty import read_frozen
 from agentgym_envs.errors import UsageError
@@ -49,6 +49,8 @@ class TaskLimits(NamedTuple):
 _LIMITS = TaskLimits(train=8, validation=1, test=2, held_out=4)
 _SEVERAL_SITES = {1: _LIMITS, 2: TaskLimits(train=12, validation=2, test=4, held_out=6)}
 """The limits of templates on several sites, by version."""
+_START_PAGES = TaskLimits(train=16, validation=4, test=6, held_out=8)
+"""The limits of templates that start on another page than a front page."""
 
 
 class WebTasks(TaskTable):
@@ -111,19 +113,28 @@ def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> I
     begin, end = most_tasks(template, split, version - 1), most_tasks(template, split, version)
     if begin == end:
         return
-    instances = instances_of(template, load_world(seed))
+    world = load_world(seed)
+    instances = instances_of(template, world)
     for number, params in enumerate(instances[begin:end], begin + 1):
         data = {"template": template.name, "world": seed, "params": dict(params), "kind": template.kind}
         data |= {"sites": list(template.sites), "difficulty": template.difficulty, "held_out": template.held_out}
         goal = intent_of(template, number + seed, params)
         task_id = f"webarena/{template.name}/{seed}/{number}"
-        yield Task(task_id, split, template.group, goal, {**data, "start": template.start(params)})
+        yield Task(task_id, split, template.group, goal, {**data, **start_data(template, world, params)})
+
+
+def start_data(template: Template, world: World, params: Params) -> dict[str, Any]:
+    """Return `start`, the URL of the page that an episode shows first, and `tabs` with all URLs if there are several."""
+    urls = template.start_urls(world, params)
+    return {"start": urls[0]} if len(urls) == 1 else {"start": urls[0], "tabs": urls}
 
 
 def most_tasks(template: Template, split: Split, version: int) -> int:
     """Return the maximum number of tasks of a template in one world of a split, in a version of the table."""
     if version < template.since:
         return 0
+    if template.start is not None:
+        return _START_PAGES.of(template, split)
     limits = _SEVERAL_SITES[version] if len(template.sites) > 1 else _LIMITS
     return limits.of(template, split)
 

@@ -12,7 +12,8 @@ from agentgym_envs.webarena.tasks.shopping import (
     ordering,
     orders,
     reviews,
+    start_pages,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(catalogue, browsing, lookups, reviews, orders, cart, ordering, account, combined)
+TEMPLATES = templates_in(catalogue, browsing, lookups, reviews, orders, cart, ordering, account, combined, start_pages)
