@@ -55,7 +55,8 @@ class WebArenaEnv(WebEnv):
     a page, or for a change, on one site or across several. There are the four groups that AgentGym-RL reports:
     "shopping", "cms" (the administration), "maps" and "code-and-forum" (WebArena's GitLab and Reddit). A task is
     `webarena/<template>/<world>/<number>`; its goal is the intent. `task.data` holds `template`, `world`, `params`,
-    `start` (the first URL), `tabs` (all URLs, if several tabs are open), `kind` ("information", "navigation" or "change"), `sites`, `difficulty` and `held_out`.
+    `start` (the first URL), `tabs` (all URLs, if an episode begins with several tabs), `kind` ("information",
+    "navigation" or "change"), `sites`, `difficulty` and `held_out`.
 
     A world is the data of all sites: one country, 160 people, months of their orders, posts and commits. Train uses
     four worlds, validation another, test two more. Templates that are `held_out` are in test only. Every episode has

@@ -124,7 +124,7 @@ def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> I
 
 
 def start_data(template: Template, world: World, params: Params) -> dict[str, Any]:
-    """Return `start`, the URL of the page that an episode shows first, and `tabs` with all URLs if there are several."""
+    """Return `start`, the URL that an episode shows first, and `tabs`, the URLs of all tabs if there are several."""
     urls = template.start_urls(world, params)
     return {"start": urls[0]} if len(urls) == 1 else {"start": urls[0], "tabs": urls}
 

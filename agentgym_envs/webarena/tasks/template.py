@@ -102,22 +102,23 @@ class Template:
         """Yield the commands of the mistake, if there is one."""
         mistake = self.mistake
         if isinstance(mistake, Step | AnswerStep):
-            mistake = [*self._steps()[:-1], mistake]
+            mistake = [*self.steps()[:-1], mistake]
         return None if mistake is None else play(mistake, page, self._known(params))
 
     def _known(self, params: Params) -> Params:
         """Return the parameters that an agent knows, which are those that the intents name."""
         return {name: value for name, value in params.items() if self.start is None or name in self.named}
 
-    def _steps(self) -> Sequence[Step | AnswerStep]:
+    def steps(self) -> Sequence[Step | AnswerStep]:
+        """Return the solution, which must be a list of steps."""
         if not isinstance(self.solution, Sequence):
-            raise UsageError(
-                f"{self.name}: the solution is a function, so that no single step can replace its last one"
-            )
+            raise UsageError(f"{self.name}: the solution is a function, so that no step of it can be replaced")
         return self.solution
 
 
-def starting_on(start: StartPages, template: Template, *intents: str, skip: int = 1, **changes: Any) -> Template:
+def starting_on(
+    start: StartPages, template: Template, *intents: str, skip: int = 1, lead: Sequence[Step] = (), **changes: Any
+) -> Template:
     """Return a variant of a template that starts on a deep page, such as that of the product in question.
 
     Args:
@@ -125,16 +126,16 @@ def starting_on(start: StartPages, template: Template, *intents: str, skip: int 
         template: the template to vary. Instances and expected results stay the same.
         intents: the wordings, which say "this product" instead of its name.
         skip: the number of steps of the solution, and of a mistake that begins with them, that lead to the start page.
+        lead: steps that take the place of the skipped ones.
         changes: other fields that change. A new solution needs no `skip`.
     """
-    shortened = {}
+    fields: dict[str, Any] = {"name": f"{template.name}-here", "since": 2}
     if "solution" not in changes:
-        lead = list(template._steps()[:skip])
-        shortened["solution"] = template._steps()[skip:]
-        if isinstance(template.mistake, Sequence) and list(template.mistake[:skip]) == lead:
-            shortened["mistake"] = template.mistake[skip:]
-    fields = {"name": f"{template.name}-here", "since": 2, **shortened, **changes}
-    return replace(template, start=start, intents=intents, **fields)
+        skipped, mistake = list(template.steps()[:skip]), template.mistake
+        fields["solution"] = [*lead, *template.steps()[skip:]]
+        if isinstance(mistake, Sequence) and list(mistake[:skip]) == skipped:
+            fields["mistake"] = [*lead, *mistake[skip:]]
+    return replace(template, start=start, intents=intents, **{**fields, **changes})
 
 
 def templates_in(*modules: ModuleType) -> list[Template]:

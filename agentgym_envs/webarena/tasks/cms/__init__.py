@@ -13,9 +13,10 @@ from agentgym_envs.webarena.tasks.cms import (
     products,
     reports,
     reviews,
+    start_pages,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined
+    orders, browsing, fulfilling, products, customers, reviews, marketing, content, reports, combined, start_pages
 )

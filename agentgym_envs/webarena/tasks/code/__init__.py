@@ -9,9 +9,10 @@ from agentgym_envs.webarena.tasks.code import (
     multi_step,
     navigation,
     reading,
+    start_pages,
     tracking,
     working,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(reading, tracking, navigation, account, managing, building, working, multi_step)
+TEMPLATES = templates_in(reading, tracking, navigation, account, managing, building, working, multi_step, start_pages)

@@ -9,9 +9,10 @@ from agentgym_envs.webarena.tasks.forum import (
     multi_step,
     navigation,
     reading,
+    start_pages,
     voting,
     writing,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(reading, counting, navigation, voting, writing, account, moderating, multi_step)
+TEMPLATES = templates_in(reading, counting, navigation, voting, writing, account, moderating, multi_step, start_pages)

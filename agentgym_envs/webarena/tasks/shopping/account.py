@@ -168,6 +168,7 @@ def _enquiry(world: World, day: str, subject: str, text: str) -> Added:
 
 
 def fill_in_enquiry(page: PageReader, number: str, subject: str, text: str) -> Iterator[str]:
+    """Write to the shop about an order."""
     yield page.click("link", "Contact Us")
     yield page.choose("Subject", subject)
     yield page.type(re.compile("Order Number.*"), number)

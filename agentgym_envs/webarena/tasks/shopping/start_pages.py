@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from agentgym_envs.webarena.sites import clock
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.page_reader import PageReader
