@@ -27,7 +27,18 @@ FROZEN = (1,)
 """Versions that never change again."""
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
 """The seeds of the worlds of each split."""
-MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site")
+MODULES = (
+    "shopping",
+    "cms",
+    "maps",
+    "code",
+    "forum",
+    "multi_site",
+    "encyclopedia",
+    "cross_site",
+    "multi_site_starts",
+    "tabs",
+)
 """Packages and modules of this package with a list of templates (`TEMPLATES`)."""
 
 
@@ -49,7 +60,7 @@ class TaskLimits(NamedTuple):
 _LIMITS = TaskLimits(train=8, validation=1, test=2, held_out=4)
 _SEVERAL_SITES = {1: _LIMITS, 2: TaskLimits(train=12, validation=2, test=4, held_out=6)}
 """The limits of templates on several sites, by version."""
-_START_PAGES = TaskLimits(train=16, validation=4, test=6, held_out=8)
+_START_PAGES = TaskLimits(train=10, validation=2, test=3, held_out=4)
 """The limits of templates that start on another page than a front page."""
 
 

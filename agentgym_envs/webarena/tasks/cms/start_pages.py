@@ -42,6 +42,10 @@ def _content_page(world: World, old: str) -> str:
     return f"{ADMIN}/pages/{world.value('SELECT id FROM shop_pages WHERE title = ?', old)}"
 
 
+def _review(world: World, product: str, nickname: str) -> str:
+    return f"{ADMIN}/reviews/{reviews.pending_review(world, product, nickname)}"
+
+
 def _enquiry(world: World, customer: str, subject: str) -> str:
     query = "SELECT id FROM shop_enquiries WHERE name = ? AND subject = ?"
     return f"{ADMIN}/enquiries/{world.value(query, customer, subject)}"
@@ -256,6 +260,14 @@ change_group = starting_on(
     "Set the group of the customer that I am looking at to {target}.",
     difficulty="easy",
 )
+change_email = starting_on(
+    queries.customer_url,
+    customers.change_email,
+    "This customer has a new e-mail address: {email}. Enter it in the account.",
+    "Change the e-mail address of the account on this page to {email}.",
+    "Update the customer that I am looking at: the e-mail address is {email} from now on.",
+    difficulty="easy",
+)
 unsubscribe_customer = starting_on(
     queries.customer_url,
     customers.unsubscribe_customer,
@@ -277,6 +289,23 @@ enquiry_order = starting_on(
     "How much did the order that the enquiry on this page is about come to?",
     "What is the grand total of the order that the customer mentions in this enquiry?",
     skip=2,
+)
+moderate_review = starting_on(
+    _review,
+    reviews.moderate_review,
+    "Set this pending review to {status}.",
+    "The review on this page is still pending. It is to be {status}.",
+    "Change the status of the review that I am looking at to {status}.",
+    skip=3,
+    difficulty="easy",
+)
+switch_rule = starting_on(
+    queries.rule_url,
+    marketing.switch_rule,
+    "{switch} this cart price rule.",
+    "{switch} the rule on this page, and change nothing else of it.",
+    "{switch} the coupon of the cart price rule that I am looking at.",
+    difficulty="easy",
 )
 extend_rule = starting_on(
     queries.rule_url,

@@ -11,7 +11,8 @@ from agentgym_envs.webarena.tasks.maps import (
     notes,
     place_facts,
     saved_lists,
+    start_pages,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(lookups, place_facts, navigation, nearby, notes, saved_lists, edits, multi_step)
+TEMPLATES = templates_in(lookups, place_facts, navigation, nearby, notes, saved_lists, edits, multi_step, start_pages)

@@ -36,13 +36,6 @@ def _order_number(page: PageReader) -> str:
     return page.search(r"^Order # ?(\d+)$")[0]
 
 
-offer_price = starting_on(
-    queries.product_url,
-    catalogue.offer_price,
-    "How much does this product cost at the moment?",
-    "What is the product on this page sold for right now, before tax and shipping?",
-    "Tell me the current price of what I am looking at.",
-)
 product_attribute = starting_on(
     queries.product_url,
     catalogue.product_attribute,
@@ -148,15 +141,6 @@ missing_colour = starting_on(
     "Add this product in the colour {colour} to my cart.",
     "I want the product on this page in {colour}, and in no other colour. Put one into my cart.",
     "Put one of these into the shopping cart. Colour: {colour}.",
-)
-own_order_total = starting_on(
-    queries.order_url,
-    orders.own_order_total,
-    "What was the grand total of this order?",
-    "How much did I pay altogether for the order on this page, with tax and shipping?",
-    "Tell me the total of the order that I am looking at.",
-    solution=[answer(lambda page: page.value("Grand Total"))],
-    mistake=answer(lambda page: page.value("Subtotal")),
 )
 order_tracking_number = starting_on(
     _order_page,
