@@ -180,14 +180,14 @@ def next_command(session: BrowserSession, task: Task) -> str:
         episode: Episode = session.state["episode"]
         if episode.database.total_changes:
             raise NoOracle("the oracle plays only from the beginning, and the sites have changed since")
-        way_back = session.state.setdefault("way_back", _way_back(session, start_urls(task)))
-        if command := next(way_back, None):
-            return command
+        way_back: Iterator[str] = session.state.setdefault("way_back", _way_back(session, start_urls(task)))
+        if back := next(way_back, ""):
+            return back
         reader = session.state["reader"] = PageReader()
         session.state["oracle"] = template_of(task).oracle(reader, task.data["params"])
     session.state["reader"].look(session.view.tree, session.view.url)
     try:
-        command = next(session.state["oracle"])
+        command: str = next(session.state["oracle"])
     except (StopIteration, LookupError, ValueError) as error:
         raise NoOracle(f"the oracle of {task.id!r} does not recognize the page: {error!r}") from error
     return command

@@ -20,6 +20,7 @@ from agentgym_envs.webarena.tasks.cms import (
 )
 from agentgym_envs.webarena.tasks.cms.queries import ADMIN
 from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.parameters import Params, call_by_name
 from agentgym_envs.webarena.tasks.steps import do
 from agentgym_envs.webarena.tasks.template import starting_on
 
@@ -44,6 +45,12 @@ def _content_page(world: World, old: str) -> str:
 
 def _review(world: World, product: str, nickname: str) -> str:
     return f"{ADMIN}/reviews/{reviews.pending_review(world, product, nickname)}"
+
+
+def _new_titles(world: World) -> list[Params]:
+    """Return the instances whose new title does not name the old one."""
+    found = call_by_name(content.retitle_page.instances, {"world": world})
+    return [params for params in found if params["old"] not in params["new"]]
 
 
 def _enquiry(world: World, customer: str, subject: str) -> str:
@@ -321,6 +328,7 @@ retitle_page = starting_on(
     'Change the title of this page to "{new}".',
     'Rename the content page that I have open: its title is to be "{new}".',
     'This page of the shop must be called "{new}" from now on. Keep its URL key.',
+    instances=_new_titles,
     skip=2,
     difficulty="easy",
 )

@@ -80,6 +80,30 @@ open_labelled = starting_on(
     'Go to the open issues of this project, filtered by the label "{label}".',
     difficulty="easy",
 )
+open_file = starting_on(
+    queries.project_url,
+    navigation.open_file,
+    "Open the file {file} of this project as it is on the branch {branch}.",
+    "Show me {file} on the branch {branch} of the repository on this page.",
+    "I want to see the file {file} of this project, on its branch {branch}.",
+)
+open_release_commit = starting_on(
+    queries.project_url,
+    navigation.open_release_commit,
+    "Show me the commit from which {tag} of this project was made.",
+    "Open the commit of the repository on this page that has the tag {tag}.",
+    "Go to the commit that was released as {tag} in this project.",
+    difficulty="easy",
+)
+open_request_changes = starting_on(
+    queries.request_url,
+    navigation.open_request_changes,
+    "Show me the changes that this merge request makes.",
+    "Open the changes of the merge request on this page.",
+    "I want to see which lines this merge request changes.",
+    skip=2,
+    difficulty="easy",
+)
 open_newest = starting_on(
     queries.project_url,
     navigation.open_newest,

@@ -243,6 +243,23 @@ open_top_of = starting_on(
     lead=[do(steps.open_tab, "Top")],
     difficulty="easy",
 )
+open_sorted = starting_on(
+    queries.board_url,
+    navigation.open_sorted,
+    "Show me the posts of this board, {order}.",
+    "Open the board on this page with its posts sorted: {order}.",
+    "I want to see the list of posts in this board ({order}).",
+    solution=[do(steps.open_tab, navigation.TAB)],
+)
+open_leading_post = starting_on(
+    queries.board_url,
+    navigation.open_leading_post,
+    "Open the {which} post of this board.",
+    "Take me to the page of the {which} post in the board on this page.",
+    "In this board, find the {which} post and show it to me.",
+    lead=[do(steps.open_tab, navigation.LEADING_TAB)],
+    difficulty="easy",
+)
 submit_link = starting_on(
     queries.board_url,
     writing.submit_link,

@@ -253,6 +253,14 @@ open_notes = starting_on(
     lead=[do(notes.filter_notes, _TOWN_HERE, "Open")],
     mistake=[do(notes.filter_notes, _TOWN_HERE, "All"), answer(lambda page: steps.count(page, "note"))],
 )
+show_newest_note = starting_on(
+    queries.town_url,
+    notes.show_newest_note,
+    "Open the newest of the open notes in this town.",
+    "Show me the most recent note in the town on this page that is still open.",
+    "Go to the page of the latest open note in this town.",
+    lead=[do(notes.filter_notes, _TOWN_HERE, "Open")],
+)
 report_largest = starting_on(
     queries.town_url,
     multi_step.report_largest,

@@ -98,7 +98,7 @@ add_to_cart = starting_on(
     queries.product_url,
     cart.add_to_cart,
     "Add this product to my cart.",
-    "Put one of these into my shopping cart.",
+    "Put one of what I am looking at into my shopping cart.",
     "I would like to buy the product on this page. Please put it into the cart, but do not check out yet.",
     solution=[click("button", "Add to Cart")],
 )
@@ -140,7 +140,7 @@ missing_colour = starting_on(
     lookups.missing_colour,
     "Add this product in the colour {colour} to my cart.",
     "I want the product on this page in {colour}, and in no other colour. Put one into my cart.",
-    "Put one of these into the shopping cart. Colour: {colour}.",
+    "Put one of what is on this page into the shopping cart. Colour: {colour}.",
 )
 order_tracking_number = starting_on(
     _order_page,
