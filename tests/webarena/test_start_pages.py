@@ -77,7 +77,7 @@ def test_some_tasks_of_version_2_start_on_several_tabs() -> None:
     assert all(task.data["tabs"][0] == task.data["start"] for task in tasks_with_tabs())
 
 
-def test_only_the_start_page_says_what_a_task_is_about() -> None:
+def test_intents_do_not_name_the_thing_on_the_start_page() -> None:
     for name, template in DEEP.items():
         assert all(THIS.search(intent) for intent in template.intents), name
     for task in filter(is_deep, load(2)):
@@ -86,7 +86,7 @@ def test_only_the_start_page_says_what_a_task_is_about() -> None:
         assert not [value for value in hidden if len(value) > 3 and value in task.goal], task
 
 
-def test_tasks_with_the_same_goal_have_other_start_pages() -> None:
+def test_tasks_with_the_same_goal_have_different_start_pages() -> None:
     seen = Counter((task.data["world"], task.goal, *start_urls(task)) for task in load(2))
     assert not [key for key, count in seen.items() if count > 1 and is_deep_url(key[2])]
 

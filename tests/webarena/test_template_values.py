@@ -147,7 +147,7 @@ def test_start_pages_are_the_front_page_one_or_several(world: World) -> None:
     assert TASK(start=lambda world, count: [str(count), str(world.seed)]).start_urls(world, PARAMS) == ["3", "0"]
 
 
-def test_the_solution_does_not_get_what_only_selects_the_start_page(page: PageReader) -> None:
+def test_solutions_do_not_get_the_parameters_of_the_start_page(page: PageReader) -> None:
     hidden = TASK(start=lambda title: title, intents=("{vote} this",), solution=[answer(lambda params: [*params])])
     assert list(hidden.oracle(page, PARAMS)) == ["stop [['vote']]"]
     with pytest.raises(KeyError, match="title"):

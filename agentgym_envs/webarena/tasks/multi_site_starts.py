@@ -65,6 +65,7 @@ town_of_order = starting_on(
     "The order on this page goes to some town. What is that town's population, according to the map?",
     "What population does the map give for the shipping town of this order?",
     solution=multi_site.look_up_population_here,
+    difficulty="easy",
 )
 restock_and_buy = starting_on(
     cms_queries.product_url,
@@ -75,6 +76,7 @@ restock_and_buy = starting_on(
     "I want {quantity} of this product in my shopping cart, but first bring its stock to {stock} here in the "
     "administration.",
     solution=_restock_and_buy,
+    difficulty="medium",
 )
 developer_customer = starting_on(
     cms_queries.order_url,
@@ -91,6 +93,7 @@ hometown = starting_on(
     "What is the postcode of the town in which this user lives?",
     "Which postcode does the map give for the home town of the user on this page?",
     "The profile that I am looking at names a town. Tell me that town's postcode.",
+    difficulty="easy",
 )
 phone_in_comment = starting_on(
     _place_page,
@@ -113,6 +116,7 @@ issue_about_product = starting_on(
     'File an issue titled "{title}" in my project {project}, where I keep my code. Put only the SKU of this product '
     "into the description.",
     solution=multi_site.open_issue_here,
+    difficulty="medium",
 )
 review_to_post = starting_on(
     shop_queries.product_url,
@@ -125,6 +129,7 @@ review_to_post = starting_on(
     "nothing else. Give the post the name of the product as its title.",
     solution=_post_worst,
     mistake=lambda page, board: _post_worst(page, board, -1),
+    difficulty="medium",
 )
 top_post_to_file = starting_on(
     forum_queries.board_url,
@@ -161,6 +166,7 @@ issue_to_post = starting_on(
     "open issues in this project.",
     solution=cross_site.post_newest_issue_here,
     mistake=lambda page, board, title: cross_site.post_newest_issue_here(page, board, title, 1),
+    difficulty="medium",
 )
 issue_to_order = starting_on(
     code_queries.project_url,
@@ -173,6 +179,7 @@ issue_to_order = starting_on(
     "order {number} with its title alone, notifying the customer.",
     solution=cross_site.explain_delay_here,
     mistake=lambda page, number: cross_site.explain_delay_here(page, number, 1),
+    difficulty="medium",
 )
 
 TEMPLATES = [one for one in vars().values() if isinstance(one, Template)]

@@ -408,7 +408,7 @@ save_both = Template(
     ("maps",),
     "maps-save-both-tabs",
     "change",
-    "medium",
+    "easy",
     since=2,
     start=_place_pages,
     intents=(

@@ -27,7 +27,7 @@ GROUPS = ("shopping", "cms", "maps", "code-and-forum")
 ExpectedResult: TypeAlias = Evaluator | Expected | Iterable[Evaluator | Expected]
 """Changes of the database, evaluators, or both. Nothing else may change."""
 StartPages: TypeAlias = Callable[..., str | Sequence[str]]
-"""Returns the URL on which an episode begins, or those of several tabs, of which the first is shown."""
+"""Returns the URL on which an episode begins, or those of several tabs. The first tab is shown."""
 
 
 @dataclass(frozen=True)

@@ -296,6 +296,7 @@ enquiry_order = starting_on(
     "How much did the order that the enquiry on this page is about come to?",
     "What is the grand total of the order that the customer mentions in this enquiry?",
     skip=2,
+    difficulty="easy",
 )
 moderate_review = starting_on(
     _review,

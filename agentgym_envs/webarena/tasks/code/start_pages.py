@@ -210,6 +210,7 @@ close_all = starting_on(
     "Close all open issues that {author} opened in this project.",
     "Every issue in the project on this page by {author} that is still open is settled now. Close them all.",
     "In this project, close each of the open issues whose author is {author}.",
+    difficulty="medium",
 )
 new_issue = starting_on(
     queries.project_url,

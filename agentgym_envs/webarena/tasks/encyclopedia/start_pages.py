@@ -45,6 +45,7 @@ birthplace_on_map = starting_on(
     "Look up where the person that I am reading about was born and bring me to the page of that town on the map.",
     solution=[do(mapping.open_town, _THIS, "Born")],
     mistake=[do(mapping.open_town, _THIS, "Died")],
+    difficulty="easy",
 )
 birthplace_postcode = starting_on(
     _person_page,
@@ -54,6 +55,7 @@ birthplace_postcode = starting_on(
     "Tell me the postcode of the birthplace of whom I am reading about.",
     solution=lambda page: mapping.read_postcode(page, title_here(page), "Born"),
     mistake=lambda page: mapping.read_postcode(page, title_here(page), "Died"),
+    difficulty="easy",
 )
 birthplaces_apart = starting_on(
     _first_page,
@@ -84,6 +86,7 @@ museum_year_note = starting_on(
     'Leave a note on the map at the museum designed by the architect that I am reading about: "Opened in", and then '
     "the year in which it opened, and nothing else.",
     solution=lambda page: mapping.report_year(page, title_here(page)),
+    difficulty="medium",
 )
 museum_phone_post = starting_on(
     _architect_page,

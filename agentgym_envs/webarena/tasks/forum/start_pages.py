@@ -119,6 +119,7 @@ message_top_commenter = starting_on(
     '"{subject}" that says "{text}"',
     solution=[do(multi_step.write_to_author_here, "{subject}", "{text}", -1)],
     mistake=do(multi_step.write_to_author_here, "{subject}", "{text}", 0),
+    difficulty="medium",
 )
 save_top_comment = starting_on(
     queries.post_url,

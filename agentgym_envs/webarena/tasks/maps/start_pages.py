@@ -129,6 +129,7 @@ nearest_place = starting_on(
     "I am at the place on this page. Which {kind} is closest, measured in a straight line?",
     "Name the {kind} nearest to here in a straight line, from the place that I am looking at.",
     lead=[do(steps.find_near_here, "{kind}")],
+    difficulty="easy",
 )
 count_nearby = starting_on(
     _place_page,
@@ -183,6 +184,7 @@ route_length = starting_on(
     "What is the distance in kilometres from this place to {end}, going {mode}?",
     "I want to go from the place that I am looking at to {end} {mode}. How many kilometres is that?",
     lead=[do(steps.directions_from_here, "{end}", "{mode}")],
+    difficulty="easy",
 )
 route_duration = starting_on(
     _start_of_route,
@@ -200,6 +202,7 @@ show_route = starting_on(
     "Get directions from here to {end}, going {mode}.",
     lead=[do(steps.directions_from_here, "{end}", "{mode}")],
     mistake=[do(steps.directions_from_here, "{end}", "{mode}"), click("link", "Reverse")],
+    difficulty="easy",
 )
 duration_difference = starting_on(
     _route_page,

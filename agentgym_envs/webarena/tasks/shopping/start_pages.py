@@ -51,6 +51,7 @@ rated_reviews = starting_on(
     "I want to read what those say who gave this product {stars} stars. Bring up the page of just these reviews.",
     solution=[do(steps.show_reviews), click("link", "{stars} stars")],
     mistake=[do(steps.show_reviews)],
+    difficulty="easy",
 )
 count_stars = starting_on(
     queries.product_url,
@@ -108,6 +109,7 @@ add_with_options = starting_on(
     "Add {quantity} of this product to my cart ({options}).",
     "I need {quantity} pieces of the product on this page, {options}. Put them into my cart.",
     "Put this product into the cart with these options: {options}. Quantity: {quantity}.",
+    difficulty="easy",
 )
 cart_with_coupon = starting_on(
     queries.product_url,
@@ -116,6 +118,7 @@ cart_with_coupon = starting_on(
     "Put one of what is on this page into my cart, then use the code {coupon} to get the discount. Do not order yet.",
     "I have a coupon, {coupon}. Add this product to the cart and make sure that the discount is applied.",
     solution=[click("button", "Add to Cart"), do(steps.open_cart), do(steps.apply_coupon, "{coupon}")],
+    difficulty="easy",
 )
 add_wish = starting_on(
     queries.product_url,
@@ -184,6 +187,7 @@ review_ordered = starting_on(
     'call it "{title}", and write: "{text}"',
     'Give the only product of the order on this page {stars} stars. The nickname is "{nickname}", the summary '
     '"{title}" and the review "{text}"',
+    difficulty="medium",
 )
 contact_shop = starting_on(
     _order_page,
@@ -211,6 +215,7 @@ most_reviewed = starting_on(
     "Of all products of the category on this page, what has been reviewed most often?",
     "Find the product of this category that has got more reviews than any other in it.",
     solution=catalogue.most_reviewed_here,
+    difficulty="easy",
 )
 narrowed_category = starting_on(
     _category_page,
@@ -218,6 +223,7 @@ narrowed_category = starting_on(
     'In this category, show only the products with {attribute} "{value}", sorted by "{order}".',
     "Narrow the category on this page down to the products whose {attribute} is {value}, and sort them by {order}.",
     'Of this list, I want to see only the products with {attribute}: {value}, in the order "{order}".',
+    difficulty="easy",
 )
 count_filtered = starting_on(
     _category_page,
@@ -236,4 +242,5 @@ wish_cheapest = starting_on(
     'the comment "{comment}".',
     'Put the least expensive product of this category whose {attribute} is "{value}" on my wish list. The comment '
     'there should read "{comment}".',
+    difficulty="medium",
 )
