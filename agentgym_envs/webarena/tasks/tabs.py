@@ -25,7 +25,7 @@ from agentgym_envs.webarena.tasks.encyclopedia.steps import linked
 from agentgym_envs.webarena.tasks.forum import counting
 from agentgym_envs.webarena.tasks.forum import queries as forum_queries
 from agentgym_envs.webarena.tasks.instances import choose
-from agentgym_envs.webarena.tasks.maps import lookups, navigation
+from agentgym_envs.webarena.tasks.maps import lookups, navigation, saved_lists
 from agentgym_envs.webarena.tasks.maps import queries as map_queries
 from agentgym_envs.webarena.tasks.maps import steps as map_steps
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
@@ -397,12 +397,6 @@ def _unsaved(world: World) -> list[Params]:
     return [{"one": a["name"], "other": b["name"]} for a, b in pairs if a["town"] == b["town"]]
 
 
-def _save_here(page: PageReader, list: str) -> Steps[None]:
-    if page.find("combobox", "List").properties.get("value") != list:
-        yield page.choose("List", list)
-    yield page.click("button", "Save to list")
-
-
 save_both = Template(
     "maps",
     ("maps",),
@@ -424,8 +418,8 @@ save_both = Template(
         )
         for name in (one, other)
     ],
-    solution=[do(_save_here, "{list}"), focus_tab(1), do(_save_here, "{list}")],
-    mistake=[do(_save_here, "{list}")],
+    solution=[do(saved_lists.save_here, "{list}"), focus_tab(1), do(saved_lists.save_here, "{list}")],
+    mistake=[do(saved_lists.save_here, "{list}")],
 )
 
 

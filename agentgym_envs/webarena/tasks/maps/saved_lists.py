@@ -161,6 +161,11 @@ def _save_nearest_expected(world: World, place: str, kind: str, list: str) -> Ex
 def save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
     """Save a place of the table on the page to a list."""
     yield page.click("link", page.table()[row]["Place"])
+    yield from save_here(page, name)
+
+
+def save_here(page: PageReader, name: str) -> Iterator[str]:
+    """Save the place on the page to a list, without a note."""
     if page.find("combobox", "List").properties.get("value") != name:
         yield page.choose("List", name)
     yield page.click("button", "Save to list")
