@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,9 +12,9 @@ import numpy as np
 
 from agentgym_envs.errors import EnvError, NoOracle
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import Goto, format_command
+from agentgym_envs.webarena.actions import Goto, NewTab, TabFocus, format_command
 from agentgym_envs.webarena.base_env import WebEnv
-from agentgym_envs.webarena.browser.execute import goto
+from agentgym_envs.webarena.browser.execute import goto, open_tabs
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.per_process import once_per_process
 from agentgym_envs.webarena.browser.pool import BrowserOptions
@@ -24,7 +25,7 @@ from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
 from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.scoring import evaluators_for, finished, template_of, world_of
+from agentgym_envs.webarena.tasks.scoring import evaluators_for, finished, start_urls, template_of, world_of
 from agentgym_envs.webarena.tasks.table import load
 
 _ABOUT = """The sites are:
@@ -54,7 +55,8 @@ class WebArenaEnv(WebEnv):
     a page, or for a change, on one site or across several. There are the four groups that AgentGym-RL reports:
     "shopping", "cms" (the administration), "maps" and "code-and-forum" (WebArena's GitLab and Reddit). A task is
     `webarena/<template>/<world>/<number>`; its goal is the intent. `task.data` holds `template`, `world`, `params`,
-    `start` (the first URL), `kind` ("information", "navigation" or "change"), `sites`, `difficulty` and `held_out`.
+    `start` (the first URL), `tabs` (all URLs, if an episode begins with several tabs), `kind` ("information",
+    "navigation" or "change"), `sites`, `difficulty` and `held_out`.
 
     A world is the data of all sites: one country, 160 people, months of their orders, posts and commits. Train uses
     four worlds, validation another, test two more. Templates that are `held_out` are in test only. Every episode has
@@ -152,7 +154,7 @@ class WebArenaEnv(WebEnv):
         episode = session.state["episode"] = episodes().open(world)
         session.on_close.append(partial(episodes().close, episode))
         await session.guarded(session.context.set_extra_http_headers({HEADER: episode.token}))
-        await goto(session, task.data["start"])
+        await open_tabs(session, start_urls(task))
         return task.goal
 
     def _warm_up(self, task: Task) -> WarmUp:
@@ -185,9 +187,9 @@ def next_command(session: BrowserSession, task: Task) -> str:
         episode: Episode = session.state["episode"]
         if episode.database.total_changes:
             raise NoOracle("the oracle plays only from the beginning, and the sites have changed since")
-        if session.view.url != task.data["start"] and "back" not in session.state:
-            session.state["back"] = True
-            return format_command(Goto(task.data["start"]))
+        way_back: Iterator[str] = session.state.setdefault("way_back", _way_back(session, start_urls(task)))
+        if back := next(way_back, ""):
+            return back
         reader = session.state["reader"] = PageReader()
         session.state["oracle"] = template_of(task).oracle(reader, task.data["params"])
     session.state["reader"].look(session.view.tree, session.view.url)
@@ -207,6 +209,19 @@ async def _show_start(task: Task, session: BrowserSession) -> None:
         await session.observe()
     finally:
         episodes().close(episode)
+
+
+def _way_back(session: BrowserSession, urls: list[str]) -> Iterator[str]:
+    """Yield the commands that show the start page of each tab again, and then the first tab."""
+    for index, url in enumerate(urls):
+        if index == len(session.tabs):
+            yield format_command(NewTab())
+        elif session.tabs[index].url != url and session.tab is not session.tabs[index]:
+            yield format_command(TabFocus(index))
+        if session.tabs[index].url != url:
+            yield format_command(Goto(url))
+    if session.tab is not session.tabs[0]:
+        yield format_command(TabFocus(0))
 
 
 def _check(episode: Episode) -> None:

@@ -19,8 +19,8 @@ from agentgym_envs.webarena.sites.framework.login import cookie_name
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World, world
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.table import instances_of
-from agentgym_envs.webarena.tasks.template import Params, Template, intent_of
+from agentgym_envs.webarena.tasks.table import instances_of, start_data
+from agentgym_envs.webarena.tasks.template import Params, Template, evaluators_of, intent_of
 
 MOST_TURNS = 40
 
@@ -109,7 +109,8 @@ def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
 
 
 def _task(template: Template, seed: int, number: int, params: Params) -> Task:
-    data = {"template": template.name, "world": seed, "params": dict(params), "start": template.start(params)}
+    data = {"template": template.name, "world": seed, "params": dict(params)}
+    data |= start_data(template, world(seed), params)
     goal = intent_of(template, number, params)
     return Task(f"webarena/{template.name}/{seed}/{number}", "train", template.group, goal, data)
 
@@ -152,6 +153,8 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
 
 
 def sibling(template: Template, task: Task) -> Params | None:
-    """Return the parameters of another instance in the same world."""
-    others = (p for p in instances_of(template, world(task.data["world"])) if p != task.data["params"])
-    return next(others, None)
+    """Return the parameters of another instance in the same world that expects another result."""
+    made, own = world(task.data["world"]), task.data["params"]
+    scored = evaluators_of(template, made, own)
+    others = (params for params in instances_of(template, made) if params != own)
+    return next((params for params in others if evaluators_of(template, made, params) != scored), None)

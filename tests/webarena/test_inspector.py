@@ -23,7 +23,7 @@ SAME_ORIGIN = {"origin": f"http://inspector.{DOMAIN}:{PORT}"}
 
 @pytest.fixture
 def inspector() -> Iterator[InspectorApp]:
-    session = InspectorSession(load(), browser_options(None), 1)
+    session = InspectorSession(load(2), browser_options(None), 1)
     yield InspectorApp(session, PORT)
     episodes().close(session.episode)
 
@@ -74,6 +74,13 @@ def test_a_task_is_begun_and_scored_continuously(person: Any, inspector: Inspect
 
 
 @pytest.mark.slow
+def test_all_tabs_of_a_task_are_offered(person: Any, inspector: InspectorApp) -> None:
+    task = next(task for task in load(2) if "tabs" in task.data)
+    status = person.post("/begin", json={"task": task.id}, headers=SAME_ORIGIN).json()
+    assert status["tabs"][0] == status["start"] and len(status["tabs"]) == len(task.data["tabs"])
+    assert all(visit(person, url).status_code == 200 for url in status["tabs"])
+
+
 def test_changes_count_until_the_task_is_restarted(person: Any, inspector: InspectorApp) -> None:
     task = next(t for t in load() if t.data["kind"] == "information")
     person.post("/begin", json={"task": task.id}, headers=SAME_ORIGIN)

@@ -17,7 +17,7 @@ from agentgym_envs.webarena.tasks.instances import choose, rows
 from agentgym_envs.webarena.tasks.page_reader import PageReader, Steps
 from agentgym_envs.webarena.tasks.parameters import call_by_name
 from agentgym_envs.webarena.tasks.steps import Solution, answer, click, do, expand, given, not_offered, play, type_text
-from agentgym_envs.webarena.tasks.template import Template
+from agentgym_envs.webarena.tasks.template import Template, starting_on
 
 TREE = """\
 [1] RootWebArea 'Forum'
@@ -139,3 +139,33 @@ def test_expected_changes_and_evaluators_become_evaluators(world: World) -> None
     changed = OnlyChanged((vote,), (*UNSCORED_TABLES, "log"))
     assert evaluators(lambda params: iter([ends, vote]), free=("log",)) == [changed, ends]
     assert evaluators(lambda count: EndsOn(f"http://forum.test/{count}")) == [ends]
+
+
+def test_start_pages_are_the_front_page_one_or_several(world: World) -> None:
+    assert TASK().start_urls(world, PARAMS) == ["http://forum.test/"]
+    assert TASK(start=lambda title: f"http://forum.test/{title}").start_urls(world, PARAMS) == ["http://forum.test/tea"]
+    assert TASK(start=lambda world, count: [str(count), str(world.seed)]).start_urls(world, PARAMS) == ["3", "0"]
+
+
+def test_solutions_do_not_get_the_parameters_of_the_start_page(page: PageReader) -> None:
+    hidden = TASK(start=lambda title: title, intents=("{vote} this",), solution=[answer(lambda params: [*params])])
+    assert list(hidden.oracle(page, PARAMS)) == ["stop [['vote']]"]
+    with pytest.raises(KeyError, match="title"):
+        list(TASK(start=lambda title: title, intents=("{vote} this",)).oracle(page, PARAMS))
+
+
+def test_a_variant_starts_where_the_first_steps_of_a_template_lead(page: PageReader) -> None:
+    def variant(template: Template, **more: Any) -> Template:
+        return starting_on(lambda title: title, template, "{vote} this {count}", **more)
+
+    base = TASK(mistake=[click("link", "{title}"), click("button", "Downvote")])
+    made = variant(base)
+    assert (made.name, made.since, made.instances) == ("forum-test-here", 2, base.instances)
+    assert list(made.oracle(page, PARAMS)) == ["click [6]", "stop []"]
+    assert list(made.wrong(page, PARAMS) or ()) == ["click [7]", "stop []"]
+    led = variant(base, lead=[click("link", "Boards")])
+    assert list(led.wrong(page, PARAMS) or ()) == ["click [2]", "click [7]", "stop []"]
+    other = variant(base, solution=[answer("{count}")], name="forum-other", difficulty="hard")
+    assert (other.name, other.difficulty, list(other.oracle(page, PARAMS))) == ("forum-other", "hard", ["stop [3]"])
+    with pytest.raises(UsageError, match="forum-test"):
+        variant(TASK(solution=lambda page: iter(())))

@@ -24,9 +24,10 @@ from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
 from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
+from agentgym_envs.webarena.tasks.scoring import start_urls
 from agentgym_envs.webarena.tasks.steps import Given, Step
 from agentgym_envs.webarena.tasks.table import FROZEN, VERSIONS, WORLDS, instances_of, load, templates
-from agentgym_envs.webarena.tasks.template import GROUPS, Template, evaluators_of
+from agentgym_envs.webarena.tasks.template import GROUPS, Params, Template, evaluators_of
 from tests.plugins.rotation import part
 from tests.webarena.embedded import bench, follow, play, sibling, tasks_for_tests
 
@@ -68,8 +69,9 @@ def test_every_template_has_several_wordings_with_the_same_parameters() -> None:
 def test_functions_and_steps_name_only_known_parameters() -> None:
     """Lambdas are checked by no type checker, and most templates are played in few runs."""
     for name, template in templates().items():
-        params = {*_FIELD.findall(template.intents[0]), "params"}
-        for function, known in [(template.instances, {"world", "rng"}), (template.expected, {*params, "world"})]:
+        params = {*template.named, "params"}
+        every = {*params, "world", *_hidden(template)}
+        for function, known in [(template.instances, {"world", "rng"}), (template.expected, every)]:
             assert _needed(function) <= known, name
         for solution in (template.solution, template.mistake):
             if callable(solution):
@@ -80,6 +82,12 @@ def test_functions_and_steps_name_only_known_parameters() -> None:
                         assert _needed(argument.function) <= {*params, "page", "found"}, name
                     elif isinstance(argument, str):
                         assert set(_FIELD.findall(argument)) <= params, name
+
+
+def _hidden(template: Template) -> set[str]:
+    """Return the parameters that only select the start page."""
+    start = template.start
+    return set() if start is None else {*inspect.signature(start).parameters} - {*template.named, "world"}
 
 
 def _needed(function: Callable[..., Any]) -> set[str]:
@@ -100,11 +108,11 @@ def test_instances_have_exactly_the_parameters_of_the_intent(name: str, seed: in
     instances = instances_of(template, world(seed))
     assert instances, "this world has no instance"
     assert instances == instances_of(template, world(seed))
-    named = set(_FIELD.findall(template.intents[0]))
     for params in instances[:50]:
         assert json.loads(json.dumps(params)) == params
-        assert set(params) == named
-        assert template.start(params).startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
+        assert template.named <= set(params) <= template.named | _hidden(template)
+        for url in template.start_urls(world(seed), params):
+            assert url.startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
 
 
 def _table_position(task: Task) -> tuple[int, int, int, int]:
@@ -214,6 +222,8 @@ def test_the_oracle_solves_the_task_and_mistakes_do_not(name: str) -> None:
 
 def _judged_before(env: Any, commands: Iterator[str]) -> Iterator[str]:
     """Judge the episode before its first command, as if the agent stopped, then yield the commands."""
+    assert [tab.url for tab in env.session.tabs] == start_urls(env.task), "a start page leads to another one"
+    assert env.session.tab is env.session.tabs[0]
     assert loop.run(env._judge(env.session, env.task, "")).score == 0.0, "an idle agent scored"
     yield from commands
 
@@ -224,7 +234,15 @@ def _wrong(env: Any, task: Task, template: Template) -> float:
         return play(env, task, lambda page: template.wrong(page, task.data["params"]))[0]
     other = sibling(template, task)
     assert other is not None, "there is no other instance: write `wrong`"
-    return follow(env, task, template, other)[0]
+    return play(env, task, lambda page: _elsewhere(page, template, task, other))[0]
+
+
+def _elsewhere(page: PageReader, template: Template, task: Task, other: Params) -> Iterator[str]:
+    """Yield the solution of another instance; one with a start page of its own is played there."""
+    first = template.start_urls(world(task.data["world"]), other)[0]
+    if first != task.data["start"]:
+        yield page.goto(first)
+    yield from template.oracle(page, other)
 
 
 def _with_side_effect(env: Any, task: Task, template: Template) -> float:

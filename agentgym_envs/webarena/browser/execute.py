@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from agentgym_envs.errors import EnvError, InvalidAction
@@ -52,6 +52,22 @@ async def execute(session: BrowserSession, action: actions.Action) -> str:
 async def goto(session: BrowserSession, url: str) -> None:
     """Visit a page and wait until it has settled. Raises EnvError, and InvalidAction if its host is not allowed."""
     await session.guarded(_goto_or_fail(session, url))
+
+
+async def open_tabs(
+    session: BrowserSession, urls: Sequence[str], check: Callable[[BrowserSession, str], Awaitable[None]] | None = None
+) -> None:
+    """Open each URL in a tab of its own, `check` each page, and show the first tab. Raises EnvError."""
+    for index, url in enumerate(urls):
+        if index:
+            await session.observe()  # so that the line of tabs has its title
+            await session.guarded(session.add_tab())
+        await goto(session, url)
+        if check is not None:
+            await check(session, url)
+    if len(urls) > 1:
+        await session.observe()
+        await execute(session, actions.TabFocus(0))
 
 
 async def _execute(session: BrowserSession, action: actions.Action) -> None:

@@ -13,6 +13,7 @@ from agentgym_envs.webarena.inspector.recorder import RecordingProxy
 from agentgym_envs.webarena.inspector.session import InspectorSession, task_summary, total_score
 from agentgym_envs.webarena.sites.framework.app import make_app
 from agentgym_envs.webarena.sites.framework.site import ORIGINS, load_site
+from agentgym_envs.webarena.tasks.scoring import start_urls
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -122,13 +123,15 @@ class InspectorApp:
 
         statuses = await self.session.evaluate(self.recorder)
         task = self.session.task
-        start = task.data["start"] if task else f"{ORIGINS['shop']}/"
+        tabs = start_urls(task) if task else [f"{ORIGINS['shop']}/"]
+        tabs = [self.recorder.local_url(url, self.port) for url in tabs]
         return JSONResponse(
             {
                 "task": task_summary(task),
                 "episode": self.session.episode.token,
                 "world": self.session.episode.world.seed,
-                "start": self.recorder.local_url(start, self.port),
+                "start": tabs[0],
+                "tabs": tabs,
                 "url": self.recorder.url,
                 "answer": self.session.answer,
                 "score": total_score(statuses),

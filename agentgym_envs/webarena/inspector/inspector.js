@@ -27,14 +27,19 @@ function showTask({ task, world }) {
   byId('state').hidden = !task;
 }
 
-function showSites({ sites, url }) {
-  const links = sites.map(site => {
-    const link = createElement('a', site.name, url.startsWith(`${site.origin}/`) ? 'here' : '');
-    link.href = `${site.url}/`;
-    link.target = 'frame';
-    return link;
-  });
-  byId('sites').replaceChildren(...links);
+function createLink(text, url, className = '') {
+  const link = createElement('a', text, className);
+  link.href = url;
+  link.target = 'frame';
+  return link;
+}
+
+// The frame is a single tab: those of a task that starts on several are links to their pages.
+function showSites({ sites, url, tabs }) {
+  const links = sites.map(site =>
+    createLink(site.name, `${site.url}/`, url.startsWith(`${site.origin}/`) ? 'here' : ''));
+  const pages = tabs.length > 1 ? tabs.map((tab, index) => createLink(`Tab ${index}`, tab)) : [];
+  byId('sites').replaceChildren(...links, ...pages);
   byId('address').textContent = url || ' ';
 }
 

@@ -13,9 +13,8 @@ import numpy as np
 from agentgym_envs.errors import EnvError, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
-from agentgym_envs.webarena.actions import TabFocus
 from agentgym_envs.webarena.base_env import Flavour, WebEnv
-from agentgym_envs.webarena.browser.execute import execute, goto
+from agentgym_envs.webarena.browser.execute import open_tabs
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
@@ -245,16 +244,7 @@ class WebArenaOfficialEnv(WebEnv):
 
     async def _open(self, session: BrowserSession, task: Task, rng: np.random.Generator) -> str:
         await self._login(session, self.sites, needed_sites(task))
-        urls = self.sites.fill(task.data["start_urls"])
-        for tabs, url in enumerate(urls, 1):
-            if tabs > 1:
-                await session.observe()  # so that the line of tabs has its title
-                await session.guarded(session.add_tab())
-            await goto(session, url)
-            await _check_start(session, url)
-        if len(urls) > 1:
-            await session.observe()
-            await execute(session, TabFocus(0))
+        await open_tabs(session, self.sites.fill(task.data["start_urls"]), _check_start)
         return task.goal
 
     async def _judge(self, session: BrowserSession, task: Task, answer: str) -> Verdict:

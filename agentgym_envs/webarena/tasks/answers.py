@@ -77,7 +77,9 @@ class Says:
 
 def _is(wanted: str, answer: str, intent: str) -> bool:
     """Return True if an answer is a wanted text; "5%" is 5 only where per cent were asked for."""
-    is_share = "%" not in answer or re.search("%|percent|share|proportion|how much of", f"{wanted} {intent}") is not None
+    is_share = (
+        "%" not in answer or re.search("%|percent|share|proportion|how much of", f"{wanted} {intent}") is not None
+    )
     return is_share and same_value(wanted, answer)
 
 

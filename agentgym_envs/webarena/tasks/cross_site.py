@@ -21,7 +21,7 @@ from agentgym_envs.webarena.tasks.template import Params, Template
 
 _FILES = ("FORUM.md", "docs/from-the-forum.md", "quotes.txt", "docs/voices.md", "THANKS.md")
 _POST_TITLES = ("What is being worked on", "News from my project", "Have you met this, too?", "Newest issue")
-_COMMENT = "Kept in my repository."
+COMMENT = "Kept in my repository."
 
 
 def own_projects(world: World) -> list[str]:
@@ -52,7 +52,13 @@ def file_added(world: World, project: str, file: str, text: str) -> list[Expecte
 
 
 def _keep_top_title(page: PageReader, board: str, project: str, file: str, place: int = 0) -> Steps[None]:
-    yield from forum_steps.open_board(page, board, "Top")
+    yield from forum_steps.open_board(page, board)
+    yield from keep_top_title_here(page, project, file, place)
+
+
+def keep_top_title_here(page: PageReader, project: str, file: str, place: int = 0) -> Steps[None]:
+    """Keep the title of one of the top posts of the board on the page in a new file."""
+    yield forum_steps.open_tab(page, "Top")
     yield from create_file(page, project, file, forum_steps.listed(page)[place].title)
 
 
@@ -82,12 +88,17 @@ top_post_to_file = Template(
 
 def _author_kept(world: World, title: str, project: str, file: str) -> list[Expected]:
     post = forum_queries.post(world, title)
-    comment = {"post": post["id"], "parent": None, "author": forum_queries.ME, "body": _COMMENT}
+    comment = {"post": post["id"], "parent": None, "author": forum_queries.ME, "body": COMMENT}
     return [*file_added(world, project, file, post["author_name"]), Added("forum_comments", comment)]
 
 
-def _keep_author(page: PageReader, title: str, project: str, file: str, comment: str = _COMMENT) -> Steps[None]:
+def _keep_author(page: PageReader, title: str, project: str, file: str, comment: str = COMMENT) -> Steps[None]:
     yield from forum_steps.open_post(page, title)
+    yield from keep_author_here(page, project, file, comment)
+
+
+def keep_author_here(page: PageReader, project: str, file: str, comment: str = COMMENT) -> Steps[None]:
+    """Keep the author of the post on the page in a new file, and comment on the post."""
     address, author = page.url, forum_steps.author(page)
     yield from create_file(page, project, file, author)
     yield page.goto(address)
@@ -103,10 +114,10 @@ author_to_file = Template(
     since=2,
     intents=(
         'Thank the author of the forum post "{title}": add the file {file} to the default branch of {project} with '
-        f'only the author\'s user name in it. Then write the comment "{_COMMENT}" below the post.',
+        f'only the author\'s user name in it. Then write the comment "{COMMENT}" below the post.',
         "Commit a new file {file} to the default branch of {project} whose only content is the name of the user who "
-        f'posted "{{title}}" in the forum. After that, comment on the post with "{_COMMENT}"',
-        f'Below the forum post "{{title}}", comment "{_COMMENT}" But first make that true: {{file}}, a new file on the '
+        f'posted "{{title}}" in the forum. After that, comment on the post with "{COMMENT}"',
+        f'Below the forum post "{{title}}", comment "{COMMENT}" But first make that true: {{file}}, a new file on the '
         "default branch of {project}, is to hold just the user name of the post's author.",
     ),
     instances=forum_queries.rows(
@@ -139,15 +150,20 @@ def _busy_projects(world: World) -> list[Params]:
     return found
 
 
-def _issue_titles(page: PageReader, project: str) -> Steps[list[str]]:
-    """Read the titles on the first page of a project's open issues, the newest first."""
-    yield from code_steps.open_project(page, project)
+def _issue_titles(page: PageReader) -> Steps[list[str]]:
+    """Read the titles on the first page of the open issues of the project on the page, the newest first."""
     yield from code_steps.open_section(page, "Issues")
     return titles(page)
 
 
 def _post_newest_issue(page: PageReader, project: str, board: str, title: str, place: int = 0) -> Steps[None]:
-    found = yield from _issue_titles(page, project)
+    yield from code_steps.open_project(page, project)
+    yield from post_newest_issue_here(page, board, title, place)
+
+
+def post_newest_issue_here(page: PageReader, board: str, title: str, place: int = 0) -> Steps[None]:
+    """Post the title of one of the newest open issues of the project on the page in the forum."""
+    found = yield from _issue_titles(page)
     yield from post_in_forum(page, board, title, found[place])
 
 
@@ -197,7 +213,13 @@ def _worst_posted(world: World, product: str, board: str) -> Added:
 
 
 def _post_worst(page: PageReader, product: str, board: str, place: int = 0) -> Steps[None]:
-    reviews = yield from shop_steps.all_reviews(page, product)
+    yield from shop_steps.open_product(page, product)
+    yield from post_worst_here(page, product, board, place)
+
+
+def post_worst_here(page: PageReader, product: str, board: str, place: int = 0) -> Steps[None]:
+    """Post the summary of a review of the product on the page in the forum, by rank from the worst."""
+    reviews = yield from shop_steps.read_reviews(page)
     chosen = sorted(reviews, key=lambda review: review.stars)[place]
     yield from post_in_forum(page, board, product, chosen.title)
 
@@ -235,7 +257,13 @@ def _order_commented(world: World, number: str, project: str) -> Added:
 
 
 def _explain_delay(page: PageReader, project: str, number: str, place: int = 0) -> Steps[None]:
-    found = yield from _issue_titles(page, project)
+    yield from code_steps.open_project(page, project)
+    yield from explain_delay_here(page, number, place)
+
+
+def explain_delay_here(page: PageReader, number: str, place: int = 0) -> Steps[None]:
+    """Comment on an order with the title of one of the newest open issues of the project on the page."""
+    found = yield from _issue_titles(page)
     yield page.goto(f"{ORIGINS['admin']}/")
     yield from cms_steps.open_order(page, number)
     yield from cms_steps.add_comment(page, found[place])

@@ -51,6 +51,11 @@ def _product_shared(world: World, product: str, board: str, title: str) -> Added
 
 def _share(page: PageReader, product: str, board: str, title: str) -> Steps[None]:
     yield from open_product(page, product)
+    yield from share_here(page, board, title)
+
+
+def share_here(page: PageReader, board: str, title: str) -> Steps[None]:
+    """Post a link to the page in the forum."""
     address = page.url
     yield page.goto(f"{ORIGINS['forum']}/")
     yield page.click("link", "Submit")
@@ -94,10 +99,15 @@ def _send_total(page: PageReader, number: str, user: str) -> Steps[None]:
     while not page.says(number):
         yield page.click("link", "Next")
     total = next(e.name for e in page.line(number) if e.name.startswith("$"))
+    yield from send_message(page, user, f"Order {number}", total)
+
+
+def send_message(page: PageReader, user: str, subject: str, text: str) -> Iterator[str]:
+    """Send a private message in the forum, from any site."""
     yield page.goto(f"{ORIGINS['forum']}/messages/new")
     yield page.type("To", user)
-    yield page.type("Subject", f"Order {number}")
-    yield page.type("Message", total)
+    yield page.type("Subject", subject)
+    yield page.type("Message", text)
     yield page.click("button", "Send")
 
 
@@ -135,6 +145,11 @@ def _population(world: World, number: str) -> Says:
 def _look_up_population(page: PageReader, number: str) -> Steps[str]:
     yield page.type("Search", number, enter=True)
     yield page.click("link", f"#{number}")
+    return (yield from look_up_population_here(page))
+
+
+def look_up_population_here(page: PageReader) -> Steps[str]:
+    """Read the population of the town that the order on the page is shipped to."""
     lines = page.texts(after="Shipping Address")
     town = next(line.partition(" ")[2] for line in lines if line[:5].isdigit())
     yield from open_on_map(page, town)
@@ -234,6 +249,11 @@ def _phone_written(world: World, place: str, title: str) -> Added:
 
 def _write_phone(page: PageReader, place: str, title: str) -> Steps[None]:
     yield from open_on_map(page, place)
+    yield from write_phone_here(page, title)
+
+
+def write_phone_here(page: PageReader, title: str) -> Steps[None]:
+    """Write the phone number of the place on the page below a post of the forum."""
     phone = page.value("Phone")
     yield page.goto(f"{ORIGINS['forum']}/")
     yield page.type("Search the forum", title, enter=True)
@@ -285,6 +305,11 @@ def _issue_opened(world: World, project: str, title: str, product: str) -> Added
 
 def _open_issue(page: PageReader, product: str, project: str, title: str) -> Steps[None]:
     yield from open_product(page, product)
+    yield from open_issue_here(page, project, title)
+
+
+def open_issue_here(page: PageReader, project: str, title: str) -> Steps[None]:
+    """Open an issue with the SKU of the product on the page."""
     (sku,) = page.search(r"SKU: (\S+)")
     yield page.goto(f"{ORIGINS['code']}/")
     yield page.click("link", re.compile(rf"[^/]+ / {re.escape(project)}"))
@@ -326,6 +351,11 @@ _CUSTOMERS = "shop_orders o JOIN shop_customers c ON c.id = o.customer JOIN code
 def _find_developer(page: PageReader, number: str) -> Steps[str]:
     yield page.type("Search", number, enter=True)
     yield page.click("link", f"#{number}")
+    return (yield from find_developer_here(page))
+
+
+def find_developer_here(page: PageReader) -> Steps[str]:
+    """Read since when the customer of the order on the page has been a member of code hosting."""
     name = page.value("Customer Name")
     yield page.goto(f"{ORIGINS['code']}/")
     yield page.type("Search Hammerfold", name, enter=True)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.actions import Click, Goto, StopTask, Type, format_command
+from agentgym_envs.webarena.actions import Click, Goto, StopTask, TabFocus, Type, format_command
 from agentgym_envs.webarena.browser.view import Element, elements
 
 _T = TypeVar("_T")
@@ -69,6 +69,10 @@ class PageReader:
     def goto(self, url: str) -> str:
         """Return the command that opens a URL."""
         return format_command(Goto(url))
+
+    def focus_tab(self, index: int) -> str:
+        """Return the command that switches to a tab, counted from 0."""
+        return format_command(TabFocus(index))
 
     def stop(self, answer: object = "") -> str:
         """Return the command that ends the task with an answer."""

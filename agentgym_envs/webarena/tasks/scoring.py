@@ -24,6 +24,11 @@ def world_of(task: Task) -> World:
     return world(task.data["world"])
 
 
+def start_urls(task: Task) -> list[str]:
+    """Return the URLs of the tabs with which a task begins; the first one is shown."""
+    return list(task.data.get("tabs", [task.data["start"]]))
+
+
 def evaluators_for(task: Task) -> list[Evaluator]:
     """Return the evaluators of a task; all of them must pass."""
     return evaluators_of(template_of(task), world_of(task), task.data["params"])

@@ -67,6 +67,7 @@ choose_option = _step(PageReader.choose)
 expand = _step(PageReader.expand)
 turn_to = _step(PageReader.turn_to)
 goto = _step(PageReader.goto)
+focus_tab = _step(PageReader.focus_tab)
 
 
 def given(function: Callable[..., object]) -> Any:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym_envs.difficulty import read_frozen
 from agentgym_envs.errors import UsageError
@@ -27,7 +27,19 @@ FROZEN = (1,)
 """Versions that never change again."""
 WORLDS: dict[Split, tuple[int, ...]] = {"train": (1, 2, 3, 4), "validation": (11,), "test": (21, 22)}
 """The seeds of the worlds of each split."""
-MODULES = ("shopping", "cms", "maps", "code", "forum", "multi_site", "encyclopedia", "cross_site", "collecting")
+MODULES = (
+    "shopping",
+    "cms",
+    "maps",
+    "code",
+    "forum",
+    "multi_site",
+    "encyclopedia",
+    "cross_site",
+    "collecting",
+    "multi_site_starts",
+    "tabs",
+)
 """Packages and modules of this package with a list of templates (`TEMPLATES`)."""
 
 
@@ -47,8 +59,10 @@ class TaskLimits(NamedTuple):
 
 
 _LIMITS = TaskLimits(train=8, validation=1, test=2, held_out=4)
-_MORE = TaskLimits(train=12, validation=2, test=4, held_out=6)
+_MORE = TaskLimits(train=30, validation=4, test=7, held_out=10)
 """The limits of version 2 for templates on several sites, and for hard ones that it adds."""
+_START_PAGES = TaskLimits(train=12, validation=2, test=4, held_out=5)
+"""The limits of templates that start on another page than a front page."""
 
 
 class WebTasks(TaskTable):
@@ -111,19 +125,28 @@ def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> I
     begin, end = most_tasks(template, split, version - 1), most_tasks(template, split, version)
     if begin == end:
         return
-    instances = instances_of(template, load_world(seed))
+    world = load_world(seed)
+    instances = instances_of(template, world)
     for number, params in enumerate(instances[begin:end], begin + 1):
         data = {"template": template.name, "world": seed, "params": dict(params), "kind": template.kind}
         data |= {"sites": list(template.sites), "difficulty": template.difficulty, "held_out": template.held_out}
         goal = intent_of(template, number + seed, params)
         task_id = f"webarena/{template.name}/{seed}/{number}"
-        yield Task(task_id, split, template.group, goal, {**data, "start": template.start(params)})
+        yield Task(task_id, split, template.group, goal, {**data, **start_data(template, world, params)})
+
+
+def start_data(template: Template, world: World, params: Params) -> dict[str, Any]:
+    """Return `start`, the URL that an episode shows first, and `tabs`, the URLs of all tabs if there are several."""
+    urls = template.start_urls(world, params)
+    return {"start": urls[0]} if len(urls) == 1 else {"start": urls[0], "tabs": urls}
 
 
 def most_tasks(template: Template, split: Split, version: int) -> int:
     """Return the maximum number of tasks of a template in one world of a split, in a version of the table."""
     if version < template.since:
         return 0
+    if template.start is not None:
+        return _START_PAGES.of(template, split)
     raised = len(template.sites) > 1 or (template.since == 2 and template.difficulty == "hard")
     return (_MORE if version == 2 and raised else _LIMITS).of(template, split)
 

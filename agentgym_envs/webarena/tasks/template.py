@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from string import Formatter
 from types import ModuleType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.webarena.evaluators.base import Evaluator
@@ -25,6 +26,8 @@ GROUPS = ("shopping", "cms", "maps", "code-and-forum")
 
 ExpectedResult: TypeAlias = Evaluator | Expected | Iterable[Evaluator | Expected]
 """Changes of the database, evaluators, or both. Nothing else may change."""
+StartPages: TypeAlias = Callable[..., str | Sequence[str]]
+"""Returns the URL on which an episode begins, or those of several tabs. The first tab is shown."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Template:
         held_out: reserves the template for the test split.
         records: records the browser's requests for the evaluators.
         since: the version of the task table with which the template appears.
+        start: returns the start page, or several for as many tabs; by default, the front page of the first site. Its
+            parameters that no intent names select what "this product" means. The solution does not get them.
     """
 
     group: str
@@ -67,10 +72,19 @@ class Template:
     held_out: bool = False
     records: bool = False
     since: int = 1
+    start: StartPages | None = None
 
-    def start(self, params: Params) -> str:
-        """Return the URL on which an episode begins."""
-        return f"{ORIGINS[self.sites[0]]}/"
+    @property
+    def named(self) -> frozenset[str]:
+        """The parameters that the intents name."""
+        return frozenset(name for _, name, _, _ in Formatter().parse(self.intents[0]) if name)
+
+    def start_urls(self, world: World, params: Params) -> list[str]:
+        """Return the URLs of the tabs with which an episode begins; the first one is shown."""
+        if self.start is None:
+            return [f"{ORIGINS[self.sites[0]]}/"]
+        found = call_by_name(self.start, {**params, "world": world, "params": params})
+        return [found] if isinstance(found, str) else list(found)
 
     def evaluators(self, world: World, params: Params) -> Sequence[Evaluator]:
         """Return the evaluators of an instance; `evaluators_of` adds that nothing else changed."""
@@ -82,21 +96,46 @@ class Template:
 
     def oracle(self, page: PageReader, params: Params) -> Iterator[str]:
         """Yield commands that solve an instance; `page` is updated after each one."""
-        return play(self.solution, page, params)
+        return play(self.solution, page, self._known(params))
 
     def wrong(self, page: PageReader, params: Params) -> Iterator[str] | None:
         """Yield the commands of the mistake, if there is one."""
         mistake = self.mistake
         if isinstance(mistake, Step | AnswerStep):
-            mistake = [*self._steps()[:-1], mistake]
-        return None if mistake is None else play(mistake, page, params)
+            mistake = [*self.steps()[:-1], mistake]
+        return None if mistake is None else play(mistake, page, self._known(params))
 
-    def _steps(self) -> Sequence[Step | AnswerStep]:
+    def _known(self, params: Params) -> Params:
+        """Return the parameters that an agent knows, which are those that the intents name."""
+        return {name: value for name, value in params.items() if self.start is None or name in self.named}
+
+    def steps(self) -> Sequence[Step | AnswerStep]:
+        """Return the solution, which must be a list of steps."""
         if not isinstance(self.solution, Sequence):
-            raise UsageError(
-                f"{self.name}: the solution is a function, so that no single step can replace its last one"
-            )
+            raise UsageError(f"{self.name}: the solution is a function, so that no step of it can be replaced")
         return self.solution
+
+
+def starting_on(
+    start: StartPages, template: Template, *intents: str, skip: int = 1, lead: Sequence[Step] = (), **changes: Any
+) -> Template:
+    """Return a variant of a template that starts on a deep page, such as that of the product in question.
+
+    Args:
+        start: returns the start page.
+        template: the template to vary. Instances and expected results stay the same.
+        intents: the wordings, which say "this product" instead of its name.
+        skip: the number of steps of the solution, and of a mistake that begins with them, that lead to the start page.
+        lead: steps that take the place of the skipped ones.
+        changes: other fields that change. A new solution needs no `skip`.
+    """
+    fields: dict[str, Any] = {"name": f"{template.name}-here", "since": 2}
+    if "solution" not in changes:
+        skipped, mistake = list(template.steps()[:skip]), template.mistake
+        fields["solution"] = [*lead, *template.steps()[skip:]]
+        if isinstance(mistake, Sequence) and list(mistake[:skip]) == skipped:
+            fields["mistake"] = [*lead, *mistake[skip:]]
+    return replace(template, start=start, intents=intents, **{**fields, **changes})
 
 
 def templates_in(*modules: ModuleType) -> list[Template]:

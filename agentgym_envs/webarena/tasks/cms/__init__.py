@@ -16,6 +16,7 @@ from agentgym_envs.webarena.tasks.cms import (
     products,
     reports,
     reviews,
+    start_pages,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
@@ -33,4 +34,5 @@ TEMPLATES = templates_in(
     opinions,
     batches,
     periods,
+    start_pages,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from agentgym_envs.webarena.evaluators.dom import PageHolds
 from agentgym_envs.webarena.evaluators.strings import OR
 from agentgym_envs.webarena.evaluators.urls import EndsOn
-from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.cms import queries, steps
 from agentgym_envs.webarena.tasks.cms.queries import ADMIN, ENOUGH, AdminTemplate
 from agentgym_envs.webarena.tasks.cms.steps import ORDER_LINK
@@ -53,12 +52,6 @@ def amount_spellings(whole: int) -> tuple[str, ...]:
     return f"{whole}", f"{whole}.00", f"${whole}", f"${whole}.00"
 
 
-def _newest_order_expected(world: World, customer: str, status: str) -> ExpectedResult:
-    query = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
-        WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
-    return EndsOn(f"{ADMIN}/orders/{world.value(query, customer, status)}")
-
-
 newest_order = AdminTemplate(
     "cms-open-newest-order",
     "navigation",
@@ -74,7 +67,7 @@ newest_order = AdminTemplate(
             ORDER BY c.id, o.status""",
         sample=ENOUGH,
     ),
-    expected=_newest_order_expected,
+    expected=lambda world, customer, status: EndsOn(queries.newest_order_url(world, customer, status)),
     solution=[
         do(steps.open_from_menu, "Sales", "Orders"),
         do(steps.filter_grid, {"Customer": "{customer}"}, Status=steps.STATUS),

@@ -20,8 +20,6 @@ _INVOICED = "EXISTS (SELECT 1 FROM shop_invoices WHERE order_id = o.id)"
 _SHIPPED = "EXISTS (SELECT 1 FROM shop_shipments WHERE order_id = o.id)"
 _OPEN = "o.status IN ('pending', 'processing')"
 _SHIPMENT = "SELECT s.id FROM shop_shipments s JOIN shop_orders o ON o.id = s.order_id WHERE o.number = ?"
-_NEWEST = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
-    WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
 
 
 def _numbers(where: str, *, sample: int = 0, **choices: Choices) -> Instances:
@@ -241,7 +239,7 @@ _MESSAGES = (
 
 
 def _commented(world: World, customer: str, status: str, message: str) -> Added:
-    number = world.value(_NEWEST, customer, status)
+    number = queries.newest_order(world, customer, status)
     return Added("shop_order_comments", {"order_id": number, "status": status, "text": message, "notified": 1})
 
 

@@ -10,7 +10,7 @@ from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
 from agentgym_envs.webarena.tasks.answers import NOT_ACHIEVABLE, NotAchievable, Says, says
 from agentgym_envs.webarena.tasks.cms import queries, steps
-from agentgym_envs.webarena.tasks.cms.queries import ADMIN, AdminTemplate
+from agentgym_envs.webarena.tasks.cms.queries import AdminTemplate
 from agentgym_envs.webarena.tasks.instances import rows
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.steps import answer, click, do, type_text
@@ -92,9 +92,7 @@ open_rule = AdminTemplate(
         "Show me the details of the rule behind the coupon {coupon}.",
     ),
     instances=rows("SELECT coupon FROM shop_rules WHERE coupon <> '' ORDER BY id"),
-    expected=lambda world, coupon: EndsOn(
-        f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', coupon)}"
-    ),
+    expected=lambda world, coupon: EndsOn(queries.rule_url(world, coupon)),
     solution=[do(_open, "{coupon}")],
 )
 

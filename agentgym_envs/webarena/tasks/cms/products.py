@@ -400,6 +400,11 @@ def _price_updated(product: str, price: str) -> Updated:
 
 def _set_price(page: PageReader, product: str, price: str) -> Iterator[str]:
     yield from steps.open_product(page, product)
+    yield from set_price_here(page, price)
+
+
+def set_price_here(page: PageReader, price: str) -> Iterator[str]:
+    """Change the price of the product on the page."""
     yield page.type("Price", price)
     yield page.click("button", "Save")
 

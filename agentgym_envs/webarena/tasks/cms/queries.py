@@ -57,6 +57,39 @@ def carriers(world: World) -> list[str]:
     return [row[0] for row in world.rows("SELECT DISTINCT carrier FROM shop_tracks ORDER BY 1")]
 
 
+def order_url(world: World, number: str) -> str:
+    """Return the URL of an order."""
+    return f"{ADMIN}/orders/{world.value('SELECT id FROM shop_orders WHERE number = ?', number)}"
+
+
+def newest_order(world: World, customer: str, status: str) -> int:
+    """Return the id of the most recent order of a customer with a status."""
+    query = """SELECT o.id FROM shop_orders o JOIN shop_customers c ON c.id = o.customer
+        WHERE c.first || ' ' || c.last = ? AND o.status = ? ORDER BY o.moment DESC LIMIT 1"""
+    return int(world.value(query, customer, status))
+
+
+def newest_order_url(world: World, customer: str, status: str) -> str:
+    """Return the URL of the most recent order of a customer with a status."""
+    return f"{ADMIN}/orders/{newest_order(world, customer, status)}"
+
+
+def product_url(world: World, product: str) -> str:
+    """Return the URL of the page to edit a product."""
+    return f"{ADMIN}/products/{product_value(world, 'id', product)}"
+
+
+def customer_url(world: World, customer: str) -> str:
+    """Return the URL of a customer."""
+    number = world.value("SELECT id FROM shop_customers WHERE first || ' ' || last = ?", customer)
+    return f"{ADMIN}/customers/{number}"
+
+
+def rule_url(world: World, coupon: str) -> str:
+    """Return the URL of the cart price rule of a coupon."""
+    return f"{ADMIN}/rules/{world.value('SELECT id FROM shop_rules WHERE coupon = ?', coupon)}"
+
+
 def product_value(world: World, column: str, product: str) -> Any:
     """Return a value of a product."""
     return world.value(f"SELECT {column} FROM shop_products WHERE name = ?", product)

@@ -147,10 +147,15 @@ def _moderate_review_instances(world: World, rng: Random) -> Iterator[Params]:
         yield {"product": product, "nickname": nickname, "status": "approved" if rating > 2 else "rejected"}
 
 
-def _moderated(world: World, product: str, nickname: str, status: str) -> Updated:
+def pending_review(world: World, product: str, nickname: str) -> int:
+    """Return the id of the pending review of a product under a nickname."""
     query = """SELECT r.id FROM shop_reviews r JOIN shop_products p ON p.id = r.product
         WHERE p.name = ? AND r.nickname = ? AND r.status = 'pending'"""
-    return Updated("shop_reviews", {"id": world.value(query, product, nickname)}, {"status": status})
+    return int(world.value(query, product, nickname))
+
+
+def _moderated(world: World, product: str, nickname: str, status: str) -> Updated:
+    return Updated("shop_reviews", {"id": pending_review(world, product, nickname)}, {"status": status})
 
 
 moderate_review = AdminTemplate(

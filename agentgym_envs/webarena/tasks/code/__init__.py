@@ -12,6 +12,7 @@ from agentgym_envs.webarena.tasks.code import (
     multi_step,
     navigation,
     reading,
+    start_pages,
     tracking,
     vague,
     working,
@@ -19,5 +20,17 @@ from agentgym_envs.webarena.tasks.code import (
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    reading, tracking, navigation, account, managing, building, working, multi_step, vague, forms, contributors, batches
+    reading,
+    tracking,
+    navigation,
+    account,
+    managing,
+    building,
+    working,
+    multi_step,
+    vague,
+    forms,
+    contributors,
+    batches,
+    start_pages,
 )

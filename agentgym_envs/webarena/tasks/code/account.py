@@ -55,6 +55,11 @@ def _follow_contributor_instances(world: World) -> list[Params]:
 
 def _follow(page: PageReader, project: str, rank: int) -> Iterator[str]:
     yield from steps.open_project(page, project)
+    yield from follow_here(page, rank)
+
+
+def follow_here(page: PageReader, rank: int) -> Iterator[str]:
+    """Follow a contributor to the project on the page, by rank."""
     yield from steps.open_section(page, "Contributors")
     yield page.click("link", page.table()[rank]["Name"])
     if page.has("button", "Follow"):

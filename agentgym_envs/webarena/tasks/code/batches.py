@@ -273,6 +273,11 @@ def _licences(world: World, rng: Random) -> Iterator[Params]:
 def _edit(page: PageReader, project: str, file: str, old: re.Pattern[str], new: str) -> Iterator[str]:
     """Replace the first match of a pattern in a file of the default branch."""
     yield from steps.open_project(page, project)
+    yield from edit_here(page, file, old, new)
+
+
+def edit_here(page: PageReader, file: str, old: re.Pattern[str], new: str) -> Iterator[str]:
+    """Replace the first match of a pattern in a file of the project on the page."""
     yield from steps.open_file(page, file)
     yield page.click("link", "Edit")
     text = page.find("textbox", "Content of the file").properties.get("value", "")
@@ -312,12 +317,12 @@ change_licence = CodeTemplate(
 )
 
 _HEADINGS = ("GIVE ME SPACE", "Welcome", "Hello", "Not a guide", "Read me twice", "Title wanted")
-_FIRST_LINE = re.compile(r"\A# .*")
+FIRST_LINE = re.compile(r"\A# .*")
 
 
 def _titles(world: World, rng: Random) -> Iterator[Params]:
     for path in _maintained(world, "docs/guide.md"):
-        if _FIRST_LINE.search(_file(world, path, "docs/guide.md")):
+        if FIRST_LINE.search(_file(world, path, "docs/guide.md")):
             yield from ({"project": path, "title": title} for title in rng.sample(_HEADINGS, 3))
 
 
@@ -336,9 +341,9 @@ change_title = CodeTemplate(
     ),
     instances=_titles,
     expected=lambda world, project, title: _changed_file(
-        world, project, "docs/guide.md", _FIRST_LINE.sub(f"# {title}", _file(world, project, "docs/guide.md"), count=1)
+        world, project, "docs/guide.md", FIRST_LINE.sub(f"# {title}", _file(world, project, "docs/guide.md"), count=1)
     ),
-    solution=[do(_edit, "{project}", "docs/guide.md", given(lambda: _FIRST_LINE), given(lambda title: f"# {title}"))],
+    solution=[do(_edit, "{project}", "docs/guide.md", given(lambda: FIRST_LINE), given(lambda title: f"# {title}"))],
 )
 
 _CONDITIONS = ("more than 20 stars", "less than 5 stars", "no stars")

@@ -49,6 +49,11 @@ def _top_fact(world: World, project: str, fact: str) -> Says:
 
 def _read_top(page: PageReader, project: str, fact: str, place: int = 0) -> Steps[str]:
     yield from steps.open_project(page, project)
+    return (yield from read_top_here(page, fact, place))
+
+
+def read_top_here(page: PageReader, fact: str, place: int = 0) -> Steps[str]:
+    """Read a fact about the contributor with the most commits, or one behind, of the project on the page."""
     yield from steps.open_section(page, "Contributors")
     name = page.table()[place]["Name"]
     yield page.click("link", name)

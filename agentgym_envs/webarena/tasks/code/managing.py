@@ -47,7 +47,7 @@ close_issue = CodeTemplate(
         'Find the issue "{title}" in {project} and close it.',
     ),
     instances=rows(f"SELECT path AS project, title FROM issues WHERE state = 'open' AND {_WRITABLE}"),
-    expected=lambda world, title, project: _closed(queries.issue(world, project, title)["id"]),
+    expected=lambda world, title, project: closed(queries.issue(world, project, title)["id"]),
     solution=[do(steps.open_project, "{project}"), do(steps.open_issue, "{title}"), click("button", "Close issue")],
 )
 
@@ -85,7 +85,7 @@ close_all = CodeTemplate(
         """
     ),
     expected=lambda world, author, project: map(
-        _closed,
+        closed,
         queries.column(
             world, "SELECT id FROM issues WHERE path = ? AND author_name = ? AND state = 'open'", project, author
         ),
@@ -317,7 +317,8 @@ new_milestone = CodeTemplate(
 )
 
 
-def _closed(number: int) -> Updated:
+def closed(number: int) -> Updated:
+    """Return the change that closes an issue."""
     return Updated("code_issues", {"id": number}, {"state": "closed", "closed": ANY, "closed_by": 1})
 
 

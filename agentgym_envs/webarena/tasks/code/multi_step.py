@@ -249,6 +249,11 @@ def _most_discussed_issue_instances(world: World) -> list[Params]:
 
 def _find(page: PageReader, project: str, label: str) -> Iterator[str]:
     yield from steps.open_project(page, project)
+    yield from find_most_discussed(page, label)
+
+
+def find_most_discussed(page: PageReader, label: str) -> Iterator[str]:
+    """Open the issue with a label and the most comments, of the project on the page."""
     yield from steps.open_section(page, "Issues")
     yield page.click("link", re.compile(r"All \(\d+\)"))
     yield page.choose("Label", label)
@@ -305,8 +310,12 @@ def _replace_member_expected(world: World, project: str, person: str, other: str
 
 
 def _remove(page: PageReader, project: str, person: str) -> Steps[str]:
-    """Remove the member and return the role."""
     yield from steps.open_project(page, project)
+    return (yield from remove_here(page, person))
+
+
+def remove_here(page: PageReader, person: str) -> Steps[str]:
+    """Remove a member of the project on the page, and return the role."""
     yield from steps.find_member(page, person)
     role = parsing.role(page, person) or ""
     yield page.click("button", f"Remove {person}")

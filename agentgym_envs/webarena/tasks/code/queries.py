@@ -114,6 +114,21 @@ def address(world: World, path: str, *more: object) -> str:
     return "/".join((ORIGIN, project(world, path)["url_path"], *(("-",) if more else ()), *map(str, more)))
 
 
+def project_url(world: World, project: str) -> str:
+    """Return the URL of a project's first page."""
+    return address(world, project)
+
+
+def issue_url(world: World, project: str, title: str) -> str:
+    """Return the URL of an issue."""
+    return address(world, project, "issues", issue(world, project, title)["number"])
+
+
+def request_url(world: World, project: str, title: str) -> str:
+    """Return the URL of a merge request."""
+    return address(world, project, "merge_requests", request(world, project, title)["number"])
+
+
 def unique_by(rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """Return the rows with a unique value in this column, with the column removed."""
     counts = Counter(row[name] for row in rows)

@@ -110,10 +110,14 @@ def _number_of_commits(world: World, project: str, author: str, month: str) -> S
 
 
 def _count(page: PageReader, project: str, author: str, month: str) -> Steps[int]:
-    """Count the author's commits of the month; the list is newest first, so stop at an older one."""
     yield from steps.open_project(page, project)
+    return (yield from count_here(page, author, month))
+
+
+def count_here(page: PageReader, author: str, month: str) -> Steps[int]:
+    """Count the author's commits of the month in the project on the page."""
     yield from steps.open_filtered(page, "Commits", author=author)
-    days = [day for day, _ in parsing.commits(page)]
+    days = [day for day, _ in parsing.commits(page)]  # the newest first
     while queries.month_of(month) <= queries.stored(days[-1]) and page.has("link", "Next"):
         yield page.click("link", "Next")
         days += [day for day, _ in parsing.commits(page)]

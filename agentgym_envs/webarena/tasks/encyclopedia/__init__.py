@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_envs.webarena.tasks.encyclopedia import acting, mapping
+from agentgym_envs.webarena.tasks.encyclopedia import acting, mapping, start_pages
 from agentgym_envs.webarena.tasks.template import templates_in
 
-TEMPLATES = templates_in(mapping, acting)
+TEMPLATES = templates_in(mapping, acting, start_pages)

@@ -69,7 +69,8 @@ def _founders(world: World) -> list[Params]:
     return found
 
 
-def _add_cheapest(page: PageReader, person: str, order: str = shop_steps.PRICE_UP) -> Steps[None]:
+def add_cheapest(page: PageReader, person: str, order: str = shop_steps.PRICE_UP) -> Steps[None]:
+    """Add the first product of a founder's brand to the cart, in an order of the shop's list."""
     yield from open_article(page, person)
     brand = _founded(page)
     yield page.goto(f"{ORIGINS['shop']}/")
@@ -100,8 +101,8 @@ founder_cheapest = Template(
     ),
     instances=_founders,
     expected=lambda world, person: shop_queries.in_cart(world, _cheapest(world, _maker(world, person).brand)[0]),
-    solution=_add_cheapest,
-    mistake=lambda page, person: _add_cheapest(page, person, shop_steps.PRICE_DOWN),
+    solution=add_cheapest,
+    mistake=lambda page, person: add_cheapest(page, person, shop_steps.PRICE_DOWN),
 )
 
 
@@ -116,7 +117,8 @@ def _oldest_counted(world: World, town: str) -> Says:
     return says(len(_cheapest(world, oldest.brand)))
 
 
-def _count_goods(page: PageReader, town: str) -> Steps[int]:
+def count_goods(page: PageReader, town: str) -> Steps[int]:
+    """Count the shop's products of the oldest company of a town."""
     yield from open_article(page, town)
     lines = page.texts(after="Companies")
     years = {lines[index - 1]: int(text[6:10]) for index, text in enumerate(lines) if text.startswith("since ")}
@@ -141,7 +143,7 @@ oldest_company = Template(
     ),
     instances=_company_towns,
     expected=_oldest_counted,
-    solution=_count_goods,
+    solution=count_goods,
     mistake=[answer("999")],
 )
 
@@ -164,7 +166,8 @@ def _fact_written(world: World, country: str, fact: str, title: str) -> Added:
     return Added("forum_comments", {"post": post, "parent": None, "author": 1, "body": text})
 
 
-def _write_fact(page: PageReader, country: str, fact: str, title: str) -> Steps[None]:
+def write_fact(page: PageReader, country: str, fact: str, title: str) -> Steps[None]:
+    """Write a fact about a country below a post of the forum."""
     yield from open_article(page, country)
     text = page.value(_FACTS.get(fact, fact))
     yield page.goto(f"{ORIGINS['forum']}/")
@@ -190,8 +193,8 @@ fact_in_comment = Template(
     instances=_country_facts,
     expected=_fact_written,
     free=("forum_notifications",),
-    solution=_write_fact,
-    mistake=lambda page, country, title: _write_fact(page, country, "Area", title),
+    solution=write_fact,
+    mistake=lambda page, country, title: write_fact(page, country, "Area", title),
 )
 
 
@@ -206,7 +209,8 @@ def _element_issue(world: World, element: str, project: str, title: str) -> Adde
     return Added("code_issues", {**values, "assignee": None, "milestone": None, "confidential": 0, "state": "open"})
 
 
-def _open_element_issue(page: PageReader, element: str, project: str, title: str) -> Steps[None]:
+def open_element_issue(page: PageReader, element: str, project: str, title: str) -> Steps[None]:
+    """Open an issue with the CAS number of an element."""
     yield from open_article(page, element)
     number = page.value("CAS number")
     yield page.goto(f"{ORIGINS['code']}/")
@@ -242,5 +246,5 @@ element_issue = Template(
         title=_ISSUE_TITLES,
     ),
     expected=_element_issue,
-    solution=_open_element_issue,
+    solution=open_element_issue,
 )

@@ -52,7 +52,8 @@ def museum_on_page(page: PageReader) -> str:
     return texts[next(index for index, text in enumerate(texts) if text.startswith("museum in")) - 1]
 
 
-def _open_town(page: PageReader, person: str, label: str) -> Steps[str]:
+def open_town(page: PageReader, person: str, label: str) -> Steps[str]:
+    """Open the map's page of a town in a person's facts, and return its name."""
     yield from open_article(page, person)
     town = linked(page, label)
     yield from open_on_map(page, town)
@@ -73,8 +74,8 @@ birthplace_on_map = Template(
     ),
     instances=choose(_people, sample=40),
     expected=lambda world, person: EndsOn(f"{ORIGINS['maps']}/town/{_town(world, _person(world, person).birthplace)}"),
-    solution=[do(_open_town, "{person}", "Born")],
-    mistake=[do(_open_town, "{person}", "Died")],
+    solution=[do(open_town, "{person}", "Born")],
+    mistake=[do(open_town, "{person}", "Died")],
 )
 
 
@@ -84,8 +85,9 @@ def _postcode(world: World, person: str) -> Says:
     return says(codes[town], others=[code for name, code in codes.items() if name != town])
 
 
-def _read_postcode(page: PageReader, person: str, label: str) -> Steps[str]:
-    yield from _open_town(page, person, label)
+def read_postcode(page: PageReader, person: str, label: str) -> Steps[str]:
+    """Read the postcode of a town in a person's facts."""
+    yield from open_town(page, person, label)
     return page.value("Postcode")
 
 
@@ -103,8 +105,8 @@ birthplace_postcode = Template(
     ),
     instances=choose(_people, sample=40),
     expected=_postcode,
-    solution=lambda page, person: _read_postcode(page, person, "Born"),
-    mistake=lambda page, person: _read_postcode(page, person, "Died"),
+    solution=lambda page, person: read_postcode(page, person, "Born"),
+    mistake=lambda page, person: read_postcode(page, person, "Died"),
 )
 
 
@@ -122,7 +124,7 @@ def _kilometres(world: World, first: str, second: str) -> str:
     return f"{map_queries.kilometres(map_queries.route_between_towns(world, 'car', *towns)):,.1f} km"
 
 
-def _measure(page: PageReader, first: str, second: str, label: str = "Born") -> Steps[str]:
+def measure(page: PageReader, first: str, second: str, label: str = "Born") -> Steps[str]:
     """Read the length of the way by car between the birthplaces of two people."""
     yield from open_article(page, first)
     start = linked(page, "Born")
@@ -149,8 +151,8 @@ birthplaces_apart = Template(
     ),
     instances=_pairs,
     expected=lambda world, first, second: says(_kilometres(world, first, second)),
-    solution=_measure,
-    mistake=lambda page, first, second: _measure(page, first, second, "Died"),
+    solution=measure,
+    mistake=lambda page, first, second: measure(page, first, second, "Died"),
 )
 
 distance_in_post = Template(
@@ -179,7 +181,7 @@ distance_in_post = Template(
 
 
 def _measure_and_post(page: PageReader, first: str, second: str, board: str, title: str, label: str) -> Steps[None]:
-    length = yield from _measure(page, first, second, label)
+    length = yield from measure(page, first, second, label)
     yield from post_in_forum(page, board, title, length)
 
 
@@ -189,7 +191,8 @@ def _architects(world: World) -> list[Params]:
     return [{"architect": name} for name, one in _museums(lore(world.seed)).items() if one.place not in saved]
 
 
-def _save_museum(page: PageReader, architect: str, list: str) -> Steps[None]:
+def save_museum(page: PageReader, architect: str, list: str) -> Steps[None]:
+    """Save the museum by an architect to a list of the map."""
     yield from open_article(page, architect)
     yield from open_on_map(page, museum_on_page(page))
     if page.find("combobox", "List").properties.get("value") != list:
@@ -213,7 +216,7 @@ museum_to_list = Template(
     expected=lambda world, architect, list: Added(
         "map_saved", {"list": map_queries.own_list(world, list), "place": museum(world, architect).place, "note": ""}
     ),
-    solution=_save_museum,
+    solution=save_museum,
 )
 
 
@@ -224,7 +227,8 @@ def _year_reported(world: World, architect: str) -> list[Expected]:
     return [Added("map_notes", note), Added("map_note_comments", comment)]
 
 
-def _report_year(page: PageReader, architect: str) -> Steps[None]:
+def report_year(page: PageReader, architect: str) -> Steps[None]:
+    """Report the year of the museum by an architect on the map."""
     yield from open_article(page, architect)
     name = museum_on_page(page)
     yield page.click("link", name)
@@ -250,7 +254,7 @@ museum_year_note = Template(
     ),
     instances=lambda world: [{"architect": name} for name in _museums(lore(world.seed))],
     expected=_year_reported,
-    solution=_report_year,
+    solution=report_year,
 )
 
 
@@ -260,7 +264,8 @@ def _phones(world: World) -> list[Params]:
     return [{"architect": name} for name, one in _museums(lore(world.seed)).items() if one.place in known]
 
 
-def _post_phone(page: PageReader, architect: str, board: str) -> Steps[None]:
+def post_phone(page: PageReader, architect: str, board: str) -> Steps[None]:
+    """Post the phone number of the museum by an architect in the forum."""
     yield from open_article(page, architect)
     name = museum_on_page(page)
     yield from open_on_map(page, name)
@@ -290,5 +295,5 @@ museum_phone_post = Template(
     ),
     instances=choose(_phones, board=forum_queries.boards),
     expected=_phone_posted,
-    solution=_post_phone,
+    solution=post_phone,
 )

@@ -12,8 +12,14 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 
 
 def open_article(page: PageReader, title: str) -> Iterator[str]:
-    """Open an article by its title, from any page of the encyclopedia."""
-    yield page.type("Search the encyclopedia", title, enter=True)
+    """Open an article by its title, from any page of the encyclopedia, unless it is open already."""
+    if not page.has("heading", title):
+        yield page.type("Search the encyclopedia", title, enter=True)
+
+
+def title_here(page: PageReader) -> str:
+    """Return the title of the article on the page."""
+    return next(element.name for element in page.lines("article")[0] if element.role == "heading")
 
 
 def linked(page: PageReader, label: str) -> str:

@@ -11,11 +11,12 @@ from agentgym_envs.webarena.tasks.forum import (
     own_words,
     reading,
     series,
+    start_pages,
     voting,
     writing,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    reading, counting, navigation, voting, writing, account, moderating, multi_step, own_words, series
+    reading, counting, navigation, voting, writing, account, moderating, multi_step, own_words, series, start_pages
 )

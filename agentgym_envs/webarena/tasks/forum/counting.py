@@ -138,7 +138,13 @@ def _count_posts(world: World, board: str, month: str) -> Says:
 
 def _months(page: PageReader, board: str, month: str) -> Steps[list[str]]:
     """Read the months of a board's posts, the newest first, as far as this month."""
-    yield from steps.open_board(page, board, "New")
+    yield from steps.open_board(page, board)
+    return (yield from months_here(page, month))
+
+
+def months_here(page: PageReader, month: str) -> Steps[list[str]]:
+    """Read the months of the posts of the board on the page, the newest first, as far as this month."""
+    yield steps.open_tab(page, "New")
     wanted = datetime.datetime.strptime(month, "%B %Y")
     days: list[datetime.datetime] = []
     while True:

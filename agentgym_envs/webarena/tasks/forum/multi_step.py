@@ -25,7 +25,8 @@ def _newest_without_vote(world: World) -> Iterator[Params]:
                 yield {"board": board, "count": count}
 
 
-def _upvote(page: PageReader, count: int) -> Iterator[str]:
+def upvote_first(page: PageReader, count: int) -> Iterator[str]:
+    """Upvote the first posts of the list on the page."""
     for title in [post.title for post in steps.listed(page)][:count]:
         yield page.click_in(title, "button", "Upvote")
 
@@ -44,8 +45,8 @@ upvote_newest = ForumTemplate(
     expected=lambda world, board, count: [
         change for row in queries.newest(world, board, count) for change in queries.vote_changes("post", row, 1)
     ],
-    solution=[do(steps.open_board, "{board}", "New"), do(_upvote, given(lambda count: count))],
-    mistake=do(_upvote, given(lambda count: count - 1)),
+    solution=[do(steps.open_board, "{board}", "New"), do(upvote_first, given(lambda count: count))],
+    mistake=do(upvote_first, given(lambda count: count - 1)),
 )
 
 
@@ -58,6 +59,11 @@ def _threads_of_others(world: World) -> list[Params]:
 def _write_to_author(page: PageReader, title: str, subject: str, text: str, index: int) -> Iterator[str]:
     """Send a message to the author of a comment, counted from the lowest score."""
     yield from steps.open_post(page, title)
+    yield from write_to_author_here(page, subject, text, index)
+
+
+def write_to_author_here(page: PageReader, subject: str, text: str, index: int) -> Iterator[str]:
+    """Send a message to the author of a comment on the post on the page, counted from the lowest score."""
     found = yield from steps.all_comments(page)
     author = sorted(found, key=lambda comment: comment.score)[index].author
     yield from steps.send_message(page, author, subject, text)
@@ -162,7 +168,7 @@ def _unsaved_threads(world: World) -> list[Params]:
     return [{"title": title} for title in queries.top_comment_authors(world) if title in short and title not in saved]
 
 
-def _save_comment(page: PageReader, chosen: Callable[[Sequence[int]], int]) -> Iterator[str]:
+def save_comment(page: PageReader, chosen: Callable[[Sequence[int]], int]) -> Iterator[str]:
     """Save the first comment with the score that a function chooses."""
     scores = [comment.score for comment in steps.comments(page)]
     yield from steps.expand_more(page, scores.index(chosen(scores)))
@@ -183,8 +189,8 @@ save_top_comment = ForumTemplate(
     expected=lambda world, title: Added(
         "forum_saved", {"account": ME, "post": None, "comment": queries.top_comment(world, title)["id"]}
     ),
-    solution=[do(steps.open_post, "{title}"), do(_save_comment, max)],
-    mistake=do(_save_comment, min),
+    solution=[do(steps.open_post, "{title}"), do(save_comment, max)],
+    mistake=do(save_comment, min),
 )
 
 _MORE = ("chess", "sailing", "beekeeping", "running", "sewing", "parenting", "fishing", "typewriters")

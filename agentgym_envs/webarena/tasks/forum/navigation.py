@@ -20,6 +20,10 @@ _TABS = {
 }
 _PERIODS = {"the last day": "day", "the last week": "week", "the last month": "month", "the last year": "year"}
 _LEADERS = {"newest": "New", "highest-scored": "Top", "most commented": "Most commented"}
+TAB = given(lambda order: _TABS[order][0])
+"""An argument of a step: the tab of a board for the parameter `order`."""
+LEADING_TAB = given(lambda which: _LEADERS[which])
+"""An argument of a step: the tab of a board for the parameter `which`."""
 _OWN_PAGES = {
     "the comments that I have saved": ("Saved", "Comments", "/saved/comments"),
     "the posts that I have saved": ("Saved", "", "/saved"),
@@ -46,7 +50,7 @@ open_sorted = ForumTemplate(
     ),
     instances=lambda world: [{"board": board, "order": order} for board in queries.boards(world) for order in _TABS],
     expected=lambda board, order: EndsOn(f"{ORIGIN}/b/{board}/{_TABS[order][1]}"),
-    solution=[do(steps.open_board, "{board}", given(lambda order: _TABS[order][0]))],
+    solution=[do(steps.open_board, "{board}", TAB)],
 )
 
 open_top_of = ForumTemplate(
@@ -91,7 +95,7 @@ open_leading_post = ForumTemplate(
     ),
     instances=_leaders,
     expected=lambda world, board, which: EndsOn(queries.post_url(world, _leading_title(world, board, which))),
-    solution=[do(steps.open_board, "{board}", given(lambda which: _LEADERS[which])), click("link", steps.nth_title(0))],
+    solution=[do(steps.open_board, "{board}", LEADING_TAB), click("link", steps.nth_title(0))],
     mistake=click("link", steps.nth_title(1)),
 )
 

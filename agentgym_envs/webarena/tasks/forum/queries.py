@@ -196,6 +196,16 @@ def post_url(world: World, title: str) -> str:
     return f"{ORIGIN}/b/{found['board_name']}/{found['id']}"
 
 
+def board_url(board: str) -> str:
+    """Return the URL of a board."""
+    return f"{ORIGIN}/b/{board}"
+
+
+def user_url(user: str) -> str:
+    """Return the URL of a user's profile."""
+    return f"{ORIGIN}/u/{user}"
+
+
 def post_updated(world: World, title: str, /, **values: Any) -> Updated:
     """Return the change of a post."""
     return Updated("forum_posts", {"id": post(world, title)["id"]}, values)

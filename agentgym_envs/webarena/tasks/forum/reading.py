@@ -73,7 +73,13 @@ def _top_title(world: World, board: str, period: str) -> Says:
 
 
 def _open_top(page: PageReader, board: str, period: str) -> Iterator[str]:
-    yield from steps.open_board(page, board, "Top")
+    yield from steps.open_board(page, board)
+    yield from open_top_here(page, period)
+
+
+def open_top_here(page: PageReader, period: str) -> Iterator[str]:
+    """Open the top posts of a period of the board on the page."""
+    yield steps.open_tab(page, "Top")
     if period != "all time":
         yield page.choose("Top of", period)
 

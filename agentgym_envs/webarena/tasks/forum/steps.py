@@ -70,7 +70,12 @@ def open_board(page: PageReader, name: str, tab: str = "") -> Iterator[str]:
     yield page.click("link", "Boards")
     yield page.click("link", name)
     if tab:
-        yield page.click("link", tab, after="Sort posts")
+        yield open_tab(page, tab)
+
+
+def open_tab(page: PageReader, tab: str) -> str:
+    """Return the command that opens a tab of the board on the page, such as "New"."""
+    return page.click("link", tab, after="Sort posts")
 
 
 def open_account_menu(page: PageReader, entry: str) -> Iterator[str]:

@@ -153,7 +153,7 @@ show_place = MapTemplate(
         "Bring up everything the map knows of {place} ({town}).",
     ),
     instances=choose(queries.each_place(), sample=30),
-    expected=lambda world, place: EndsOn(f"{MAP}/place/{queries.place(world, place)['id']}"),
+    expected=lambda world, place: EndsOn(queries.place_url(world, place)),
     solution=[do(steps.open_place, "{place}")],
 )
 
@@ -167,7 +167,7 @@ show_history = MapTemplate(
         "Bring up the edit history of {place} in {town}.",
     ),
     instances=choose(queries.each_place("p.version > 1"), sample=30),
-    expected=lambda world, place: EndsOn(f"{MAP}/place/{queries.place(world, place)['id']}/history"),
+    expected=lambda world, place: EndsOn(f"{queries.place_url(world, place)}/history"),
     solution=[do(steps.open_place, "{place}"), click("link", "History of this place")],
 )
 

@@ -154,7 +154,15 @@ round_trip = MapTemplate(
 )
 
 
-def _list_by_size(page: PageReader, kind: str, town: str) -> Iterator[str]:
+def time_to_largest_here(page: PageReader, kind: str, town: str) -> Steps[str]:
+    """Read the time by car from the place on the page to the largest place of a kind in a town."""
+    start = page.all("heading")[0].name
+    yield from list_by_size(page, kind, town)
+    yield from steps.request_directions(page, start, steps.listed_places(page, "place")[0], MODE_WORDS["car"])
+    return steps.read_summary(page).time
+
+
+def list_by_size(page: PageReader, kind: str, town: str) -> Iterator[str]:
     """List the places of a kind in a town, the largest first."""
     yield from steps.filter_places(page, kind, town)
     yield page.choose("Sort by", "Size, largest first")
@@ -176,12 +184,12 @@ report_largest = MapTemplate(
         Added("map_note_comments", {"account": 1, "action": "opened", "text": text}),
     ],
     solution=[
-        do(_list_by_size, "{kind}", "{town}"),
+        do(list_by_size, "{kind}", "{town}"),
         click("link", steps.nth_place(0)),
         do(steps.report_problem, "{text}"),
     ],
     mistake=[
-        do(_list_by_size, "{kind}", "{town}"),
+        do(list_by_size, "{kind}", "{town}"),
         click("link", steps.nth_place(-1)),
         do(steps.report_problem, "{text}"),
     ],
@@ -210,12 +218,12 @@ save_largest = MapTemplate(
         "map_saved", {"list": queries.own_list(world, list), "place": queries.largest(world, params)[0]["id"]}
     ),
     solution=[
-        do(_list_by_size, "{kind}", "{town}"),
+        do(list_by_size, "{kind}", "{town}"),
         click("link", steps.nth_place(0)),
         choose_option("List", "{list}"),
         click("button", "Save to list"),
     ],
-    mistake=[do(_list_by_size, "{kind}", "{town}"), click("link", steps.nth_place(0))],
+    mistake=[do(list_by_size, "{kind}", "{town}"), click("link", steps.nth_place(0))],
 )
 
 
@@ -240,7 +248,7 @@ duration_to_largest = MapTemplate(
         world, "car", start, queries.largest(world, params)[0]["name"]
     ),
     solution=[
-        do(_list_by_size, "{kind}", "{town}"),
+        do(list_by_size, "{kind}", "{town}"),
         do(steps.request_directions, "{start}", steps.nth_place(0), MODE_WORDS["car"]),
         answer(lambda page: steps.read_summary(page).time),
     ],

@@ -61,10 +61,7 @@ def _count_found(page: PageReader) -> str:
 
 def _look_within(page: PageReader, place: str, kind: str, distance: str) -> Iterator[str]:
     yield from steps.open_place(page, place)
-    yield page.click("link", "Nearby", after=place)
-    yield page.choose("Kind", queries.label(kind))
-    yield page.choose("Within", distance)
-    yield page.click("button", "Find")
+    yield from steps.find_near_here(page, kind, distance)
 
 
 count_nearby = MapTemplate(

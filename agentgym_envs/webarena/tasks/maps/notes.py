@@ -137,18 +137,20 @@ _TOWNS_WITH_NOTES = (
 )
 
 
-def _newest(world: World, town: str) -> int:
+def newest_open(world: World, town: str) -> int:
+    """Return the newest open note in a town."""
     query = "SELECT n.id FROM map_notes n JOIN map_towns t ON t.id = n.town WHERE t.name = ? AND n.status = 'open'"
     return int(world.value(f"{query} ORDER BY n.opened DESC", town))
 
 
 def _resolved(world: World, town: str, text: str) -> list[Expected]:
-    note = _newest(world, town)
+    note = newest_open(world, town)
     closed = Updated("map_notes", {"id": note}, {"status": "resolved", "closed": stamp()})
     return [closed, _comment_added(note, "resolved", text)]
 
 
-def _filter(page: PageReader, town: str, status: str) -> Iterator[str]:
+def filter_notes(page: PageReader, town: str, status: str) -> Iterator[str]:
+    """List the notes in a town, by status."""
     yield page.click("link", "Notes")
     yield page.choose("Status", status)
     yield page.choose("Town", town)
@@ -167,7 +169,7 @@ resolve_newest = MapTemplate(
     instances=rows(_TOWNS_WITH_NOTES, text=_RESULTS),
     expected=_resolved,
     solution=[
-        do(_filter, "{town}", "Open"),
+        do(filter_notes, "{town}", "Open"),
         click("link", _NOTE_NAME),
         type_text("Your comment", "{text}"),
         click("button", "Resolve"),
@@ -175,7 +177,7 @@ resolve_newest = MapTemplate(
     mistake=click("button", "Comment"),
 )
 
-_OWN_RESOLVED = (
+OWN_RESOLVED = (
     "FROM map_notes n JOIN map_towns t ON t.id = n.town JOIN map_note_comments c ON c.note = n.id "
     "WHERE n.status = 'resolved' AND c.action = 'opened' AND c.account = 1"
 )
@@ -183,12 +185,12 @@ _OWN_RESOLVED = (
 
 def _own_resolved(world: World, rng: Random) -> list[Params]:
     """Return towns with a single such note."""
-    rows = world.rows(f"SELECT t.name {_OWN_RESOLVED} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
+    rows = world.rows(f"SELECT t.name {OWN_RESOLVED} GROUP BY t.id HAVING COUNT(*) = 1 ORDER BY t.id")
     return [{"town": row["name"], "text": text} for row in rows for text in rng.sample(_REOPENING_COMMENTS, 2)]
 
 
 def _reopened(world: World, town: str, text: str) -> list[Expected]:
-    note = world.value(f"SELECT n.id {_OWN_RESOLVED} AND t.name = ?", town)
+    note = world.value(f"SELECT n.id {OWN_RESOLVED} AND t.name = ?", town)
     opened = Updated("map_notes", {"id": note}, {"status": "open", "closed": None})
     return [opened, _comment_added(note, "reopened", text)]
 
@@ -235,8 +237,8 @@ open_notes = MapTemplate(
             town,
         )
     ),
-    solution=[do(_filter, "{town}", "Open"), answer(lambda page: steps.count(page, "note"))],
-    mistake=[do(_filter, "{town}", "All"), answer(lambda page: steps.count(page, "note"))],
+    solution=[do(filter_notes, "{town}", "Open"), answer(lambda page: steps.count(page, "note"))],
+    mistake=[do(filter_notes, "{town}", "All"), answer(lambda page: steps.count(page, "note"))],
 )
 
 show_newest_note = MapTemplate(
@@ -249,6 +251,6 @@ show_newest_note = MapTemplate(
         "Go to the page of the latest open note in {town}.",
     ),
     instances=rows(_TOWNS_WITH_NOTES),
-    expected=lambda world, town: EndsOn(f"{MAP}/note/{_newest(world, town)}"),
-    solution=[do(_filter, "{town}", "Open"), click("link", _NOTE_NAME)],
+    expected=lambda world, town: EndsOn(f"{MAP}/note/{newest_open(world, town)}"),
+    solution=[do(filter_notes, "{town}", "Open"), click("link", _NOTE_NAME)],
 )

@@ -108,6 +108,16 @@ def place(world: World, name: str) -> sqlite3.Row:
     return world.rows("SELECT * FROM map_places WHERE name = ?", name)[0]
 
 
+def place_url(world: World, place_name: str) -> str:
+    """Return the URL of a place."""
+    return f"{MAP}/place/{place(world, place_name)['id']}"
+
+
+def town_url(world: World, town: str) -> str:
+    """Return the URL of a town."""
+    return f"{MAP}/town/{world.value('SELECT id FROM map_towns WHERE name = ?', town)}"
+
+
 def pairs(
     world: World, rng: Random, count: int, *, most_km: float, where: str = "1"
 ) -> list[tuple[sqlite3.Row, sqlite3.Row]]:

@@ -158,8 +158,14 @@ def _save_nearest_expected(world: World, place: str, kind: str, list: str) -> Ex
     return _saved(world, found["id"] if found else 0, list, "")
 
 
-def _save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
+def save_from_table(page: PageReader, row: int, name: str) -> Iterator[str]:
+    """Save a place of the table on the page to a list."""
     yield page.click("link", page.table()[row]["Place"])
+    yield from save_here(page, name)
+
+
+def save_here(page: PageReader, name: str) -> Iterator[str]:
+    """Save the place on the page to a list, without a note."""
     if page.find("combobox", "List").properties.get("value") != name:
         yield page.choose("List", name)
     yield page.click("button", "Save to list")
@@ -177,8 +183,8 @@ save_nearest = MapTemplate(
     ),
     instances=_save_nearest_instances,
     expected=_save_nearest_expected,
-    solution=[do(steps.find_nearby, "{place}", "{kind}"), do(_save_from_table, 0, "{list}")],
-    mistake=do(_save_from_table, 1, "{list}"),
+    solution=[do(steps.find_nearby, "{place}", "{kind}"), do(save_from_table, 0, "{list}")],
+    mistake=do(save_from_table, 1, "{list}"),
 )
 
 _SAVED = "FROM map_saved s JOIN map_lists l ON l.id = s.list JOIN map_places p ON p.id = s.place WHERE l.account = 1"
@@ -230,7 +236,8 @@ def _own_traces(world: World) -> list[Params]:
     return [dict(row) for row in rows]
 
 
-def _trace(world: World, name: str) -> int:
+def trace_id(world: World, name: str) -> int:
+    """Return the id of one of the agent's traces."""
     return int(world.value("SELECT id FROM map_traces WHERE account = 1 AND name = ?", name))
 
 
@@ -279,7 +286,7 @@ tag_trace = MapTemplate(
         'My trace "{trace}" should also have the tag "{tag}".',
     ),
     instances=_tag_trace_instances,
-    expected=lambda world, tag, trace: Added("map_trace_tags", {"trace": _trace(world, trace), "tag": tag}),
+    expected=lambda world, tag, trace: Added("map_trace_tags", {"trace": trace_id(world, trace), "tag": tag}),
     solution=[
         do(steps.open_trace, "{trace}"),
         click("link", "Edit trace"),
@@ -296,7 +303,7 @@ tag_trace = MapTemplate(
 
 
 def _trace_removed(world: World, trace: str) -> Iterator[Expected]:
-    number = _trace(world, trace)
+    number = trace_id(world, trace)
     yield Removed("map_traces", {"id": number})
     if count := world.value("SELECT COUNT(*) FROM map_trace_tags WHERE trace = ?", number):
         yield Removed("map_trace_tags", {"trace": number}, count)

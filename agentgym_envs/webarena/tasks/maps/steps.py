@@ -58,6 +58,15 @@ def request_directions(page: PageReader, start: str, end: str, mode: str) -> Ite
     yield page.click("button", "Go")
 
 
+def directions_from_here(page: PageReader, end: str, mode: str) -> Iterator[str]:
+    """Request directions from the place on the page."""
+    yield page.click("link", "Directions from here")
+    yield page.type("To", end)
+    if page.find("combobox", "By").properties.get("value") != LABEL_OF[mode]:
+        yield page.choose("By", LABEL_OF[mode])
+    yield page.click("button", "Go")
+
+
 def change_mode(page: PageReader, mode: str) -> Iterator[str]:
     """Request the same directions for another mode."""
     yield page.choose("By", LABEL_OF[mode])
@@ -110,8 +119,15 @@ def listed_places(page: PageReader, noun: str) -> list[str]:
 def find_nearby(page: PageReader, name: str, kind: str) -> Iterator[str]:
     """Open a place and search its surroundings."""
     yield from open_place(page, name)
-    yield page.click("link", "Nearby", after=name)
+    yield from find_near_here(page, kind)
+
+
+def find_near_here(page: PageReader, kind: str, distance: str = "") -> Iterator[str]:
+    """Search the surroundings of the place on the page, within a distance if one is given."""
+    yield page.click("link", "Nearby", after="Directions from here")
     yield page.choose("Kind", label(kind))
+    if distance:
+        yield page.choose("Within", distance)
     yield page.click("button", "Find")
 
 

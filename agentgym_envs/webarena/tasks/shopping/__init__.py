@@ -17,6 +17,7 @@ from agentgym_envs.webarena.tasks.shopping import (
     orders,
     reviews,
     spending,
+    start_pages,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
@@ -35,4 +36,5 @@ TEMPLATES = templates_in(
     comparing,
     drafts,
     opinions,
+    start_pages,
 )

@@ -133,6 +133,11 @@ def _most_reviewed_expected(world: World, category: str) -> Says:
 
 def _compare_reviews(page: PageReader, department: str, category: str) -> Steps[str]:
     yield from steps.open_category(page, department, category)
+    return (yield from most_reviewed_here(page))
+
+
+def most_reviewed_here(page: PageReader) -> Steps[str]:
+    """Read the product with the most reviews off the list on the page and its later pages."""
     found = steps.listed_products(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")

@@ -42,6 +42,16 @@ def product_id(world: World, name: str) -> int:
     return found
 
 
+def product_url(world: World, product: str) -> str:
+    """Return the URL of a product."""
+    return f"{ORIGINS['shop']}/product/{world.value('SELECT slug FROM shop_products WHERE name = ?', product)}"
+
+
+def order_url(number: str) -> str:
+    """Return the URL of one of the customer's orders."""
+    return f"{ORIGINS['shop']}/account/orders/{number}"
+
+
 def categories(world: World) -> list[dict[str, Any]]:
     """Return all categories of the second level, each with its department."""
     query = (

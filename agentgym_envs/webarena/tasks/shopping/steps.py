@@ -135,12 +135,23 @@ def _product(texts: list[str]) -> ListedProduct:
 def open_reviews(page: PageReader, product: str) -> Iterator[str]:
     """Open all reviews of a product."""
     yield from open_product(page, product)
+    yield from show_reviews(page)
+
+
+def show_reviews(page: PageReader) -> Iterator[str]:
+    """Open all reviews of the product on the page."""
     yield page.click("link", re.compile(r"\d+ Reviews?"))
 
 
 def all_reviews(page: PageReader, product: str) -> Steps[list[ListedReview]]:
     """Read all reviews of a product, from all pages."""
-    yield from open_reviews(page, product)
+    yield from open_product(page, product)
+    return (yield from read_reviews(page))
+
+
+def read_reviews(page: PageReader) -> Steps[list[ListedReview]]:
+    """Read all reviews of the product on the page."""
+    yield from show_reviews(page)
     found = _reviews(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")
