@@ -343,7 +343,7 @@ def test_the_gpu_part_runs_with_a_tiny_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.rotating
-def test_the_command_runs_what_is_missing(tmp_path: Path) -> None:
+def test_the_command_makes_missing_runs(tmp_path: Path) -> None:
     """A warm start and two runs in forked processes; the second time nothing is left to do."""
     command = [sys.executable, "-m", "benchmarks.study", "run", "--work", str(tmp_path), "--set", json.dumps(TINY)]
     command += ["--only", "textcraft", "--seeds", "101", "--starts", "all lengths", "--arms", "short", "growing"]

@@ -1,4 +1,4 @@
-"""What the scripts of the embedded sites do: lists that reload in place, suggestions while one types, calendars."""
+"""Scripts of the embedded sites: lists that reload in place, suggestions while one types, calendars."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _registered() -> Iterator[None]:
 
 
 def brightness(parts: Any) -> tuple[int, str]:
-    """What a content of an image and a text shows."""
+    """Return the shade of the image and the text of a content."""
     image, text = parts
     assert (image["type"], text["type"]) == ("image", "text")
     return image["image"].getpixel((0, 0))[0], text["text"]
