@@ -40,7 +40,7 @@ def take_names(text: str, intent: str, wanted: Sequence[Sequence[str]], others: 
 
 
 _SECOND = re.compile(r"\b(?:as )?(?:compared (?:to|with)|followed by|ahead of) [^.?!:;]*")
-"""What is named only beside the answer."""
+"""A part that names something beside the answer."""
 _COMPARATIVES = (
     r"\b(?:more|most|(?:high|larg|great|bigg|long)(?:er|est))\b",
     r"\b(?:less|least|fewer|(?:low|cheap|small|short|near|clos)(?:er|est))\b",
