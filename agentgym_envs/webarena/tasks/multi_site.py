@@ -311,8 +311,11 @@ def _open_issue(page: PageReader, product: str, project: str, title: str) -> Ste
 def open_issue_here(page: PageReader, project: str, title: str) -> Steps[None]:
     """Open an issue with the SKU of the product on the page."""
     (sku,) = page.search(r"SKU: (\S+)")
+    name = re.compile(rf"[^/]+ / {re.escape(project)}")
     yield page.goto(f"{ORIGINS['code']}/")
-    yield page.click("link", re.compile(rf"[^/]+ / {re.escape(project)}"))
+    if not page.has("link", name):  # it is on another page of the list
+        yield page.type("Filter by name", project, enter=True)
+    yield page.click("link", name)
     yield page.click("link", re.compile(r"Issues \(\d+\)"))
     yield page.click("link", "New issue")
     yield page.type("Title", title)
