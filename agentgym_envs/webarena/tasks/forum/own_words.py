@@ -75,7 +75,7 @@ def boards_of(found: Mapping[str, str | Sequence[str]], name: str) -> Instances:
     """Return an instance for each of these values whose board is in the world; `name` is the parameter."""
 
     def instances(world: World) -> Iterator[Params]:
-        for board in set(queries.boards(world)) & found.keys():
+        for board in sorted(set(queries.boards(world)) & found.keys()):
             values = found[board]
             for value in [values] if isinstance(values, str) else values:
                 yield {name: value}
