@@ -119,30 +119,20 @@ def test_issues_are_filtered_in_place(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("site", "box", "text", "suggested"),
-    [
-        ("shop", "searchbox 'Search'", "lamp", "lamp"),
-        ("admin", "searchbox 'Search'", "gibson", "gibson"),
-        ("encyclopedia", "searchbox 'Search the encyclopedia'", "al", "al"),
-    ],
+    ("site", "box", "text"),
+    [("shop", "Search", "lamp"), ("admin", "Search", "gibson"), ("encyclopedia", "Search the encyclopedia", "al")],
 )
-def test_a_search_box_suggests_while_one_types(
-    site: str, box: str, text: str, suggested: str, visitor: Visitor
-) -> None:
+def test_a_search_box_suggests_while_one_types(site: str, box: str, text: str, visitor: Visitor) -> None:
     visitor.visit(site, "/")
-    role, _, name = box.partition(" ")
-    visitor.type(role, name.strip("'"), text)
-    _, _, after = visitor.tree.partition("list 'Suggestions'")
-    links = re.findall(r"^\t+\[\d+\] link '(.+)'", after, re.MULTILINE)
-    depth = re.findall(r"^(\t*)\[\d+\] list 'Suggestions'", visitor.tree, re.MULTILINE)[0]
-    own = [line for line in after.split("\n")[1:] if line.startswith(f"{depth}\t")]
-    found = re.findall(r"link '(.+)'", "\n".join(own[:6]))
-    assert 0 < len(found) <= 6 and links[0] == found[0] and any(suggested in one.lower() for one in found)
+    visitor.type("searchbox", box, text)
+    found = visitor.js("[...document.querySelectorAll('.suggestions a')].map(link => link.textContent)")
+    assert 0 < len(found) <= 6 and any(text in one.lower() for one in found)
+    assert "list 'Suggestions'" in visitor.tree and all(f"link '{one}'" in visitor.tree for one in found)
     visitor.act("press [Escape]")
     assert "Suggestions" not in visitor.tree
-    visitor.type(role, name.strip("'"), f"{text} zzzz")
+    visitor.type("searchbox", box, f"{text} zzzz")
     assert "Suggestions" not in visitor.tree, "nothing is like this"
-    visitor.type(role, name.strip("'"), text)
+    visitor.type("searchbox", box, text)
     visitor.click("link", found[0])
     assert found[0].partition(",")[0].lower() in visitor.page.lower() and "Suggestions" not in visitor.tree
 

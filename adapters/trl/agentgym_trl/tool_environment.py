@@ -40,8 +40,7 @@ class ToolEnvironment:
 
     def __init__(self) -> None:
         self._env = self._make()
-        self._turns, self._is_over, self._reward = 0, True, 0.0
-        self._has_failed = False
+        self._info: dict[str, Any] = {"stop_reason": StopReason.CLOSED, "score": 0.0}
 
     def reset(self, task: str | None = None, seed: int | None = None, **columns: Any) -> Content:
         """Begin the episode of a row of `make_dataset`. Returns what TRL adds to the last message of the prompt.
@@ -51,10 +50,8 @@ class ToolEnvironment:
             seed: the seed of the episode.
             **columns: the other columns of the row, unused.
         """
-        observation, info = self._env.reset(seed=seed, options=None if task is None else {"task": task})
-        self._turns, self._reward = 0, 0.0
-        self._look_at(info)
-        return _content(f"\n\n{self._env.instructions}\n\n{text_of(observation)}", info)
+        observation, self._info = self._env.reset(seed=seed, options=None if task is None else {"task": task})
+        return _content(f"\n\n{self._env.instructions}\n\n{text_of(observation)}", self._info)
 
     def act(self, action: str) -> Content:
         """Take one action in the environment.
@@ -65,22 +62,18 @@ class ToolEnvironment:
         Returns:
             What is seen then.
         """
-        if self._is_over:
+        if self._is_over():
             return OVER
-        observation, reward, *_, info = self._env.step(action)
-        self._turns += 1
-        self._reward += reward
-        self._look_at(info)
+        observation, *_, self._info = self._env.step(action)
         text = text_of(observation)
-        return _content(f"{text}\n\n{OVER}" if self._is_over else text, info)
-
-    def _look_at(self, info: dict[str, Any]) -> None:
-        self._has_failed = info["stop_reason"] == StopReason.ENV_ERROR
-        self._is_over = info["stop_reason"] is not None or self._turns >= self._max_turns
+        return _content(f"{text}\n\n{OVER}" if self._is_over() else text, self._info)
 
     def get_reward(self) -> float | None:
         """The sum of the episode's rewards; None after an infrastructure error, so that TRL leaves the episode out."""
-        return None if self._has_failed else self._reward
+        return None if self._info["stop_reason"] == StopReason.ENV_ERROR else float(self._info["score"])
+
+    def _is_over(self) -> bool:
+        return self._info["stop_reason"] is not None or self._info["turn"] >= self._max_turns
 
 
 def make_tool_environment(env_id: str, *, max_turns: int = 30, **env_kwargs: Any) -> type[ToolEnvironment]:

@@ -8,7 +8,7 @@ from random import Random
 
 from agentgym_envs.webarena.evaluators.state import Added, Expected, Updated
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.code import phrases, queries, steps
+from agentgym_envs.webarena.tasks.code import phrases, queries, steps, working
 from agentgym_envs.webarena.tasks.code.queries import DEVELOPER, REPORTER, CodeTemplate
 from agentgym_envs.webarena.tasks.instances import choose
 from agentgym_envs.webarena.tasks.steps import choose_option, click, do, expand, given, type_text
@@ -157,11 +157,7 @@ request_with_reviewer = CodeTemplate(
     instances=_reviewable,
     expected=_request_added,
     solution=[
-        do(steps.open_project, "{project}"),
-        do(steps.open_section, "Merge requests"),
-        click("link", "New merge request"),
-        choose_option("Source branch", "{branch}"),
-        click("button", "Compare branches and continue"),
+        *working.OPEN_REQUEST_FORM,
         type_text("Title", "Please merge this"),
         choose_option("Reviewer", "{person}"),
         click("button", "Create merge request"),

@@ -87,6 +87,16 @@ edit_file = CodeTemplate(
 )
 
 
+OPEN_REQUEST_FORM = (
+    do(steps.open_project, "{project}"),
+    do(steps.open_section, "Merge requests"),
+    click("link", "New merge request"),
+    choose_option("Source branch", "{branch}"),
+    click("button", "Compare branches and continue"),
+)
+"""The steps to the form of a merge request from a branch into the default branch."""
+
+
 def _new_merge_request_expected(world: World, project: str, title: str, branch: str) -> ExpectedResult:
     found = queries.project(world, project)
     values = {"project": found["id"], "title": title, "source": branch, "author": 1, "draft": 0}
@@ -113,11 +123,7 @@ new_merge_request = CodeTemplate(
     ),
     expected=_new_merge_request_expected,
     solution=[
-        do(steps.open_project, "{project}"),
-        do(steps.open_section, "Merge requests"),
-        click("link", "New merge request"),
-        choose_option("Source branch", "{branch}"),
-        click("button", "Compare branches and continue"),
+        *OPEN_REQUEST_FORM,
         type_text("Title", "{title}"),
         click("button", "Create merge request"),
     ],
