@@ -15,6 +15,7 @@ import gymnasium as gym
 from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.image_observations import text_of
+from agentgym_envs.rollout.oracle_policy import OraclePolicy
 
 Env = gym.Env[Any, Any]
 NextAction = Callable[[Env, "RecordedEpisode"], str | None]
@@ -163,13 +164,15 @@ def acting_randomly(seed: int) -> NextAction:
 
 
 def with_slips(rate: float, seed: int) -> NextAction:
-    """A policy that plays a random command with this probability, and otherwise the oracle's next one."""
-    rng = random.Random(seed)
+    """The oracle, which plays a random command with this probability and then plans again."""
+    policy = OraclePolicy(slip=rate, seed=seed)
 
     def act(env: Env, episode: RecordedEpisode) -> str | None:
-        base = text_env(env)
-        command = None if rng.random() < rate else next(iter(plan_of(base) or ()), None)
-        return base.grammar.format(base.random_command(rng) if command is None else command)
+        try:
+            policy.act(text_env(env), ()).send(None)  # it waits for nothing, so it needs no event loop
+        except StopIteration as answer:
+            return str(answer.value)
+        raise AssertionError("the oracle's policy waits")
 
     return act
 

@@ -14,9 +14,10 @@ from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.grammar import make_grammar, tools_of
 from agentgym_envs.image_observations import text_of
 from agentgym_envs.trajectory import Trajectory, Turn
-from agentgym_envs.validate.episodes import RecordedEpisode, first_difference, plain, plan_of, play, replaying
+from agentgym_envs.validate.episodes import EpisodeStart, RecordedEpisode, first_difference, plain, plan_of, play, replaying
 from agentgym_envs.validate.findings import Finding, NotApplicable
 from agentgym_envs.validate.subject import ValidationSubject
+from agentgym_envs.validate.watch import watching
 from agentgym_envs.wrappers import make_trajectory
 
 REQUIRED_INFO = frozenset({"task_id", "seed", "turn", "score", "success", "stop_reason", "state_key"})
@@ -26,7 +27,7 @@ _ROUNDING = 1e-9
 def startup(subject: ValidationSubject) -> Finding:
     """The environment can be made, reset, stepped and closed, also twice."""
     problems = []
-    with subject.fresh() as env:
+    with watching() as subject.start_watch, subject.fresh() as env:
         if isinstance(env.unwrapped, TextEnv):
             env.unwrapped.prepare()
         observation, info = env.reset(seed=0)
@@ -203,9 +204,8 @@ def replayability(subject: ValidationSubject) -> Finding:
     problems = []
     with subject.fresh() as env, subject.fresh() as other:
         for start, actions in subject.within(subject.scripts):
-            seeded = type(start)(start.seed) if start.task_id is None else start
-            first = play(env, seeded, replaying(actions))
-            known = type(start)(first.info.get("seed", start.seed), first.info.get("task_id"))
+            first = play(env, EpisodeStart(start.seed), replaying(actions))
+            known = EpisodeStart(first.info.get("seed", start.seed), first.info.get("task_id"))
             again = play(other, known, replaying(first.actions))
             if first.transcript != again.transcript:
                 problems.append(f"{start}: {first_difference(first.transcript, again.transcript)}")
@@ -215,7 +215,7 @@ def replayability(subject: ValidationSubject) -> Finding:
 def episode_isolation(subject: ValidationSubject) -> Finding:
     """An episode is the same alone, after another one, and while another environment plays."""
     if len(subject.scripts) == 1:
-        scripts = [*subject.scripts, (type(subject.scripts[0][0])(99), ["", "what now?"])]
+        scripts = [*subject.scripts, (EpisodeStart(99), ["", "what now?"])]
     else:
         scripts = list(subject.scripts)
     problems, pairs = [], list(zip(scripts[1:], scripts, strict=False))

@@ -6,7 +6,7 @@ import importlib.metadata
 import inspect
 import json
 import re
-import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +14,7 @@ import gymnasium as gym
 from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.registration import entry_point_of
+from agentgym_envs.task import SPLITS, TaskSet
 from agentgym_envs.validate.findings import EPISODE_SECONDS, Finding, NotApplicable
 from agentgym_envs.validate.subject import ValidationSubject
 
@@ -21,6 +22,8 @@ _VERSIONED = re.compile(r"-v\d+$")
 _BOUNDED = re.compile(r"[<>=~@]")
 _FOR_DEVELOPERS = re.compile(r"""extra == ['"](dev|docs|tests?)['"]""")
 _PROBE_KEYS = 50
+_MANY, _FEW = 300, 5
+"""Tasks of a group above which they are not counted, and the number of those that are made instead."""
 
 
 def manifest(subject: ValidationSubject) -> Finding:
@@ -28,7 +31,7 @@ def manifest(subject: ValidationSubject) -> Finding:
     problems = []
     with subject.fresh() as env:
         base = env.unwrapped
-        if not (type(base).__doc__ or "").strip() or type(base).__doc__ == gym.Env.__doc__:
+        if inspect.getdoc(type(base)) in (None, *map(inspect.getdoc, (gym.Env, TextEnv))):
             problems.append(f"the class {type(base).__name__} has no docstring")
         modes = base.metadata.get("render_modes", [])
         if not isinstance(modes, list | tuple) or not all(isinstance(mode, str) for mode in modes):
@@ -76,7 +79,7 @@ def timeout_ceiling(subject: ValidationSubject) -> Finding:
 
 def dependency_pinning(subject: ValidationSubject) -> Finding:
     """Every requirement of the environment's distribution has a version bound."""
-    found = _distribution(subject.kind.__module__.partition(".")[0])
+    found = _distribution(subject.kind)
     if found is None:
         raise NotApplicable(f"the module {subject.kind.__module__} belongs to no installed distribution")
     own = found.name
@@ -86,14 +89,18 @@ def dependency_pinning(subject: ValidationSubject) -> Finding:
     return Finding(problems, {"distribution": f"{own} {found.version}", "requirements": len(others)})
 
 
-def _distribution(package: str) -> importlib.metadata.Distribution | None:
-    if package in sys.stdlib_module_names or package == "__main__":
-        return None
+def _distribution(kind: type[Any]) -> importlib.metadata.Distribution | None:
+    """The distribution of a class, found by the name of its package or by the folder of its files."""
+    package = kind.__module__.partition(".")[0]
     try:
         return importlib.metadata.distribution(package)  # most have the name of their package, and a search is slow
     except importlib.metadata.PackageNotFoundError:
-        names = importlib.metadata.packages_distributions().get(package)
-        return importlib.metadata.distribution(names[0]) if names else None
+        file = Path(inspect.getfile(kind)).resolve()
+    for name in importlib.metadata.packages_distributions().get(package, ()):
+        found = importlib.metadata.distribution(name)
+        if file.is_relative_to(Path(str(found.locate_file(""))).resolve()):
+            return found
+    return None
 
 
 def task_distribution_pinning(subject: ValidationSubject) -> Finding:
@@ -120,23 +127,23 @@ def task_declaration_accuracy(subject: ValidationSubject) -> Finding:
             if task.group not in tasks.groups or tasks.get(task.id) != task:
                 problems.append(f"{task.id} is drawn, but `groups` or `get` do not have it so")
         counts = tasks.counts()
-        for group, splits in (counts or {}).items():
-            for split, count in splits.items():
-                subject.check_time()
-                found = _count(tasks, split, group)
-                if found not in (None, count):
-                    problems.append(f"{group}, {split}: {count} tasks are declared, and there are {found}")
-    total = None if counts is None else sum(sum(splits.values()) for splits in counts.values())
-    return Finding(problems, {"groups": len(tasks.groups), "tasks": total})
+        cells = [(g, split, count) for g, splits in (counts or {}).items() for split, count in splits.items()]
+        seen = list(subject.within(cells, at_least=len(SPLITS)))
+        for group, split, count in seen:
+            if (found := _count(tasks, split, group, count)) != count:
+                problems.append(f"{group}, {split}: {count} tasks are declared, and there are {found}")
+    total = None if counts is None else sum(count for *_, count in cells)
+    return Finding(problems, {"groups": len(tasks.groups), "tasks": total, "counted_cells": len(seen)})
 
 
-def _count(tasks: Any, split: str, group: str) -> int | None:
-    """The number of tasks of a split and group; None if there are too many to list."""
+def _count(tasks: TaskSet, split: str, group: str, declared: int) -> int:
+    """The number of tasks of a split and group. Of many, only a sample is made, and the number is that declared."""
     try:
-        found = tasks.sample(split=split, groups=(group,))
-    except AgentGymError as error:
-        return None if "say how many" in str(error) else 0
-    return len(found) if all((task.split, task.group) == (split, group) for task in found) else -1
+        found = tasks.sample(_FEW if declared > _MANY else None, split=split, groups=(group,))
+    except AgentGymError:
+        return 0
+    fitting = sum((task.split, task.group) == (split, group) for task in found)
+    return declared if declared > _MANY and fitting == _FEW else fitting
 
 
 def immutable_versioning(subject: ValidationSubject) -> Finding:

@@ -99,6 +99,8 @@ def training_signal(subject: ValidationSubject) -> Finding:
             groups = range(2 * subject.sizes.group)
             scores = {round(play(env, first.start, with_slips(SLIPS, seed), most).score, 6) for seed in groups}
             mixed.append(float(len(scores) > 1))
+    if not any(mixed) and len(mixed) < _FEWEST:
+        raise NotApplicable(f"{len(mixed)} tasks were played, and all episodes of a task agree; it takes {_FEWEST} tasks")
     problems = ["no task gave two different scores"] if not any(mixed) else []
     more = {"episodes_per_task": 2 * subject.sizes.group, "slips": SLIPS}
     return Finding(problems, estimated(mixed, 0.0, **more))

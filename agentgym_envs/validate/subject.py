@@ -31,7 +31,7 @@ from agentgym_envs.validate.episodes import (
 )
 from agentgym_envs.validate.findings import BudgetUsed, NotApplicable
 from agentgym_envs.validate.other_process import OtherProcess, play_elsewhere
-from agentgym_envs.validate.watch import Watch, watching
+from agentgym_envs.validate.watch import Watch, joined, watching
 
 Env = gym.Env[Any, Any]
 _T = TypeVar("_T")
@@ -89,6 +89,8 @@ class ValidationSubject:
         self.kwargs = dict(kwargs or {})
         self.seconds, self._clock = seconds, clock
         self._deadline = clock() + seconds
+        self.start_watch = Watch()
+        """The events when the first environment was made, which may load things once per process."""
 
     def lacks(self, need: Need) -> str:
         """The reason why the subject does not have what a check needs; "" if it has it."""
@@ -226,12 +228,12 @@ class ValidationSubject:
 
     @cached_property
     def watched(self) -> Watch:
-        """The events of an environment's life: it is made, plays the scripts, and is closed."""
+        """The events of an environment's life: it is made, plays the scripts, and is closed; and those of the start."""
         scripts = self.scripts
         with watching() as watch, self.fresh() as env:
             for script in self.within(scripts):
                 self.replay(script, env)
-        return watch
+        return joined(self.start_watch, watch)
 
     @property
     def _oracle_or_none(self) -> list[RecordedEpisode]:

@@ -17,7 +17,7 @@ from agentgym_envs.registration import import_id
 from agentgym_envs.validate.episodes import first_difference, play, replaying
 from agentgym_envs.validate.findings import Finding, NotApplicable
 from agentgym_envs.validate.subject import FULL, ValidationSubject
-from agentgym_envs.validate.watch import watching, written_outside
+from agentgym_envs.validate.watch import written_outside
 
 GROWTH_BYTES = 256 * 1024
 """The largest growth of Python's memory per episode."""
@@ -80,16 +80,17 @@ def _usage() -> tuple[int, int, int]:
 def resource_envelope(subject: ValidationSubject) -> Finding:
     """An environment that starts processes or needs much CPU per step declares it (`heavy`, `blocking`)."""
     script = subject.scripts[0]
-    with watching() as watch, subject.fresh() as env:
+    with subject.fresh() as env:
         base = text_env(env)
         declared = base.heavy or base.blocking
         began = time.process_time()
         episode = play(env, script[0], replaying(script[1]))
         cpu = (time.process_time() - began) / (1 + len(episode.steps))
-    problems = [] if declared else [f"it starts {name} and declares neither `heavy` nor `blocking`" for name in watch.processes]
+    started = list(subject.watched.processes)
+    problems = [] if declared else [f"it starts {name} and declares neither `heavy` nor `blocking`" for name in started]
     if cpu > STEP_CPU_SECONDS and not declared:
         problems.append(f"a step needs {cpu:.2f} s of CPU, and the class declares neither `heavy` nor `blocking`")
-    measured = {"cpu_s_per_step": round(cpu, 4), "processes": list(watch.processes), "declared": declared}
+    measured = {"cpu_s_per_step": round(cpu, 4), "processes": started, "declared": declared}
     return Finding(problems, {**measured, "bound_s": STEP_CPU_SECONDS})
 
 

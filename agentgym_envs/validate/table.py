@@ -188,6 +188,88 @@ CHECKS: tuple[ValidationCheck, ...] = (
         _TEXT_ENV,
     ),
     ValidationCheck(
+        "agentgym.gymnasium_check", _RUNTIME, _FAIL, contract.gymnasium_check, "Read the message of `check_env`."
+    ),
+    ValidationCheck(
+        "agentgym.episode_over",
+        _RUNTIME,
+        _FAIL,
+        contract.episode_over,
+        "Do not override `step`.",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "agentgym.close_final", _RUNTIME, _FAIL, contract.close_final, "Override `_close`, not `close`.", _TEXT_ENV
+    ),
+    ValidationCheck(
+        "agentgym.refused_options",
+        _RUNTIME,
+        _FAIL,
+        contract.refused_options,
+        "Call `super()` from `reset`, or do not override it.",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "agentgym.invalid_actions",
+        _RUNTIME,
+        _FAIL,
+        contract.invalid_actions,
+        "Raise InvalidAction for errors of the policy (for a number: check its length before int()).",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "agentgym.snapshot_roundtrip",
+        _RUNTIME,
+        _FAIL,
+        runtime.snapshot_roundtrip,
+        f"With `_save` and `_load`, copy all state. Without: {_ONLY_RNG}",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "agentgym.pickle_roundtrip",
+        _RUNTIME,
+        _FAIL,
+        contract.pickle_roundtrip,
+        "Keep all state in attributes that pickle copies, or implement `__getstate__`.",
+        _BOTH,
+    ),
+    ValidationCheck(
+        "agentgym.state_key",
+        _RUNTIME,
+        _FAIL,
+        runtime.state_key,
+        "Add to `_state` if the goal is reached.",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "agentgym.oracle_pure",
+        _RUNTIME,
+        _FAIL,
+        runtime.oracle_pure,
+        "Let `_plan` work on a copy, and draw random numbers in `_begin`.",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "agentgym.random_command",
+        _RUNTIME,
+        _WARN,
+        contract.random_command,
+        "Implement `random_command` with commands of the world, drawn from the `rng` that it is given.",
+        _TEXT_ENV,
+    ),
+    ValidationCheck("agentgym.global_rng", _RUNTIME, _FAIL, surroundings.global_rng, _ONLY_RNG, _LOCAL),
+    ValidationCheck(
+        "agentgym.rendering", _RUNTIME, _FAIL, contract.rendering, "Return a text that is not empty from `_draw`.", _TEXT_ENV
+    ),
+    ValidationCheck(
+        "agentgym.served",
+        _RUNTIME,
+        _FAIL,
+        surroundings.served,
+        "Put only JSON into `info`, and keep the environment independent of threads.",
+        _BOTH,
+    ),
+    ValidationCheck(
         "semantic.oracle_max",
         _SEMANTIC,
         _FAIL,
@@ -310,90 +392,8 @@ CHECKS: tuple[ValidationCheck, ...] = (
         "Give the last part of the score for the goal only, and end the episode there.",
         _TEXT_ENV,
     ),
-    ValidationCheck(
-        "agentgym.gymnasium_check", _RUNTIME, _FAIL, contract.gymnasium_check, "Read the message of `check_env`."
-    ),
-    ValidationCheck(
-        "agentgym.episode_over",
-        _RUNTIME,
-        _FAIL,
-        contract.episode_over,
-        "Do not override `step`.",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "agentgym.close_final", _RUNTIME, _FAIL, contract.close_final, "Override `_close`, not `close`.", _TEXT_ENV
-    ),
-    ValidationCheck(
-        "agentgym.refused_options",
-        _RUNTIME,
-        _FAIL,
-        contract.refused_options,
-        "Call `super()` from `reset`, or do not override it.",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "agentgym.invalid_actions",
-        _RUNTIME,
-        _FAIL,
-        contract.invalid_actions,
-        "Raise InvalidAction for errors of the policy (for a number: check its length before int()).",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "agentgym.snapshot_roundtrip",
-        _RUNTIME,
-        _FAIL,
-        runtime.snapshot_roundtrip,
-        f"With `_save` and `_load`, copy all state. Without: {_ONLY_RNG}",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "agentgym.pickle_roundtrip",
-        _RUNTIME,
-        _FAIL,
-        contract.pickle_roundtrip,
-        "Keep all state in attributes that pickle copies, or implement `__getstate__`.",
-        _BOTH,
-    ),
-    ValidationCheck(
-        "agentgym.state_key",
-        _RUNTIME,
-        _FAIL,
-        runtime.state_key,
-        "Add to `_state` if the goal is reached.",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "agentgym.oracle_pure",
-        _RUNTIME,
-        _FAIL,
-        runtime.oracle_pure,
-        "Let `_plan` work on a copy, and draw random numbers in `_begin`.",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "agentgym.random_command",
-        _RUNTIME,
-        _WARN,
-        contract.random_command,
-        "Implement `random_command` with commands of the world, drawn from the `rng` that it is given.",
-        _TEXT_ENV,
-    ),
-    ValidationCheck("agentgym.global_rng", _RUNTIME, _FAIL, surroundings.global_rng, _ONLY_RNG, _LOCAL),
-    ValidationCheck(
-        "agentgym.rendering", _RUNTIME, _FAIL, contract.rendering, "Return a text that is not empty from `_draw`.", _TEXT_ENV
-    ),
-    ValidationCheck(
-        "agentgym.served",
-        _RUNTIME,
-        _FAIL,
-        surroundings.served,
-        "Put only JSON into `info`, and keep the environment independent of threads.",
-        _BOTH,
-    ),
 )
-"""All checks, in the order of a report."""
+"""All checks, in the order in which they are run and reported: what takes longest comes last."""
 
 
 def select_checks(names: list[str] | None) -> list[ValidationCheck]:

@@ -35,8 +35,8 @@ class Watch:
     """Files and folders that were opened for writing, made, moved or removed."""
     processes: dict[str, None] = field(default_factory=dict)
     """Programs that were started."""
-    changed: list[str] = field(default_factory=list)
-    """The properties of the process that differ afterwards: the working directory, and variables of the environment."""
+    changed: dict[str, None] = field(default_factory=dict)
+    """Variables of the process's environment that were set or deleted, and its working directory if that was changed."""
     global_rng: list[str] = field(default_factory=list)
     """The global random generators that were used."""
 
@@ -50,15 +50,25 @@ _installed = False
 def watching() -> Iterator[Watch]:
     """Record the events of this process in the context. Contexts must not overlap."""
     _install()
-    watch, before, generators = Watch(), _surroundings(), _global_generators()
+    watch, generators = Watch(), _global_generators()
     _active.append(watch)
     try:
         yield watch
     finally:
         _active.remove(watch)
-        watch.changed = sorted(name for name, value in _surroundings().items() if before.get(name) != value)
-        watch.changed += sorted(before.keys() - _surroundings().keys())
         watch.global_rng = [name for name, state in _global_generators().items() if generators[name] != state]
+
+
+def joined(*watches: Watch) -> Watch:
+    """The events of several contexts."""
+    found = Watch()
+    for watch in watches:
+        found.hosts |= watch.hosts
+        found.written |= watch.written
+        found.processes |= watch.processes
+        found.changed |= watch.changed
+        found.global_rng = list(dict.fromkeys([*found.global_rng, *watch.global_rng]))
+    return found
 
 
 def written_outside(watch: Watch) -> list[str]:
@@ -90,10 +100,6 @@ def _caches() -> list[Path]:
 
 def _absolute(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def _surroundings() -> dict[str, str]:
-    return {"the working directory": os.getcwd(), **os.environ}
 
 
 def _global_generators() -> dict[str, Any]:
@@ -156,12 +162,23 @@ def _start(watch: Watch, arguments: tuple[Any, ...]) -> None:
     watch.processes[os.path.basename(str(arguments[0])) if arguments else "a copy of this process"] = None
 
 
+def _set(watch: Watch, arguments: tuple[Any, ...]) -> None:
+    watch.changed[f"the variable {os.fsdecode(arguments[0])}"] = None
+
+
+def _enter(watch: Watch, arguments: tuple[Any, ...]) -> None:
+    watch.changed["the working directory"] = None
+
+
 _NOTES: dict[str, Callable[[Watch, tuple[Any, ...]], None]] = {
     "socket.connect": _connect,
     "socket.sendto": _connect,
     "socket.getaddrinfo": _look_up,
     "socket.gethostbyname": _look_up,
     "open": _open,
+    "os.chdir": _enter,
+    "os.putenv": _set,
+    "os.unsetenv": _set,
     **dict.fromkeys(_CHANGES, _change),
     **dict.fromkeys(_STARTS, _start),
 }
