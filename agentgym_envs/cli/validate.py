@@ -17,7 +17,7 @@ from agentgym_envs.validate import (
     CheckSeverity,
     CheckStatus,
     ValidationReport,
-    Verdict,
+    ValidationVerdict,
     load_subject,
     select_checks,
     validate,
@@ -33,7 +33,7 @@ _MARKS = {
     CheckStatus.ERROR: "[red]![/]",
     CheckStatus.SKIP: "[dim]–[/]",
 }
-_VERDICTS = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
+_VERDICTS = {ValidationVerdict.PASS: "green", ValidationVerdict.WARN: "yellow", ValidationVerdict.FAIL: "red"}
 _NUMBERS = ("sample", "estimate", "low", "high", "bound")
 
 Env = Annotated[
@@ -47,7 +47,8 @@ Env = Annotated[
 Checks = Annotated[
     str | None,
     typer.Option(
-        "--checks", help="Checks to run, separated by commas: ids, or static, runtime, semantic, hub, statistical, agentgym."
+        "--checks",
+        help="Checks to run, separated by commas: ids, or static, runtime, semantic, hub, statistical, agentgym.",
     ),
 ]
 JsonFile = Annotated[
@@ -90,7 +91,7 @@ def validate_command(
         print_json(report.to_json())
     else:
         _show(report, show_all)
-    if report.verdict is Verdict.FAIL:
+    if report.verdict is ValidationVerdict.FAIL:
         raise typer.Exit(1)
 
 

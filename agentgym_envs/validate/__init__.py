@@ -1,13 +1,13 @@
 """Validation of environments: the checks that OpenEnv's severity policy names, and those of this suite's contract.
 
-    report = validate(load_subject("AgentGym/TextCraft-v0"))
-    print(report.summary)
+report = validate(load_subject("AgentGym/TextCraft-v0"))
+print(report.summary)
 """
 
 from agentgym_envs.validate.findings import Finding, NotApplicable
-from agentgym_envs.validate.report import CheckResult, CheckStatus, ValidationReport, Verdict
+from agentgym_envs.validate.report import CheckResult, CheckStatus, ValidationReport, ValidationVerdict
 from agentgym_envs.validate.runner import validate
-from agentgym_envs.validate.subject import Need, ValidationSubject, load_subject
+from agentgym_envs.validate.subject import Prerequisite, ValidationSubject, load_subject
 from agentgym_envs.validate.table import (
     CHECKS,
     CheckLevel,
@@ -24,12 +24,12 @@ __all__ = [
     "CheckSeverity",
     "CheckStatus",
     "Finding",
-    "Need",
     "NotApplicable",
+    "Prerequisite",
     "ValidationCheck",
     "ValidationReport",
     "ValidationSubject",
-    "Verdict",
+    "ValidationVerdict",
     "check_table",
     "load_subject",
     "select_checks",

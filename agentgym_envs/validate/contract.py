@@ -112,7 +112,11 @@ def _damaged(commands: list[str], count: int) -> list[str]:
         place = rng.randrange(len(command) + 1)
         found.append(
             rng.choice(
-                (command[:place], command + command, command[:place] + rng.choice("\u00e9[]{}<>\"'\\0 ") + command[place + 1 :])
+                (
+                    command[:place],
+                    command + command,
+                    command[:place] + rng.choice("\u00e9[]{}<>\"'\\0 ") + command[place + 1 :],
+                )
             )
         )
     number = "9" * 5_000  # int() refuses it

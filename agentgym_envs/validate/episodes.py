@@ -57,7 +57,7 @@ class RecordedStep:
 class RecordedEpisode:
     """An episode that a check has played.
 
-    `plan` has the oracle's commands, if the oracle played it, and `seconds` the duration of the longest call and of all.
+    `plan` has the oracle's commands, if the oracle played it, and `seconds` its duration.
     """
 
     start: EpisodeStart
@@ -65,7 +65,7 @@ class RecordedEpisode:
     info: Mapping[str, Any]
     plan: tuple[str, ...] | None = None
     steps: list[RecordedStep] = field(default_factory=list)
-    seconds: tuple[float, float] = (0.0, 0.0)
+    seconds: float = 0.0
 
     @property
     def last_observation(self) -> Any:
@@ -126,14 +126,11 @@ def play(env: Env, start: EpisodeStart, act: NextAction, most: int = 200) -> Rec
     began = time.perf_counter()
     observation, info = env.reset(seed=start.seed, options=start.options)
     episode = RecordedEpisode(start, observation, info)
-    slowest = time.perf_counter() - began
     while not episode.over and len(episode.steps) < most and info.get("stop_reason") != "env_error":
         if (action := act(env, episode)) is None:
             break
-        called = time.perf_counter()
         episode.steps.append(RecordedStep(action, *env.step(action)))
-        slowest = max(slowest, time.perf_counter() - called)
-    episode.seconds = slowest, time.perf_counter() - began
+    episode.seconds = time.perf_counter() - began
     return episode
 
 
@@ -211,10 +208,20 @@ def first_difference(one: Sequence[Any], other: Sequence[Any]) -> str:
     """The first place where two transcripts differ, for a message."""
     for turn, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
-            return f"after turn {turn}: {_short(a)} and {_short(b)}"
-    return f"{len(one)} and {len(other)} results"
+            return f"turn {turn} has {_contrast(a, b)}"
+    return f"{len(one)} results and {len(other)}"
+
+
+def _contrast(one: Any, other: Any) -> str:
+    """The innermost values that differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        name = next(n for n in sorted({*one, *other}) if one.get(n) != other.get(n) or (n in one) != (n in other))
+        return f"{name} {_contrast(one.get(name), other.get(name))}"
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return next(_contrast(a, b) for a, b in zip(one, other, strict=True) if a != b)
+    return f"{_short(one)} and {_short(other)}"
 
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 160 else f"{text[:157]}..."
+    return text if len(text) <= 100 else f"{text[:97]}..."

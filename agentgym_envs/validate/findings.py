@@ -9,8 +9,9 @@ from typing import Any
 from agentgym_envs.evaluate.estimates import Estimate, TaskValues, estimates
 
 ORACLE_TOLERANCE = 0.1
-"""The oracle's mean score must reach the maximum up to this, the largest tolerance that OpenEnv's policy allows: a score
-may fall with the number of turns, as in BabyAI."""
+"""The oracle's mean score must reach the maximum up to this, the largest tolerance that OpenEnv's policy allows.
+
+A score may fall with the number of turns, as in BabyAI."""
 FLOOR_MARGIN = 0.1
 """The smallest gap between the maximum and a policy that does not solve the task; OpenEnv's lower bound."""
 SPREAD_TOLERANCE = 0.2

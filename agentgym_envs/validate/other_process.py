@@ -1,6 +1,6 @@
 """Episodes in another process: other hash seed, time zone and working directory, and no network.
 
-    python -m agentgym_envs.validate.other_process < request.json
+python -m agentgym_envs.validate.other_process < request.json
 """
 
 from __future__ import annotations
@@ -48,7 +48,13 @@ def play_elsewhere(
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
-                command, input=json.dumps(request), env=environ, cwd=folder, capture_output=True, text=True, timeout=max(seconds, 1.0)
+                command,
+                input=json.dumps(request),
+                env=environ,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=max(seconds, 1.0),
             )
         except subprocess.TimeoutExpired:
             raise BudgetUsed("the other process took longer than the budget") from None

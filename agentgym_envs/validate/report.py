@@ -31,7 +31,7 @@ class CheckStatus(StrEnum):
     """The environment, or the check, raised an exception."""
 
 
-class Verdict(StrEnum):
+class ValidationVerdict(StrEnum):
     """The outcome of all checks. WARN: something was skipped, or failed without being severe."""
 
     PASS = "pass"
@@ -77,12 +77,12 @@ class ValidationReport:
     results: Sequence[CheckResult]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ValidationVerdict:
         """FAIL if a result must not pass; WARN if another check failed or was skipped."""
         if any(result.failed for result in self.results):
-            return Verdict.FAIL
+            return ValidationVerdict.FAIL
         passed = all(result.status is CheckStatus.PASS for result in self.results)
-        return Verdict.PASS if passed else Verdict.WARN
+        return ValidationVerdict.PASS if passed else ValidationVerdict.WARN
 
     @property
     def counts(self) -> dict[str, int]:
@@ -95,15 +95,14 @@ class ValidationReport:
         """One sentence with all counts. A skipped check is never counted as passed."""
         counts = self.counts
         measured = len(self.results) - counts["skip"]
-        return (
-            f"{counts['pass']} of {measured} measured checks passed, {counts['fail']} failed, {counts['error']} ended in "
-            f"an error; {counts['skip']} were not measured"
-        )
+        outcomes = f"{counts['pass']} of {measured} measured checks passed, {counts['fail']} failed"
+        return f"{outcomes}, {counts['error']} with an error; {counts['skip']} not measured"
 
     def to_json(self) -> dict[str, Any]:
         """The report in the form of OpenEnv's `ValidationReport`.
 
-        Its lane is "hub" if it has results that OpenEnv reserves for operators. OpenEnv has no field for severities.
+        OpenEnv reserves some ids for operators of a hub; a report with such results belongs to "hub", not to "local".
+        The form has no field for severities.
         """
         hub = any(result.check.id.startswith(("hub.", "statistical.")) for result in self.results)
         return {

@@ -29,9 +29,7 @@ def validate(
     """
     with _alarm(subject):
         started = _run(_startup_of(checks), subject, progress)
-        results = [
-            started if check.id == STARTUP else _result(check, subject, started, progress) for check in checks
-        ]
+        results = [started if check.id == STARTUP else _result(check, subject, started, progress) for check in checks]
     found = {check.id for check in checks}
     shown = results if STARTUP in found or started.status is CheckStatus.PASS else [started, *results]
     return ValidationReport(subject.name, _digest(subject), shown)
@@ -42,7 +40,10 @@ def _startup_of(checks: Sequence[ValidationCheck]) -> ValidationCheck:
 
 
 def _result(
-    check: ValidationCheck, subject: ValidationSubject, started: CheckResult, progress: Callable[[ValidationCheck], None]
+    check: ValidationCheck,
+    subject: ValidationSubject,
+    started: CheckResult,
+    progress: Callable[[ValidationCheck], None],
 ) -> CheckResult:
     if isinstance(check.run, str):
         return CheckResult(check, CheckStatus.SKIP, [f"not applicable: {check.run}"])

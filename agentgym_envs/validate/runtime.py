@@ -14,7 +14,15 @@ from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.grammar import make_grammar, tools_of
 from agentgym_envs.image_observations import text_of
 from agentgym_envs.trajectory import Trajectory, Turn
-from agentgym_envs.validate.episodes import EpisodeStart, RecordedEpisode, first_difference, plain, plan_of, play, replaying
+from agentgym_envs.validate.episodes import (
+    EpisodeStart,
+    RecordedEpisode,
+    first_difference,
+    plain,
+    plan_of,
+    play,
+    replaying,
+)
 from agentgym_envs.validate.findings import Finding, NotApplicable
 from agentgym_envs.validate.subject import ValidationSubject
 from agentgym_envs.validate.watch import watching
@@ -103,7 +111,8 @@ def _wrong_infos(episode: RecordedEpisode) -> Iterator[str]:
         if episode.start.task_id not in (None, info["task_id"]):
             yield f"{where}: info has the task {info['task_id']!r}"
         if (info["stop_reason"] is not None) != over or info["success"] not in (False, terminated):
-            yield f"{where}: stop_reason {info['stop_reason']!r}, success {info['success']!r} after terminated={terminated}"
+            reported = f"stop_reason {info['stop_reason']!r} and success {info['success']!r}"
+            yield f"{where}: {reported} after terminated={terminated}"
         if not _is_json({name: value for name, value in info.items() if name != "screenshot"}):
             yield f"{where}: info is not JSON"
 
@@ -173,13 +182,23 @@ def seed_control(subject: ValidationSubject) -> Finding:
         after = [plain(one.reset()) for _ in seeds[:3]] == [plain(other.reset()) for _ in seeds[:3]]
         base = one.unwrapped
         kinds = _number_of_tasks(base) if isinstance(base, TextEnv) else 1
-    problems = [f"seed {s} begins in two ways: {first_difference(a, b)}" for s, a, b in zip(seeds, begins, again, strict=True) if a != b]
+    problems = [
+        f"seed {s} begins in two ways: {first_difference(a, b)}"
+        for s, a, b in zip(seeds, begins, again, strict=True)
+        if a != b
+    ]
     if not after and not problems:
         problems.append("resets without a seed differ after equal seeds")
-    problems += [f"seed {s}: info has the seed {b[1]['seed']}" for s, b in zip(seeds, begins, strict=True) if b[1].get("seed", s) != s]
+    problems += [
+        f"seed {s}: info has the seed {b[1]['seed']}"
+        for s, b in zip(seeds, begins, strict=True)
+        if b[1].get("seed", s) != s
+    ]
     distinct = len({json.dumps([b[0], b[1].get("task_id")]) for b in begins})
     if distinct == 1 and kinds ** (1 - len(seeds)) < 0.01:
-        problems.append(f"{len(seeds)} seeds give the same episode, although there are {kinds} tasks: is the seed used?")
+        problems.append(
+            f"{len(seeds)} seeds give the same episode, although there are {kinds} tasks: is the seed used?"
+        )
     return Finding(problems, {"seeds": len(seeds), "distinct": distinct})
 
 
@@ -265,7 +284,9 @@ def snapshot_roundtrip(subject: ValidationSubject) -> Finding:
                 if text_of(restored.restore(saved)) != text_of(played.last_observation):
                     problems.append(f"{start}: a {kind} restores another observation")
                 elif (seen := _continue(other, rest)) != goes_on:
-                    problems.append(f"{start}: a restored {kind} continues differently, {first_difference(goes_on, seen)}")
+                    problems.append(
+                        f"{start}: a restored {kind} continues differently, {first_difference(goes_on, seen)}"
+                    )
     return Finding(problems, {"episodes": len(subject.scripts), "copies_state": base.copies_state})
 
 

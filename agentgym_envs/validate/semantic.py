@@ -27,7 +27,20 @@ from agentgym_envs.validate.subject import ValidationSubject
 
 MAXIMUM = 1.0
 """The largest score of a `TextEnv`."""
-BEGGING = ("help", "solution", "show solution", "oracle", "solve", "answer", "hint", "cheat", "give up", "done", "win", "submit")
+BEGGING = (
+    "help",
+    "solution",
+    "show solution",
+    "oracle",
+    "solve",
+    "answer",
+    "hint",
+    "cheat",
+    "give up",
+    "done",
+    "win",
+    "submit",
+)
 """Commands by which an agent may ask for the solution or the reward."""
 _DAY = 86_400.0
 _OFFERED = 3
@@ -73,7 +86,9 @@ def canary_floor(subject: ValidationSubject) -> Finding:
         for number, episode in enumerate(subject.within(plans)):
             start = episode.start
             for kind, actions in (("junk", JUNK), ("a plan without its end", episode.actions[:-1])):
-                if (played := play(env, start, replaying(actions))).success or played.score > MAXIMUM - ORACLE_TOLERANCE:
+                if (
+                    played := play(env, start, replaying(actions))
+                ).success or played.score > MAXIMUM - ORACLE_TOLERANCE:
                     problems.append(f"{start}: {kind} succeeds, with the score {played.score:g}")
             other = plans[number - 1]
             if other.actions != episode.actions:
@@ -107,13 +122,15 @@ def oracle_containment(subject: ValidationSubject) -> Finding:
             if leaked := _leak(env, episode, _flat(episode.info)) if len(episode.plan or ()) > 1 else "":
                 problems.append(f"{episode.start}: the info of the reset has {leaked}")
         for episode in subject.within(subject.oracle_episodes[: subject.sizes.few]):
-            for command in BEGGING:
+            for command in BEGGING[: subject.sizes.turns]:
                 asked = play(env, episode.start, replaying([text_env(env).grammar.format(command)]))
                 if asked.score > 0 or asked.success:
                     problems.append(f"{episode.start}: the command {command!r} gives {asked.score:g}")
-                elif command not in (episode.plan or ()) and _sequence(episode.plan or (), shown_text(asked.last_observation)):
+                elif command not in (episode.plan or ()) and _sequence(
+                    episode.plan or (), shown_text(asked.last_observation)
+                ):
                     problems.append(f"{episode.start}: the command {command!r} shows the plan")
-    return Finding(problems, {"tasks": len(subject.oracle_episodes), "commands": len(BEGGING)})
+    return Finding(problems, {"tasks": len(subject.oracle_episodes), "commands": len(BEGGING[: subject.sizes.turns])})
 
 
 def verifier_determinism(subject: ValidationSubject) -> Finding:
@@ -164,7 +181,10 @@ def _sequence(commands: Sequence[str], text: str) -> bool:
 
 def _contains(text: str, command: str) -> bool:
     words = " ".join(command.split())
-    return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", " ".join(text.split()), re.IGNORECASE) is not None
+    return (
+        bool(words)
+        and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", " ".join(text.split()), re.IGNORECASE) is not None
+    )
 
 
 def _offers(env: Any, start: EpisodeStart, text: str, command: str) -> bool:

@@ -46,11 +46,13 @@ def manifest(subject: ValidationSubject) -> Finding:
 
 
 def resource_declaration(subject: ValidationSubject) -> Finding:
-    """The class declares its needs (`blocking`, `heavy`, ...) as booleans, and remote options that its constructor has."""
+    """The class declares its needs (`heavy`, `blocking`, ...) as booleans, and remote options of its constructor."""
     with subject.fresh() as env:
         base = text_env(env)
     declared = {name: getattr(base, name) for name in ("blocking", "heavy", "slow_oracle", "native_async")}
-    problems = [f"{name} is {value!r}, not True or False" for name, value in declared.items() if type(value) is not bool]
+    problems = [
+        f"{name} is {value!r}, not True or False" for name, value in declared.items() if type(value) is not bool
+    ]
     known = _parameters(type(base))
     unknown = sorted(set(base.remote_options) - known) if known else []
     problems += [f"remote_options names {name!r}, which the constructor does not have" for name in unknown]
@@ -72,7 +74,7 @@ def _parameters(kind: type[Any]) -> set[str]:
 
 def timeout_ceiling(subject: ValidationSubject) -> Finding:
     """No episode takes longer than an hour."""
-    slowest = max((episode.seconds[1] for episode in subject.known_episodes), default=0.0)
+    slowest = max((episode.seconds for episode in subject.known_episodes), default=0.0)
     problems = [f"an episode took {slowest:.0f} s"] if slowest > EPISODE_SECONDS else []
     return Finding(problems, {"longest_episode_s": round(slowest, 3), "bound_s": EPISODE_SECONDS})
 

@@ -59,7 +59,9 @@ def difficulty_separation(subject: ValidationSubject) -> Finding:
         raise NotApplicable("the task set declares no difficulty")
     declared, measured = [a for a, _ in pairs], [b for _, b in pairs]
     if len(pairs) < _FEWEST or len(set(declared)) < 2:
-        raise NotApplicable(f"{len(pairs)} tasks of {len(set(declared))} difficulties were played; it takes {_FEWEST} of 2")
+        raise NotApplicable(
+            f"{len(pairs)} tasks of {len(set(declared))} difficulties were played; it takes {_FEWEST} of 2"
+        )
     rho = _rank_correlation(declared, measured)
     half = Z95 * 1.03 / math.sqrt(len(pairs) - 3)
     centre = math.atanh(max(min(rho, 0.999), -0.999))
@@ -100,14 +102,16 @@ def training_signal(subject: ValidationSubject) -> Finding:
             scores = {round(play(env, first.start, with_slips(SLIPS, seed), most).score, 6) for seed in groups}
             mixed.append(float(len(scores) > 1))
     if not any(mixed) and len(mixed) < _FEWEST:
-        raise NotApplicable(f"{len(mixed)} tasks were played, and all episodes of a task agree; it takes {_FEWEST} tasks")
+        raise NotApplicable(
+            f"{len(mixed)} tasks were played, and all episodes of a task agree; it takes {_FEWEST} tasks"
+        )
     problems = ["no task gave two different scores"] if not any(mixed) else []
     more = {"episodes_per_task": 2 * subject.sizes.group, "slips": SLIPS}
     return Finding(problems, estimated(mixed, 0.0, **more))
 
 
 def adversarial_floor(subject: ValidationSubject) -> Finding:
-    """Policies that do not work on the task stay below the maximum: repeating its text, copying lines, short answers."""
+    """Policies that ignore the task stay below the maximum: repeating its text, copying lines, short answers."""
     means = {}
     for name, policy in _ADVERSARIES.items():
         with subject.fresh() as env:

@@ -56,11 +56,11 @@ class SampleSizes(NamedTuple):
 
 
 FULL = SampleSizes(tasks=24, few=6, seeds=12, turns=12, group=4)
-SLOW = SampleSizes(tasks=3, few=1, seeds=4, turns=4, group=2)
+SLOW = SampleSizes(tasks=3, few=1, seeds=3, turns=4, group=2)
 """For environments that declare that they wait for other programs or plan for seconds."""
 
 
-class Need(Enum):
+class Prerequisite(Enum):
     """A property of the subject without which a check does not apply."""
 
     TEXT_ENV = "TextEnv"
@@ -90,9 +90,9 @@ class ValidationSubject:
         self.seconds, self._clock = seconds, clock
         self._deadline = clock() + seconds
         self.start_watch = Watch()
-        """The events when the first environment was made, which may load things once per process."""
+        """The events of the first environment, set by the start-up check."""
 
-    def lacks(self, need: Need) -> str:
+    def lacks(self, need: Prerequisite) -> str:
         """The reason why the subject does not have what a check needs; "" if it has it."""
         has, reason = _HAS[need]
         return "" if has(self) else reason
@@ -139,24 +139,27 @@ class ValidationSubject:
             self.check_time()
             yield item
 
-    @cached_property
+    @property
     def kind(self) -> type[Env]:
         """The class of the environment, without wrappers."""
-        with self.fresh() as env:
-            return type(env.unwrapped)
+        return self._facts[0]
 
     @property
     def is_text_env(self) -> bool:
         """True for a `TextEnv`, which has tasks, scores and snapshots."""
         return issubclass(self.kind, TextEnv)
 
-    @cached_property
+    @property
     def sizes(self) -> SampleSizes:
         """The sizes of the samples."""
+        return self._facts[1]
+
+    @cached_property
+    def _facts(self) -> tuple[type[Env], SampleSizes]:
         with self.fresh() as env:
             base = env.unwrapped
-            slow = isinstance(base, TextEnv) and (base.blocking or base.slow_oracle or base.heavy)
-        return SLOW if slow else FULL
+        slow = isinstance(base, TextEnv) and (base.blocking or base.slow_oracle or base.heavy)
+        return type(base), SLOW if slow else FULL
 
     @cached_property
     def starts(self) -> list[EpisodeStart]:
@@ -170,7 +173,7 @@ class ValidationSubject:
     @cached_property
     def oracle_episodes(self) -> list[RecordedEpisode]:
         """An episode of the oracle for each start. Raises NotApplicable if there is no oracle."""
-        if reason := self.lacks(Need.TEXT_ENV):
+        if reason := self.lacks(Prerequisite.TEXT_ENV):
             raise NotApplicable(reason)
         found = []
         with self.fresh() as env:
@@ -182,8 +185,8 @@ class ValidationSubject:
 
     @cached_property
     def idle_episodes(self) -> list[RecordedEpisode]:
-        """Episodes of a policy that writes nothing."""
-        return self.collect(lambda number: repeating(""))
+        """Episodes of a policy that writes nothing, which only a `TextEnv` must answer."""
+        return self.collect(lambda number: repeating("")) if self.is_text_env else []
 
     @cached_property
     def random_episodes(self) -> list[RecordedEpisode]:
@@ -204,9 +207,10 @@ class ValidationSubject:
 
     @cached_property
     def scripts(self) -> list[tuple[EpisodeStart, list[str]]]:
-        """Starts with actions that reach many states: junk and, at the end, the plan or random actions."""
+        """Starts with actions that reach many states: the plan with junk between, or random actions."""
         found = self._oracle_or_none or self.random_episodes
-        return [(episode.start, _with_junk(episode.actions)) for episode in found[: self.sizes.few]]
+        with_junk = _with_junk if self.is_text_env else list
+        return [(episode.start, with_junk(episode.actions)) for episode in found[: self.sizes.few]]
 
     def replay(self, script: tuple[EpisodeStart, list[str]], env: Env | None = None) -> RecordedEpisode:
         """Play a script, in a new environment unless one is given."""
@@ -228,12 +232,17 @@ class ValidationSubject:
 
     @cached_property
     def watched(self) -> Watch:
-        """The events of an environment's life: it is made, plays the scripts, and is closed; and those of the start."""
+        """The events of an environment's life: it is made, plays the scripts, and is closed."""
         scripts = self.scripts
         with watching() as watch, self.fresh() as env:
             for script in self.within(scripts):
                 self.replay(script, env)
-        return joined(self.start_watch, watch)
+        return watch
+
+    @cached_property
+    def events(self) -> Watch:
+        """The events of two lives: also of the first environment's, which may load things once per process."""
+        return joined(self.start_watch, self.watched)
 
     @property
     def _oracle_or_none(self) -> list[RecordedEpisode]:
@@ -300,8 +309,17 @@ def _with_junk(actions: Sequence[str]) -> list[str]:
     return [JUNK[1], *actions[:-1], JUNK[0], *actions[-1:]]
 
 
-_HAS: Mapping[Need, tuple[Callable[[ValidationSubject], bool], str]] = {
-    Need.TEXT_ENV: (lambda subject: subject.is_text_env, "only a TextEnv has tasks, an oracle, and scores from 0 to 1"),
-    Need.LOCAL: (lambda subject: "base_url" not in subject.kwargs, "the environment runs in the process of a server"),
-    Need.IMPORTABLE: (lambda subject: subject.importable, "it was made by a function, and other processes need a name"),
+_HAS: Mapping[Prerequisite, tuple[Callable[[ValidationSubject], bool], str]] = {
+    Prerequisite.TEXT_ENV: (
+        lambda subject: subject.is_text_env,
+        "only a TextEnv has tasks, an oracle, and scores from 0 to 1",
+    ),
+    Prerequisite.LOCAL: (
+        lambda subject: "base_url" not in subject.kwargs,
+        "the environment runs in the process of a server",
+    ),
+    Prerequisite.IMPORTABLE: (
+        lambda subject: subject.importable,
+        "it was made by a function, and other processes need a name",
+    ),
 }

@@ -7,7 +7,6 @@ import os
 import threading
 import time
 import tracemalloc
-from typing import Any
 from urllib.parse import urlsplit
 
 import gymnasium as gym
@@ -16,11 +15,13 @@ from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.registration import import_id
 from agentgym_envs.validate.episodes import first_difference, play, replaying
 from agentgym_envs.validate.findings import Finding, NotApplicable
-from agentgym_envs.validate.subject import FULL, ValidationSubject
+from agentgym_envs.validate.subject import ValidationSubject
 from agentgym_envs.validate.watch import written_outside
 
 GROWTH_BYTES = 256 * 1024
 """The largest growth of Python's memory per episode."""
+_REPEATS, _SHORT = 6, 8
+"""The episodes after which growth is measured, and the turns of each."""
 STEP_CPU_SECONDS = 0.25
 """The largest mean CPU time of a step of an environment that declares neither `heavy` nor `blocking`."""
 FIRST_WORK_SECONDS = 60.0
@@ -30,16 +31,16 @@ FIRST_WORK_SECONDS = 60.0
 def network_policy(subject: ValidationSubject) -> Finding:
     """The environment contacts no other machine, except for the server of `base_url`."""
     allowed = urlsplit(str(subject.kwargs.get("base_url", ""))).hostname
-    hosts = [host for host in subject.watched.hosts if host != allowed]
-    return Finding([f"it contacts {host}" for host in hosts], {"hosts": list(subject.watched.hosts)})
+    hosts = [host for host in subject.events.hosts if host != allowed]
+    return Finding([f"it contacts {host}" for host in hosts], {"hosts": list(subject.events.hosts)})
 
 
 def host_containment(subject: ValidationSubject) -> Finding:
     """The environment writes only temporary files and caches, and leaves working directory and variables as they are."""
-    outside = written_outside(subject.watched)
+    outside = written_outside(subject.events)
     problems = [f"it writes {path}" for path in outside]
-    problems += [f"it changes {name}" for name in subject.watched.changed]
-    return Finding(problems, {"written": len(subject.watched.written), "outside": len(outside)})
+    problems += [f"it changes {name}" for name in subject.events.changed]
+    return Finding(problems, {"written": len(subject.events.written), "outside": len(outside)})
 
 
 def global_rng(subject: ValidationSubject) -> Finding:
@@ -50,15 +51,15 @@ def global_rng(subject: ValidationSubject) -> Finding:
 
 def resource_bounds(subject: ValidationSubject) -> Finding:
     """Repeated episodes need no more memory, threads and open files than the first ones."""
-    repeats = 5 if subject.sizes is FULL else 3
-    script, usages = subject.scripts[0], list[tuple[int, int, int]]()
+    (start, actions), usages = subject.scripts[0], list[tuple[int, int, int]]()
     tracing = tracemalloc.is_tracing()
     if not tracing:
         tracemalloc.start()
     try:
         with subject.fresh() as env:
-            for _ in subject.within(range(repeats + 1), at_least=3):
-                play(env, script[0], replaying(script[1]))
+            for _ in range(_REPEATS):
+                subject.check_time()
+                play(env, start, replaying(actions[:_SHORT]))
                 usages.append(_usage())
     finally:
         if not tracing:
@@ -66,7 +67,11 @@ def resource_bounds(subject: ValidationSubject) -> Finding:
     # A cache grows once, a leak in every episode. The first episode loads things.
     growth = [min(b[i] - a[i] for a, b in zip(usages[1:], usages[2:], strict=False)) for i in range(3)]
     names, bounds = ("bytes of memory", "threads", "open files"), (GROWTH_BYTES, 0, 0)
-    problems = [f"{grown} more {name} after each episode" for grown, name, bound in zip(growth, names, bounds, strict=True) if grown > bound]
+    problems = [
+        f"{grown} more {name} after each episode"
+        for grown, name, bound in zip(growth, names, bounds, strict=True)
+        if grown > bound
+    ]
     measured = dict(zip(("bytes_per_episode", "threads_per_episode", "files_per_episode"), growth, strict=True))
     return Finding(problems, {**measured, "episodes": len(usages), "bound_bytes": GROWTH_BYTES})
 
@@ -86,7 +91,7 @@ def resource_envelope(subject: ValidationSubject) -> Finding:
         began = time.process_time()
         episode = play(env, script[0], replaying(script[1]))
         cpu = (time.process_time() - began) / (1 + len(episode.steps))
-    started = list(subject.watched.processes)
+    started = list(subject.events.processes)
     problems = [] if declared else [f"it starts {name} and declares neither `heavy` nor `blocking`" for name in started]
     if cpu > STEP_CPU_SECONDS and not declared:
         problems.append(f"a step needs {cpu:.2f} s of CPU, and the class declares neither `heavy` nor `blocking`")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from agentgym_envs.errors import UsageError
 from agentgym_envs.validate import contract, runtime, semantic, static, statistical, surroundings
 from agentgym_envs.validate.findings import Finding
-from agentgym_envs.validate.subject import Need, ValidationSubject
+from agentgym_envs.validate.subject import Prerequisite, ValidationSubject
 
 POLICY_VERSION = "v2"
 """The version of OpenEnv's severity policy from which the severities come."""
@@ -46,7 +46,7 @@ class ValidationCheck(NamedTuple):
     severity: CheckSeverity
     run: Callable[[ValidationSubject], Finding] | str
     remedy: str = ""
-    needs: tuple[Need, ...] = ()
+    needs: tuple[Prerequisite, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -55,16 +55,16 @@ class ValidationCheck(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What the check asserts, or the reason why it does not apply."""
+        """The assertion of the check, or the reason why it does not apply."""
         return self.run if isinstance(self.run, str) else (inspect.getdoc(self.run) or "").partition("\n")[0]
 
 
 _STATIC, _RUNTIME, _SEMANTIC, _STATISTICAL = CheckLevel
 _FAIL, _WARN, _ADVISORY = CheckSeverity
-_TEXT_ENV = (Need.TEXT_ENV,)
-_LOCAL = (Need.LOCAL,)
-_BOTH = (Need.TEXT_ENV, Need.LOCAL)
-_OTHER = (Need.LOCAL, Need.IMPORTABLE)
+_TEXT_ENV = (Prerequisite.TEXT_ENV,)
+_LOCAL = (Prerequisite.LOCAL,)
+_BOTH = (Prerequisite.TEXT_ENV, Prerequisite.LOCAL)
+_OTHER = (Prerequisite.LOCAL, Prerequisite.IMPORTABLE)
 _NO_IMAGE = "a Gymnasium environment is Python code, and no container image is built"
 _ONLY_RNG = "Draw only from the `rng` of `_begin`, set all state there, and share none between environments."
 _NO_LEAK = "Close in `_close` what `_begin` opens, and keep nothing of an episode in lists of the class or module."
@@ -102,7 +102,9 @@ CHECKS: tuple[ValidationCheck, ...] = (
         "Use a `TaskTable`, or derive every task and the digest from the number alone.",
         _TEXT_ENV,
     ),
-    ValidationCheck(STARTUP, _RUNTIME, _FAIL, runtime.startup, "Read the error; `agentgym doctor` lists what is missing."),
+    ValidationCheck(
+        STARTUP, _RUNTIME, _FAIL, runtime.startup, "Read the error; `agentgym doctor` lists what is missing."
+    ),
     ValidationCheck(
         "runtime.reward_well_formed",
         _RUNTIME,
@@ -259,7 +261,12 @@ CHECKS: tuple[ValidationCheck, ...] = (
     ),
     ValidationCheck("agentgym.global_rng", _RUNTIME, _FAIL, surroundings.global_rng, _ONLY_RNG, _LOCAL),
     ValidationCheck(
-        "agentgym.rendering", _RUNTIME, _FAIL, contract.rendering, "Return a text that is not empty from `_draw`.", _TEXT_ENV
+        "agentgym.rendering",
+        _RUNTIME,
+        _FAIL,
+        contract.rendering,
+        "Return a text that is not empty from `_draw`.",
+        _TEXT_ENV,
     ),
     ValidationCheck(
         "agentgym.served",
@@ -358,7 +365,12 @@ CHECKS: tuple[ValidationCheck, ...] = (
         _TEXT_ENV,
     ),
     ValidationCheck(
-        "statistical.headroom", _STATISTICAL, _WARN, statistical.headroom, "Add tasks that chance does not solve.", _TEXT_ENV
+        "statistical.headroom",
+        _STATISTICAL,
+        _WARN,
+        statistical.headroom,
+        "Add tasks that chance does not solve.",
+        _TEXT_ENV,
     ),
     ValidationCheck(
         "statistical.variance_bound",
@@ -366,14 +378,6 @@ CHECKS: tuple[ValidationCheck, ...] = (
         _FAIL,
         statistical.variance_bound,
         "Make equal work earn equal rewards, whatever the seed.",
-        _TEXT_ENV,
-    ),
-    ValidationCheck(
-        "statistical.training_signal",
-        _STATISTICAL,
-        _ADVISORY,
-        statistical.training_signal,
-        "Give partial rewards, or add tasks that a weak policy solves sometimes.",
         _TEXT_ENV,
     ),
     ValidationCheck(
@@ -390,6 +394,14 @@ CHECKS: tuple[ValidationCheck, ...] = (
         _WARN,
         statistical.gameability_gap,
         "Give the last part of the score for the goal only, and end the episode there.",
+        _TEXT_ENV,
+    ),
+    ValidationCheck(
+        "statistical.training_signal",
+        _STATISTICAL,
+        _ADVISORY,
+        statistical.training_signal,
+        "Give partial rewards, or add tasks that a weak policy solves sometimes.",
         _TEXT_ENV,
     ),
 )
@@ -411,7 +423,7 @@ def check_table() -> str:
     """All checks as a table in Markdown."""
     rows = ["| check | severity | |", "|---|---|---|"]
     for check in CHECKS:
-        needs = "" if Need.TEXT_ENV not in check.needs else " *"
+        needs = "" if Prerequisite.TEXT_ENV not in check.needs else " *"
         severity = check.severity if check.measured else f"({check.severity})"
         summary = check.summary if check.measured else f"Not applicable: {check.summary}."
         rows.append(f"| `{check.id}`{needs} | {severity} | {summary} |")

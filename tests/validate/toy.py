@@ -468,7 +468,7 @@ class IgnoresGenerator(CorridorEnv):
 
 class Stuck(CorridorEnv):
     def _act(self, command: str) -> Transition:
-        StartsThreads.release.wait(60)
+        threading.Event().wait(60)
         return super()._act(command)
 
 
@@ -491,7 +491,7 @@ class DeafEcho(Echo):
     """It does not use the seed."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        observation, info = super().reset(seed=seed)
+        _, info = super().reset(seed=seed)
         self.word = "".join(random.SystemRandom().choices("abcdef", k=4))
         return self.word, info
 
@@ -504,6 +504,8 @@ register("Toy/MainThread-v0", "tests.validate.toy:MainThreadOnly")
 def cleanup() -> Iterator[None]:
     """Release what the defective environments keep, after a test."""
     yield
+    StartsThreads.release.set()
+    StartsThreads.release = threading.Event()
     Hoards.kept.clear()
     while OpensFiles.files:
         os.close(OpensFiles.files.pop())
