@@ -60,7 +60,8 @@ def _run(
     progress(check)
     began = time.perf_counter()
     try:
-        finding = _measure(check, subject)
+        with _interruptible():
+            finding = _measure(check, subject)
         status = CheckStatus.FAIL if finding.problems else CheckStatus.PASS
         evidence, measured = finding.shown, finding.measured
     except NotApplicable as reason:
@@ -91,6 +92,19 @@ def _digest(subject: ValidationSubject) -> str:
     return source_digest(ValidationSubject)
 
 
+_measuring: list[bool] = []
+"""Not empty while the alarm may interrupt."""
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    _measuring.append(True)
+    try:
+        yield
+    finally:
+        _measuring.clear()
+
+
 @contextmanager
 def _alarm(subject: ValidationSubject) -> Iterator[None]:
     """Interrupt an environment that does not return at the end of the budget, where the system has signals."""
@@ -99,7 +113,8 @@ def _alarm(subject: ValidationSubject) -> Iterator[None]:
         return
 
     def interrupt(number: int, frame: Any) -> None:
-        raise BudgetUsed(f"the check was interrupted at the end of the budget of {subject.seconds:g} s")
+        if _measuring:
+            raise BudgetUsed(f"the check was interrupted at the end of the budget of {subject.seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, max(subject.time_left, 0.001), 1.0)  # again, should closing hang as well

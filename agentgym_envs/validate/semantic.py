@@ -86,9 +86,8 @@ def canary_floor(subject: ValidationSubject) -> Finding:
         for number, episode in enumerate(subject.within(plans)):
             start = episode.start
             for kind, actions in (("junk", JUNK), ("a plan without its end", episode.actions[:-1])):
-                if (
-                    played := play(env, start, replaying(actions))
-                ).success or played.score > MAXIMUM - ORACLE_TOLERANCE:
+                played = play(env, start, replaying(actions))
+                if played.success or played.score > MAXIMUM - ORACLE_TOLERANCE:
                     problems.append(f"{start}: {kind} succeeds, with the score {played.score:g}")
             other = plans[number - 1]
             if other.actions != episode.actions:
@@ -116,21 +115,26 @@ def no_solution_leakage(subject: ValidationSubject) -> Finding:
 
 def oracle_containment(subject: ValidationSubject) -> Finding:
     """Neither the info of a reset nor a command that asks for it gives the agent the plan or the reward."""
-    problems = []
+    problems, commands = [], BEGGING[: subject.sizes.turns]
     with subject.fresh() as env:
         for episode in subject.oracle_episodes:
             if leaked := _leak(env, episode, _flat(episode.info)) if len(episode.plan or ()) > 1 else "":
                 problems.append(f"{episode.start}: the info of the reset has {leaked}")
         for episode in subject.within(subject.oracle_episodes[: subject.sizes.few]):
-            for command in BEGGING[: subject.sizes.turns]:
-                asked = play(env, episode.start, replaying([text_env(env).grammar.format(command)]))
-                if asked.score > 0 or asked.success:
-                    problems.append(f"{episode.start}: the command {command!r} gives {asked.score:g}")
-                elif command not in (episode.plan or ()) and _sequence(
-                    episode.plan or (), shown_text(asked.last_observation)
-                ):
-                    problems.append(f"{episode.start}: the command {command!r} shows the plan")
-    return Finding(problems, {"tasks": len(subject.oracle_episodes), "commands": len(BEGGING[: subject.sizes.turns])})
+            problems += [f"{episode.start}: {text}" for text in _gained_by_asking(env, episode, commands)]
+    return Finding(problems, {"tasks": len(subject.oracle_episodes), "commands": len(commands)})
+
+
+def _gained_by_asking(env: Any, episode: RecordedEpisode, commands: Sequence[str]) -> Iterator[str]:
+    """The commands that give more than an empty action, whose reward may be that of the initial state."""
+    plan = episode.plan or ()
+    usual = play(env, episode.start, replaying([""])).score
+    for command in commands:
+        asked = play(env, episode.start, replaying([text_env(env).grammar.format(command)]))
+        if asked.score > usual or asked.success:
+            yield f"the command {command!r} gives {asked.score:g}"
+        elif command not in plan and _sequence(plan, shown_text(asked.last_observation)):
+            yield f"the command {command!r} shows the plan"
 
 
 def verifier_determinism(subject: ValidationSubject) -> Finding:

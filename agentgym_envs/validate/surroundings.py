@@ -7,6 +7,8 @@ import os
 import threading
 import time
 import tracemalloc
+from itertools import pairwise
+from typing import Any
 from urllib.parse import urlsplit
 
 import gymnasium as gym
@@ -36,7 +38,7 @@ def network_policy(subject: ValidationSubject) -> Finding:
 
 
 def host_containment(subject: ValidationSubject) -> Finding:
-    """The environment writes only temporary files and caches, and leaves working directory and variables as they are."""
+    """The environment writes only temporary files and caches, and changes neither working directory nor variables."""
     outside = written_outside(subject.events)
     problems = [f"it writes {path}" for path in outside]
     problems += [f"it changes {name}" for name in subject.events.changed]
@@ -65,7 +67,7 @@ def resource_bounds(subject: ValidationSubject) -> Finding:
         if not tracing:
             tracemalloc.stop()
     # A cache grows once, a leak in every episode. The first episode loads things.
-    growth = [min(b[i] - a[i] for a, b in zip(usages[1:], usages[2:], strict=False)) for i in range(3)]
+    growth = [min(b[i] - a[i] for a, b in pairwise(usages[1:])) for i in range(3)]
     names, bounds = ("bytes of memory", "threads", "open files"), (GROWTH_BYTES, 0, 0)
     problems = [
         f"{grown} more {name} after each episode"
@@ -101,30 +103,24 @@ def resource_envelope(subject: ValidationSubject) -> Finding:
 
 def verifier_portability(subject: ValidationSubject) -> Finding:
     """Another process without a network scores the episodes equally."""
-    there = subject.elsewhere
-    here = [episode.verdicts for episode in subject.replays]
-    problems = [
-        f"{script[0]}: {first_difference(one, other)}"
-        for script, one, other in zip(subject.scripts, here, there.verdicts, strict=True)
-        if one != other
-    ]
-    return Finding(problems, {"episodes": len(here), "differs_in": there.differs_in})
+    problems = _differences(subject, [episode.verdicts for episode in subject.replays], subject.elsewhere.verdicts)
+    return Finding(problems, {"episodes": len(subject.replays), "differs_in": subject.elsewhere.differs_in})
 
 
 def cross_host_determinism(subject: ValidationSubject) -> Finding:
     """Another process with other hash seed, time zone and directory, in place of another host, gives the same texts."""
     there = subject.elsewhere
-    here = [episode.transcript for episode in subject.replays]
-    problems = [
-        f"{script[0]}: {first_difference(one, other)}"
-        for script, one, other in zip(subject.scripts, here, there.transcripts, strict=True)
-        if one != other
-    ]
+    problems = _differences(subject, [episode.transcript for episode in subject.replays], there.transcripts)
     with subject.fresh() as env:
         base = env.unwrapped
         if isinstance(base, TextEnv) and base.tasks.digest != there.digest:
             problems.append("the tasks have another digest")
-    return Finding(problems, {"episodes": len(here), "differs_in": there.differs_in})
+    return Finding(problems, {"episodes": len(subject.replays), "differs_in": there.differs_in})
+
+
+def _differences(subject: ValidationSubject, here: list[Any], there: list[Any]) -> list[str]:
+    rows = zip(subject.scripts, here, there, strict=True)
+    return [f"{start}: {first_difference(one, other)}" for (start, _), one, other in rows if one != other]
 
 
 def time_to_first_work(subject: ValidationSubject) -> Finding:

@@ -36,7 +36,7 @@ class Watch:
     processes: dict[str, None] = field(default_factory=dict)
     """Programs that were started."""
     changed: dict[str, None] = field(default_factory=dict)
-    """Variables of the process's environment that were set or deleted, and its working directory if that was changed."""
+    """Variables of the process's environment that were set or deleted, and the working directory if it was changed."""
     global_rng: list[str] = field(default_factory=list)
     """The global random generators that were used."""
 
