@@ -95,6 +95,10 @@ def training_signal(subject: ValidationSubject) -> Finding:
     """The episodes of a task by a policy that is sometimes right differ in their scores, as GRPO needs."""
     mixed = []
     with subject.fresh() as env:
+        if text_env(env).slow_oracle:
+            raise NotApplicable(
+                f"planning again after each slip takes too long here; play --policy oracle:slip={SLIPS}"
+            )
         solved = [episode for episode in subject.oracle_episodes if episode.plan]
         for first in subject.within(solved[: 2 * subject.sizes.few]):
             most = 2 * len(first.steps) + 2
