@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentgym_envs.errors import UsageError
 from agentgym_envs.evaluate.estimates import Estimate, TaskValues, estimates
 
 ORACLE_TOLERANCE = 0.1
@@ -19,6 +20,10 @@ SPREAD_TOLERANCE = 0.2
 EPISODE_SECONDS = 3600.0
 """The longest allowed episode; OpenEnv's upper bound."""
 _SHOWN = 5
+
+
+class RefusedSubject(UsageError):
+    """The environment cannot be made with its arguments, or its actions or observations are no texts."""
 
 
 class NotApplicable(Exception):

@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentgym_envs.core import describe
-from agentgym_envs.errors import UsageError
-from agentgym_envs.validate.findings import BudgetUsed, Finding, NotApplicable
+from agentgym_envs.validate.findings import BudgetUsed, Finding, NotApplicable, RefusedSubject
 from agentgym_envs.validate.report import CheckResult, CheckStatus, ValidationReport, source_digest
 from agentgym_envs.validate.subject import ValidationSubject
 from agentgym_envs.validate.table import CHECKS, STARTUP, ValidationCheck
@@ -25,7 +24,7 @@ def validate(
     """Run checks on an environment.
 
     The start-up check is always the first one, as no other applies without it. `progress` is called before each check.
-    Raises UsageError if the environment is not one with texts, or cannot be made with its arguments.
+    Raises RefusedSubject if the environment is not one with texts, or cannot be made with its arguments.
     """
     with _alarm(subject):
         started = _run(_startup_of(checks), subject, progress)
@@ -68,10 +67,8 @@ def _run(
         status, evidence, measured = CheckStatus.SKIP, [f"not applicable: {reason}"], {}
     except BudgetUsed as reason:
         status, evidence, measured = CheckStatus.SKIP, [f"not measured: {reason}"], {}
-    except UsageError as error:
-        if check.id == STARTUP:
-            raise
-        status, evidence, measured = CheckStatus.ERROR, [describe(error)], {}
+    except RefusedSubject:
+        raise
     except (Exception, SystemExit) as error:  # of the environment, which is any code
         status, evidence, measured = CheckStatus.ERROR, [describe(error)], {}
     return CheckResult(check, status, evidence, measured, time.perf_counter() - began)

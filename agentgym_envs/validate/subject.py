@@ -29,7 +29,7 @@ from agentgym_envs.validate.episodes import (
     repeating,
     replaying,
 )
-from agentgym_envs.validate.findings import BudgetUsed, NotApplicable
+from agentgym_envs.validate.findings import BudgetUsed, NotApplicable, RefusedSubject
 from agentgym_envs.validate.other_process import OtherProcess, play_elsewhere
 from agentgym_envs.validate.watch import Watch, joined, watching
 
@@ -108,13 +108,19 @@ class ValidationSubject:
             env.close()
 
     def make(self) -> Env:
-        """Make an environment. Raises UsageError if its actions or observations are not texts."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Gymnasium's advice on ids and spaces
-            env = self._make()
+        """Make an environment. Raises RefusedSubject for wrong arguments, or if actions or observations are no text."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Gymnasium's advice on ids and spaces
+                env = self._make()
+        except (UsageError, TypeError) as error:
+            if isinstance(error, TypeError) and not self.kwargs:
+                raise  # a bug in the constructor
+            raise RefusedSubject(f"{self.name} cannot be made with the arguments {self.kwargs}: {error}") from error
         for name in ("action_space", "observation_space"):
             if not _is_text(getattr(env, name)):
-                raise UsageError(
+                env.close()
+                raise RefusedSubject(
                     f"{self.name} has the {name} {getattr(env, name)}, and only environments with texts can be "
                     f"validated: spaces.Text, or those of a TextEnv"
                 )

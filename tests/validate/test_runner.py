@@ -123,6 +123,20 @@ def test_an_environment_with_numbers_is_refused() -> None:
         validate(load_subject("CartPole-v1"))
 
 
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"cannot be made with the arguments .'color': 3"):
+        validate(load_subject("tests.validate.toy:CorridorEnv", {"color": 3}))
+
+
+def test_an_error_of_usage_within_an_episode_is_the_result_of_its_check() -> None:
+    class Misusing(toy.CorridorEnv):
+        def _begin(self, task: Any, rng: Any) -> str:
+            raise UsageError("no such world")
+
+    report = validate(ValidationSubject(Misusing, "toy"), select_checks(["runtime.startup"]))
+    assert statuses(report) == {"runtime.startup": "error"}
+
+
 @pytest.mark.parametrize("name", ["no/such-v0", "tests.validate.toy:Nothing", "no_such_module:Env"])
 def test_an_unknown_environment_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
