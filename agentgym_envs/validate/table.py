@@ -84,7 +84,7 @@ CHECKS: tuple[ValidationCheck, ...] = (
         _FAIL,
         static.resource_declaration,
         "Set the class attributes to True or False, and `remote_options` to names of arguments.",
-        _TEXT_ENV,
+        _BOTH,
     ),
     ValidationCheck("static.timeout_ceiling", _STATIC, _FAIL, static.timeout_ceiling, "Make resets and steps faster."),
     ValidationCheck(
@@ -266,7 +266,7 @@ CHECKS: tuple[ValidationCheck, ...] = (
         _FAIL,
         contract.rendering,
         "Return a text that is not empty from `_draw`.",
-        _TEXT_ENV,
+        _BOTH,
     ),
     ValidationCheck(
         "agentgym.served",

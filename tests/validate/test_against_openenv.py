@@ -11,7 +11,7 @@ from hypothesis import given
 from agentgym_envs.validate import CheckResult, ValidationReport
 from agentgym_envs.validate.table import POLICY_VERSION
 from tests.trying import examples
-from tests.validate.results import RESULTS
+from tests.validate.tools import RESULTS
 
 pytestmark = pytest.mark.slow  # importing it takes seconds
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from agentgym_envs.validate import CHECKS, CheckResult, CheckSeverity, CheckStatus, ValidationReport, ValidationVerdict
 from agentgym_envs.validate.table import POLICY_VERSION
 from tests.trying import examples
-from tests.validate.results import RESULTS
+from tests.validate.tools import RESULTS
 
 
 def report_of(*statuses: tuple[str, CheckStatus]) -> ValidationReport:

@@ -118,6 +118,17 @@ def test_an_environment_without_an_oracle_skips_its_checks() -> None:
     assert found["semantic.floor_gap"] == found["statistical.headroom"] == "pass"
 
 
+@pytest.mark.slow
+def test_an_environment_of_a_server_passes() -> None:
+    run = pytest.importorskip("agentgym_envs.http.run", reason="the extra serve is not installed")
+    env_id = "Toy/Corridor-v0"
+    with run.background_server([env_id]) as url:
+        found = statuses(validate(load_subject(env_id, {"base_url": url})))
+    assert set(found.values()) == {"pass", "skip"}
+    assert found["semantic.oracle_max"] == found["runtime.network_policy"] == "pass"
+    assert found["runtime.host_containment"] == "skip"
+
+
 def test_an_environment_with_numbers_is_refused() -> None:
     with pytest.raises(UsageError, match="only environments with texts"):
         validate(load_subject("CartPole-v1"))

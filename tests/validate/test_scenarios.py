@@ -1,27 +1,15 @@
-"""Every scenario of the suite, and the example of the tutorial, pass their validation."""
+"""The scenarios without a browser, and the example of the tutorial, pass their validation."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from agentgym_envs.validate import CHECKS, Prerequisite, load_subject, validate
+from agentgym_envs.validate import CHECKS, Prerequisite
+from tests.validate.tools import unmet
 
-SECONDS = 1_200.0
-"""A budget that no scenario needs, also on a busy computer."""
 QUICK = [check for check in CHECKS if Prerequisite.IMPORTABLE not in check.needs and check.id != "agentgym.served"]
 """The checks that need no other process and no server."""
-NEEDS = {"SciWorld": "scienceworld", "Search": "tantivy", "WebArena": "playwright", "MiniWoB": "playwright"}
-
-
-def unmet(name: str, checks: Any = CHECKS, **kwargs: Any) -> dict[str, Any]:
-    """The checks that failed, and those for which no time was left."""
-    report = validate(load_subject(name, kwargs, seconds=SECONDS), checks)
-    late = [r for r in report.results if r.status == "skip" and not r.evidence[0].startswith("not applicable: ")]
-    return {
-        r.check.id: list(r.evidence) for r in [*report.results, *late] if r.status in ("fail", "error") or r in late
-    }
+NEEDS = {"SciWorld": "scienceworld", "Search": "tantivy"}
 
 
 def test_textcraft_passes() -> None:
@@ -44,7 +32,7 @@ def test_a_light_scenario_passes(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rotating
-@pytest.mark.parametrize("name", ["Search", "SciWorld", "WebArena", "MiniWoB"])
+@pytest.mark.parametrize("name", NEEDS)
 def test_a_heavy_scenario_passes(name: str) -> None:
     pytest.importorskip(NEEDS[name])
     assert unmet(f"AgentGym/{name}-v0") == {}
