@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from agentgym_envs.validate import CHECKS, CheckResult, CheckStatus, load_subject, validate
+from agentgym_envs.validate import CHECKS, CheckResult, CheckStatus, ValidationCheck, load_subject, validate
 
 RESULTS = st.lists(
     st.builds(
@@ -24,10 +24,11 @@ SECONDS = 1_200.0
 """A budget that no scenario needs, also on a busy computer."""
 
 
-def unmet(name: str, checks: Any = CHECKS, **kwargs: Any) -> dict[str, Any]:
+def unmet(name: str, checks: Sequence[ValidationCheck] = CHECKS) -> dict[str, list[str]]:
     """The checks that failed, and those for which no time was left."""
-    report = validate(load_subject(name, kwargs, seconds=SECONDS), checks)
-    late = [r for r in report.results if r.status == "skip" and not r.evidence[0].startswith("not applicable: ")]
-    return {
-        r.check.id: list(r.evidence) for r in [*report.results, *late] if r.status in ("fail", "error") or r in late
-    }
+    report = validate(load_subject(name, seconds=SECONDS), checks)
+    return {r.check.id: list(r.evidence) for r in report.results if r.status in ("fail", "error") or _late(r)}
+
+
+def _late(result: CheckResult) -> bool:
+    return result.status == "skip" and not result.evidence[0].startswith("not applicable: ")
