@@ -12,28 +12,20 @@ from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import EnvArgs, cannot_write, check_writable, finite, names_of, print_json, stderr, stdout
 from agentgym_envs.cli.envs import find_env, import_module, parse_env_args
 from agentgym_envs.trajectory import strict_json
-from agentgym_envs.validate import (
-    CheckResult,
-    CheckSeverity,
-    CheckStatus,
-    ValidationReport,
-    ValidationVerdict,
-    load_subject,
-    select_checks,
-    validate,
-)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from agentgym_envs.validate import CheckResult, ValidationReport
+
 _BUDGET = 300.0
 _MARKS = {
-    CheckStatus.PASS: "[green]✓[/]",
-    CheckStatus.FAIL: "[red]✗[/]",
-    CheckStatus.ERROR: "[red]![/]",
-    CheckStatus.SKIP: "[dim]–[/]",
+    "pass": "[green]✓[/]",
+    "fail": "[red]✗[/]",
+    "error": "[red]![/]",
+    "skip": "[dim]–[/]",
 }
-_VERDICTS = {ValidationVerdict.PASS: "green", ValidationVerdict.WARN: "yellow", ValidationVerdict.FAIL: "red"}
+_VERDICTS = {"pass": "green", "warn": "yellow", "fail": "red"}
 _NUMBERS = ("sample", "estimate", "low", "high", "bound")
 
 Env = Annotated[
@@ -70,11 +62,13 @@ def validate_command(
     junit: JunitFile = None,
     show_all: All = False,
 ) -> None:
-    """Validate an environment: rewards, seeds, isolation, oracle, leaks, resources, and more than fifty other checks.
+    """Validate an environment: rewards, seeds, isolation, oracle, leaks, resources, and more than forty other properties.
 
     The exit code is 1 if a check of severity "fail" failed, or ended in an error. A check that does not apply, or for
     which no time is left, is skipped with the reason; it counts neither as passed nor as failed.
     """
+    from agentgym_envs.validate import load_subject, select_checks, validate  # which import httpx
+
     names = names_of(checks)
     chosen = select_checks(None if names is None else list(names))
     to_stdout = str(json_file) == "-"
@@ -91,7 +85,7 @@ def validate_command(
         print_json(report.to_json())
     else:
         _show(report, show_all)
-    if report.verdict is ValidationVerdict.FAIL:
+    if report.verdict == "fail":
         raise typer.Exit(1)
 
 
@@ -115,7 +109,7 @@ def _write(option: str, path: Path | None, text: str) -> None:
 
 def _show(report: ValidationReport, show_all: bool) -> None:
     console = stdout()
-    shown = [r for r in report.results if show_all or r.status in (CheckStatus.FAIL, CheckStatus.ERROR)]
+    shown = [r for r in report.results if show_all or r.status in ("fail", "error")]
     if shown:
         console.print(_table(shown))
     if not show_all:
@@ -138,12 +132,12 @@ def _table(results: list[CheckResult]) -> Table:
 
 
 def _lines(result: CheckResult) -> list[str]:
-    if result.status is CheckStatus.PASS:
+    if result.status == "pass":
         return [_safe(result.check.summary), f"[dim]{_safe(_numbers(result.measured))}[/]"]
     lines = [_safe(line) for line in result.evidence]
-    if result.status is CheckStatus.SKIP:
+    if result.status == "skip":
         return [f"[dim]{line}[/]" for line in lines]
-    if result.check.severity is not CheckSeverity.FAIL and not result.failed:
+    if not result.failed:
         lines[0] = f"[yellow]{result.check.severity}:[/] {lines[0]}"
     numbers = _numbers(result.measured) if "estimate" in result.measured else ""
     return [*lines, *([f"[dim]{_safe(numbers)}[/]"] if numbers else []), f"[cyan]{_safe(result.check.remedy)}[/]"]
