@@ -62,7 +62,7 @@ def validate_command(
     junit: JunitFile = None,
     show_all: All = False,
 ) -> None:
-    """Validate an environment: rewards, seeds, isolation, oracle, leaks, resources, and more than forty other properties.
+    """Validate an environment: rewards, seeds, isolation, oracle, leaks, resources, and over forty other properties.
 
     The exit code is 1 if a check of severity "fail" failed, or ended in an error. A check that does not apply, or for
     which no time is left, is skipped with the reason; it counts neither as passed nor as failed.

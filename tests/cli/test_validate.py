@@ -34,7 +34,7 @@ def test_a_warning_ends_with_0(run: Run) -> None:
     assert outcome.code == 0 and "warn: 288 of 288 random commands are refused" in " ".join(outcome.out.split())
 
 
-def test_all_shows_what_was_measured_and_what_was_skipped(run: Run) -> None:
+def test_all_shows_measured_values_and_skipped_checks(run: Run) -> None:
     out = " ".join(run("validate", DEFECT, "--checks", "static.sbom,runtime.seed_control", "--all").out.split())
     assert "seeds 12, distinct" in out and "not applicable: the metadata" in out
 
