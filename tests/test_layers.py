@@ -1,7 +1,8 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
 `errors, spaces, schedule, image_files → task, grammar → difficulty → core → image_observations → wrappers,
-trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, cli, viewer, multiagent → adapters`. A
+trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, viewer, multiagent → validate → cli →
+adapters`. A
 scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the same rules
 without a change here.
 """
@@ -35,6 +36,7 @@ LAYERS = [
     {"rollout"},
     {"labels"},
     {"evaluate", "http", "viewer", "multiagent"},
+    {"validate"},
     {"cli"},
     {"__main__"},
 ]

@@ -59,6 +59,7 @@ COMMANDS = (
     CliCommand("report", "agentgym_envs.cli.report:report_command", "Evaluate"),
     CliCommand("label", "agentgym_envs.cli.label:label_command", "Evaluate"),
     CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
+    CliCommand("validate", "agentgym_envs.cli.validate:validate_command", "Evaluate"),
     CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
     CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
     CliCommand("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),

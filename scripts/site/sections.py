@@ -4,7 +4,8 @@
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
-and `<!-- end of algorithms -->`; so is that of `benchmarks.grading`. `tests/docs` fails when a page differs from the
+and `<!-- end of algorithms -->`; so are those of
+`benchmarks.grading` and of `agentgym_envs.validate`. `tests/docs` fails when a page differs from the
 code.
 """
 
@@ -26,6 +27,7 @@ _TABLES = {
     "credit": lambda: _load("credit_methods").credit_table(),
     "samplers": lambda: _load("samplers").sampler_table(),
     "grading": lambda: _grading_table(),
+    "validation checks": lambda: _check_table(),
 }
 
 
@@ -43,6 +45,13 @@ def _grading_table() -> str:
     from benchmarks.grading import table
 
     return table(json.loads((ROOT / "benchmarks/results/grading.json").read_text(encoding="utf-8")))
+
+
+def _check_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from agentgym_envs.validate import check_table
+
+    return check_table()
 
 
 def _load(name: str) -> Any:

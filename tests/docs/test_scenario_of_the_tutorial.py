@@ -52,6 +52,16 @@ def test_the_random_player_finishes_an_episode(env_id: str, tmp_path: Path) -> N
     assert turns and not any(turn.info["invalid_action"] for turn in turns)
 
 
+def test_the_scenario_passes_its_validation(env_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    checks = ("runtime", "statistical", "static.manifest", "semantic.oracle_max", "semantic.no_solution_leakage")
+    assert main(["validate", env_id, "--checks", ",".join(checks)]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_scenario_passes_every_check(env_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", env_id]) == 0, capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("check", "written", "instead", "says"),
     [
