@@ -81,7 +81,7 @@ def test_a_large_catalogue_contains_the_ordinary_one(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 21])
-def test_makers_of_the_encyclopedia_sell_what_their_articles_say(seed: int) -> None:
+def test_the_shop_sells_the_goods_of_the_makers_in_the_encyclopedia(seed: int) -> None:
     large = world(seed, large=True)
     for maker in lore(seed).makers:
         query = (
@@ -107,7 +107,7 @@ def test_a_large_catalogue_is_large_and_unambiguous(seed: int) -> None:
     assert large.value("SELECT COUNT(*) FROM shop_orders WHERE customer = 1") == 25
 
 
-def test_a_category_shows_36_products_or_as_many_as_one_chooses(shop: Visitor) -> None:
+def test_a_category_shows_36_products_or_a_chosen_number(shop: Visitor) -> None:
     slug, count = shop.world.rows(_BIGGEST)[0]
     page = shop.get(f"/category/{slug}")
     assert page.count('class="card"') == 36 and f"Items 1-36 of {count}" in page

@@ -136,8 +136,8 @@ def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> I
 
 
 def world_for(template: Template, seed: int) -> World:
-    """Return the world of a seed for a template."""
-    return load_world(seed)
+    """Return the world of a seed for a template: an ordinary one for those of version 1, a large one for others."""
+    return load_world(seed, large=template.since > 1)
 
 
 def start_data(template: Template, world: World, params: Params) -> dict[str, Any]:
