@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode
-from agentgym_envs.webarena.sites.world import world
 from agentgym_envs.webarena.tasks.answers import NotAchievable, Says, says
-from agentgym_envs.webarena.tasks.table import instances_of, templates
+from agentgym_envs.webarena.tasks.table import instances_of, templates, world_for
 from agentgym_envs.webarena.tasks.template import Template, intent_of
 from benchmarks import wordings
 from benchmarks.wordings import Question
@@ -49,7 +48,10 @@ def answered() -> list[str]:
 
 
 def _of_template(template: Template, seed: int, instances: int) -> Iterator[tuple[Question, Evaluator]]:
-    first = [(params, _evaluator(template, seed, params)) for params in instances_of(template, world(seed))[:instances]]
+    first = [
+        (params, _evaluator(template, seed, params))
+        for params in instances_of(template, world_for(template, seed))[:instances]
+    ]
     wanted = [set(one.wanted) for _, one in first if isinstance(one, Says)]
     for number, (params, evaluator) in enumerate(first):
         intent = intent_of(template, number + seed, params)
@@ -61,7 +63,7 @@ def _of_template(template: Template, seed: int, instances: int) -> Iterator[tupl
 
 
 def _evaluator(template: Template, seed: int, params: Any) -> Says | NotAchievable | None:
-    found = template.evaluators(world(seed), params)
+    found = template.evaluators(world_for(template, seed), params)
     return next((one for one in found if isinstance(one, Says | NotAchievable)), None)
 
 

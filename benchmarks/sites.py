@@ -1,12 +1,13 @@
 """The embedded sites of `AgentGym/WebArena-v0`: rendering, resetting, and oracles that play them.
 
-    python -m benchmarks.sites [--out benchmarks/results/sites.json] [--episodes 100] [--soak 2000] [--quick]
+    python -m benchmarks.sites [--out benchmarks/results/sites.json] [--episodes 100] [--soak 2000] [--large] [--quick]
 
 A page's render is the CPU time of this process from the request to the last byte of the answer, without a socket and
 without a browser. The database is restored in three ways that take turns: from the image, as the sites do it; by
 SQLite's backup; and from a copy of a file. A reset is all of `env.reset`: database, browser context, first page, first
 observation. Oracles play tasks of all templates, many at a time in one browser; one that does not score 1 counts as
-flaky. `--soak` plays that many. `--quick` only shows that everything runs.
+flaky. `--soak` plays that many. `--large` measures pages, restores and resets in large worlds. `--quick` shows that
+everything runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import random
 import re
 import shutil
 import sqlite3
@@ -37,6 +39,7 @@ from agentgym_envs.webarena.sites.episodes import HEADER, Episode, episodes
 from agentgym_envs.webarena.sites.framework.app import make_app
 from agentgym_envs.webarena.sites.framework.site import HOSTS
 from agentgym_envs.webarena.sites.world import open_image, world
+from agentgym_envs.webarena.tasks.scoring import template_of
 from agentgym_envs.webarena.tasks.table import load
 from benchmarks.common import machine
 from benchmarks.web_resets import paired_resets
@@ -92,9 +95,9 @@ def pages_of(host: str, app: Any, episode: Episode, maximum: int) -> list[str]:
     return [path for path in found if client.get(path).status_code == 200]
 
 
-def render_figures(pages: int, repeats: int) -> dict[str, Any]:
+def render_figures(pages: int, repeats: int, large: bool = False) -> dict[str, Any]:
     """Milliseconds of CPU a page, for each site: median, the ninetieth percentile and the slowest page."""
-    app, episode, figures = make_app(), episodes().open(world(1)), {}
+    app, episode, figures = make_app(), episodes().open(world(1, large)), {}
     for name, host in HOSTS.items():
         taken = {path: cpu_ms(app, host, path, episode, repeats) for path in pages_of(host, app, episode, pages)}
         ordered = sorted(taken.values())
@@ -123,9 +126,9 @@ def cpu_ms(app: Any, host: str, path: str, episode: Episode, repeats: int) -> fl
     return asyncio.run(measure())
 
 
-def restore_figures(repeats: int) -> dict[str, Any]:
+def restore_figures(repeats: int, large: bool = False) -> dict[str, Any]:
     """Milliseconds to bring a world back, by turns."""
-    local = world(1)
+    local = world(1, large)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "world.db"
         with sqlite3.connect(file) as stored:
@@ -163,13 +166,14 @@ def wall_ms(restore: Callable[[], sqlite3.Connection]) -> float:
     return taken
 
 
-def reset_figures(repeats: int) -> dict[str, Any]:
+def reset_figures(repeats: int, large: bool = False) -> dict[str, Any]:
     """Milliseconds of a reset of random tasks, one at a time, with a prepared session and without."""
-    with contextlib.closing(WebArenaEnv()) as env:
-        tasks = [task.id for task in env.tasks.sample(repeats, seed=5, split="train")]
+    with contextlib.closing(WebArenaEnv(table_version=2 if large else 1)) as env:
+        every = [task.id for task in env.tasks.sample(split="train") if (template_of(task).since > 1) == large]
+        tasks = random.Random(5).sample(every, repeats)
         for world_tasks in {task.split("/")[2]: task for task in tasks}.values():
             env.reset(options={"task": world_tasks})  # builds the world
-        return paired_resets(env, list(tasks), repeats)
+        return paired_resets(env, tasks, repeats)
 
 
 def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
@@ -246,6 +250,9 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=100, help="how many tasks the oracles play (default: 100)")
     parser.add_argument("--soak", type=int, help="play so many instead")
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"episodes at a time (default: {AT_ONCE})")
+    parser.add_argument(
+        "--large", action="store_true", help="measure in large worlds, which version 2 of the tasks has"
+    )
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
     register_all()
@@ -253,9 +260,9 @@ def main() -> None:
     count = 2 if arguments.quick else arguments.soak or arguments.episodes
     result = {
         "machine": machine(),
-        "render": render_figures(pages, repeats),
-        "restore": restore_figures(10 * repeats),
-        "reset": reset_figures(2 * repeats),
+        "render": render_figures(pages, repeats, arguments.large),
+        "restore": restore_figures(10 * repeats, arguments.large),
+        "reset": reset_figures(2 * repeats, arguments.large),
         "oracle": oracle_figures(count, arguments.at_once),
     }
     show(result)

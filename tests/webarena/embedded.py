@@ -19,7 +19,7 @@ from agentgym_envs.webarena.sites.framework.login import cookie_name
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
 from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, World, world
 from agentgym_envs.webarena.tasks.page_reader import PageReader
-from agentgym_envs.webarena.tasks.table import instances_of, start_data
+from agentgym_envs.webarena.tasks.table import instances_of, start_data, world_for
 from agentgym_envs.webarena.tasks.template import Params, Template, evaluators_of, intent_of
 
 MOST_TURNS = 40
@@ -32,11 +32,11 @@ class _Visits(Protocol):
 _V = TypeVar("_V", bound=_Visits)
 
 
-def client(site: str, seed: int = 1, *, app: Any = None) -> tuple[Any, Episode]:
+def client(site: str, seed: int = 1, *, large: bool = False, app: Any = None) -> tuple[Any, Episode]:
     """Return a Starlette test client of one site, which does not follow redirects, and its episode."""
     from starlette.testclient import TestClient
 
-    episode = episodes().open(world(seed))
+    episode = episodes().open(world(seed, large))
     origin = ORIGINS[site]
     made = TestClient(
         app or make_app(origins={site: origin}),
@@ -55,8 +55,8 @@ def _app(site: str) -> Any:
 class Visitor:
     """An HTTP client of one site, in an episode of its own."""
 
-    def __init__(self, site: str) -> None:
-        self.http, self.episode = client(site, app=_app(site))
+    def __init__(self, site: str, large: bool = False) -> None:
+        self.http, self.episode = client(site, large=large, app=_app(site))
 
     @property
     def world(self) -> World:
@@ -105,12 +105,15 @@ def signed_out(episode: Episode) -> dict[str, str]:
 
 def tasks_for_tests(template: Template, seed: int, count: int) -> list[Task]:
     """Return up to `count` tasks of a template in a world, of any split."""
-    return [_task(template, seed, n, params) for n, params in enumerate(instances_of(template, world(seed))[:count])]
+    return [
+        _task(template, seed, n, params)
+        for n, params in enumerate(instances_of(template, world_for(template, seed))[:count])
+    ]
 
 
 def _task(template: Template, seed: int, number: int, params: Params) -> Task:
     data = {"template": template.name, "world": seed, "params": dict(params)}
-    data |= start_data(template, world(seed), params)
+    data |= start_data(template, world_for(template, seed), params)
     goal = intent_of(template, number, params)
     return Task(f"webarena/{template.name}/{seed}/{number}", "train", template.group, goal, data)
 
@@ -154,7 +157,7 @@ def play(env: WebArenaEnv, task: Task, policy: Any) -> tuple[float, list[str]]:
 
 def sibling(template: Template, task: Task) -> Params | None:
     """Return the parameters of another instance in the same world that expects another result."""
-    made, own = world(task.data["world"]), task.data["params"]
+    made, own = world_for(template, task.data["world"]), task.data["params"]
     scored = evaluators_of(template, made, own)
     others = (params for params in instances_of(template, made) if params != own)
     return next((params for params in others if evaluators_of(template, made, params) != scored), None)

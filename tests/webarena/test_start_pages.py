@@ -81,7 +81,11 @@ def test_intents_do_not_name_the_thing_on_the_start_page() -> None:
     for name, template in DEEP.items():
         assert all(THIS.search(intent) for intent in template.intents), name
     for task in filter(is_deep, load(2)):
-        hidden = [str(value) for key, value in task.data["params"].items() if key not in template_of(task).named]
+        params = task.data["params"]
+        shown = set(template_of(task).named)
+        if "place" in params:  # a post of the forum can be about its town
+            shown.add("town")
+        hidden = [str(value) for key, value in params.items() if key not in shown]
         assert hidden, task.id
         assert not [value for value in hidden if len(value) > 3 and value in task.goal], task
 

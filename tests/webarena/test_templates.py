@@ -21,12 +21,12 @@ from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.evaluators.state import OnlyChanged
 from agentgym_envs.webarena.sites.framework.site import HOSTS, ORIGINS
-from agentgym_envs.webarena.sites.world import UNSCORED_TABLES, world
+from agentgym_envs.webarena.sites.world import UNSCORED_TABLES
 from agentgym_envs.webarena.tasks import table
 from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.scoring import start_urls
 from agentgym_envs.webarena.tasks.steps import Given, Step
-from agentgym_envs.webarena.tasks.table import FROZEN, VERSIONS, WORLDS, instances_of, load, templates
+from agentgym_envs.webarena.tasks.table import FROZEN, VERSIONS, WORLDS, instances_of, load, templates, world_for
 from agentgym_envs.webarena.tasks.template import GROUPS, Params, Template, evaluators_of
 from tests.plugins.rotation import part
 from tests.webarena.embedded import bench, follow, play, sibling, tasks_for_tests
@@ -105,13 +105,14 @@ def _arguments(step: Any) -> list[Any]:
 @pytest.mark.parametrize("seed", [1, 21])
 def test_instances_have_exactly_the_parameters_of_the_intent(name: str, seed: int) -> None:
     template = templates()[name]
-    instances = instances_of(template, world(seed))
+    world = world_for(template, seed)
+    instances = instances_of(template, world)
     assert instances, "this world has no instance"
-    assert instances == instances_of(template, world(seed))
+    assert instances == instances_of(template, world)
     for params in instances[:50]:
         assert json.loads(json.dumps(params)) == params
         assert template.named <= set(params) <= template.named | _hidden(template)
-        for url in template.start_urls(world(seed), params):
+        for url in template.start_urls(world, params):
             assert url.startswith(tuple(f"{origin}/" for origin in ORIGINS.values()))
 
 
@@ -199,7 +200,7 @@ def test_the_table_file_is_up_to_date(version: int) -> None:
 @pytest.mark.parametrize("name", _marked(NAMES))
 def test_evaluators_reject_other_changes_and_an_idle_agent(name: str) -> None:
     template = templates()[name]
-    first_world = world(1)
+    first_world = world_for(template, 1)
     scored = evaluators_of(template, first_world, instances_of(template, first_world)[0])
     (state,) = [one for one in scored if isinstance(one, OnlyChanged)]
     assert set(UNSCORED_TABLES) <= set(state.free)
@@ -239,7 +240,7 @@ def _wrong(env: Any, task: Task, template: Template) -> float:
 
 def _elsewhere(page: PageReader, template: Template, task: Task, other: Params) -> Iterator[str]:
     """Yield the solution of another instance; one with a start page of its own is played there."""
-    first = template.start_urls(world(task.data["world"]), other)[0]
+    first = template.start_urls(world_for(template, task.data["world"]), other)[0]
     if first != task.data["start"]:
         yield page.goto(first)
     yield from template.oracle(page, other)

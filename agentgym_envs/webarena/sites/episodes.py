@@ -30,9 +30,10 @@ class Episode:
         self.database = open_image(self.world.image)
 
     def copy(self) -> sqlite3.Connection:
-        """Return a copy of the current database, for scoring."""
+        """Return a copy of the current database, for scoring; the world's own one if nothing has changed."""
         with self.lock:
-            return open_image(self.database.serialize())
+            image = self.database.serialize()
+        return self.world.database if image == self.world.image else open_image(image)
 
 
 class Episodes:

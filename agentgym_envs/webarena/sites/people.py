@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agentgym_envs.webarena.sites.country import Country, Town
 from agentgym_envs.webarena.sites.words import words
@@ -53,14 +55,16 @@ class Person:
         return f"{self.user}@mail.test"
 
 
-def make_people(rng: random.Random, country: Country) -> tuple[Person, ...]:
-    """Generate the people of a country. Names are unique; large towns have more people."""
+def make_people(
+    rng: random.Random, country: Country, count: int = PEOPLE, known: Sequence[Person] = ()
+) -> tuple[Person, ...]:
+    """Generate people of a country, in addition to those known. Names are unique; large towns have more people."""
     weights = [town.population for town in country.towns]
-    names: dict[tuple[str, str], None] = {}
-    while len(names) < PEOPLE:
+    names = dict.fromkeys((person.first, person.last) for person in known)
+    while len(names) < len(known) + count:
         names[rng.choice(_FIRST), rng.choice(_LAST)] = None
-    people, users = [], set[str]()
-    for number, (first, last) in enumerate(names, 1):
+    people, users = [], {person.user for person in known}
+    for number, (first, last) in islice(enumerate(names, 1), len(known), None):
         town = rng.choices(country.towns, weights)[0]
         user = _user(rng, first, last, users)
         users.add(user)

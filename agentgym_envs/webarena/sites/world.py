@@ -34,18 +34,21 @@ class SeedInputs:
     country: Country
     people: tuple[Person, ...]
     rng: random.Random
+    large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class World:
     """The state at the start of an episode.
 
-    `image` is SQLite's serialized database. `database` has the same content and must only be read.
+    A large world has ten times as many products as an ordinary one, and more orders, customers and reviews. `image` is
+    SQLite's serialized database. `database` has the same content and must only be read.
     """
 
     seed: int
-    image: bytes
+    image: bytes = field(repr=False)
     database: sqlite3.Connection = field(compare=False, repr=False)
+    large: bool = False
 
     @property
     def digest(self) -> str:
@@ -65,21 +68,24 @@ class World:
 
 
 @lru_cache(maxsize=16)
-def world(seed: int) -> World:
-    """Return the world of a seed. The first call of a process generates it, which takes about a second."""
+def world(seed: int, large: bool = False) -> World:
+    """Return the world of a seed. The first call of a process generates it, which takes a second, or several."""
     database = connect()
     database.executescript(_FRAMEWORK_SCHEMA)
     country = make_country(random.Random(f"country/{seed}"))
     people = make_people(random.Random(f"people/{seed}"), country)
     for site in SEEDED_SITES:
-        database.executescript(files(f"{__package__}.{site}").joinpath("schema.sql").read_text(encoding="utf-8"))
+        folder = files(f"{__package__}.{site}")
+        database.executescript(folder.joinpath("schema.sql").read_text(encoding="utf-8"))
         database.execute("BEGIN")
-        _seed_function(site)(database, SeedInputs(country, people, random.Random(f"{site}/{seed}")))
+        _seed_function(site)(database, SeedInputs(country, people, random.Random(f"{site}/{seed}"), large))
         database.execute("COMMIT")
+        if large and (indices := folder.joinpath("large.sql")).is_file():
+            database.executescript(indices.read_text(encoding="utf-8"))
     database.execute("VACUUM")
     image = database.serialize()
     database.close()
-    return World(seed, image, open_image(image))
+    return World(seed, image, open_image(image), large)
 
 
 def connect() -> sqlite3.Connection:

@@ -9,8 +9,8 @@ from agentgym_envs.task import Task
 from agentgym_envs.webarena.evaluators.base import Evaluator, FinishedEpisode, ReadPage
 from agentgym_envs.webarena.sites.episodes import Episode
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
-from agentgym_envs.webarena.sites.world import World, world
-from agentgym_envs.webarena.tasks.table import templates
+from agentgym_envs.webarena.sites.world import World
+from agentgym_envs.webarena.tasks.table import templates, world_for
 from agentgym_envs.webarena.tasks.template import Template, evaluators_of
 
 
@@ -21,7 +21,7 @@ def template_of(task: Task) -> Template:
 
 def world_of(task: Task) -> World:
     """Return the world of a task."""
-    return world(task.data["world"])
+    return world_for(template_of(task), task.data["world"])
 
 
 def start_urls(task: Task) -> list[str]:

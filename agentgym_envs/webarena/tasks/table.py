@@ -125,7 +125,7 @@ def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> I
     begin, end = most_tasks(template, split, version - 1), most_tasks(template, split, version)
     if begin == end:
         return
-    world = load_world(seed)
+    world = world_for(template, seed)
     instances = instances_of(template, world)
     for number, params in enumerate(instances[begin:end], begin + 1):
         data = {"template": template.name, "world": seed, "params": dict(params), "kind": template.kind}
@@ -133,6 +133,11 @@ def tasks_of(template: Template, seed: int, split: Split, version: int = 1) -> I
         goal = intent_of(template, number + seed, params)
         task_id = f"webarena/{template.name}/{seed}/{number}"
         yield Task(task_id, split, template.group, goal, {**data, **start_data(template, world, params)})
+
+
+def world_for(template: Template, seed: int) -> World:
+    """Return the world of a seed for a template: an ordinary one for those of version 1, a large one for others."""
+    return load_world(seed, large=template.since > 1)
 
 
 def start_data(template: Template, world: World, params: Params) -> dict[str, Any]:

@@ -23,6 +23,8 @@ _FORMATTERS: Mapping[str, Any] = {
     "number": "{:,}".format,
     "interval": interval_label,
 }
+SIZES = (20, 50, 100, 200)
+"""Numbers of rows that the grids of a large shop offer."""
 Choices: TypeAlias = Sequence[tuple[str, str]]
 
 
@@ -99,11 +101,11 @@ class Grid:
         where = " AND ".join([only, *filters.conditions])
         arguments = [*given, *filters.arguments]
         count = context.value(f"SELECT COUNT(*) FROM ({self.source}) WHERE {where}", *arguments)
-        paging = Paging.of(context.query, count, self.size)
+        paging = _paging(context, count, self.size)
         sort, descending = self._sorting(context.query)
         order = f"{sort} {'DESC' if descending else 'ASC'}, id {'DESC' if descending else 'ASC'}"
         query = f"SELECT * FROM ({self.source}) WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?"
-        rows = context.rows(query, *arguments, self.size, paging.skipped)
+        rows = context.rows(query, *arguments, paging.size, paging.skipped)
         return GridPage(self, rows, paging, sort, descending, filters.fields, filters.active, filters.errors)
 
     def page(self, context: RequestContext, template: str, *, heading: str = "", **values: Any) -> TemplateResponse:
@@ -116,6 +118,12 @@ class Grid:
         if not sort:
             return self.order, self.descending
         return sort, query.text("dir") == "desc"
+
+
+def _paging(context: RequestContext, count: int, size: int) -> Paging:
+    """Return the page of a grid. A large shop has a setting for its size, and lets the user choose."""
+    default = context.value("SELECT value FROM shop_settings WHERE name = 'rows_per_page'")
+    return Paging.of(context.query, count, int(default or size), SIZES if default else ())
 
 
 @dataclass(frozen=True, slots=True)

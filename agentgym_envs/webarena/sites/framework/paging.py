@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentgym_envs.webarena.sites.framework.fields import Fields
@@ -9,17 +10,26 @@ from agentgym_envs.webarena.sites.framework.fields import Fields
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """One page of a list. `count` is the number of all entries, `size` that of a page; pages count from 1."""
+    """One page of a list. `count` is the number of all entries, `size` that of a page; pages count from 1.
+
+    `sizes` are the sizes that the page offers, if the user can choose one.
+    """
 
     count: int
     size: int
     page: int
+    sizes: Sequence[int] = ()
 
     @classmethod
-    def of(cls, query: Fields, count: int, size: int) -> Paging:
-        """Take the page number from the field "page" of a query; clip it to the existing pages."""
+    def of(cls, query: Fields, count: int, size: int, sizes: Sequence[int] = ()) -> Paging:
+        """Take the page number from the field "page" of a query; clip it to the existing pages.
+
+        The field "limit" selects one of the `sizes`; without one, the size is `size`.
+        """
+        chosen = query.number("limit", size)
+        size = chosen if chosen in sizes else size
         last = max(1, -(-count // size))
-        return cls(count, size, min(query.number("page", 1, least=1), last))
+        return cls(count, size, min(query.number("page", 1, least=1), last), sizes)
 
     @property
     def last(self) -> int:

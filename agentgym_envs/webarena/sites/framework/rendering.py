@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -33,6 +33,12 @@ def render(site: Site, context: RequestContext, page: TemplateResponse) -> str:
         **page.values,
     }
     return _environment(site.name).get_template(page.template).render(values)
+
+
+def macro(site: str, template: str, name: str) -> Callable[..., Any]:
+    """Return a macro of a site's template. It must not use the context of a request."""
+    found: Callable[..., Any] = getattr(_environment(site).get_template(template).module, name)
+    return found
 
 
 def money(cents: int) -> str:

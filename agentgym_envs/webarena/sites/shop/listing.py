@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +12,7 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.fields import Fields
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.shop.searching import FOUND
-from agentgym_envs.webarena.sites.shop.store import CARD, PRODUCTS
+from agentgym_envs.webarena.sites.shop.store import CARD, PRODUCTS, RATED
 
 SORTS = {
     "position": ("Position", "p.id"),
@@ -23,6 +25,9 @@ SORTS = {
 PRICES = ((0, 10), (10, 25), (25, 50), (50, 100), (100, 200), (200, 0))
 """Price ranges in dollars; an upper limit of 0 means none."""
 SIZE = 12
+SIZES = (12, 24, 36, 48)
+"""Numbers of products that the lists of a large shop offer."""
+_FOUND = "p.id, p.brand, COALESCE(p.special_price, p.price) AS final"
 _ATTRIBUTES = """(
     SELECT product, name, value FROM shop_attributes UNION ALL SELECT product, name, value FROM shop_options
 )"""
@@ -63,22 +68,41 @@ def listing(
     conditions = _conditions(context.query, names)
     clause = " AND ".join([FOUND, f"({where})", *(text for _, _, text, _ in conditions)])
     values = [*arguments, *(value for _, _, _, some in conditions for value in some)]
-    count = context.value(f"SELECT COUNT(*) FROM {PRODUCTS} WHERE {clause}", *values)
-    paging = Paging.of(context.query, count, SIZE)
     sort = context.query.choice("sort", tuple(SORTS), sort)
-    order = f"ORDER BY {SORTS[sort][1]}, p.id LIMIT {SIZE} OFFSET {paging.skipped}"
-    products = context.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE {clause} {order}", *values)
+    rated = f", {RATED}" if sort == "rating" else ""  # it takes two queries per product
+    order = f"ORDER BY {SORTS[sort][1]}, p.id"
+    found = context.rows(f"SELECT {_FOUND}{rated} FROM {PRODUCTS} WHERE {clause} {order}", *values)
+    paging = _paging(context, len(found))
+    products = _cards(context, found[paging.skipped : paging.skipped + paging.size])
     chosen = {name for name, *_ in conditions}
-    filters = {name: rows for name, rows in _filters(context, clause, values, names).items() if name not in chosen}
+    filters = {name: rows for name, rows in _filters(context, found, names).items() if name not in chosen}
     active = [(name, FilterChoice(text, _changed(context.query, name, None))) for name, text, _, _ in conditions]
     return ProductListing(products, paging, sort, filters, active)
 
 
+def _paging(context: RequestContext, count: int) -> Paging:
+    """Return the page of a list. A large shop has a setting for its size, and lets the customer choose."""
+    default = context.value("SELECT value FROM shop_settings WHERE name = 'products_per_page'")
+    return Paging.of(context.query, count, int(default or SIZE), SIZES if default else ())
+
+
+def _cards(context: RequestContext, found: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    """Return the columns of product lists for some products, in their order."""
+    rows = context.rows(f"SELECT {CARD} FROM {PRODUCTS} WHERE p.id IN ({_listed(found)})")
+    by_id = {row["id"]: row for row in rows}
+    return [by_id[row["id"]] for row in found]
+
+
+def _listed(found: list[sqlite3.Row]) -> str:
+    """Return the ids of products as a list in SQL."""
+    return ", ".join(str(row["id"]) for row in found)
+
+
 def _names(context: RequestContext, where: str, arguments: list[Any]) -> list[str]:
     """Return the names of the attributes of the listed products."""
-    products = f"SELECT p.id FROM {PRODUCTS} WHERE {FOUND} AND ({where})"
-    query = f"SELECT DISTINCT name FROM {_ATTRIBUTES} WHERE product IN ({products}) ORDER BY name"
-    return [row["name"] for row in context.rows(query, *arguments)]
+    found = context.rows(f"SELECT p.id FROM {PRODUCTS} WHERE {FOUND} AND ({where})", *arguments)
+    query = f"SELECT DISTINCT name FROM {_ATTRIBUTES} WHERE product IN ({_listed(found)}) ORDER BY name"
+    return [row["name"] for row in context.rows(query)]
 
 
 def _conditions(query: Fields, names: list[str]) -> list[tuple[str, str, str, list[Any]]]:
@@ -98,29 +122,23 @@ def _conditions(query: Fields, names: list[str]) -> list[tuple[str, str, str, li
     return filters
 
 
-def _filters(
-    context: RequestContext, clause: str, values: list[Any], names: list[str]
-) -> dict[str, list[FilterChoice]]:
+def _filters(context: RequestContext, found: list[sqlite3.Row], names: list[str]) -> dict[str, list[FilterChoice]]:
     """Return further filters, with the number of products that each would leave."""
-    bands = ", ".join(
-        f"SUM(final >= {100 * low} AND final < {100 * high or 10**12}) AS band{index}"
-        for index, (low, high) in enumerate(PRICES)
-    )
-    matches = f"SELECT p.id, p.brand, COALESCE(p.special_price, p.price) AS final FROM {PRODUCTS} WHERE {clause}"
-    counts = context.one(f"SELECT {bands} FROM ({matches})", *values)
+    prices = sorted(row["final"] for row in found)
+    counts = (bisect_left(prices, 100 * high or 10**12) - bisect_left(prices, 100 * low) for low, high in PRICES)
     filters = {
         "Price": [
             _price_choice(context.query, *band, count) for band, count in zip(PRICES, counts, strict=True) if count
         ]
     }
-    brands = context.rows(f"SELECT brand, COUNT(*) AS n FROM ({matches}) GROUP BY brand ORDER BY brand", *values)
+    brands = sorted(Counter(row["brand"] for row in found).items())
     filters["Brand"] = [
-        FilterChoice(row["brand"], _changed(context.query, "Brand", row["brand"]), row["n"]) for row in brands[:30]
+        FilterChoice(brand, _changed(context.query, "Brand", brand), count) for brand, count in brands[:30]
     ]
     if names:
         query = f"SELECT name, value, COUNT(DISTINCT product) AS n FROM {_ATTRIBUTES}"
-        within = f"WHERE product IN (SELECT id FROM ({matches}))"
-        for row in context.rows(f"{query} {within} GROUP BY name, value ORDER BY name, MIN(product), value", *values):
+        within = f"WHERE product IN ({_listed(found)})"
+        for row in context.rows(f"{query} {within} GROUP BY name, value ORDER BY name, MIN(product), value"):
             choice = FilterChoice(row["value"], _changed(context.query, row["name"], row["value"]), row["n"])
             filters.setdefault(row["name"], []).append(choice)
     return {name: choices for name, choices in filters.items() if len(choices) > 1}

@@ -24,6 +24,24 @@ MODELS = words("""
     Sierra Silva Snow Solace Sparrow Spruce Storm Summit Swift Tarn Tide Timber Trail Tundra Umber Vale Vista Wave
     Willow Wren Yarrow Zenith
 """)
+MORE_MODELS = words("""
+    Acacia Acorn Agate Alcove Alder Almond Alpine Amber Anvil Apex Apollo Arbor Arcade Archer Argo Ash Aster Atlas
+    Azure Badger Balsam Banner Barley Basalt Basil Beaver Beech Bison Blossom Bluff Boulder Bramble Brook Buckle
+    Burrow Cactus Cairn Camber Camellia Canopy Cascade Castle Cavern Chestnut Chisel Citrine Clarion Clay Cobalt
+    Compass Condor Copper Coral Cotton Cricket Crocus Crystal Current Cypress Dahlia Daisy Dapple Deer Denim Dipper
+    Dolphin Dove Eagle Eddy Elder Elk Elm Ermine Estuary Feather Fennel Field Finn Firth Flame Flax Fleet Forest
+    Fox Galaxy Garnet Geyser Ginger Glacier Glimmer Gorge Granite Grotto Gust Harbour Harvest Hawk Hearth Heather
+    Helm Hemlock Hickory Hill Hopper Horizon Hornbeam Ibis Indigo Iris Island Ivy Jade Jasper Jay Juniper Kestrel
+    Keel Kelp Knoll Lantern Larch Laurel Lava Lavender Lemon Lily Linden Linnet Lotus Lupin Lynx Magnet Magnolia
+    Magpie Mallow Mango Marble Marina Marlin Marsh Marten Merlin Meteor Mica Midnight Mineral Mint Mistral Monsoon
+    Moss Mulberry Myrtle Nautilus Nebula Nettle Newt Nightjar Noon Nova Nutmeg Oak Ocelot Olive Onyx Orchard
+    Orchid Osprey Outpost Oyster Palm Panther Parsley Passage Pearl Pelican Peony Pepper Petal Petrel Piper Plover
+    Polar Pond Poplar Prism Puffin Quartz Quince Rain Rampart Reef Rill River Rocket Rose Ruby Rush Saffron Sage
+    Salmon Sand Satin Scarlet Seal Sepia Shadow Shell Silk Slate Solar Sorrel Spark Spindle Spring Stag Star Stone
+    Stork Stream Sunrise Swallow Swan Sycamore Teal Tempest Terrace Thistle Thorn Thunder Tiger Topaz Torrent Tower
+    Tulip Turret Twig Valley Velvet Verbena Violet Vireo Wharf Wheat Whirl Wolf Woodland Zephyr Zircon
+""")
+"""More models, for large catalogues."""
 ADJECTIVES = {
     "Kitchen": ("dependable", "handsome", "well-made", "practical", "compact"),
     "Home Decor": ("warm", "quiet", "elegant", "hand-finished", "timeless"),

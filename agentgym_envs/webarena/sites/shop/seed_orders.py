@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from agentgym_envs.webarena.sites.clock import NOW, stamp
 from agentgym_envs.webarena.sites.shop.money import PAYMENT_METHODS, SHIPPING_METHODS, Totals, totals
+from agentgym_envs.webarena.sites.shop.scale import ShopScale
 from agentgym_envs.webarena.sites.shop.seed_people import Customer
 from agentgym_envs.webarena.sites.shop.seed_products import Item
 
-ORDERS, OWN = 600, 25
+OWN = 25
+"""Number of orders of the agent's account."""
 DAYS, OWN_DAYS = 500, 428
 _HOURS = (2, 1, 1, 0, 0, 1, 3, 6, 8, 9, 10, 10, 12, 11, 9, 8, 8, 9, 11, 14, 16, 15, 10, 5)
 _MONTHS = {6: 0.9, 7: 0.8, 11: 1.4, 12: 1.7}
 _OWN_LATELY = (0.6, 1.4), (2.2, 3.4), (4.2, 5.4), (6.2, 7.4), (8.2, 11.4)
-_RECENT, _RECENT_DAYS = 150, 52
-_OPEN = {"pending": 42, "processing": 33, "on hold": 14}
-"""Number of recent open orders by status, without those of the agent's account."""
+_RECENT_DAYS = 52
 
 
 class OrderLine(NamedTuple):
@@ -82,17 +82,17 @@ class Market:
                 return candidate
 
 
-def make_orders(market: Market, settings: Mapping[str, str]) -> list[ShopOrder]:
+def make_orders(market: Market, settings: Mapping[str, str], scale: ShopScale) -> list[ShopOrder]:
     """Generate all orders, sorted by time, including those of the agent's account."""
     rng, owner = market.rng, market.customers[0]
-    moments = [(_moment(rng, _RECENT_DAYS), False) for _ in range(_RECENT)]
-    moments += [(_moment(rng, DAYS, _RECENT_DAYS), False) for _ in range(ORDERS - OWN - _RECENT)]
+    moments = [(_moment(rng, _RECENT_DAYS), False) for _ in range(scale.recent_orders)]
+    moments += [(_moment(rng, DAYS, _RECENT_DAYS), False) for _ in range(scale.orders - OWN - scale.recent_orders)]
     moments += [(moment, True) for moment in _own_moments(rng)]
     orders = []
     for moment, own in sorted(moments):
         customer = owner if own else market.customer(stamp(moment))
         orders.append(_order(market, customer, moment, settings))
-    _set_statuses([order for order in orders if order.customer is not owner], rng)
+    _set_statuses([order for order in orders if order.customer is not owner], rng, scale)
     _set_own_statuses([order for order in orders if order.customer is owner], rng)
     offset = rng.randint(60, 400)
     for number, order in enumerate(orders, 1):
@@ -144,12 +144,12 @@ def _lines(market: Market, customer: Customer, moment: datetime.datetime) -> lis
     return list(lines.values())
 
 
-def _set_statuses(orders: Sequence[ShopOrder], rng: random.Random) -> None:
+def _set_statuses(orders: Sequence[ShopOrder], rng: random.Random, scale: ShopScale) -> None:
     """Set the statuses. Most orders are complete; many recent ones are open, above all the newest."""
     for order in orders:
         order.status = rng.choices(("complete", "canceled", "closed"), (86, 10, 4))[0]
-    recent = iter(sorted(orders[-_RECENT:], key=lambda order: order.days + rng.uniform(0, 60)))
-    for status, count in _OPEN.items():
+    recent = iter(sorted(orders[-scale.recent_orders :], key=lambda order: order.days + rng.uniform(0, 60)))
+    for status, count in scale.open_orders.items():
         for order in islice(recent, count):
             order.status = status
 

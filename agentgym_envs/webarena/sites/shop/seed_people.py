@@ -10,8 +10,6 @@ from agentgym_envs.webarena.sites.clock import later, some_time_ago
 from agentgym_envs.webarena.sites.people import Person
 from agentgym_envs.webarena.sites.world import SeedInputs
 
-CUSTOMERS = 150
-
 
 @dataclass(slots=True)
 class CustomerAddress:
@@ -33,22 +31,22 @@ class Customer:
     weight: float
 
 
-def make_customers(seeds: SeedInputs) -> list[Customer]:
-    """Generate the customers. The agent acts as the first one."""
+def make_customers(seeds: SeedInputs, count: int) -> list[Customer]:
+    """Generate `count` customers. The agent acts as the first one."""
     rng = seeds.rng
-    persons = rng.sample(seeds.people[1:], CUSTOMERS - 1)
+    persons = rng.sample(seeds.people[1:], count - 1)
     joined = sorted(some_time_ago(rng, least_days=2, most_days=900) for _ in persons)
-    ranks = rng.sample(range(1, CUSTOMERS), len(persons))
+    ranks = rng.sample(range(1, count), len(persons))
     first = some_time_ago(rng, least_days=432, most_days=440)
     customers = [Customer(1, seeds.people[0], "General", first, [], 0)]
     for number, (person, moment, rank) in enumerate(zip(persons, joined, ranks, strict=True), 2):
         group = rng.choices(("General", "Wholesale", "Retailer"), (78, 12, 10))[0]
         customers.append(Customer(number, person, group, moment, [], 1 / (rank + 3) ** 0.75))
-    count = 0
+    addresses = 0
     for customer in customers:
         for index in range(3 if customer.id == 1 else 1 + (rng.random() < 0.2)):
-            count += 1
-            customer.addresses.append(CustomerAddress(count, _address(seeds, customer.person, index)))
+            addresses += 1
+            customer.addresses.append(CustomerAddress(addresses, _address(seeds, customer.person, index)))
     return customers
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 from agentgym_envs.webarena.sites.clock import some_time_ago
 from agentgym_envs.webarena.sites.shop.goods import Department, Shelf, departments, first_for, pick_some, texts_for
-from agentgym_envs.webarena.sites.shop.names import ADJECTIVES, BRANDS, MODELS
+from agentgym_envs.webarena.sites.shop.names import ADJECTIVES, BRANDS
+from agentgym_envs.webarena.sites.shop.scale import ProductBatch, ShopScale
 
-PRODUCTS = 420
-_FEWEST = 5
 _BRANDS = 48
 
 
@@ -49,48 +48,71 @@ class Item:
         return ", ".join(f"{name}: {value}" for name, (value, _) in picks.items()), sum(e for _, e in picks.values())
 
 
-def make_items(rng: random.Random) -> list[Item]:
+def make_items(rng: random.Random, scale: ShopScale) -> list[Item]:
     """Generate the products, sorted by date of creation."""
     brands = rng.sample(BRANDS, _BRANDS)
-    models: set[tuple[str, str]] = set()
+    models = _Models(rng)
     items: list[Item] = []
-    shelves = [(index, shelf) for index, department in enumerate(departments()) for shelf in department.shelves]
-    for (index, shelf), count in zip(shelves, _counts(rng, len(shelves)), strict=True):
-        mine = brands[4 * index : 4 * index + 4] + rng.sample(brands, 1)
-        taken: set[int] = set()
-        made: list[Item] = []
-        while len(made) < count:
-            made += _family(rng, departments()[index], shelf, list(dict.fromkeys(mine)), models, count - len(made))
-        for item in made:
-            _finish(rng, item, taken)
-        items += made
+    for batch in scale.batches:
+        _add_batch(rng, brands, models, batch, items)
     items.sort(key=lambda item: (item.created, item.name))
-    for number, (item, code) in enumerate(zip(items, rng.sample(range(1000, 9999), len(items)), strict=True), 1):
+    for number, (item, code) in enumerate(zip(items, rng.sample(scale.sku_codes, len(items)), strict=True), 1):
         letters = re.sub(r"[^A-Z]", "", item.shelf.name.title())[:2].ljust(2, "X")
         item.id, item.sku = number, f"{letters}-{code}"
         item.popularity = min(rng.paretovariate(1.1), 16) * (1.4 if item.quality > 3.5 else 0.8)
     return items
 
 
-def _counts(rng: random.Random, shelves: int) -> list[int]:
+def _add_batch(rng: random.Random, brands: list[str], models: _Models, batch: ProductBatch, items: list[Item]) -> None:
+    """Generate the products of a batch, and add them to those of all shelves."""
+    taken: dict[str, set[int]] = {}
+    for item in items:
+        taken.setdefault(item.shelf.name, set()).add(item.final)
+    models.names = batch.models
+    shelves = [(index, shelf) for index, department in enumerate(departments()) for shelf in department.shelves]
+    for (index, shelf), count in zip(shelves, _counts(rng, len(shelves), batch), strict=True):
+        mine = brands[4 * index : 4 * index + 4] + rng.sample(brands, 1)
+        made: list[Item] = []
+        while len(made) < count:
+            made += _family(rng, departments()[index], shelf, list(dict.fromkeys(mine)), models, count - len(made))
+        for item in made:
+            _finish(rng, item, taken.setdefault(shelf.name, set()))
+        items += made
+
+
+def _counts(rng: random.Random, shelves: int, batch: ProductBatch) -> list[int]:
     """Draw the number of products by shelf."""
-    counts = [_FEWEST] * shelves
+    counts = [batch.fewest] * shelves
     weights = [rng.uniform(0.4, 2.0) for _ in counts]
-    for index in rng.choices(range(shelves), weights, k=PRODUCTS - _FEWEST * shelves):
+    for index in rng.choices(range(shelves), weights, k=batch.products - batch.fewest * shelves):
         counts[index] += 1
     return counts
 
 
+class _Models:
+    """Draws the names of models. A brand uses a name once."""
+
+    names: Sequence[str] = ()
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._taken: set[tuple[str, str]] = set()
+
+    def draw(self, brand: str) -> str:
+        model = self._rng.choice(self.names)
+        while (brand, model) in self._taken:
+            model = self._rng.choice(self.names)
+        self._taken.add((brand, model))
+        return model
+
+
 def _family(
-    rng: random.Random, department: Department, shelf: Shelf, brands: list[str], models: set[tuple[str, str]], most: int
+    rng: random.Random, department: Department, shelf: Shelf, brands: list[str], models: _Models, most: int
 ) -> list[Item]:
     """Generate one product, or several that differ in one attribute and in price."""
     thing = rng.choice(shelf.things)
     brand = rng.choices(brands, [1 / rank for rank in range(1, len(brands) + 1)])[0]
-    model = rng.choice(MODELS)
-    while (brand, model) in models:
-        model = rng.choice(MODELS)
-    models.add((brand, model))
+    model = models.draw(brand)
     created = some_time_ago(rng, least_days=3, most_days=90 if rng.random() < 0.1 else 1100)
     kind, keys = next(
         ((values.name.text, values.of(thing)) for values in first_for(shelf.attributes, thing) if values.key),

@@ -16,7 +16,6 @@ from agentgym_envs.webarena.sites.shop.seed_people import Customer
 from agentgym_envs.webarena.sites.shop.seed_products import Item
 from agentgym_envs.webarena.sites.words import lines
 
-REVIEWS = 1300
 _TITLES = {
     5: lines("""
         Could not be happier
@@ -163,12 +162,13 @@ def write_reviews(
     orders: Sequence[ShopOrder],
     items: Sequence[Item],
     names: list[str],
+    count: int,
 ) -> None:
-    """Write the reviews. `names` are first names for guests."""
+    """Write `count` reviews. `names` are first names for guests."""
     reviews = _of_customers(rng, orders)
     weights = list(accumulate(item.popularity**0.85 for item in items))
     reviewed = {(review.item.id, review.nickname) for review in reviews}
-    while len(reviews) < REVIEWS:
+    while len(reviews) < count:
         item = rng.choices(items, cum_weights=weights)[0]
         moment = later(item.created, rng, most_days=900)
         nickname = rng.choice(_HANDLES) if rng.random() < 0.4 else rng.choice(names)

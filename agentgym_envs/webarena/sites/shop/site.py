@@ -14,6 +14,7 @@ from agentgym_envs.webarena.sites.shop import (
     views_product,
     views_wishes,
 )
+from agentgym_envs.webarena.sites.shop.cards import card
 from agentgym_envs.webarena.sites.shop.pictures import picture
 
 _VIEWS = (
@@ -33,5 +34,5 @@ SITE = Site(
     layout=store.layout,
     find_account=store.account,
     default_account=lambda database: 1,
-    filters={"picture": picture},
+    filters={"picture": picture, "card": card},
 )

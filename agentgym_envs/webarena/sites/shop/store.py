@@ -12,11 +12,14 @@ from agentgym_envs.webarena.sites.shop.searching import FOUND
 
 _IN_FOOT = "about-us", "customer-service", "shipping", "returns", "privacy"
 _SHOWN = "r.product = p.id AND r.status = 'approved'"
+RATED = f"""
+    (SELECT COUNT(*) FROM shop_reviews r WHERE {_SHOWN}) AS reviews,
+    COALESCE((SELECT ROUND(AVG(r.rating), 1) FROM shop_reviews r WHERE {_SHOWN}), 0) AS rating
+"""
+"""Columns with the reviews of a product `p`."""
 CARD = f"""
     p.id, p.sku, p.name, p.slug, p.brand, p.price, p.special_price, p.stock, p.summary, c.slug AS shelf,
-    COALESCE(p.special_price, p.price) AS final,
-    (SELECT COUNT(*) FROM shop_reviews r WHERE {_SHOWN}) AS reviews,
-    COALESCE((SELECT ROUND(AVG(r.rating), 1) FROM shop_reviews r WHERE {_SHOWN}), 0) AS rating,
+    COALESCE(p.special_price, p.price) AS final, {RATED},
     EXISTS (SELECT 1 FROM shop_options o WHERE o.product = p.id) AS has_options
 """
 """Columns of a product `p` in a category `c` that product lists show."""

@@ -42,6 +42,7 @@ def _best_ordered(world: World, params: Params, category: str, low: int, high: i
 
 def _add_best(page: PageReader, low: int, high: int) -> Iterator[str]:
     """Add the first product of the list within the budget."""
+    yield from steps.show_few(page)
     while True:
         for product in steps.listed_products(page):
             if 100 * low <= steps.cents(product.price) <= 100 * high:

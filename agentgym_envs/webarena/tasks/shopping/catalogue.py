@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.world import World
@@ -50,6 +51,7 @@ def _product_attribute_expected(world: World, attribute: str, product: str) -> S
     return says(value, others=[row[0] for row in world.rows(query, *named) if row[0].lower() not in intent])
 
 
+@lru_cache(maxsize=4096)
 def _is_whole(world: World, value: str) -> bool:
     return len(world.rows("SELECT DISTINCT value FROM shop_attributes WHERE value LIKE ?", f"%{value}%")) == 1
 
@@ -138,6 +140,7 @@ def _compare_reviews(page: PageReader, department: str, category: str) -> Steps[
 
 def most_reviewed_here(page: PageReader) -> Steps[str]:
     """Read the product with the most reviews off the list on the page and its later pages."""
+    yield from steps.show_few(page)
     found = steps.listed_products(page)
     while page.has("link", "Next"):
         yield page.click("link", "Next")

@@ -146,6 +146,7 @@ def _all_found(page: PageReader, words: str, order: str) -> Iterator[str]:
 def _open_fitting(page: PageReader, kind: str, size: str) -> Iterator[str]:
     """Open the first product of the list that is of this kind and large enough."""
     least = float(size.split()[0])
+    yield from steps.show_few(page)
     while True:
         for product in steps.listed_products(page):
             match = _SIZE.search(product.name)

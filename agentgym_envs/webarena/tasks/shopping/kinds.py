@@ -50,8 +50,17 @@ def _thing(product: str) -> str:
 
 def products(world: World, name: str) -> list[int]:
     """Return the ids of all enabled products of a kind."""
-    rows = world.rows("SELECT id, name FROM shop_products WHERE enabled ORDER BY id")
-    return [row["id"] for row in rows if known(row["name"]) and kind(row["name"]) == name]
+    return list(_products(world).get(name, ()))
+
+
+@lru_cache(maxsize=16)
+def _products(world: World) -> dict[str, list[int]]:
+    """Return the ids of the enabled products of each kind."""
+    found: dict[str, list[int]] = {}
+    for row in world.rows("SELECT id, name FROM shop_products WHERE enabled ORDER BY id"):
+        if known(row["name"]):
+            found.setdefault(kind(row["name"]), []).append(row["id"])
+    return found
 
 
 def every() -> list[str]:

@@ -28,6 +28,11 @@ ADDABLE = f"p.enabled AND p.stock > 5 AND p.id NOT IN (SELECT product FROM shop_
 """SQL: a product `p` is available, and not in the cart yet."""
 ADDABLE_PRODUCTS = f"SELECT name AS product FROM shop_products p WHERE {ADDABLE} AND {PLAIN} ORDER BY id"
 """SQL: the products without options that are not in the cart."""
+_HAS_FEATURE = (
+    "(EXISTS (SELECT 1 FROM shop_attributes f WHERE f.product = p.id AND f.name = ?2 AND f.value = ?3) OR EXISTS "
+    "(SELECT 1 FROM shop_options f WHERE f.product = p.id AND f.name = ?2 AND f.value = ?3) OR "
+    "(?2 = 'Brand' AND p.brand = ?3))"
+)
 ShopTemplate = partial(Template, "shopping", ("shop",))
 """A task in the shop."""
 _FEATURES = (
@@ -109,8 +114,8 @@ def cheapest_filtered(world: World, params: Mapping[str, Any]) -> int:
 
 def _filtered(world: World, params: Mapping[str, Any]) -> list[int]:
     query = (
-        "SELECT p.id FROM shop_products p JOIN shop_categories c ON c.id = p.category AND c.name = ? "
-        f"JOIN {_FEATURES} f ON f.product = p.id AND f.name = ? AND f.value = ? WHERE p.enabled ORDER BY {SOLD}"
+        "SELECT p.id FROM shop_products p JOIN shop_categories c ON c.id = p.category AND c.name = ?1 "
+        f"WHERE p.enabled AND {_HAS_FEATURE} ORDER BY {SOLD}"
     )
     return [row["id"] for row in world.rows(query, params["category"], params["attribute"], params["value"])]
 

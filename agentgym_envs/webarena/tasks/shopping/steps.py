@@ -123,8 +123,15 @@ def item_count(page: PageReader) -> int:
 
 
 def listed_products(page: PageReader) -> list[ListedProduct]:
-    """Return the products of the list on the page."""
-    return [_product(texts_of(line)) for line in page.lines("article")]
+    """Return the products of the list on the page, without one at which the observation is truncated."""
+    every = (texts_of(line) for line in page.lines("article"))
+    return [_product(texts) for texts in every if any(map(_AMOUNT.fullmatch, texts))]
+
+
+def show_few(page: PageReader) -> Iterator[str]:
+    """Show so few products per page that the observation has all of them, if the page lets one choose."""
+    if page.has("combobox", "Per page") and page.find("combobox", "Per page").properties.get("value") != "12":
+        yield page.choose("Per page", "12")
 
 
 def _product(texts: list[str]) -> ListedProduct:
