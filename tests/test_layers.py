@@ -1,7 +1,7 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, spaces, schedule, image_files → task, grammar → difficulty → core → image_observations → wrappers,
-trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, cli, viewer, multiagent → adapters`. A
+`errors, spaces, schedule, times, image_files → task, grammar → difficulty → core → image_observations → wrappers,
+trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, cli, export, viewer, multiagent → adapters`. A
 scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the same rules
 without a change here.
 """
@@ -24,7 +24,7 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
     {"errors"},
-    {"spaces", "schedule", "image_files", "corpus"},
+    {"spaces", "schedule", "times", "image_files", "corpus"},
     {"task", "grammar"},
     {"difficulty"},
     {"core"},
@@ -34,7 +34,7 @@ LAYERS = [
     {ROOT_PACKAGE},
     {"rollout"},
     {"labels"},
-    {"evaluate", "http", "viewer", "multiagent"},
+    {"evaluate", "http", "export", "viewer", "multiagent"},
     {"cli"},
     {"__main__"},
 ]
