@@ -207,9 +207,16 @@ def _answers(steps: Sequence[_Json]) -> Iterator[AnswerTokens]:
         metrics = step.get("metrics") or {}
         if (ids := metrics.get("completion_token_ids")) is not None:
             own = _Step.of(step).own
-            yield AnswerTokens(
-                list(metrics.get("prompt_token_ids") or []), list(ids), metrics.get("logprobs"), own.get("reward", 0.0)
-            )
+            prompt, logprobs = metrics.get("prompt_token_ids") or [], metrics.get("logprobs")
+            if logprobs is not None and len(logprobs) != len(ids):
+                raise ValueError("an answer has another number of logprobs than of tokens")
+            yield AnswerTokens(_ids(prompt), _ids(ids), logprobs, own.get("reward", 0.0))
+
+
+def _ids(value: Any) -> list[int]:
+    if not isinstance(value, list) or any(type(number) is not int for number in value):
+        raise ValueError(f"token ids must be a list of whole numbers, not {value!r:.80}")
+    return value
 
 
 def _record(segment: _Json) -> TokenRecord:

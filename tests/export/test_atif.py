@@ -273,5 +273,5 @@ def test_a_foreign_document_may_lack_almost_everything() -> None:
     ],
 )
 def test_malformed_documents_are_refused(document: object) -> None:
-    with pytest.raises(TrajectoryError, match="not an? "):
+    with pytest.raises(TrajectoryError, match=r"not an? "):
         from_atif(document)

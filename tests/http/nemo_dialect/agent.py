@@ -1,7 +1,7 @@
-"""The loop of NeMo-Gym's `gymnasium_agent`, written from its description: reset, then model and step in turns, then close.
+"""The loop of NeMo-Gym's `gymnasium_agent`, written from its description: reset, model and step in turns, close.
 
-It sends whole rows, keeps cookies, numbers its steps if the reset allows it, appends outputs of tools and observations to
-the conversation, sums rewards, and raises for every status of an error, which fails the rollout.
+It sends whole rows, keeps cookies, numbers its steps if the reset allows it, appends outputs of tools and observations
+to the conversation, sums rewards, and raises for every status of an error, which fails the rollout.
 """
 
 from __future__ import annotations
