@@ -155,7 +155,7 @@ def _action(step: _Step) -> str:
 
 
 def _info(step: _Step) -> dict[str, Any]:
-    """What else the step says, for the raw view."""
+    """The other fields of the step, for the raw view."""
     left = ("timestamp", "model_name", "reasoning_effort", "llm_call_count", "is_copied_context", "extra")
     info = {name: step.row[name] for name in left if step.row.get(name) is not None}
     count = (step.row.get("metrics") or {}).get("completion_tokens")

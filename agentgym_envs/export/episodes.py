@@ -38,7 +38,7 @@ class ExportEpisode:
 
 
 def identify(line: bytes, copies: int = 0) -> str:
-    """The id of the episode in a line, of which `copies` equal lines came before."""
+    """The id of the episode in a line. `copies` is the number of equal lines before it."""
     digest = hashlib.sha256(line)
     if copies:
         digest.update(b"copy %d" % copies)

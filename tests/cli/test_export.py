@@ -76,7 +76,7 @@ def test_missing_times_are_reported(run: Run) -> None:
     ("error", "code", "part"),
     [(KeyboardInterrupt(), 130, "interrupted"), (OSError(errno.ENOSPC, "full"), 1, "disk is full")],
 )
-def test_an_interruption_says_what_is_there(
+def test_an_interruption_reports_the_files(
     run: Run, record: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, part: str
 ) -> None:
     to_atif, calls = atif.to_atif, list[Any]()

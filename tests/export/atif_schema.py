@@ -91,7 +91,7 @@ _VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def faults(document: dict[str, Any]) -> list[str]:
-    """What is wrong with a document; empty if it is valid."""
+    """The faults of a document; empty if it is valid."""
     found = [f"{error.json_path}: {error.message[:200]}" for error in _VALIDATOR.iter_errors(document)]
     return found or [*_faults_of_steps(document), *_faults_of_agents(document)]
 

@@ -62,7 +62,7 @@ def test_tokens_are_shown_by_their_ids(tmp_path: Path) -> None:
     assert segment["pieces"][0] == f"⟨{segment['ids'][0]}⟩"
 
 
-def test_a_document_without_tokens_says_so(tmp_path: Path) -> None:
+def test_a_document_without_tokens_has_a_note(tmp_path: Path) -> None:
     viewer = viewer_of(save(tmp_path / "t.atif.json", to_atif(ExportEpisode(with_answers("go").trajectory))))
     (row,) = rows(viewer)
     assert not row["has_tokens"] and viewer.tokens(row["id"])["note"]
