@@ -2,8 +2,8 @@
 
 `errors, spaces, schedule, times, image_files → task, grammar → difficulty → core → image_observations → wrappers,
 trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, cli, export, viewer, multiagent →
-adapters`. A scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the same rules
-without a change here.
+adapters`. A scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the same
+rules without a change here.
 """
 
 import ast

@@ -1,5 +1,6 @@
 """The example of exports, as its user starts it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_envs.trajectory import read_trajectories
+from tests.plugins.startup import python_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -14,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_the_example_writes_every_format(tmp_path: Path) -> None:
     words = [sys.executable, ROOT / "examples/export_formats.py", tmp_path / "out"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPATH": python_path(ROOT)}
+    done = subprocess.run(words, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
     episodes = list(read_trajectories(tmp_path / "out/episodes.jsonl"))
     for number, episode in enumerate(episodes, 1):

@@ -30,6 +30,12 @@ for line in sys.stdin:
     validator = TrajectoryValidator()
     print(json.dumps([] if validator.validate(json.loads(line)) else [str(each)[:300] for each in validator.errors]))
 """
+NEMO = """
+import json, sys
+from nemo_gym.atif_v1_7 import AtifTrajectoryV1_7
+for line in sys.stdin:
+    print(len(AtifTrajectoryV1_7.model_validate_json(line).steps))
+"""
 
 
 def exported(one: ExportEpisode, version: str = "1.8") -> dict[str, Any]:
@@ -77,6 +83,13 @@ def test_harbor_accepts_every_export() -> None:
     add()
     lines = run_with("harbor", HARBOR, map(json.dumps, documents))
     assert [json.loads(line) for line in lines] == [[]] * len(documents)
+
+
+@pytest.mark.slow
+def test_nemo_gym_reads_version_1_7() -> None:
+    documents = [exported(one, "1.7") for one in samples()]
+    lines = run_with("nemo_gym.atif_v1_7", NEMO, map(json.dumps, documents))
+    assert lines == [str(len(document["steps"])) for document in documents]
 
 
 @pytest.mark.slow

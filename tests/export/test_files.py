@@ -23,9 +23,15 @@ CONFIG = """
 import sys
 from omegaconf import OmegaConf
 from nemo_gym.config_types import maybe_get_server_instance_config
-for name, server in OmegaConf.create(sys.stdin.read()).items():
+from nemo_gym.global_config import GlobalConfigDictParser
+config = OmegaConf.create(sys.stdin.read())
+config.policy_model = {"responses_api_models": {"fake": {"entrypoint": "app.py"}}}
+for name, server in config.items():
     found, error = maybe_get_server_instance_config(name, server)
     print(name, found is not None, error)
+parser = GlobalConfigDictParser()
+parser.validate_and_populate_defaults(parser.filter_for_server_instance_configs(config), "127.0.0.1", 20000, 30000)
+print("references are valid")
 """
 
 
@@ -121,11 +127,16 @@ def test_the_configuration_is_yaml_whose_parts_refer_to_each_other() -> None:
 @pytest.mark.slow
 def test_nemo_gym_accepts_the_configuration() -> None:
     lines = config("rows.jsonl", "127.0.0.1", 9000, 7).splitlines()
-    found = run_with("nemo_gym.config_types", CONFIG, lines)
+    found = run_with("nemo_gym.global_config", CONFIG, lines)
     assert found == [
         f"{name} True None"
-        for name in ("agentgym", "agentgym_gymnasium_agent", "agentgym_gymnasium_agent_environment_server")
-    ]
+        for name in (
+            "agentgym",
+            "agentgym_gymnasium_agent",
+            "agentgym_gymnasium_agent_environment_server",
+            "policy_model",
+        )
+    ] + ["references are valid"]
 
 
 def test_an_interrupted_file_is_as_it_was(tmp_path: Path) -> None:
