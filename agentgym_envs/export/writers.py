@@ -15,14 +15,21 @@ from agentgym_envs.trajectory import strict_json
 
 
 def write_atif(episodes: Iterable[ExportEpisode], out: Path, options: ExportOptions, counts: ExportCounts) -> None:
-    """Write a document per episode into a folder, or one per line into a file `*.jsonl`."""
+    """Write a document per episode into a folder, or one per line into a file `*.jsonl`.
+
+    Documents of an earlier export in that folder are removed at the end.
+    """
     if out.suffix == ".jsonl":
         return _write_lines(episodes, out, lambda one: strict_json(to_atif(one, version=options.atif_version)), counts)
     out.mkdir(parents=True, exist_ok=True)
+    earlier = set(out.glob("*.atif.json"))
     for episode in episodes:
-        document = to_atif(episode, version=options.atif_version)
-        write_whole(out / f"{episode.name}.atif.json", strict_json(document, indent=1) + "\n")
+        path = out / f"{episode.name}.atif.json"
+        write_whole(path, strict_json(to_atif(episode, version=options.atif_version), indent=1) + "\n")
+        earlier.discard(path)
         _count(counts, episode)
+    for path in earlier:
+        path.unlink()
     return None
 
 

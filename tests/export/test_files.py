@@ -96,6 +96,14 @@ def test_atif_is_a_document_per_episode_or_per_line(run: Path, tmp_path: Path) -
     assert [from_atif(json.loads(line)) for line in lines] == [one.trajectory for one in read_run(run)]
 
 
+def test_documents_of_an_earlier_export_are_removed(run: Path, tmp_path: Path) -> None:
+    write_whole(tmp_path / "out" / "old-1.atif.json", "{}")
+    write_whole(tmp_path / "out" / "notes.txt", "mine")
+    write("atif", run, tmp_path / "out")
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert "old-1.atif.json" not in names and "notes.txt" in names and len(names) == 4
+
+
 def test_otlp_is_a_trace_per_line(run: Path, tmp_path: Path) -> None:
     counts = write("otlp", run, tmp_path / "traces.jsonl")
     assert (counts.episodes, counts.without_times) == (3, 0)

@@ -126,13 +126,23 @@ def test_a_repeated_step_is_carried_out_once(http: httpx.Client) -> None:
     assert [step(http, "up").json()["info"]["turn"] for _ in range(2)] == [3, 4], "steps without an id are all new"
 
 
-def test_a_failing_environment_fails_the_rollout(http: httpx.Client) -> None:
+@pytest.mark.parametrize("action", ["crash", "raise"])  # the environment reports its failure, or has a bug
+def test_a_failing_environment_fails_the_rollout(http: httpx.Client, action: str) -> None:
+    before = http.get("/health").json()["sessions"]
     begin(http, row_of(TRICKY, "count/3"))
-    first, again = step(http, "raise", "a"), step(http, "raise", "a")
+    first, again = step(http, action, "a"), step(http, action, "a")
     assert first.status_code == again.status_code == 500 and first.json() == again.json()
     assert first.json()["error"]["type"] == "EnvError"
+    assert http.get("/health").json()["sessions"] == before
     with pytest.raises(httpx.HTTPStatusError, match="500"):
-        run(http, row_of(TRICKY, "count/3"), lambda messages: says("raise"))
+        run(http, row_of(TRICKY, "count/3"), lambda messages: says(action))
+
+
+def test_an_environment_that_does_not_begin_fails_the_rollout(http: httpx.Client) -> None:
+    before = http.get("/health").json()["sessions"]
+    reply = http.post("/reset", json=row_of(COUNT, "count/0"))
+    assert reply.status_code == 500 and "no power" in reply.json()["error"]["message"]
+    assert http.get("/health").json()["sessions"] == before
 
 
 def test_sessions_are_apart_and_close(http: httpx.Client, server: str) -> None:
