@@ -77,7 +77,8 @@ def write_run(folder: Path) -> Path:
     with TrajectoryWriter(path) as writer, TokenWriter(path) as tokens:
         for number, answers in enumerate((("go",), ("go", "stay"))):
             one = episode(*answers, meta={"policy": f"p{number}"})
-            tokens.write(writer.write(one.trajectory), [one], CODEC)
+            timed = replace(one.trajectory, times=EpisodeTimes(0.0, 0.5, (TurnTimes(0.5, 1.0, 0.25),) * len(answers)))
+            tokens.write(writer.write(timed), [one], CODEC)
         writer.write(of_team().trajectory)
     return path.parent
 
