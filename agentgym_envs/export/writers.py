@@ -25,7 +25,7 @@ def write_atif(episodes: Iterable[ExportEpisode], out: Path, options: ExportOpti
     earlier = set(out.glob("*.atif.json"))
     for episode in episodes:
         path = out / f"{episode.name}.atif.json"
-        write_whole(path, strict_json(to_atif(episode, version=options.atif_version), indent=1) + "\n")
+        write_whole(path, strict_json(to_atif(episode, version=options.atif_version)) + "\n")
         earlier.discard(path)
         _count(counts, episode)
     for path in earlier:
