@@ -21,23 +21,18 @@ from agentgym_envs.trajectory import TrajectoryWriter
 def main(folder: Path) -> None:
     """Write everything into a folder."""
     specs = [EpisodeSpec(seed=seed, meta={"policy": "random"}) for seed in range(2)]
+    limits = Limits(max_turns=5)
+    played = play_many_text(specs, lambda: gym.make("AgentGym/TextCraft-v0"), lambda: RandomPolicy(0), limits=limits)
     with TrajectoryWriter(folder / "episodes.jsonl") as writer:
-        run_sync(
-            play_many_text(
-                specs,
-                lambda: gym.make("AgentGym/TextCraft-v0"),
-                lambda: RandomPolicy(0),
-                limits=Limits(max_turns=5),
-                on_done=writer.write,
-            )
-        )
+        for episode in run_sync(played):
+            writer.write(episode)
     for name, out in (("atif", "atif"), ("otlp", "traces.otlp.jsonl"), ("nemo", "nemo")):
         words = ["export", str(folder / "episodes.jsonl"), "--format", name, "--out", str(folder / out), "--overwrite"]
         if code := agentgym(words):
             sys.exit(code)
     for file in sorted((folder / "atif").glob("*.atif.json")):
-        episode = from_atif(json.loads(file.read_text()))
-        print(f"{file.name}: {episode.task.id}, {len(episode.turns)} turns, score {episode.score:g}")
+        read = from_atif(json.loads(file.read_text()))
+        print(f"{file.name}: {read.task.id}, {len(read.turns)} turns, score {read.score:g}")
 
 
 if __name__ == "__main__":
