@@ -17,6 +17,7 @@ from agentgym_envs.core import ENV_FAILED
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.image_files import image_name, write_image
 from agentgym_envs.task import Task
+from agentgym_envs.times import EpisodeTimes
 
 SCHEMA_VERSION = 2
 _READABLE = (1, SCHEMA_VERSION)
@@ -42,6 +43,7 @@ class Trajectory:
 
     `final_observation` follows the last action. `stop_reason` is a `StopReason` value. `error` describes the failure if
     that is `env_error`. `meta` is JSON from the recorder (policy, training step, turn limit, ...).
+    `times` are those of the recorder, if it measured any. Equality ignores them, as they differ in every repetition.
     """
 
     env_id: str
@@ -56,6 +58,7 @@ class Trajectory:
     error: str | None = None
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
+    times: EpisodeTimes | None = field(default=None, compare=False)
 
     @property
     def actions(self) -> list[str]:
@@ -101,6 +104,8 @@ class Trajectory:
 
         row = {"schema": SCHEMA_VERSION, **_fields(self), "task": _fields(self.task)}
         row["turns"] = [_fields(turn) for turn in self.turns]
+        if (times := row.pop("times")) is not None:  # last, and left out without any: such records have equal bytes
+            row["times"] = times.to_json()
         try:
             return json.dumps(row, ensure_ascii=False, default=described)
         except TypeError:
@@ -121,6 +126,8 @@ class Trajectory:
             if not isinstance(row["turns"], list):
                 raise TrajectoryError("turns is not a list")
             row["turns"] = tuple(Turn(**turn) for turn in row["turns"])
+            if row.get("times") is not None:
+                row["times"] = EpisodeTimes.from_json(row["times"])
             trajectory = cls(**row)
             _check_types(trajectory)
             return trajectory

@@ -14,6 +14,7 @@ from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.image_observations import text_of
 from agentgym_envs.schedule import TurnSchedule
+from agentgym_envs.times import EpisodeTimer
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 
 
@@ -61,18 +62,26 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
         self._turns: list[Turn] = []
         self._last: tuple[str, dict[str, Any]] | None = None
         self._meta: dict[str, Any] = {}
+        self._timer = EpisodeTimer()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin an episode. A running one is recorded first."""
         self._record()
+        timer = EpisodeTimer()
         observation, info = self.env.reset(seed=seed, options=options)
+        timer.began()
         self._turns, self._last, self._meta = [], (text_of(observation), info), first_picture(info)
+        self._timer = timer
+        timer.asked()
         return observation, info
 
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         """Take an action and record it."""
         before = self._last[0] if self._last else ""
+        self._timer.answered()
         observation, reward, terminated, truncated, info = self.env.step(action)
+        self._timer.stepped()
+        self._timer.asked()
         self._turns.append(Turn(before, action, float(reward), info))
         self._last = (text_of(observation), info)
         if terminated or truncated:
@@ -90,7 +99,8 @@ class RecordTrajectory(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
     def _record(self) -> None:
         last, self._last = self._last, None  # cleared first, so that a full disk is reported only once
         if last is not None:
-            self._writer.write(make_trajectory(self.env, tuple(self._turns), *last, meta=self._meta))
+            fields: dict[str, Any] = {"meta": self._meta, "times": self._timer.times}
+            self._writer.write(make_trajectory(self.env, tuple(self._turns), last[0], last[1], **fields))
 
 
 def first_picture(info: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +113,7 @@ def make_trajectory(
 ) -> Trajectory:
     """Make the record of the episode that `env` has just played.
 
-    `fields` overrides or adds fields of `Trajectory` (`stop_reason`, `error`, `meta`).
+    `fields` overrides or adds fields of `Trajectory` (`stop_reason`, `error`, `meta`, `times`).
     """
     base = text_env(env)
     if base.task is None and "task" not in fields:

@@ -1,5 +1,7 @@
 """Minimal episodes, for tests of metrics."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from agentgym_envs.task import Task
@@ -41,3 +43,9 @@ def episode(
 def several(task: str, *successes: float, **fields: Any) -> list[Trajectory]:
     """Episodes of one task, with seeds from 0."""
     return [episode(task, success, seed=seed, **fields) for seed, success in enumerate(successes)]
+
+
+def without_times(lines: Iterable[str | bytes]) -> list[str]:
+    """Records, given as lines, without their times, which differ in every run."""
+    found = (Trajectory.from_json(line if isinstance(line, str) else line.decode()) for line in lines)
+    return [replace(one, times=None).to_json() for one in found]

@@ -1,10 +1,9 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, spaces, schedule, image_files → task, grammar → difficulty → core → image_observations → wrappers,
-trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, viewer, multiagent → validate → cli →
-adapters`. A
-scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the same rules
-without a change here.
+`errors, spaces, schedule, times, image_files → task, grammar → difficulty → core → image_observations → wrappers,
+trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, export, viewer, multiagent → validate →
+cli → adapters`. A scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the
+same rules without a change here.
 """
 
 import ast
@@ -25,7 +24,7 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
     {"errors"},
-    {"spaces", "schedule", "image_files", "corpus"},
+    {"spaces", "schedule", "times", "image_files", "corpus"},
     {"task", "grammar"},
     {"difficulty"},
     {"core"},
@@ -35,7 +34,7 @@ LAYERS = [
     {ROOT_PACKAGE},
     {"rollout"},
     {"labels"},
-    {"evaluate", "http", "viewer", "multiagent"},
+    {"evaluate", "http", "export", "viewer", "multiagent"},
     {"validate"},
     {"cli"},
     {"__main__"},

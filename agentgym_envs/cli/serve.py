@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _DIALECTS = {
     "agentgym": "agentgym_envs.http.dialects.agentgym.server:agentgym_routes",
+    "nemo": "agentgym_envs.http.dialects.nemo.routes:nemo_routes",
     "openenv": "agentgym_envs.http.dialects.openenv.routes:openenv_routes",
 }
 """The function of each dialect, which returns the routes for an `EnvServer`."""
@@ -70,7 +71,7 @@ Dialect = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Also serve the protocol of agentgym or openenv. Can be repeated.",
+        help=f"Also serve the protocol of {', '.join(_DIALECTS)}. Can be repeated.",
         autocompletion=completion.choices(*_DIALECTS),
     ),
 ]
@@ -221,7 +222,7 @@ def load_server() -> tuple[Callable[..., Any], Callable[..., Any]]:
 def _routes_of(dialect: str) -> Callable[..., Any]:
     """The function that returns the routes of a dialect. Raises UsageError."""
     if dialect not in _DIALECTS:
-        raise UsageError(f"--dialect takes {' or '.join(_DIALECTS)}, not {dialect!r}")
+        raise UsageError(f"--dialect takes {', '.join(_DIALECTS)}, not {dialect!r}")
     mount: Callable[..., Any] = load_object(_DIALECTS[dialect])
     return mount
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.grammar import make_grammar
 from agentgym_envs.multiagent.joint_format import own_info, read_actions, read_texts
+from agentgym_envs.times import EpisodeTimes
 from agentgym_envs.trajectory import Trajectory, Turn, line_mark
 
 _JOINT = frozenset({"agents", "answers", "finish", "tokens", "invalid_action"})
@@ -32,7 +33,8 @@ def per_agent_trajectories(trajectory: Trajectory) -> dict[str, Trajectory]:
     An agent's trajectory has the turns in which it wrote something. The reward of such a turn is the sum of the agent's
     rewards until it writes again, or until the end. The info is the agent's last one in that time, with
     `invalid_action`, `finish` and `tokens` of its own answer. `final_observation` follows its last action; it is "" if
-    the episode was truncated before. `score` is the agent's own; `success` and `stop_reason` are the team's.
+    the episode was truncated before. `score` is the agent's own; `success` and `stop_reason` are the team's. The times
+    of a turn are those of the joint turn, in which all acting agents answer concurrently.
 
     `meta` is that of the joint record, with four more keys. `agent` is the name, `team` lists all agents, and `episode`
     is the `line_mark` of the joint record, equal for all its agents. `state_key` is the agent's key of the state in
@@ -57,6 +59,7 @@ def per_agent_trajectories(trajectory: Trajectory) -> dict[str, Trajectory]:
             turns=tuple(view.turns),
             final_observation=view.unanswered or final.get(agent, ""),
             score=view.score,
+            times=view.times(trajectory.times),
             meta={**shared, "agent": agent, "state_key": view.first_state},
         )
         for agent, view in views.items()
@@ -89,14 +92,22 @@ class _AgentView:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
+        self._joint_turns, self._written = 0, list[int]()
         self._answer_info: dict[str, Any] = {}
         self.turns: list[Turn] = []
         self.score = 0.0
         self.first_state: str | None = None
         self.unanswered = ""  # the first observation that it did not answer
 
+    def times(self, joint: EpisodeTimes | None) -> EpisodeTimes | None:
+        """The times of the joint turns in which this agent wrote something."""
+        if joint is None or len(joint.turns) != self._joint_turns:
+            return None
+        return replace(joint, turns=tuple(joint.turns[number] for number in self._written))
+
     def add(self, turn: _JointTurn) -> None:
         """Add this agent's part of a joint turn."""
+        self._joint_turns += 1
         own = dict(own_info(turn.info, self._agent)) if turn.info.get("stop_reason") != "env_error" else {}
         before = own.pop("state_before", None)
         text = turn.written.get(self._agent)
@@ -109,6 +120,7 @@ class _AgentView:
             self._answer_info = {"invalid_action": own.get("invalid_action"), **answer}
             without = {name: value for name, value in turn.info.items() if name not in _JOINT}
             self.turns.append(Turn(turn.seen[self._agent], text, 0.0, {**without, **self._answer_info}))
+            self._written.append(self._joint_turns - 1)
         reward = float(own.get("reward", 0.0))
         self.score += reward
         if self.turns and own:

@@ -19,6 +19,7 @@ from agentgym_envs.rollout.chat import ChatCodec
 from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import ContextDraft, EpisodeBuilder, TokenBuilder, TokenTrajectory
+from agentgym_envs.times import EpisodeTimer
 from agentgym_envs.trajectory import Message, Trajectory, Turn, placeholder_task, prompt_messages
 from agentgym_envs.vector.pool import MakeEnvs, RunnerPool
 from agentgym_envs.vector.runner import EnvRunner
@@ -288,12 +289,15 @@ async def run_episode(
 ) -> Trajectory:
     """Play one episode: the loop that all play functions share. `on_reward` is called with the reward of each turn."""
     turns: list[Turn] = []
+    timer = EpisodeTimer()
     observation, info, lost = await _reset(runner, spec, limits)
+    timer.began()
     meta = {"max_turns": limits.max_turns, "state_key": info.get("state_key"), **first_picture(info), **spec.meta}
     while (stop := info["stop_reason"]) is None:
         if len(turns) >= limits.max_turns:
             stop = StopReason.TURN_LIMIT.value
             break
+        timer.asked()
         try:
             answer = await act(observation)
         except EnvError as error:  # a policy may call the environment, as the oracle policy does
@@ -302,12 +306,14 @@ async def run_episode(
         if answer is None:
             stop = StopReason.TOKEN_LIMIT.value
             break
+        timer.answered()
         before = observation
         observation, reward, _, _, info = await _call(runner, Request("step", answer.text), limits)
+        timer.stepped()
         turns.append(Turn(before, answer.text, float(reward), {**info, **answer.info}))
         if on_reward:
             on_reward(float(reward))
-    fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta, **lost}
+    fields = {"stop_reason": stop, "error": info.get("error"), "meta": meta, "times": timer.times, **lost}
     return make_trajectory(runner.last_env, tuple(turns), observation, info, **fields)
 
 

@@ -16,6 +16,7 @@ from agentgym_envs.trajectory import Trajectory, strict_json
 from agentgym_envs.viewer.detail import detail_of
 from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
 from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot, read_bytes, read_episode
+from agentgym_envs.viewer.sources import ATIF
 
 REFRESH_SECONDS = 1.0
 """Minimum time between two checks of the files, which happen on requests."""
@@ -76,10 +77,12 @@ class Viewer:
 
     def tokens(self, number: int) -> dict[str, Any]:
         """The tokens of the episode, or a note if there are none. Raises UnknownEpisode."""
-        from agentgym_envs.viewer.tokens import tokens_of
+        from agentgym_envs.viewer.tokens import tokens_inside, tokens_of
 
         entry = self._entry(number)
         try:
+            if entry.file.source.kind == ATIF:
+                return tokens_inside(read_bytes(entry))
             return tokens_of(entry.file.path, read_bytes(entry))
         except (AgentGymError, OSError) as error:
             return {"segments": [], "note": f"The tokens cannot be shown: {error}"}

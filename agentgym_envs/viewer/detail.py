@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.times import EpisodeTimes
 from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_envs.viewer.answers import grammar_of, read_answer
 from agentgym_envs.viewer.team import team_of
@@ -21,9 +22,10 @@ def detail_of(trajectory: Trajectory) -> dict[str, Any]:
     grammar = grammar_of(trajectory)
     shown = {
         "instructions": _text(trajectory.instructions),
-        "turns": turns_of([_plain(_fields(turn)) for turn in trajectory.turns], grammar),
+        "turns": _with_times(turns_of([_plain(_fields(turn)) for turn in trajectory.turns], grammar), trajectory.times),
         "final_observation": _text(trajectory.final_observation),
         "error": None if trajectory.error is None else _text(trajectory.error),
+        "seconds": trajectory.times and [trajectory.times.generation, trajectory.times.environment],
         "meta": {name: value for name, value in trajectory.meta.items() if name not in ("attempts", *_PICTURE)},
         "env_kwargs": trajectory.env_kwargs,
         "task_data": trajectory.task.data,
@@ -55,6 +57,13 @@ def turns_of(turns: Sequence[Mapping[str, Any]], grammar: ActionGrammar) -> list
             }
         )
     return shown
+
+
+def _with_times(turns: list[dict[str, Any]], times: EpisodeTimes | None) -> list[dict[str, Any]]:
+    """The turns with their seconds of generation and environment, if the times of all turns are known."""
+    if times is None or len(times.turns) != len(turns):
+        return turns
+    return [{**turn, "seconds": list(when[1:])} for turn, when in zip(turns, times.turns, strict=True)]
 
 
 def _plain(turn: Any) -> dict[str, Any]:

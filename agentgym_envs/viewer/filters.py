@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.export.atif_import import texts_of_step
 from agentgym_envs.viewer.index import EpisodeEntry, EpisodeSummary, IndexSnapshot, lines_of, to_text
 from agentgym_envs.viewer.team import texts_within
 
@@ -234,7 +235,7 @@ class _MetaTexts(msgspec.Struct, gc=False):
 
 
 class _EpisodeTexts(msgspec.Struct, gc=False):
-    """The searchable texts of a trajectory line, or of a record of AgentGym-RL."""
+    """The searchable texts of a trajectory line, a record of AgentGym-RL, or an ATIF document."""
 
     instructions: Any = ""
     turns: list[_TurnTexts] = []
@@ -243,6 +244,7 @@ class _EpisodeTexts(msgspec.Struct, gc=False):
     task: _TaskTexts = msgspec.field(default_factory=_TaskTexts)
     meta: _MetaTexts = msgspec.field(default_factory=_MetaTexts)
     conversations: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
 
 
 _decode = msgspec.json.Decoder(_EpisodeTexts).decode
@@ -277,7 +279,8 @@ def texts_of(line: bytes) -> list[str]:
             return []
     turns = (text for turn in row.turns for text in (turn.observation, turn.action))
     messages = (message.get("content") for message in row.conversations)
-    found = (row.instructions, *turns, row.final_observation, row.error, row.task.id, row.task.goal, *messages)
+    steps = (text for step in row.steps for text in texts_of_step(step))
+    found = (row.instructions, *turns, row.final_observation, row.error, row.task.id, row.task.goal, *messages, *steps)
     attempts = _texts_of_attempts(row.meta.attempts or row.meta.tries)
     texts = [text for text in (*found, *attempts) if isinstance(text, str)]
     return [*texts, *(own for text in texts for own in texts_within(text))]

@@ -20,9 +20,10 @@ import msgspec
 
 from agentgym_envs.errors import TrajectoryError
 from agentgym_envs.trajectory import SCHEMA_VERSION, Trajectory
+from agentgym_envs.viewer import atif
 from agentgym_envs.viewer.agentgym_rl import find_records, read_record
 from agentgym_envs.viewer.follow import Tail
-from agentgym_envs.viewer.sources import AGENTGYM_RL, Source, SourceScan, find_sources
+from agentgym_envs.viewer.sources import AGENTGYM_RL, ATIF, Source, SourceScan, find_sources
 
 MAX_GOAL_CHARS = 300
 """The most characters of a goal in a row."""
@@ -74,6 +75,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     error: msgspec.Raw = msgspec.Raw()
     env_kwargs: msgspec.Raw = msgspec.Raw()
     meta: _Meta = msgspec.field(default_factory=_Meta)
+    times: msgspec.Raw = msgspec.Raw()
 
 
 _decode = msgspec.json.Decoder(_Line).decode
@@ -187,7 +189,7 @@ class Index:
 
     def _read_file(self, file: EpisodeFile) -> bool:
         """Read the new episodes of a file. Returns True if anything changed."""
-        change, has_tokens = file.tail.look(), _has_tokens(file.path)
+        change, has_tokens = file.tail.look(), _has_tokens(file)
         changed, file.has_tokens = has_tokens != file.has_tokens, has_tokens
         if change == "same":
             return changed
@@ -199,7 +201,7 @@ class Index:
             return changed
         before = list(file.ids)
         try:
-            self._read_log(file) if file.source.kind == AGENTGYM_RL else self._read_lines(file)
+            self._read_whole(file) if file.source.kind in (AGENTGYM_RL, ATIF) else self._read_lines(file)
         except OSError as error:
             file.problems.append(f"{file.path}: {error.strerror}")
         return changed or file.ids != before
@@ -222,12 +224,15 @@ class Index:
         if file.tail.torn:
             file.problems.append(torn)
 
-    def _read_log(self, file: EpisodeFile) -> None:
-        """Read a log of AgentGym-RL again as a whole: it is one JSON list, not lines."""
+    def _read_whole(self, file: EpisodeFile) -> None:
+        """Read a log of AgentGym-RL or ATIF again as a whole: it is one JSON value, not lines."""
         self._forget(file)
+        find = atif.find_documents if file.source.kind == ATIF else find_records
         try:
-            for offset, text in find_records(file.path.read_bytes()):
-                self._add(file, offset, len(text), _summarize(read_record(text, file.path)))
+            data = file.path.read_bytes()
+            file.has_tokens |= file.source.kind == ATIF and atif.mentions_tokens(data)
+            for offset, text in find(data):
+                self._add(file, offset, len(text), _summarize(_converted(file, text)))
         except TrajectoryError as error:
             file.problems.append(f"{file.path}: {error}")
 
@@ -286,8 +291,8 @@ def read_bytes(entry: EpisodeEntry) -> bytes:
 def read_episode(entry: EpisodeEntry) -> Trajectory:
     """Read the full episode from disk. Raises TrajectoryError if it no longer exists."""
     data = read_bytes(entry)
-    if entry.file.source.kind == AGENTGYM_RL:
-        return read_record(data, entry.file.path)
+    if entry.file.source.kind in (AGENTGYM_RL, ATIF):
+        return _converted(entry.file, data)
     return Trajectory.from_json(to_text(data))
 
 
@@ -328,13 +333,18 @@ def _without_raw(row: Any) -> Any:
     raw = msgspec.Raw(b"null")
     if not isinstance(row, dict):
         return row
-    row |= {name: raw for name in ("instructions", "final_observation", "error", "env_kwargs") if name in row}
+    row |= {name: raw for name in ("instructions", "final_observation", "error", "env_kwargs", "times") if name in row}
     if isinstance(task := row.get("task"), dict) and "data" in task:
         task["data"] = raw
     for turn in row["turns"] if isinstance(row.get("turns"), list) else ():
         if isinstance(turn, dict):
             turn |= {name: raw for name in ("observation", "action") if name in turn}
     return row
+
+
+def _converted(file: EpisodeFile, text: bytes) -> Trajectory:
+    """An episode of another program's file. Raises TrajectoryError."""
+    return atif.read_document(text) if file.source.kind == ATIF else read_record(text, file.path)
 
 
 def _summarize(trajectory: Trajectory) -> EpisodeSummary:
@@ -354,7 +364,7 @@ def _step_of(path: Path) -> tuple[int, bool] | None:
     return (int(match[2]), match[1] == "step") if match else None
 
 
-def _has_tokens(path: Path) -> bool:
+def _has_tokens(file: EpisodeFile) -> bool:
     from agentgym_envs.viewer.tokens import has_tokens
 
-    return has_tokens(path)
+    return file.has_tokens if file.source.kind == ATIF else has_tokens(file.path)

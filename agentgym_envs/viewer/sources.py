@@ -1,4 +1,4 @@
-"""Discovery of episodes below given paths: files of trajectories, folders of runs, and logs of AgentGym-RL."""
+"""Discovery of episodes below given paths: trajectories, folders of runs, logs of AgentGym-RL, and ATIF documents."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from typing import NamedTuple
 from agentgym_envs.labels import is_label_file
 from agentgym_envs.rollout.token_file import is_token_file
 
-TRAJECTORIES, RUN, AGENTGYM_RL = "trajectories", "run", "agentgym-rl"
+TRAJECTORIES, RUN, AGENTGYM_RL, ATIF = "trajectories", "run", "agentgym-rl", "atif"
 MAX_ENTRIES = 200_000
 """The most files and folders in a scan, in case the viewer is started in a home directory."""
 
 _LOG_FOLDER, _LOG_FILE = re.compile(r"step(?:[0-9]+|\w*_[0-9]+)"), re.compile(r"[0-9]+\.json")
+_ATIF_FILE = re.compile(r".*\.atif\.jsonl?|trajectory[\w.-]*\.json")  # those that we write, and Harbor's
+_ATIF_HEAD = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 _RUN_FILES = ("metrics.jsonl", "run.json", "eval.json")
 _SKIPPED = re.compile(r"\..*|__pycache__|node_modules|site-packages|checkpoint-[0-9]+")
 _HEAD_BYTES = 4096
@@ -26,7 +28,7 @@ _Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of episodes, with a name for people. `kind` is one of the three constants above."""
+    """The origin of episodes, with a name for people. `kind` is one of the four constants above."""
 
     name: str
     kind: str
@@ -106,7 +108,9 @@ def _add_folder(folder: Path, names: list[str], base: Path, scan: SourceScan, se
     if "metrics.jsonl" in names:
         _add_run(folder, scan)
     for name in names:
-        if name.endswith(".jsonl") and not _is_derived(name) and name != "metrics.jsonl":
+        if _ATIF_FILE.fullmatch(name):
+            _add_atif(folder / name, base, scan, seen)
+        elif name.endswith(".jsonl") and not _is_derived(name) and name != "metrics.jsonl":
             _add_jsonl(folder / name, base, scan, seen)
 
 
@@ -120,8 +124,28 @@ def _add_file(path: Path, base: Path, scan: SourceScan, seen: set[_Identity]) ->
     if _LOG_FILE.fullmatch(path.name) and _LOG_FOLDER.fullmatch(path.absolute().parent.name):
         folder = path.absolute().parent.parent
         scan.files.append(SourceFile(path, Source(_name(folder, base), AGENTGYM_RL, folder)))
-    elif not _add_jsonl(path, base, scan, seen):
-        scan.problems.append(f"{path} does not contain trajectories: its first line is not one")
+    elif not _add_atif(path, base, scan, seen) and not _add_jsonl(path, base, scan, seen):
+        scan.problems.append(f"{path} does not contain trajectories: its first line is not one, and it is not ATIF")
+
+
+def _add_atif(path: Path, base: Path, scan: SourceScan, seen: set[_Identity]) -> bool:
+    """Add a file if it begins as an ATIF document. Those of a folder are one source."""
+    try:
+        if not _is_regular(path) or not is_atif_file(path):
+            return False
+        if _is_new(path, seen):
+            folder = path.absolute().parent
+            name = _name(path, base) if path.name.endswith(".jsonl") else _name(folder, base)
+            scan.files.append(SourceFile(path, Source(name, ATIF, folder)))
+    except OSError as error:
+        scan.problems.append(f"{path} cannot be read: {error.strerror}")
+    return True
+
+
+def is_atif_file(path: Path) -> bool:
+    """True if the beginning of a file looks like an ATIF document."""
+    with path.open("rb") as file:
+        return _ATIF_HEAD.search(file.read(_HEAD_BYTES)) is not None
 
 
 def _add_jsonl(path: Path, base: Path, scan: SourceScan, seen: set[_Identity]) -> bool:

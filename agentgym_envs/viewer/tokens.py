@@ -40,6 +40,15 @@ def tokens_of(path: Path, line: bytes) -> dict[str, Any]:
     return {"segments": [_segment(record) for record in records], "note": _note(records, file.count(mark))}
 
 
+def tokens_inside(document: bytes) -> dict[str, Any]:
+    """The same for an ATIF document, which has its tokens inside; of these only the ids are known."""
+    from agentgym_envs.viewer.atif import read_tokens
+
+    records = read_tokens(document)
+    note = _note(records, 1) if records else "This document has no token ids."
+    return {"segments": [_segment(record) for record in records], "note": note}
+
+
 @lru_cache(maxsize=256)
 def _file(path: Path) -> TokenFile:
     return TokenFile(path)

@@ -20,6 +20,7 @@ from agentgym_envs.cli import serve
 from agentgym_envs.errors import UsageError, missing_extra
 from agentgym_envs.http.run import background_server
 from agentgym_envs.trajectory import read_trajectories
+from tests.episodes import without_times
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
 
@@ -163,7 +164,7 @@ def test_invalid_requests_print_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "is not an address" in refuses("serve", ENV, "--host", "no such host").err
     assert "cannot be read" in refuses("serve", ENV, "--token-file", tmp_path / "none").err
     assert "one of them" in refuses("serve", ENV, "--token", "a", "--token-file", "b").err
-    assert "agentgym or openenv, not 'morse'" in refuses("serve", ENV, "--dialect", "morse").err
+    assert "agentgym, nemo, openenv, not 'morse'" in refuses("serve", ENV, "--dialect", "morse").err
     assert "above 0" in refuses("serve", ENV, "--idle-seconds", 0).err
     assert "--port" in refuses("serve", ENV, "--port", 65536).err
     assert "--workers" in refuses("serve", ENV, "--workers", 0).err
@@ -245,7 +246,7 @@ def test_eval_gives_the_same_result_locally_and_remotely(
     assert run(*words, "--out", "here").code == 0
 
     def episodes(folder: str) -> list[str]:
-        return sorted(Path(folder, "trajectories.jsonl").read_text().splitlines())
+        return sorted(without_times(Path(folder, "trajectories.jsonl").read_text().splitlines()))
 
     assert episodes("there") == episodes("here")
     assert json.loads(Path("there/eval.json").read_text()) == json.loads(Path("here/eval.json").read_text())

@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -368,7 +369,8 @@ def test_a_recorded_trajectory_replays_exactly(make_policy: Callable[[], Any]) -
         read = Trajectory.from_json(first.to_json())
         spec = EpisodeSpec(read.task.id, read.seed)
         again = asyncio.run(play_text(craft(), ReplayPolicy(read.actions), spec, limits=limits))
-        assert again == first and again.to_json() == first.to_json()
+        assert again == first
+        assert replace(again, times=None).to_json() == replace(first, times=None).to_json()
 
 
 def test_a_replay_that_runs_out_is_an_error() -> None:

@@ -179,7 +179,8 @@ def test_a_file_of_schema_1_is_read_with_spans_from_the_mask(tmp_path: Path) -> 
 
 def test_equal_episodes_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    marks = record(path, episode("same"), episode("same"), episode("other"))
+    same = episode("same")
+    marks = record(path, same, same, episode("other"))
     file = TokenFile(path)
     assert marks[0] == marks[1] and file.read(marks[0])
     assert file.count(marks[0]) == 2 and file.count(marks[2]) == 1

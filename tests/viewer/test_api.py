@@ -104,6 +104,7 @@ def test_episode_lists_its_turns(get: Get) -> None:
         ],
         "final_observation": "og",
         "error": None,
+        "seconds": None,
         "meta": META,
         "env_kwargs": {"max": 1},
         "task_data": {"key": [1]},

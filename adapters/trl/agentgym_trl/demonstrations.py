@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import gymnasium as gym
 
@@ -34,7 +35,8 @@ def oracle_demonstrations(
     tasks = text_env(make_env()).tasks.sample(count, split=split, groups=groups, seed=seed)
     specs = [EpisodeSpec(task.id, seed + number) for number, task in enumerate(tasks)]
     played = run_sync(play_many_text(specs, make_env, OraclePolicy, limits=_LIMITS))
-    solved = [trajectory for trajectory in played if trajectory.success]
+    # Without times, so that a resumed run finds the demonstrations equal to those it wrote.
+    solved = [replace(trajectory, times=None) for trajectory in played if trajectory.success]
     if not solved:
         raise UsageError("the oracle solved none of the tasks, so there are no demonstrations")
     return solved

@@ -27,9 +27,15 @@
     return chip(text, `${tone} turn-verdict`, title);
   }
 
+  const TOOK = "Seconds of generation and of the environment, waiting included";
+  const short = (seconds) => (seconds < 1 ? `${Viewer.number(seconds * 1000, 1)} ms` : `${Viewer.number(seconds, 1)} s`);
+  const took = ({ seconds }) =>
+    seconds ? el("span", { class: "sofar num", title: TOOK }, `${short(seconds[0])} + ${short(seconds[1])}`) : null;
+
   const marks = (turn) => [
     verdict(turn),
     ...flags(turn),
+    took(turn),
     el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
   ];
 
@@ -101,6 +107,7 @@
           "span",
           { class: "marks" },
           Viewer.words.outcome(episode.row),
+          took(episode),
           el("span", { class: "sofar num" }, `score ${Viewer.number(episode.row.score, 3)}`),
         ),
       ),
