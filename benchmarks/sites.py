@@ -6,7 +6,7 @@ A page's render is the CPU time of this process from the request to the last byt
 without a browser. The database is restored in three ways that take turns: from the image, as the sites do it; by
 SQLite's backup; and from a copy of a file. A reset is all of `env.reset`: database, browser context, first page, first
 observation. Oracles play tasks of all templates, many at a time in one browser; one that does not score 1 counts as
-flaky. `--soak` plays that many. `--large` measures pages, restores and resets in large worlds. `--quick` shows that
+flaky. `--soak` plays that many. `--large` measures version 2 of the tasks, and its large worlds. `--quick` shows that
 everything runs.
 """
 
@@ -166,9 +166,14 @@ def wall_ms(restore: Callable[[], sqlite3.Connection]) -> float:
     return taken
 
 
+def version_of(large: bool) -> int:
+    """The version of the tasks to play."""
+    return 2 if large else 1
+
+
 def reset_figures(repeats: int, large: bool = False) -> dict[str, Any]:
     """Milliseconds of a reset of random tasks, one at a time, with a prepared session and without."""
-    with contextlib.closing(WebArenaEnv(table_version=2 if large else 1)) as env:
+    with contextlib.closing(WebArenaEnv(table_version=version_of(large))) as env:
         every = [task.id for task in env.tasks.sample(split="train") if (template_of(task).since > 1) == large]
         tasks = random.Random(5).sample(every, repeats)
         for world_tasks in {task.split("/")[2]: task for task in tasks}.values():
@@ -176,12 +181,13 @@ def reset_figures(repeats: int, large: bool = False) -> dict[str, Any]:
         return paired_resets(env, tasks, repeats)
 
 
-def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
+def oracle_figures(count: int, at_once: int, version: int = 1) -> dict[str, Any]:
     """Episodes that oracles play, how fast, and which of them failed."""
-    tasks = load().sample(count, seed=11) if count <= len(load()) else load().sample()
+    table = load(version)
+    tasks = table.sample(count, seed=11) if count <= len(table) else table.sample()
     waiting, failed, steps = iter(track(tasks, "oracles")), list[list[str]](), [0]
     began = time.perf_counter()
-    asyncio.run(play_all(waiting, failed, steps, at_once))
+    asyncio.run(play_all(waiting, failed, steps, at_once, version))
     seconds = time.perf_counter() - began
     return {
         "episodes": len(tasks),
@@ -192,11 +198,13 @@ def oracle_figures(count: int, at_once: int) -> dict[str, Any]:
     }
 
 
-async def play_all(waiting: Iterator[Task], failed: list[list[str]], steps: list[int], at_once: int) -> None:
+async def play_all(
+    waiting: Iterator[Task], failed: list[list[str]], steps: list[int], at_once: int, version: int
+) -> None:
     """Several environments that take the next task until none is left."""
 
     async def player() -> None:
-        env = WebArenaEnv(split=None)
+        env = WebArenaEnv(split=None, table_version=version)
         for task in waiting:
             why, actions = await solve(env, task)
             steps[0] += actions
@@ -250,9 +258,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=100, help="how many tasks the oracles play (default: 100)")
     parser.add_argument("--soak", type=int, help="play so many instead")
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"episodes at a time (default: {AT_ONCE})")
-    parser.add_argument(
-        "--large", action="store_true", help="measure in large worlds, which version 2 of the tasks has"
-    )
+    parser.add_argument("--large", action="store_true", help="measure version 2 of the tasks and its large worlds")
     parser.add_argument("--quick", action="store_true", help="only show that everything runs")
     arguments = parser.parse_args()
     register_all()
@@ -263,7 +269,7 @@ def main() -> None:
         "render": render_figures(pages, repeats, arguments.large),
         "restore": restore_figures(10 * repeats, arguments.large),
         "reset": reset_figures(2 * repeats, arguments.large),
-        "oracle": oracle_figures(count, arguments.at_once),
+        "oracle": oracle_figures(count, arguments.at_once, version_of(arguments.large)),
     }
     show(result)
     if arguments.out:
