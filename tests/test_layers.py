@@ -26,7 +26,7 @@ LAYERS = [
     {"errors"},
     {"spaces", "schedule", "image_files", "corpus"},
     {"task", "grammar"},
-    {"difficulty"},
+    {"difficulty", "command_tools"},
     {"core"},
     {"image_observations"},
     {"trajectory", "wrappers", "registration", "hosting", *SCENARIOS},
@@ -35,6 +35,7 @@ LAYERS = [
     {"rollout"},
     {"labels"},
     {"evaluate", "http", "viewer", "multiagent"},
+    {"mcp", "inspect"},
     {"cli"},
     {"__main__"},
 ]
