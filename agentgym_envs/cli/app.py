@@ -61,6 +61,7 @@ COMMANDS = (
     CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
     CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
     CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
+    CliCommand("mcp", "agentgym_envs.cli.mcp:mcp_command", "Serve"),
     CliCommand("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),
     CliCommand("bench", "agentgym_envs.cli.bench:bench_command", "This machine"),
 )

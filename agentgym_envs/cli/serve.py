@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 _DIALECTS = {
     "agentgym": "agentgym_envs.http.dialects.agentgym.server:agentgym_routes",
+    "mcp": "agentgym_envs.mcp.http:mcp_routes",
     "openenv": "agentgym_envs.http.dialects.openenv.routes:openenv_routes",
 }
-"""The function of each dialect, which returns the routes for an `EnvServer`."""
+"""The function of each dialect, which returns the routes for an `EnvServer`. The first one with a path has it."""
 _TOKEN = "AGENTGYM_TOKEN"
 
 EnvIds = Annotated[
@@ -70,7 +71,7 @@ Dialect = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Also serve the protocol of agentgym or openenv. Can be repeated.",
+        help=f"Also serve the protocol of {' or '.join(_DIALECTS)}. Can be repeated.",
         autocompletion=completion.choices(*_DIALECTS),
     ),
 ]
@@ -150,7 +151,7 @@ def run_server(
 ) -> None:
     """Serve until a signal. `say` returns a line about the mounts for the URL of the server."""
     make_app, make_server = load_server()
-    names = list(dict.fromkeys(dialects))
+    names = sorted(set(dialects), key=[*_DIALECTS].index) if {*dialects} <= {*_DIALECTS} else [*dialects]
     mounts = [*mounts, *(_routes_of(name) for name in names)]
     settings["workers"] = settings.get("workers") or _cpus()
     app = make_app(list(dict.fromkeys(ids)), token=address.token, mounts=mounts, **settings)
