@@ -55,7 +55,7 @@ def test_a_command_becomes_the_call_of_its_tool(command: str) -> None:
     assert call is not None and (call.thought, call.name, call.arguments) == ("I think", *COMMANDS[command])
 
 
-@given(command=st.text(alphabet="get craft using 123 oak,{}\n\"<tool_call>", min_size=1), data=st.data())
+@given(command=st.text(alphabet='get craft using 123 oak,{}\n"<tool_call>', min_size=1), data=st.data())
 def test_parse_inverts_format_for_every_table(command: str, data: Any) -> None:
     grammar = CommandToolsGrammar(TABLES[data.draw(st.sampled_from(sorted(TABLES)))])
     assert grammar.parse(grammar.format(command.strip())).command == command.strip()

@@ -35,7 +35,7 @@ LAYERS = [
     {"rollout"},
     {"labels"},
     {"evaluate", "http", "viewer", "multiagent"},
-    {"mcp", "inspect"},
+    {"mcp", "inspect_tasks"},
     {"cli"},
     {"__main__"},
 ]
@@ -51,6 +51,8 @@ THIRD_PARTY = {
     "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
+    "mcp": {"mcp", "mcp_types", "pydantic", "starlette"},
+    "inspect_tasks": {"inspect_ai"},
     "multiagent": {"pettingzoo"},
 }
 MAY_NAME = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +13,12 @@ import typer
 from agentgym_envs.cli import completion, serve
 from agentgym_envs.cli.common import EnvId, MaxTurns
 from agentgym_envs.cli.envs import find_env, parse_env_args
-from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
+from agentgym_envs.errors import UsageError
+from agentgym_envs.mcp import check_packages
 
 if TYPE_CHECKING:
-    from agentgym_envs.mcp.episodes import Episodes
+    from agentgym_envs.mcp.episodes import EpisodeTable
 
-_RELEASE = "2"
 Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP at /mcp, instead of stdio.")]
 PinnedTask = Annotated[
     str | None,
@@ -65,7 +64,8 @@ def mcp_command(
     Without --http, the client starts this command and talks over stdin and stdout. With --task, the server is for the
     evaluation of an agent; --out then has the score, which the agent does not see.
     """
-    _check_installed()
+    check_packages()
+    serve.load_server()
     if seed is not None and task is None:
         raise UsageError("--seed is the seed of the episode of --task: give both, or none")
     name = env if ":" in env else find_env(env)
@@ -85,21 +85,6 @@ def mcp_command(
             serve.run(lambda: _serve_stdio(episodes, show_reward), None, "every episode is closed")
 
 
-def _check_installed() -> None:
-    """Raise MissingExtra unless MCP 2 and the packages of the server are installed."""
-    from importlib import metadata
-
-    if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("mcp_types") is None:
-        found = f" {metadata.version('mcp')}" if importlib.util.find_spec("mcp") else ""
-        if found:
-            raise MissingExtra(
-                f"agentgym mcp needs the package 'mcp' {_RELEASE}, and{found} is installed; a package such as openenv "
-                "0.10 requires the older one. Use a virtual environment of its own: pip install 'agentgym-envs[mcp]'"
-            )
-        raise missing_extra("agentgym mcp", "mcp", "mcp")
-    serve.load_server()
-
-
 def _episodes(
     stack: contextlib.ExitStack,
     name: str,
@@ -107,29 +92,27 @@ def _episodes(
     pin: tuple[str, int] | None,
     max_turns: int,
     out: Path | None,
-) -> Episodes:
+) -> EpisodeTable:
     """Make the table of episodes. Raises UsageError, also for a task that does not exist."""
     from agentgym_envs.http.sessions import Sessions
-    from agentgym_envs.mcp.episodes import Episodes, PinnedEpisode
+    from agentgym_envs.mcp.episodes import EpisodeTable, PinnedEpisode
     from agentgym_envs.trajectory import TrajectoryWriter
 
     sessions = Sessions([name], **settings)
     (env_id,) = sessions.classes
     recorder = None if out is None else stack.enter_context(TrajectoryWriter(out))
     pinned = None if pin is None else PinnedEpisode(*pin)
-    return Episodes(sessions, env_id, max_turns=max_turns, pinned=pinned, recorder=recorder)
+    return EpisodeTable(sessions, env_id, max_turns=max_turns, pinned=pinned, recorder=recorder)
 
 
-async def _serve_stdio(episodes: Episodes, show_reward: bool) -> None:
+async def _serve_stdio(episodes: EpisodeTable, show_reward: bool) -> None:
     from agentgym_envs.mcp.http import keep
     from agentgym_envs.mcp.server import make_mcp_server
 
     async with keep(episodes.sessions):
         await episodes.check()
         description = await episodes.sessions.describe(episodes.env_id)
-        server = make_mcp_server(
-            episodes, description["rules"], show_reward=show_reward, explicit_handles=False
-        )
+        server = make_mcp_server(episodes, description["rules"], show_reward=show_reward, explicit_handles=False)
         try:
             await server.run_stdio_async()
         finally:
@@ -137,7 +120,7 @@ async def _serve_stdio(episodes: Episodes, show_reward: bool) -> None:
 
 
 def _serve_http(
-    episodes: Episodes, address: serve.ListenAddress, show_reward: bool, settings: dict[str, Any]
+    episodes: EpisodeTable, address: serve.ListenAddress, show_reward: bool, settings: dict[str, Any]
 ) -> None:
     from agentgym_envs.mcp.http import PATH, only_mcp
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DIALECTS = {
     "agentgym": "agentgym_envs.http.dialects.agentgym.server:agentgym_routes",
-    "mcp": "agentgym_envs.mcp.http:mcp_routes",
+    "mcp": "agentgym_envs.mcp:mcp_routes",
     "openenv": "agentgym_envs.http.dialects.openenv.routes:openenv_routes",
 }
 """The function of each dialect, which returns the routes for an `EnvServer`. The first one with a path has it."""

@@ -1,4 +1,4 @@
-"""`Episodes`: the episodes of one environment by handle, in sessions of a server.
+"""`EpisodeTable`: the episodes of one environment by handle, in sessions of a server.
 
 MCP has no session that both of its protocol versions share, so a handle names the episode in every call. Limits of
 sessions and idle time, worker processes and the clean-up are those of `agentgym serve`.
@@ -38,7 +38,7 @@ class PinnedEpisode(NamedTuple):
 
 
 @dataclass(slots=True)
-class Episode:
+class McpEpisode:
     """A running episode, or one that has just ended. `last` is its last reply."""
 
     handle: str
@@ -61,7 +61,7 @@ class Episode:
         return self.info["stop_reason"] is not None
 
 
-class Episodes:
+class EpisodeTable:
     """The episodes of one environment. All methods run on one event loop."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Episodes:
             raise UsageError(f"{env_id} shows images, and the tools here show text: choose one without Pixels")
         self.sessions, self.env_id, self.max_turns, self.pinned = sessions, env_id, max_turns, pinned
         self._recorder = recorder
-        self._running: dict[str, Episode] = {}
+        self._running: dict[str, McpEpisode] = {}
         self._ended: deque[str] = deque(maxlen=_REMEMBERED)
         self._pin_used = False
 
@@ -113,7 +113,7 @@ class Episodes:
         if self.pinned is not None:
             await self._ask("task", {"id": self.pinned.task})
 
-    async def begin(self, task: str | None, seed: int | None) -> Episode:
+    async def begin(self, task: str | None, seed: int | None) -> McpEpisode:
         """Begin an episode. Raises UsageError, UnknownTask, ServerFull, EnvError, and EpisodeOver for a second pin."""
         if self.pinned is not None:
             if self._pin_used:
@@ -129,12 +129,12 @@ class Episodes:
             raise
         instructions, task_row = session.description["instructions"], Task(**reply["task"])
         last = {**reply, "reward": 0.0}
-        episode = Episode(secrets.token_hex(8), session.token, instructions, task_row, last)
+        episode = McpEpisode(secrets.token_hex(8), session.token, instructions, task_row, last)
         self._running[episode.handle] = episode
         self._finish_if_done(episode)
         return episode
 
-    async def step(self, handle: str | None, action: str) -> Episode:
+    async def step(self, handle: str | None, action: str) -> McpEpisode:
         """Take an action. Without a handle, in the newest episode.
 
         Raises:
@@ -171,7 +171,7 @@ class Episodes:
         finally:
             self.sessions.close(session.token)
 
-    async def _step(self, episode: Episode, action: str) -> dict[str, Any]:
+    async def _step(self, episode: McpEpisode, action: str) -> dict[str, Any]:
         try:
             reply: dict[str, Any] = await self.sessions.call(episode.session, "step", {"action": action})
             return {**reply, "info": dict(reply["info"])}
@@ -183,14 +183,16 @@ class Episodes:
                 "info": {**episode.info, "turn": len(episode.turns) + 1, **ended},
             }
 
-    def _find(self, handle: str | None) -> Episode:
+    def _find(self, handle: str | None) -> McpEpisode:
         self._forget_closed()
         name = handle or next(reversed(self._running), None) or (self._ended[-1] if self._ended else None)
         if name in self._running:
             return self._running[name]
         if name in self._ended:
             raise EpisodeOver("this episode is over")
-        raise UsageError("no episode has been begun: call reset" if name is None else f"there is no episode {name!r:.40}")
+        raise UsageError(
+            "no episode has been begun: call reset" if name is None else f"there is no episode {name!r:.40}"
+        )
 
     def _forget_closed(self) -> None:
         """End the episodes whose session the server has closed, for example because they were idle."""
@@ -201,18 +203,18 @@ class Episodes:
                 if not episode.lock.locked():
                     self._end(episode)
 
-    def _finish_if_done(self, episode: Episode) -> None:
+    def _finish_if_done(self, episode: McpEpisode) -> None:
         if episode.done:
             self._end(episode)
 
-    def _end(self, episode: Episode) -> None:
+    def _end(self, episode: McpEpisode) -> None:
         del self._running[episode.handle]
         self._ended.append(episode.handle)
         self.sessions.close(episode.session)
         if self._recorder is not None:
             self._recorder.write(self._trajectory(episode))
 
-    def _trajectory(self, episode: Episode) -> Trajectory:
+    def _trajectory(self, episode: McpEpisode) -> Trajectory:
         info = episode.info
         return Trajectory(
             env_id=self.env_id,

@@ -14,25 +14,22 @@ from starlette.routing import BaseRoute, Route
 from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.run import is_loopback
 from agentgym_envs.http.sessions import Sessions
-from agentgym_envs.mcp.episodes import Episodes, shows_images
+from agentgym_envs.mcp.episodes import EpisodeTable, shows_images
 from agentgym_envs.mcp.server import make_mcp_server
 
 PATH = "/mcp"
 
 
-def mcp_routes(server: EnvServer, *, show_reward: bool = False) -> list[BaseRoute]:
-    """The routes `/mcp/<id>`, and `/mcp` if only one environment is served, for `create_app(..., mounts=[mcp_routes])`.
-
-    Image environments are left out.
-    """
+def environment_routes(server: EnvServer, show_reward: bool) -> list[BaseRoute]:
+    """See `agentgym_envs.mcp.mcp_routes`."""
     served = [env_id for env_id, kind in server.sessions.classes.items() if not shows_images(kind)]
-    endpoints = {env_id: McpEndpoint(Episodes(server.sessions, env_id), show_reward) for env_id in served}
+    endpoints = {env_id: McpEndpoint(EpisodeTable(server.sessions, env_id), show_reward) for env_id in served}
     server.lifespans += [endpoint.lifespan for endpoint in endpoints.values()]
     routes: list[BaseRoute] = [Route(f"{PATH}/{env_id}", endpoint) for env_id, endpoint in endpoints.items()]
     return routes + [Route(PATH, endpoint) for endpoint in endpoints.values() if len(endpoints) == 1]
 
 
-def only_mcp(server: EnvServer, episodes: Episodes, *, show_reward: bool) -> list[BaseRoute]:
+def only_mcp(server: EnvServer, episodes: EpisodeTable, *, show_reward: bool) -> list[BaseRoute]:
     """The route `/mcp` for episodes with sessions of their own, which no other route of `server` can reach."""
     endpoint = McpEndpoint(episodes, show_reward)
     server.lifespans += [lambda: keep(episodes.sessions), endpoint.lifespan]
@@ -42,7 +39,7 @@ def only_mcp(server: EnvServer, episodes: Episodes, *, show_reward: bool) -> lis
 class McpEndpoint:
     """The ASGI application of one environment. Without a session of the protocol: handles name the episodes."""
 
-    def __init__(self, episodes: Episodes, show_reward: bool) -> None:
+    def __init__(self, episodes: EpisodeTable, show_reward: bool) -> None:
         """Serve `episodes` once `lifespan` is entered."""
         self._episodes, self._show_reward = episodes, show_reward
         self._app: Any = None

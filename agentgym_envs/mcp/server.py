@@ -16,7 +16,7 @@ from agentgym_envs.command_tools import command_of, tool_grammar
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.grammar import tools_of
-from agentgym_envs.mcp.episodes import Episode, Episodes
+from agentgym_envs.mcp.episodes import EpisodeTable, McpEpisode
 from agentgym_envs.task import SPLITS
 
 _ANNOTATIONS = ToolAnnotations(
@@ -55,7 +55,7 @@ class GradedStepResult(StepResult):
 class EnvMCPServer:
     """Makes the `MCPServer` over a table of episodes."""
 
-    def __init__(self, episodes: Episodes, *, show_reward: bool, explicit_handles: bool) -> None:
+    def __init__(self, episodes: EpisodeTable, *, show_reward: bool, explicit_handles: bool) -> None:
         """Prepare the tools.
 
         Args:
@@ -78,7 +78,9 @@ class EnvMCPServer:
         """Make the server; `rules` describes the world."""
         name = self._episodes.env_id.partition("/")[2] or self._episodes.env_id
         how = f"{rules}\n\n{_HOW}".strip()
-        server: MCPServer[Any] = MCPServer(name, instructions=how, version=agentgym_envs.__version__, log_level="WARNING")
+        server: MCPServer[Any] = MCPServer(
+            name, instructions=how, version=agentgym_envs.__version__, log_level="WARNING"
+        )
         for tool, description, run in (self._reset_tool(rules), self._step_tool()):
             server.add_tool(run, tool, description=description, annotations=_ANNOTATIONS)
         grammar = tool_grammar(self._episodes.grammars)
@@ -117,12 +119,10 @@ class EnvMCPServer:
             given = {key: value for key, value in arguments.items() if value is not None}
             return await self._answer(self._command(episode, name, given))
 
-        parameters = [
-            _parameter(key, value, key in schema["required"]) for key, value in schema["properties"].items()
-        ]
+        parameters = [_parameter(key, value, key in schema["required"]) for key, value in schema["properties"].items()]
         return self._returning(run, *parameters, self._handle)
 
-    async def _command(self, handle: str | None, name: str, arguments: Mapping[str, Any]) -> Episode:
+    async def _command(self, handle: str | None, name: str, arguments: Mapping[str, Any]) -> McpEpisode:
         command = command_of(tool_grammar(self._episodes.grammars), name, arguments)
         return await self._episodes.step(handle, self._episodes.grammar.format(command))
 
@@ -134,7 +134,7 @@ class EnvMCPServer:
         run.__annotations__ = {each.name: each.annotation for each in ordered} | {"return": self._result}
         return run
 
-    async def _answer(self, call: Coroutine[Any, Any, Episode]) -> StepResult:
+    async def _answer(self, call: Coroutine[Any, Any, McpEpisode]) -> StepResult:
         """Make the result of a call. Errors become ToolError, since MCP hides the text of any other."""
         try:
             episode = await call
@@ -163,7 +163,7 @@ class EnvMCPServer:
 
 
 def make_mcp_server(
-    episodes: Episodes, rules: str, *, show_reward: bool = False, explicit_handles: bool = True
+    episodes: EpisodeTable, rules: str, *, show_reward: bool = False, explicit_handles: bool = True
 ) -> MCPServer[Any]:
     """Make the MCP server of an environment; see `EnvMCPServer`."""
     return EnvMCPServer(episodes, show_reward=show_reward, explicit_handles=explicit_handles).make(rules)

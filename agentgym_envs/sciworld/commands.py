@@ -47,7 +47,10 @@ TOOLS = (
     ),
     _on_object("mix", "Let the substances in a container react."),
     CommandTool(
-        "go_to", "Go to a room next to this one, through an open door.", "go to {room}", {"room": "The name of the room."}
+        "go_to",
+        "Go to a room next to this one, through an open door.",
+        "go to {room}",
+        {"room": "The name of the room."},
     ),
     _on_object("focus_on", "Say that this is the object that the task asks for. A wrong one fails the task at once."),
     CommandTool("wait", "Let some time go by (eleven moves).", "wait", {}),
