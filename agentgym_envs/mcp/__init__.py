@@ -35,6 +35,6 @@ def check_packages() -> None:
     if importlib.util.find_spec("mcp") is None:
         raise missing_extra("MCP", "mcp", "mcp")
     raise MissingExtra(
-        f"MCP needs the package 'mcp' 2, and {metadata.version('mcp')} is installed, for another package such as openenv "
-        "0.10. Make a virtual environment without that package, and run there: pip install 'agentgym-envs[mcp]'"
+        f"MCP needs the package 'mcp' 2, and {metadata.version('mcp')} is installed, for another package such as "
+        "openenv 0.10. Make a virtual environment without that package, and run there: pip install 'agentgym-envs[mcp]'"
     )

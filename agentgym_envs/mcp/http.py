@@ -21,7 +21,7 @@ PATH = "/mcp"
 
 
 def environment_routes(server: EnvServer, show_reward: bool) -> list[BaseRoute]:
-    """See `agentgym_envs.mcp.mcp_routes`."""
+    """The routes of `agentgym_envs.mcp.mcp_routes`."""
     served = [env_id for env_id, kind in server.sessions.classes.items() if not shows_images(kind)]
     endpoints = {env_id: McpEndpoint(EpisodeTable(server.sessions, env_id), show_reward) for env_id in served}
     server.lifespans += [endpoint.lifespan for endpoint in endpoints.values()]

@@ -171,8 +171,8 @@ def make_mcp_server(
 
 def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> inspect.Parameter:
     """The parameter of a function for a property of a JSON schema."""
-    kind = Literal[tuple(schema["enum"])] if "enum" in schema else _TYPES[schema["type"]]
+    kind: Any = Literal[tuple(schema["enum"])] if "enum" in schema else _TYPES[schema["type"]]
     described = Field(description=schema["description"], ge=schema.get("minimum"))
     default = inspect.Parameter.empty if required else None
-    annotation = Annotated[kind if required else kind | None, described]
+    annotation: Any = Annotated[kind if required else kind | None, described]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)

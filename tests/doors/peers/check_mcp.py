@@ -305,9 +305,9 @@ def test_the_command_serves_stdio(tmp_path: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def with_token(url: str, token: str) -> AsyncIterator[Client]:
-    async with create_mcp_http_client(headers={"Authorization": f"Bearer {token}"}) as http:
-        async with Client(streamable_http_client(url, http_client=http)) as client:
-            yield client
+    http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
+    async with http, Client(streamable_http_client(url, http_client=http)) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
