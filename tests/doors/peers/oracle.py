@@ -1,6 +1,6 @@
 """The oracle in the place of a model: behind an OpenAI-compatible server, or as a function of the conversation.
 
-It knows the plan of each first observation; its n-th answer is the n-th action.
+It knows the plan for each beginning of a conversation; its n-th answer is the n-th action.
 """
 
 from __future__ import annotations
@@ -17,25 +17,44 @@ import gymnasium as gym
 import agentgym_envs  # noqa: F401 (registers the environments)
 from agentgym_envs.core import text_env
 from agentgym_envs.grammar import find_call
+from agentgym_envs.multiagent.joint import JointEnv
 
-Plans = dict[str, list[str]]
+Plans = dict[tuple[str, str], list[str]]
+"""The answers of a conversation, by its system prompt and first observation."""
 
 
 def plans(env_id: str, count: int, *, split: str = "train", seed: int = 0, **env_args: Any) -> Plans:
-    """The oracle's actions by first observation."""
+    """The oracle's answers for `count` tasks, of each agent if the environment is a team."""
     env = gym.make(env_id, split=split, **env_args)
     base, found = text_env(env), Plans()
     for task in base.tasks.sample(count, split=split, seed=seed):
         observation, _ = env.reset(seed=seed, options={"task": task.id})
-        found[observation] = [base.grammar.format(command) for command in base.oracle()]
+        commands = list(base.oracle())
+        if isinstance(base, JointEnv):
+            found |= _team_plans(base, observation, commands)
+        else:
+            found[base.instructions, observation] = [base.grammar.format(command) for command in commands]
     env.close()
     return found
 
 
+def _team_plans(env: JointEnv, observation: str, commands: Sequence[str]) -> Plans:
+    """The texts of each agent while the team carries out the joint commands."""
+    first, texts = dict[str, str](), dict[str, list[str]]()
+    for command in commands:
+        seen = json.loads(observation)
+        for agent, text in json.loads(command).items():
+            first.setdefault(agent, seen[agent])
+            texts.setdefault(agent, []).append(text)
+        observation, *_ = env.step(command)
+    return {(env.instructions_for(agent), first[agent]): texts[agent] for agent in texts}
+
+
 def next_action(table: Plans, messages: Sequence[tuple[str, str]]) -> str:
-    """The next action of a conversation of roles and texts; "look" where there is no plan."""
+    """The next answer of a conversation of roles and texts; "look" where there is no plan."""
+    system = "".join(text for role, text in messages if role == "system")
     first = next(text for role, text in messages if role == "user")
-    plan = table.get(first, table.get(first.strip(), []))
+    plan = table.get((system, first), [])
     number = sum(role == "assistant" for role, _ in messages)
     return plan[number] if number < len(plan) else "look"
 
