@@ -79,8 +79,8 @@ ensure_verified() {
 
 # ensure_doors: MCP 2, Inspect and verifiers exclude openenv 0.10. Tests use our environments through them.
 ensure_doors() {
-    ensure_peer doors AGENTGYM_DOORS_PYTHON verifiers "about 150 packages and 820 MB; no torch" \
-        -e ".[babyai,inspect,mcp,multiagent,search,verifiers]" pytest
+    ensure_peer doors AGENTGYM_DOORS_PYTHON verifiers "about 160 packages and 930 MB; no torch" \
+        -e ".[babyai,inspect,mcp,multiagent,sciworld,search,verifiers]" pytest
 }
 
 # ensure_chromium: find a Chromium for the web environments (CHROMIUM_PATH, Playwright's, or on PATH). If there is none,

@@ -83,9 +83,7 @@ def _scenario(env_id: str) -> None:
         max_turns: int = 30,
         **env_args: Any,
     ) -> Task:
-        return make_task(
-            env_id, split=split, groups=groups, count=count, seed=seed, max_turns=max_turns, **env_args
-        )
+        return make_task(env_id, split=split, groups=groups, count=count, seed=seed, max_turns=max_turns, **env_args)
 
     name = env_id.partition("/")[2].rpartition("-v")[0].lower()
     make.__name__ = make.__qualname__ = name

@@ -10,7 +10,8 @@ from typing import Any
 import verifiers.v1 as vf
 
 from agentgym_envs.core import StopReason, TextEnv, text_env
-from agentgym_envs.hosting.session_host import Env, close_quietly, make_env
+from agentgym_envs.hosting.methods import Env
+from agentgym_envs.hosting.session_host import close_quietly, make_env
 from agentgym_envs.rollout import EpisodeSpec, Limits
 from agentgym_envs.rollout.play import play_text
 from agentgym_envs.trajectory import Message, Trajectory
@@ -90,7 +91,7 @@ class AgentGymEnv(vf.Env[AgentGymEnvConfig]):
 
 
 class AgentStopped(Exception):
-    """verifiers ended the run of an agent, for example at its limit of turns or tokens."""
+    """verifiers ended the run of an agent, for example at its turn limit."""
 
 
 class InteractionPolicy:

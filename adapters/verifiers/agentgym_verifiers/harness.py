@@ -18,7 +18,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = Weak
 class AgentGymHarness(vf.Harness[vf.HarnessConfig]):
     """The chat loop without a subprocess, an installation or a sandbox.
 
-    verifiers' own harnesses tell the model that it is a coding agent, or install a program over the network.
+    verifiers' own harnesses present the model as a coding agent, or install a program over the network.
     """
 
     APPENDS_SYSTEM_PROMPT = True

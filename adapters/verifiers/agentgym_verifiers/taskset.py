@@ -80,7 +80,7 @@ class AgentGymTaskset(vf.Taskset[AgentGymTask, AgentGymConfig]):
 
 
 def is_team(env: TextEnv) -> bool:
-    """True for a team in its joint form, each of whose agents has a conversation of its own."""
+    """True for a team in its joint form: each agent has its own conversation."""
     from agentgym_envs.multiagent.joint import JointEnv
 
     return isinstance(env, JointEnv)

@@ -22,6 +22,7 @@ from agentgym_envs.http.dialects.openenv import openenv_routes
 from agentgym_envs.http.run import background_server
 from agentgym_envs.inspect_tasks import make_task
 from agentgym_envs.mcp import mcp_routes
+from agentgym_envs.task import Split
 from tests.doors.peers.oracle import Plans, next_action, oracle_server
 
 SEED = 3
@@ -42,7 +43,7 @@ class Script(NamedTuple):
 
     env_id: str
     task: str
-    split: str
+    split: Split
     actions: tuple[str, ...]
     instructions: str
     first: str
@@ -90,7 +91,7 @@ def through_gymnasium(one: Script, **options: Any) -> Seen:
 
 def through_vector(one: Script) -> Seen:
     envs = gym.make_vec(one.env_id, num_envs=2)
-    observations, infos = envs.reset(seed=[SEED, SEED], options={"task": one.task})
+    observations, infos = envs.reset(seed=[SEED, SEED],  # type: ignore[arg-type] options={"task": one.task})
     texts = [observations[1]]
     for action in one.actions:
         observations, _, _, _, infos = envs.step([action, action])

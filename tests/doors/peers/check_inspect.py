@@ -24,6 +24,7 @@ from tests.doors.peers.oracle import next_action, plans
 from tests.doors.peers.toys import LONG, TOY
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
+make_textcraft: Callable[..., Any] = vars(inspect_tasks)["textcraft"]
 Say = Callable[[Sequence[ChatMessage]], str]
 
 
@@ -67,7 +68,7 @@ def values(log: EvalLog) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("grammar", ["bare", "react", "tools", "command_tools"])
 def test_the_oracle_scores_by_text_and_by_tools(grammar: str, tmp_path: Path) -> None:
-    task = inspect_tasks.textcraft(count=3, grammar=grammar)
+    task = make_textcraft(count=3, grammar=grammar)
     log = evaluate(task, oracle(3, grammar=grammar), tmp_path, epochs=2)
     assert log.samples is not None and len(log.samples) == 6
     found = metrics(log)
@@ -79,7 +80,7 @@ def test_the_oracle_scores_by_text_and_by_tools(grammar: str, tmp_path: Path) ->
 
 
 def test_the_log_names_the_tasks_and_the_arguments(tmp_path: Path) -> None:
-    task = inspect_tasks.textcraft(count=1, max_distractors=0, groups="depth-1")
+    task = make_textcraft(count=1, max_distractors=0, groups="depth-1")
     log = read_eval_log(evaluate(task, oracle(1), tmp_path).location)
     tasks = text_env(gym.make(TEXTCRAFT)).tasks
     assert log.eval.metadata is not None

@@ -14,17 +14,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import agentgym_verifiers
 import gymnasium as gym
 import httpx
 import pytest
 import verifiers.v1 as vf
-from agentgym_verifiers import harness
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+import agentgym_verifiers
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Generation, Limits, Sampling, play, run_sync
+from agentgym_verifiers import harness
 from tests.doors.peers.oracle import Plans, oracle_server, plans
 from tests.doors.peers.toys import TOY
 

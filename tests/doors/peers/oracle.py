@@ -75,7 +75,11 @@ def oracle_server(table: Plans) -> Iterator[str]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             message = _message(table, body)
-            choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+            choice = {
+                "index": 0,
+                "message": message,
+                "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+            }
             usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
             about = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"]}
             self._send({**about, "choices": [choice], "usage": usage})
