@@ -52,7 +52,7 @@ THIRD_PARTY = {
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "mcp": {"mcp", "mcp_types", "pydantic", "starlette"},
-    "inspect_tasks": {"inspect_ai"},
+    "inspect_tasks": {"inspect_ai", "pydantic"},
     "multiagent": {"pettingzoo"},
 }
 MAY_NAME = {

@@ -10,6 +10,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall as InspectToolCall
 from inspect_ai.tool import ToolDef, ToolParams
 from inspect_ai.util import LimitExceededError, StoreModel, store_as
+from pydantic import Field
 
 from agentgym_envs.core import StopReason
 from agentgym_envs.grammar import ToolCall, tools_of
@@ -29,7 +30,7 @@ _LIMITS: Mapping[str, StopReason] = {
 
 
 class EpisodeState(StoreModel):
-    """The episode so far. It is written before each request to the model, where a limit of Inspect may end the sample."""
+    """The episode so far. It is written before each request, where a limit of Inspect may end the sample."""
 
     score: float = 0.0
     success: bool = False
@@ -37,7 +38,7 @@ class EpisodeState(StoreModel):
     turn: int = 0
     seed: int = 0
     error: str | None = None
-    rewards: list[float] = []
+    rewards: list[float] = Field(default_factory=list)
     state_key: str | None = None
 
     def note(self, status: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Every environment as a taskset of verifiers 0.4 (its `verifiers.v1` stack), and so of prime-rl.
 
-`vf-eval agentgym_verifiers` finds the three plug-ins by the names in `__all__`: tasks, the episode, and the program that
-sends a conversation to the model. The only package that imports verifiers.
+`vf-eval agentgym_verifiers` finds the three plug-ins by the names in `__all__`: the tasks, the episode, and the program
+that sends a conversation to the model. The only package that imports verifiers.
 """
 
 from agentgym_envs.errors import missing_extra

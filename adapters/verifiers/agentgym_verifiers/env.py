@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import verifiers.v1 as vf
+from pydantic import Field
 
 from agentgym_envs.core import StopReason, TextEnv, text_env
 from agentgym_envs.hosting.methods import Env
@@ -29,7 +30,7 @@ class AgentGymEnvConfig(vf.EnvConfig):
     """Plays the environment; in a team every agent that `partner` does not play."""
     partner: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig(), max_turns=30)
     """A fixed model that plays the agents in `partner_plays`. It is not trained."""
-    partner_plays: list[str] = []
+    partner_plays: list[str] = Field(default_factory=list)
     """Names of agents of a team, such as planner or crafter_1."""
 
 

@@ -26,6 +26,7 @@ from agentgym_envs.task import Split
 from tests.doors.peers.oracle import Plans, next_action, oracle_server
 
 SEED = 3
+SEEDS = [SEED, SEED]
 ENVS = {
     "AgentGym/TextCraft-v0": "textcraft/28",
     "AgentGym/BabyAI-v0": "babyai/GoToSeq/20007",
@@ -91,7 +92,7 @@ def through_gymnasium(one: Script, **options: Any) -> Seen:
 
 def through_vector(one: Script) -> Seen:
     envs = gym.make_vec(one.env_id, num_envs=2)
-    observations, infos = envs.reset(seed=[SEED, SEED],  # type: ignore[arg-type] options={"task": one.task})
+    observations, infos = envs.reset(seed=SEEDS, options={"task": one.task})  # type: ignore[arg-type]
     texts = [observations[1]]
     for action in one.actions:
         observations, _, _, _, infos = envs.step([action, action])

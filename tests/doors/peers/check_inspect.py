@@ -152,7 +152,7 @@ def test_every_environment_has_a_task() -> None:
 def test_mistakes_of_the_caller_are_errors() -> None:
     with pytest.raises(UsageError, match="no_such_argument"):
         make_task(TEXTCRAFT, no_such_argument=1)
-    with pytest.raises(UsageError, match="no environment|cannot make"):
+    with pytest.raises(UsageError, match="cannot make"):
         make_task("AgentGym/NoSuch-v0")
 
 
