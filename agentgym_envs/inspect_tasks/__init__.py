@@ -21,8 +21,6 @@ except ModuleNotFoundError:
 from agentgym_envs.inspect_tasks.scorer import episode_score
 from agentgym_envs.inspect_tasks.solver import play_episode
 
-__all__ = ["env", "episode_score", "play_episode"]
-
 
 def make_task(
     env_id: str,

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from agentgym_envs.http.app import EnvServer
 
-__all__ = ["check_packages", "mcp_routes"]
-
 
 def mcp_routes(server: EnvServer, *, show_reward: bool = False) -> list[BaseRoute]:
     """The routes `/mcp/<id>`, and `/mcp` if only one environment is served, for `create_app(..., mounts=[mcp_routes])`.

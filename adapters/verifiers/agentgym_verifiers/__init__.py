@@ -11,8 +11,8 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra("agentgym_verifiers", error.name or "verifiers", "verifiers") from None
 
-from agentgym_verifiers.env import AgentGymEnv
+from agentgym_verifiers.env import EpisodeEnv
 from agentgym_verifiers.harness import AgentGymHarness
 from agentgym_verifiers.taskset import AgentGymTaskset
 
-__all__ = ["AgentGymEnv", "AgentGymHarness", "AgentGymTaskset"]
+__all__ = ["AgentGymHarness", "AgentGymTaskset", "EpisodeEnv"]

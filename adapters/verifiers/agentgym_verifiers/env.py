@@ -23,7 +23,7 @@ _UNLIMITED = Limits(max_turns=10**9)
 """verifiers limits the turns and tokens of each agent."""
 
 
-class AgentGymEnvConfig(vf.EnvConfig):
+class EpisodeEnvConfig(vf.EnvConfig):
     """The roles and options of the env (`--env.*`)."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig(), max_turns=30)
@@ -34,7 +34,7 @@ class AgentGymEnvConfig(vf.EnvConfig):
     """Names of agents of a team, such as planner or crafter_1."""
 
 
-class AgentGymEnv(vf.Env[AgentGymEnvConfig]):
+class EpisodeEnv(vf.Env[EpisodeEnvConfig]):
     """One episode of any environment, or of a team with a conversation (a trace) per agent."""
 
     async def setup(self, agents: vf.Agents) -> None:

@@ -124,7 +124,7 @@ def test_what_text_cannot_play_is_refused() -> None:
 
 
 def test_the_plugins_are_those_that_verifiers_looks_for() -> None:
-    kinds = {"AgentGymTaskset": vf.Taskset, "AgentGymEnv": vf.Env, "AgentGymHarness": vf.Harness}
+    kinds = {"AgentGymTaskset": vf.Taskset, "EpisodeEnv": vf.Env, "AgentGymHarness": vf.Harness}
     assert set(agentgym_verifiers.__all__) == set(kinds)
     assert all(issubclass(getattr(agentgym_verifiers, name), kind) for name, kind in kinds.items())
 
