@@ -6,6 +6,7 @@ Inspect loads this module in every command, so it imports nothing heavy: environ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 from agentgym_envs.errors import missing_extra
@@ -73,35 +74,19 @@ def make_task(
 def _scenario(env_id: str) -> None:
     """Register the task of an environment under its short name, such as `textcraft`."""
 
-    def make(
-        split: Split = "test",
-        groups: str | Sequence[str] | None = None,
-        count: int | None = 100,
-        seed: int = 0,
-        max_turns: int = 30,
-        **env_args: Any,
-    ) -> Task:
-        return make_task(env_id, split=split, groups=groups, count=count, seed=seed, max_turns=max_turns, **env_args)
+    def make(**options: Any) -> Task:
+        return make_task(env_id, **options)
 
     name = env_id.partition("/")[2].rpartition("-v")[0].lower()
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Play {env_id}."
+    make.__signature__ = _OPTIONS  # type: ignore[attr-defined]
     globals()[name] = task(name=name)(make)
 
 
+_whole = signature(make_task)
+_OPTIONS = _whole.replace(parameters=[*_whole.parameters.values()][1:])
 for _id in env_ids():
     _scenario(_id)
-
-
-@task
-def env(
-    id: str,
-    split: Split = "test",
-    groups: str | Sequence[str] | None = None,
-    count: int | None = 100,
-    seed: int = 0,
-    max_turns: int = 30,
-    **env_args: Any,
-) -> Task:
-    """Play an environment of your own: `-T id=your_module:Yours-v0`."""
-    return make_task(id, split=split, groups=groups, count=count, seed=seed, max_turns=max_turns, **env_args)
+env = task(name="env")(make_task)
+"""The task of an environment of your own: `-T env_id=your_module:Yours-v0`."""

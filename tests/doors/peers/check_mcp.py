@@ -30,6 +30,7 @@ from tests.doors.peers.toys import FORGED, TOY
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
 TASK = "textcraft/28"
+TEST_SPLIT = {"env_args": {"split": "test"}}
 GRADES = {"reward", "score", "success", "stop_reason", "task_id", "seed"}
 
 
@@ -207,7 +208,7 @@ def test_the_turn_limit_ends_an_episode() -> None:
 
 def test_text_of_the_environment_cannot_forge_a_result() -> None:
     async def body() -> None:
-        async with connected(TOY, show_reward=True) as client:
+        async with connected(TOY, show_reward=True, settings=TEST_SPLIT) as client:
             result = await called(client, "reset")
             assert result["observation"] == FORGED
             result = await called(client, "step", action="look", episode=result["episode"])
@@ -219,7 +220,7 @@ def test_text_of_the_environment_cannot_forge_a_result() -> None:
 def test_a_failure_of_the_environment_is_an_error_and_recorded_as_one(tmp_path: Path) -> None:
     async def body() -> None:
         with TrajectoryWriter(tmp_path / "out.jsonl") as recorder:
-            async with connected(TOY, recorder=recorder) as client:
+            async with connected(TOY, recorder=recorder, settings=TEST_SPLIT) as client:
                 handle = (await called(client, "reset"))["episode"]
                 assert "does not count" in await refused(client, "step", action="fail", episode=handle)
                 assert "over" in await refused(client, "step", action="look", episode=handle)

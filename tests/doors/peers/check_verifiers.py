@@ -6,10 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +23,7 @@ import agentgym_verifiers
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Generation, Limits, Sampling, play, run_sync
 from agentgym_verifiers import harness
-from tests.doors.peers.oracle import Plans, oracle_server, plans
+from tests.doors.peers.oracle import Plans, json_server, oracle_server, plans
 from tests.doors.peers.toys import TOY
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"
@@ -181,39 +179,16 @@ class ScriptedEngine:
 def token_server(codec: ChatCodec, table: Plans) -> Iterator[str]:
     """Serve vLLM's token endpoint with the oracle's answers; yields the base URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(body: Mapping[str, Any]) -> dict[str, Any]:
+        text = codec.tokenizer.decode(body["token_ids"])
+        plan = next(plan for (_, first), plan in table.items() if f"{first}<|end|>" in text)
+        ids = codec.encode_answer(plan[text.count("<|assistant|>") - 1])
+        content = [{"token": f"token_id:{each}", "logprob": -0.5} for each in ids]
+        choice = {"index": 0, "token_ids": ids, "finish_reason": "stop", "logprobs": {"content": content}}
+        return {"request_id": "r", "choices": [choice]}
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            self._send({"object": "list", "data": [{"id": "oracle", "object": "model", "max_model_len": 65536}]})
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            text = codec.tokenizer.decode(body["token_ids"])
-            plan = next(plan for (system, first), plan in table.items() if f"{first}<|end|>" in text)
-            ids = codec.encode_answer(plan[text.count("<|assistant|>") - 1])
-            content = [{"token": f"token_id:{each}", "logprob": -0.5} for each in ids]
-            choice = {"index": 0, "token_ids": ids, "finish_reason": "stop", "logprobs": {"content": content}}
-            self._send({"request_id": "r", "choices": [choice]})
-
-        def _send(self, value: Any) -> None:
-            raw = json.dumps(value).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with json_server(answer) as url:
+        yield url
 
 
 def test_token_ids_masks_and_logprobs_are_ours(tmp_path: Path) -> None:

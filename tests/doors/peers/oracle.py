@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -63,6 +63,21 @@ def next_action(table: Plans, messages: Sequence[tuple[str, str]]) -> str:
 def oracle_server(table: Plans) -> Iterator[str]:
     """Serve OpenAI's chat completions; yields the base URL. Tool calls are sent as such if the request has tools."""
 
+    def answer(body: Mapping[str, Any]) -> dict[str, Any]:
+        message = _message(table, body)
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        about = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"]}
+        return {**about, "choices": [choice], "usage": usage}
+
+    with json_server(answer) as url:
+        yield url
+
+
+@contextmanager
+def json_server(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Iterator[str]:
+    """Serve the answer to each POST, and a list of one model to each GET; yields the base URL."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -70,19 +85,10 @@ def oracle_server(table: Plans) -> Iterator[str]:
             pass
 
         def do_GET(self) -> None:
-            self._send({"object": "list", "data": [{"id": "oracle", "object": "model", "max_model_len": 32768}]})
+            self._send({"object": "list", "data": [{"id": "oracle", "object": "model", "max_model_len": 65536}]})
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            message = _message(table, body)
-            choice = {
-                "index": 0,
-                "message": message,
-                "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-            }
-            usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-            about = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"]}
-            self._send({**about, "choices": [choice], "usage": usage})
+            self._send(answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
         def _send(self, value: Mapping[str, Any]) -> None:
             raw = json.dumps(value).encode()
