@@ -30,7 +30,7 @@ _DIALECTS = {
     "mcp": "agentgym_envs.mcp:mcp_routes",
     "openenv": "agentgym_envs.http.dialects.openenv.routes:openenv_routes",
 }
-"""The function of each dialect, which returns the routes for an `EnvServer`. The first one with a path has it."""
+"""The function of each dialect, which returns the routes for an `EnvServer`."""
 _TOKEN = "AGENTGYM_TOKEN"
 
 EnvIds = Annotated[
@@ -151,7 +151,7 @@ def run_server(
 ) -> None:
     """Serve until a signal. `say` returns a line about the mounts for the URL of the server."""
     make_app, make_server = load_server()
-    names = sorted(set(dialects), key=[*_DIALECTS].index) if {*dialects} <= {*_DIALECTS} else [*dialects]
+    names = list(dict.fromkeys(dialects))
     mounts = [*mounts, *(_routes_of(name) for name in names)]
     settings["workers"] = settings.get("workers") or _cpus()
     app = make_app(list(dict.fromkeys(ids)), token=address.token, mounts=mounts, **settings)
