@@ -21,7 +21,10 @@ USAGE = """usage: scripts/check            format, lint, language, types and tes
 MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": ["--hypothesis-profile", "random"]}
 PYTEST = ("pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--progress")
 TESTS_OF = {
+    "agentgym_envs/mcp": "tests/doors",
+    "agentgym_envs/inspect_tasks": "tests/doors",
     "agentgym_envs": "tests",
+    "adapters/verifiers": "tests/doors",
     "adapters": "tests/adapters",
     "benchmarks": "tests/benchmarks",
     "examples": "tests/examples",

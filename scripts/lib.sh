@@ -53,18 +53,34 @@ install_packages() {
         PYTHONUNBUFFERED=1 python3 scripts/pip_progress.py "$log"
 }
 
-# ensure_verified: install webarena-verified into its own environment, since it pins many packages, and set the variable
-# that names its interpreter. Tests compare our scores of WebArena's tasks with its scores.
-ensure_verified() {
-    local venv=${AGENTGYM_VENV:-.venv}-verified
-    [ -n "${AGENTGYM_WEBARENA_VERIFIED_PYTHON:-}" ] && return
-    "$venv/bin/python" -c 'import webarena_verified' 2>/dev/null || {
-        echo "Installing webarena-verified into $venv: about 50 packages and 90 MB"
+# ensure_peer NAME VARIABLE MODULE SIZE REQUIREMENTS...: install packages that do not fit beside those of the other
+# tests into an environment of their own, .venv-NAME, and set VARIABLE to its interpreter. MODULE is one of theirs. The
+# installation is repeated when the requirements change, or pyproject.toml if this package is one of them.
+ensure_peer() {
+    local venv=${AGENTGYM_VENV:-.venv}-$1 variable=$2 module=$3 size=$4 wanted
+    shift 4
+    [ -n "${!variable:-}" ] && return
+    wanted="$*"
+    case "$wanted" in *"-e ."*) wanted="$PWD $wanted $(cksum <pyproject.toml)" ;; esac
+    if ! { [ "$(cat "$venv/.agentgym" 2>/dev/null)" = "$wanted" ] && "$venv/bin/python" -c "import $module" 2>/dev/null; }; then
+        echo "Installing $module and what it needs into $venv: $size"
         python3 -m venv "$venv"
-        install_packages "$venv" webarena-verified==1.2.3 || return
-    }
-    AGENTGYM_WEBARENA_VERIFIED_PYTHON="$(cd "$venv/bin" && pwd)/python"
-    export AGENTGYM_WEBARENA_VERIFIED_PYTHON
+        install_packages "$venv" "$@" || return
+        echo "$wanted" >"$venv/.agentgym"
+    fi
+    export "$variable=$(cd "$venv/bin" && pwd)/python"
+}
+
+# ensure_verified: webarena-verified pins many packages. Tests compare our scores of WebArena's tasks with its scores.
+ensure_verified() {
+    ensure_peer verified AGENTGYM_WEBARENA_VERIFIED_PYTHON webarena_verified "about 50 packages and 90 MB" \
+        webarena-verified==1.2.3
+}
+
+# ensure_doors: MCP 2, Inspect and verifiers exclude openenv 0.10. Tests use our environments through them.
+ensure_doors() {
+    ensure_peer doors AGENTGYM_DOORS_PYTHON verifiers "about 160 packages and 930 MB; no torch" \
+        -e ".[babyai,inspect,mcp,multiagent,sciworld,search,verifiers]" pytest
 }
 
 # ensure_chromium: find a Chromium for the web environments (CHROMIUM_PATH, Playwright's, or on PATH). If there is none,

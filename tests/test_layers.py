@@ -1,9 +1,9 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
 `errors, spaces, schedule, times, image_files → task, grammar → difficulty → core → image_observations → wrappers,
-trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, export, viewer, multiagent → validate →
-cli → adapters`. A scenario is a folder of the package with an `env.py` in or below it, so that a new one is held to the
-same rules without a change here.
+trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, export, viewer, multiagent → validate,
+mcp, inspect_tasks → cli → adapters`. A scenario is a folder of the package with an `env.py` in or below it, so that a
+new one is held to the same rules without a change here.
 """
 
 import ast
@@ -26,7 +26,7 @@ LAYERS = [
     {"errors"},
     {"spaces", "schedule", "times", "image_files", "corpus"},
     {"task", "grammar"},
-    {"difficulty"},
+    {"difficulty", "command_tools"},
     {"core"},
     {"image_observations"},
     {"trajectory", "wrappers", "registration", "hosting", *SCENARIOS},
@@ -35,7 +35,7 @@ LAYERS = [
     {"rollout"},
     {"labels"},
     {"evaluate", "http", "export", "viewer", "multiagent"},
-    {"validate"},
+    {"validate", "mcp", "inspect_tasks"},
     {"cli"},
     {"__main__"},
 ]
@@ -51,6 +51,8 @@ THIRD_PARTY = {
     "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
+    "mcp": {"mcp", "mcp_types", "pydantic", "starlette"},
+    "inspect_tasks": {"inspect_ai", "pydantic"},
     "multiagent": {"pettingzoo"},
 }
 MAY_NAME = {

@@ -79,7 +79,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.slow
 def test_the_wheel_holds_the_packages_and_nothing_else(wheel: list[str]) -> None:
     info = f"agentgym_envs-{PROJECT['version']}.dist-info"
-    assert {name.partition("/")[0] for name in wheel} == {"agentgym_envs", "agentgym_trl", "agentgym_verl", info}
+    assert {name.partition("/")[0] for name in wheel} == {
+        "agentgym_envs",
+        "agentgym_trl",
+        "agentgym_verifiers",
+        "agentgym_verl",
+        info,
+    }
     assert {f"{info}/licenses/LICENSE", f"{info}/licenses/NOTICE"} <= set(wheel)
 
 

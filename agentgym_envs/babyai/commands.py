@@ -6,6 +6,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from agentgym_envs.command_tools import CommandTool
+
 CHECK = "check available actions"
 
 
@@ -23,6 +25,42 @@ class Verb(StrEnum):
     GO_THROUGH = "go through"
     TOGGLE_THROUGH = "toggle and go through"
     CHECK = CHECK
+
+
+_OBJECT = {"object": "The colour, the kind and the number of the object, as you see it: red ball 1"}
+_DOOR = {"door": "The colour, the state and the number of the door, as you see it: blue open door 1"}
+_WALK = (
+    CommandTool("turn_left", "Turn left.", Verb.LEFT, {}),
+    CommandTool("turn_right", "Turn right.", Verb.RIGHT, {}),
+    CommandTool("move_forward", "Move into the free cell or the open door in front of you.", Verb.FORWARD, {}),
+)
+_HANDLE = (
+    CommandTool("drop", "Put down what you carry, into the free cell in front of you.", Verb.DROP, {}),
+    CommandTool("toggle", "Open or close the door in front of you, or open the box there.", Verb.TOGGLE, {}),
+)
+TOOLS = {
+    "macro": (
+        *_WALK,
+        CommandTool("go_to", "Walk up to an object and face it.", f"{Verb.GO_TO} {{object}}", _OBJECT),
+        CommandTool("pick_up", "Walk up to an object and take it.", f"{Verb.PICKUP} {{object}}", _OBJECT),
+        *_HANDLE,
+        CommandTool("go_through", "Walk into the doorway of an open door.", f"{Verb.GO_THROUGH} {{door}}", _DOOR),
+        CommandTool(
+            "toggle_and_go_through",
+            "Walk up to a closed door, open it and walk into the doorway.",
+            f"{Verb.TOGGLE_THROUGH} {{door}}",
+            _DOOR,
+        ),
+        CommandTool("check_available_actions", "List the actions that are possible now.", Verb.CHECK, {}),
+    ),
+    "primitive": (
+        *_WALK,
+        CommandTool("pick_up", "Take the object in front of you.", Verb.PICKUP, {}),
+        *_HANDLE,
+        CommandTool("done", "Do nothing.", Verb.DONE, {}),
+    ),
+}
+"""The commands as native tools, for each value of the argument `actions`."""
 
 
 class ParsedCommand(NamedTuple):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from agentgym_envs.babyai.commands import Verb, parse
+from agentgym_envs.babyai.commands import TOOLS, Verb, parse
 from agentgym_envs.babyai.drawing import draw_svg, draw_text
 from agentgym_envs.babyai.infeasibility import why_unsolvable
 from agentgym_envs.babyai.levels import blank_level, choose_levels
@@ -17,6 +17,7 @@ from agentgym_envs.babyai.shortest import SearchCache, shortest_plan
 from agentgym_envs.babyai.tasks import BabyTasks
 from agentgym_envs.babyai.text_view import ACTIONS, NUMBERINGS, Actions, Numbering, ObjectNames, TextView
 from agentgym_envs.babyai.world import GridAction, GridWorld, make_world
+from agentgym_envs.command_tools import grammars_with
 from agentgym_envs.core import Solution, TextEnv, Transition
 from agentgym_envs.errors import InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
@@ -174,6 +175,7 @@ class BabyAIEnv(TextEnv):
 
     metadata = TextEnv.metadata | {"render_modes": ["ansi", "rgb_array", "svg"]}
     tasks: BabyTasks
+    grammars = grammars_with(*TOOLS["macro"])
     remote_options = TextEnv.remote_options | {"difficulty", "levels", "actions", "numbering"}
 
     def __init__(
@@ -197,6 +199,7 @@ class BabyAIEnv(TextEnv):
             raise UsageError(f"actions must be one of {', '.join(ACTIONS)}, got {actions!r:.80}")
         if numbering not in NUMBERINGS:
             raise UsageError(f"numbering must be one of {', '.join(NUMBERINGS)}, got {numbering!r:.80}")
+        self.grammars = grammars_with(*TOOLS[actions])
         self.tasks = BabyTasks(choose_levels(levels))
         blank_level(self.tasks.levels[0])  # raises early if minigrid is missing
         super().__init__(
@@ -215,6 +218,11 @@ class BabyAIEnv(TextEnv):
         self._things = ""
         self._solved_world = ("", 0)
         self._cache = SearchCache()
+
+    @classmethod
+    def grammars_for(cls, options: Mapping[str, Any]) -> Mapping[str, Callable[[], ActionGrammar]]:
+        """The grammars of an environment with these arguments."""
+        return grammars_with(*TOOLS[options.get("actions", "macro")])
 
     @property
     def world(self) -> GridWorld:

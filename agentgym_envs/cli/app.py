@@ -63,6 +63,7 @@ COMMANDS = (
     CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
     CliCommand("export", "agentgym_envs.cli.export:export_command", "Evaluate"),
     CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),
+    CliCommand("mcp", "agentgym_envs.cli.mcp:mcp_command", "Serve"),
     CliCommand("doctor", "agentgym_envs.cli.doctor:doctor_command", "This machine"),
     CliCommand("bench", "agentgym_envs.cli.bench:bench_command", "This machine"),
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _DIALECTS = {
     "agentgym": "agentgym_envs.http.dialects.agentgym.server:agentgym_routes",
+    "mcp": "agentgym_envs.mcp:mcp_routes",
     "nemo": "agentgym_envs.http.dialects.nemo.routes:nemo_routes",
     "openenv": "agentgym_envs.http.dialects.openenv.routes:openenv_routes",
 }

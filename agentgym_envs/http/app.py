@@ -44,6 +44,8 @@ class EnvServer:
         self.sessions, self.metrics = sessions, metrics
         self.about: dict[str, Any] = {}
         """Additional fields of `/health`, set by mounts."""
+        self.lifespans: list[Callable[[], contextlib.AbstractAsyncContextManager[None]]] = []
+        """Contexts that mounts need while the server runs."""
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def routes(self) -> list[Route]:
@@ -235,7 +237,10 @@ def create_app(
         await sessions.warm_up()
         reaper = asyncio.create_task(sessions.reap_forever())
         try:
-            yield
+            async with contextlib.AsyncExitStack() as stack:
+                for enter in server.lifespans:
+                    await stack.enter_async_context(enter())
+                yield
         finally:
             reaper.cancel()
             await sessions.shut_down()

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from agentgym_envs.command_tools import grammars_with
 from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import EnvError, InvalidAction, UsageError
 from agentgym_envs.grammar import ActionGrammar
-from agentgym_envs.sciworld.commands import tidy
+from agentgym_envs.sciworld.commands import TOOLS, tidy
 from agentgym_envs.sciworld.java import check_java_path, check_packages
 from agentgym_envs.sciworld.oracle import solve
 from agentgym_envs.sciworld.plan_check import PlanningTask
@@ -164,6 +165,7 @@ class SciWorldEnv(TextEnv):
 
     blocking = True
     slow_oracle = True
+    grammars = grammars_with(*TOOLS)
     remote_options = TextEnv.remote_options | {"difficulty", "tasks", "dev", "simplifications", "max_moves", "info"}
 
     def __init__(

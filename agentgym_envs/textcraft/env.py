@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from agentgym_envs.command_tools import grammars_with
 from agentgym_envs.core import Solution, TextEnv, Transition
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
 from agentgym_envs.textcraft.names import WORLDS, ItemNames, Worlds, real_names
 from agentgym_envs.textcraft.oracle import commands, make_plan
-from agentgym_envs.textcraft.parsing import Craft, Get, echo, parse
+from agentgym_envs.textcraft.parsing import TOOLS, Craft, Get, echo, parse
 from agentgym_envs.textcraft.recipes import load_recipe_book
 from agentgym_envs.textcraft.shortest import shortest_plan
 from agentgym_envs.textcraft.tasks import CraftTasks, make_tasks
@@ -124,6 +125,7 @@ class TextCraftEnv(TextEnv):
 
     rules = _RULES
     tasks: CraftTasks
+    grammars = grammars_with(*TOOLS)
     remote_options = TextEnv.remote_options | {"difficulty", "goal", "max_distractors", "worlds"}
 
     def __init__(

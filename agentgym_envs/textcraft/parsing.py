@@ -5,9 +5,29 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from agentgym_envs.command_tools import CommandTool, Number
 from agentgym_envs.errors import InvalidAction
 from agentgym_envs.textcraft.recipes import MAX_AMOUNT
 
+TOOLS = (
+    CommandTool(
+        "get",
+        "Take items that no recipe makes.",
+        "get {amount} {item}",
+        {"amount": Number("The number of items."), "item": "The name of the item."},
+    ),
+    CommandTool(
+        "craft",
+        "Craft by a recipe, with ingredients that you carry.",
+        "craft {item} using {ingredients}",
+        {
+            "item": "The amount and the item, as in the recipe: 4 oak planks",
+            "ingredients": "The amounts and the ingredients, as in the recipe: 1 oak log, 2 stick",
+        },
+    ),
+    CommandTool("inventory", "See what you carry.", "inventory", {}),
+)
+"""The commands as native tools."""
 _ECHO_CHARS = 120
 _LOOKS_LIKE_AMOUNT = re.compile(r"[-+]?\d")
 _MAX_DIGITS = len(str(MAX_AMOUNT))

@@ -18,6 +18,7 @@ PACKAGES = {
     "Vector environments": ("agentgym_envs/vector", "agentgym_envs/hosting"),
     "Serving": ("agentgym_envs/http",),
     "Teams": ("agentgym_envs/multiagent",),
+    "Doors": ("agentgym_envs/mcp", "agentgym_envs/inspect_tasks", "adapters/verifiers/agentgym_verifiers"),
     "TextCraft": ("agentgym_envs/textcraft",),
     "BabyAI": ("agentgym_envs/babyai",),
     "SciWorld": ("agentgym_envs/sciworld",),

@@ -164,7 +164,7 @@ def test_invalid_requests_print_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "is not an address" in refuses("serve", ENV, "--host", "no such host").err
     assert "cannot be read" in refuses("serve", ENV, "--token-file", tmp_path / "none").err
     assert "one of them" in refuses("serve", ENV, "--token", "a", "--token-file", "b").err
-    assert "agentgym, nemo, openenv, not 'morse'" in refuses("serve", ENV, "--dialect", "morse").err
+    assert "agentgym, mcp, nemo, openenv, not 'morse'" in refuses("serve", ENV, "--dialect", "morse").err
     assert "above 0" in refuses("serve", ENV, "--idle-seconds", 0).err
     assert "--port" in refuses("serve", ENV, "--port", 65536).err
     assert "--workers" in refuses("serve", ENV, "--workers", 0).err

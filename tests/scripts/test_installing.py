@@ -86,3 +86,28 @@ def test_uv_is_preferred_and_pip_is_the_fallback(
     returned, calls = install(tmp_path, uv, pip, AGENTGYM_INSTALLER=chosen)
     assert returned == code
     assert ["pip" if call.startswith("-m pip") else "uv" for call in calls] == called
+
+
+PEER = """set -euo pipefail; source scripts/lib.sh
+install_packages() {{ echo "$@" >>{calls}; }}
+ensure_peer fake FAKE_PYTHON json "1 MB" {requirements}
+echo "$FAKE_PYTHON"
+"""
+
+
+@pytest.mark.slow
+def test_peers_are_installed_once_into_their_own_environment(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
+    def ensure(requirements: str, **environment: str) -> str:
+        script = PEER.format(calls=calls, requirements=requirements)
+        variables = {**os.environ, "AGENTGYM_VENV": str(tmp_path / "venv"), **environment}
+        done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=variables, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1]
+
+    venv = tmp_path / "venv-fake"
+    assert [ensure("six==1"), ensure("six==1"), ensure("six==2")] == [str(venv / "bin" / "python")] * 3
+    assert calls.read_text().splitlines() == [f"{venv} six==1", f"{venv} six==2"]
+    assert ensure("six==3", FAKE_PYTHON="mine") == "mine"  # the user's own, where nothing is installed
+    assert len(calls.read_text().splitlines()) == 2

@@ -29,7 +29,7 @@ def site() -> Iterator[Visitor]:
 
 @pytest.fixture(scope="module")
 def books() -> Library:
-    return library(SEED)
+    return library(world(SEED))
 
 
 def test_the_world_has_no_table_of_the_encyclopedia() -> None:
@@ -42,7 +42,8 @@ def test_every_process_writes_the_same_articles(books: Library) -> None:
     code = f"""
 import hashlib
 from agentgym_envs.webarena.sites.encyclopedia.library import library
-print(hashlib.sha256(repr(list(library({SEED}).articles.values())).encode()).hexdigest())
+from agentgym_envs.webarena.sites.world import world
+print(hashlib.sha256(repr(list(library(world({SEED})).articles.values())).encode()).hexdigest())
 """
     out = [
         subprocess.run(
@@ -59,7 +60,8 @@ print(hashlib.sha256(repr(list(library({SEED}).articles.values())).encode()).hex
 
 @pytest.mark.parametrize("seed", [1, 21])
 def test_titles_are_unique_and_facts_agree_with_the_other_sites(seed: int) -> None:
-    books, known, data = library(seed), lore(seed), world(seed)
+    data = world(seed)
+    books, known = library(data), lore(data)
     assert len(books.articles) == len(real_articles()) + len(books.invented)
     for town in data.rows("SELECT * FROM map_towns"):
         assert dict(books.articles[town["name"]].facts)["Population"] == f"{town['population']:,}"
@@ -72,16 +74,16 @@ def test_titles_are_unique_and_facts_agree_with_the_other_sites(seed: int) -> No
 
 
 def test_people_live_before_they_die_and_build_meanwhile() -> None:
-    for person in lore(SEED).people:
+    for person in lore(world(SEED)).people:
         assert 46 <= person.died.year - person.born.year <= 88
         assert all(person.born.year < year < person.died.year for _, year in person.works)
-    assert all(one.architect.born.year < one.year < one.architect.died.year for one in lore(SEED).landmarks)
-    museums = [one.architect.name for one in lore(SEED).landmarks if one.category == "museum"]
+    assert all(one.architect.born.year < one.year < one.architect.died.year for one in lore(world(SEED)).landmarks)
+    museums = [one.architect.name for one in lore(world(SEED)).landmarks if one.category == "museum"]
     assert len(set(museums)) == len(museums), "an architect has at most one museum"
 
 
 def test_articles_name_the_facts_and_link_other_articles(site: Visitor) -> None:
-    person = lore(SEED).people[0]
+    person = lore(world(SEED)).people[0]
     page = site.get(f"/article/{person.name.replace(' ', '_')}")
     assert f'{person.born}, <a href="/article/{person.birthplace}">' in page
     assert f"died there on {person.died}, aged" in page
@@ -106,7 +108,7 @@ def test_search_ranks_titles_first_and_finds_words_in_texts(books: Library) -> N
     assert search(books.indexes, "Cobalt").articles[0].title == "Cobalt"
     found = [article.title for article in search(books.indexes, "radioactive cobalt cancer therapy").articles]
     assert found[0] == "Cobalt"
-    person = lore(SEED).people[0]
+    person = lore(world(SEED)).people[0]
     found = [one.title for one in search(books.indexes, f"born {person.birthplace} architect").articles]
     assert person.name in found
     assert search(books.indexes, "qqqq") == ([], False) == search(books.indexes, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import threading
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -67,9 +68,17 @@ class World:
         return None if row is None else row[0]
 
 
-@lru_cache(maxsize=16)
+_locks: dict[tuple[int, bool], threading.Lock] = {}
+
+
 def world(seed: int, large: bool = False) -> World:
     """Return the world of a seed. The first call of a process generates it, which takes a second, or several."""
+    with _locks.setdefault((seed, large), threading.Lock()):  # threads that need the same one wait for it
+        return _generated(seed, large)
+
+
+@lru_cache(maxsize=16)
+def _generated(seed: int, large: bool) -> World:
     database = connect()
     database.executescript(_FRAMEWORK_SCHEMA)
     country = make_country(random.Random(f"country/{seed}"))

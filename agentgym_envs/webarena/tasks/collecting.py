@@ -166,11 +166,11 @@ discussed_to_readme = Template(
 
 
 def _creators(world: World) -> list[Params]:
-    return [{"person": one.name} for one in lore(world.seed).people if len(one.works) > 2]
+    return [{"person": one.name} for one in lore(world).people if len(one.works) > 2]
 
 
 def _works(world: World, person: str) -> list[str]:
-    return [title for title, _ in next(one for one in lore(world.seed).people if one.name == person).works]
+    return [title for title, _ in next(one for one in lore(world).people if one.name == person).works]
 
 
 def _collect_works(page: PageReader, person: str, name: str, most: int = 9) -> Steps[None]:
@@ -208,7 +208,7 @@ def _architects(world: World, rng: Random) -> Iterator[Params]:
     """Yield architects of museums, with places from which to go there."""
     known = map_queries.unique_names(world)
     places = [row["name"] for row in map_queries.places(world, "p.house IS NOT NULL")]
-    for one in lore(world.seed).landmarks:
+    for one in lore(world).landmarks:
         if one.category == "museum" and one.name in known:
             yield {"architect": one.architect.name, "start": rng.choice(places)}
 

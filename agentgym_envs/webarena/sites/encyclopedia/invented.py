@@ -21,7 +21,7 @@ def invented_articles(world: World) -> Iterator[Article]:
     """Yield all articles about the country of a world."""
     land = world.rows("SELECT * FROM map_country")[0]
     country = str(land["name"])
-    known = lore(world.seed)
+    known = lore(world)
     towns = world.rows(_TOWNS)
     yield _country_article(land, towns)
     yield from _region_articles(world, country, towns)

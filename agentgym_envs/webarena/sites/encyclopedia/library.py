@@ -13,7 +13,6 @@ from agentgym_envs.webarena.sites.encyclopedia.linking import ArticleLinker, Art
 from agentgym_envs.webarena.sites.encyclopedia.real import real_articles
 from agentgym_envs.webarena.sites.encyclopedia.searching import ArticleIndex, plain
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.sites.world import world as load_world
 
 
 class ShownSection(NamedTuple):
@@ -103,9 +102,9 @@ class Library:
 
 
 @lru_cache(maxsize=8)
-def library(seed: int) -> Library:
+def library(world: World) -> Library:
     """Return the library of a world."""
-    return Library(load_world(seed))
+    return Library(world)
 
 
 @cache

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.sites.encyclopedia import wordlists
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.sites.world import world as load_world
 
 LANDMARKS = ("museum", "castle", "university", "gallery", "theatre")
 """Categories of places with an article."""
@@ -88,9 +87,9 @@ class Lore(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def lore(seed: int) -> Lore:
+def lore(world: World) -> Lore:
     """Return the invented facts of a world."""
-    world, rng = load_world(seed), random.Random(f"encyclopedia/{seed}")
+    rng = random.Random(f"encyclopedia/{world.seed}")
     towns = [row["name"] for row in world.rows("SELECT name FROM map_towns ORDER BY id")]
     names = _Names(rng)
     architects: list[HistoricPerson] = []

@@ -18,7 +18,7 @@ routes = Routes()
 def home(context: RequestContext) -> Response:
     """Show the main page: a featured article, some facts and the anniversaries of the month."""
     books, known = library(context.world), lore(context.world)
-    rng = random.Random(f"main page/{context.world}")
+    rng = random.Random(f"main page/{context.world.seed}")
     featured = books.show(books.articles[rng.choice(known.people).name])
     country = next(iter(books.invented)).title
     return context.page(
@@ -50,7 +50,7 @@ def article(context: RequestContext, title: str) -> Response:
 def random_article(context: RequestContext) -> Response:
     """Lead to an article. Which one depends only on the page that the link was on."""
     titles = list(library(context.world).articles.values())
-    return Redirect(random.Random(f"{context.world}/{context.referrer}").choice(titles).path)
+    return Redirect(random.Random(f"{context.world.seed}/{context.referrer}").choice(titles).path)
 
 
 @routes.get("/about")

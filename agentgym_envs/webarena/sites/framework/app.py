@@ -146,7 +146,7 @@ class _Endpoint:
             self.origins,
             request.headers.get("referer", ""),
             cookie,
-            episode.world.seed,
+            episode.world,
         )
 
     def _handle(self, context: RequestContext, path: Mapping[str, Any]) -> Response:

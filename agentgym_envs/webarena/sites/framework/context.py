@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentgym_envs.webarena.sites.framework.fields import Fields
@@ -16,6 +16,9 @@ from agentgym_envs.webarena.sites.framework.responses import (
     Redirect,
     TemplateResponse,
 )
+
+if TYPE_CHECKING:
+    from agentgym_envs.webarena.sites.world import World
 
 
 @dataclass(eq=False)
@@ -34,11 +37,11 @@ class RequestContext:
     database: sqlite3.Connection
     account: int
     origins: Mapping[str, str]
-    referrer: str = ""
-    cookie: str = ""
+    referrer: str
+    cookie: str
     """Name of the login cookie."""
-    world: int = 0
-    """Seed of the world, the key for what a site caches between requests."""
+    world: World
+    """The state at the start of the episode, the key for what a site caches between requests."""
     cookies: dict[str, str] = field(default_factory=dict)
     """Cookies to set with the response."""
 

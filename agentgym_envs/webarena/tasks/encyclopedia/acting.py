@@ -40,7 +40,7 @@ _ISSUE_TITLES = ("Add this element to the test data", "Check the registry number
 
 
 def _maker(world: World, founder: str) -> Maker:
-    return next(one for one in lore(world.seed).makers if one.founder.name == founder)
+    return next(one for one in lore(world).makers if one.founder.name == founder)
 
 
 def _cheapest(world: World, brand: str) -> list[str]:
@@ -56,7 +56,7 @@ def _founders(world: World) -> list[Params]:
     """Return founders of brands that a search finds exactly, with a single cheapest product that can be added."""
     addable = {row["product"] for row in world.rows(shop_queries.ADDABLE_PRODUCTS)}
     found: list[Params] = []
-    for maker in lore(world.seed).makers:
+    for maker in lore(world).makers:
         names = _cheapest(world, maker.brand)
         prices = [
             world.value(f"SELECT {shop_queries.SOLD} FROM shop_products p WHERE name = ?", name) for name in names[:2]
@@ -108,12 +108,12 @@ founder_cheapest = Template(
 
 def _company_towns(world: World) -> list[Params]:
     """Return the towns with several companies."""
-    towns = [one.town for one in lore(world.seed).makers]
+    towns = [one.town for one in lore(world).makers]
     return [{"town": town} for town in dict.fromkeys(towns) if towns.count(town) > 1]
 
 
 def _oldest_counted(world: World, town: str) -> Says:
-    oldest = min((one for one in lore(world.seed).makers if one.town == town), key=lambda one: one.year)
+    oldest = min((one for one in lore(world).makers if one.town == town), key=lambda one: one.year)
     return says(len(_cheapest(world, oldest.brand)))
 
 
@@ -160,7 +160,7 @@ def _country_facts(world: World, rng: Random) -> Iterator[Params]:
 
 
 def _fact_written(world: World, country: str, fact: str, title: str) -> Added:
-    article = library(world.seed).articles[country]
+    article = library(world).articles[country]
     text = dict(article.facts)[_FACTS[fact]]
     post = forum_queries.post(world, title)["id"]
     return Added("forum_comments", {"post": post, "parent": None, "author": 1, "body": text})
@@ -203,7 +203,7 @@ def _elements(world: World) -> list[Params]:
 
 
 def _element_issue(world: World, element: str, project: str, title: str) -> Added:
-    article = library(world.seed).find(element)
+    article = library(world).find(element)
     text = dict(article.facts if article else ())["CAS number"]
     values = {"project": code_queries.project(world, project)["id"], "title": title, "body": text, "author": 1}
     return Added("code_issues", {**values, "assignee": None, "milestone": None, "confidential": 0, "state": "open"})

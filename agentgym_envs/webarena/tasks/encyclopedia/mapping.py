@@ -25,11 +25,11 @@ _POST_TITLES = ("How far is that?", "A trip for the history club", "Distance for
 
 
 def _person(world: World, name: str) -> HistoricPerson:
-    return next(one for one in lore(world.seed).people if one.name == name)
+    return next(one for one in lore(world).people if one.name == name)
 
 
 def _people(world: World) -> list[Params]:
-    return [{"person": one.name} for one in lore(world.seed).people]
+    return [{"person": one.name} for one in lore(world).people]
 
 
 def _town(world: World, name: str) -> int:
@@ -43,7 +43,7 @@ def _museums(known: Lore) -> dict[str, Landmark]:
 
 def museum(world: World, architect: str) -> Landmark:
     """Return the museum that an architect designed."""
-    return _museums(lore(world.seed))[architect]
+    return _museums(lore(world))[architect]
 
 
 def museum_on_page(page: PageReader) -> str:
@@ -112,7 +112,7 @@ birthplace_postcode = Template(
 
 def _pairs(world: World, rng: Random) -> Iterator[Params]:
     """Yield pairs of people from different towns."""
-    people = lore(world.seed).people
+    people = lore(world).people
     for _ in range(40):
         first, second = rng.sample(people, 2)
         if first.birthplace != second.birthplace:
@@ -188,7 +188,7 @@ def _measure_and_post(page: PageReader, first: str, second: str, board: str, tit
 def _architects(world: World) -> list[Params]:
     """Return architects whose museum is on none of the agent's lists."""
     saved = {row["place"] for row in world.rows("SELECT place FROM map_saved")}
-    return [{"architect": name} for name, one in _museums(lore(world.seed)).items() if one.place not in saved]
+    return [{"architect": name} for name, one in _museums(lore(world)).items() if one.place not in saved]
 
 
 def save_museum(page: PageReader, architect: str, list: str) -> Steps[None]:
@@ -252,7 +252,7 @@ museum_year_note = Template(
         'Leave a note on the map at the museum designed by {architect}: "Opened in", and then the year in which it '
         "opened, and nothing else.",
     ),
-    instances=lambda world: [{"architect": name} for name in _museums(lore(world.seed))],
+    instances=lambda world: [{"architect": name} for name in _museums(lore(world))],
     expected=_year_reported,
     solution=report_year,
 )
@@ -261,7 +261,7 @@ museum_year_note = Template(
 def _phones(world: World) -> list[Params]:
     """Return architects whose museum has a telephone number."""
     known = {row["id"] for row in world.rows("SELECT id FROM map_places WHERE phone IS NOT NULL")}
-    return [{"architect": name} for name, one in _museums(lore(world.seed)).items() if one.place in known]
+    return [{"architect": name} for name, one in _museums(lore(world)).items() if one.place in known]
 
 
 def post_phone(page: PageReader, architect: str, board: str) -> Steps[None]:

@@ -21,7 +21,7 @@ def _article(title: str) -> str:
 
 
 def _element_page(world: World, element: str) -> str:
-    found = library(world.seed).find(element)
+    found = library(world).find(element)
     return _article(found.title if found else element)
 
 
