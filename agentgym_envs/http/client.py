@@ -45,7 +45,9 @@ def remote_env(
     """
     urls = [base_url] if isinstance(base_url, str) else base_url
     if not isinstance(urls, Sequence) or not urls or None in map(parse_address, urls):
-        raise UsageError(f"base_url must be an address like http://127.0.0.1:8000 or unix:/path, or a list of them, got {base_url!r}")
+        raise UsageError(
+            f"base_url must be an address like http://127.0.0.1:8000 or unix:/path, or a list of them, got {base_url!r}"
+        )
     token = token or os.environ.get("AGENTGYM_TOKEN")
     if token is not None and not is_token(token):
         raise UsageError("the token (token=... or AGENTGYM_TOKEN) must be one word of ASCII letters, digits and signs")

@@ -15,6 +15,7 @@ import uvicorn
 
 from agentgym_envs.errors import EnvError
 from agentgym_envs.http.app import create_app
+from agentgym_envs.http.unix_socket import UNIX, UnixListener, socket_path
 from agentgym_envs.http.uvicorn_protocol import http_protocol
 
 KEEP_ALIVE_SECONDS = 75
@@ -58,27 +59,39 @@ def _not_cancelled(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def background_server(
-    env_ids: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, **settings: Any
+    env_ids: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, fast_steps: bool = True, **settings: Any
 ) -> Iterator[str]:
     """Serve in a thread while the context is open; yields the server's address.
 
-    `port=0` picks a free port. `settings` are those of `create_app`. Raises EnvError if the port is not available.
+    Args:
+        env_ids: registered ids.
+        host: the address to listen on, or `unix:/path` for a Unix socket.
+        port: the port; 0 picks a free one.
+        fast_steps: see `make_server`.
+        **settings: those of `create_app`.
+
+    Raises:
+        EnvError: the address is not available.
     """
     app = create_app(env_ids, **settings)
     try:
-        listener = socket.create_server((host, port))
+        listener = _listen(host, port)
     except OSError as error:
         raise EnvError(f"cannot listen on {host}:{port}: {error}") from error
-    server = make_server(app, host, port)
+    server = make_server(app, host, port, fast_steps=fast_steps)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
         _wait_until_started(server, thread)
-        yield f"http://{host}:{listener.getsockname()[1]}"
+        yield host if isinstance(listener, UnixListener) else f"http://{host}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(30)
         listener.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    return UnixListener(socket_path(host)) if host.startswith(UNIX) else socket.create_server((host, port))
 
 
 def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:

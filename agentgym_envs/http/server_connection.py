@@ -142,9 +142,7 @@ class ServerConnection(Connection):
         self._transports = Transports(self._address)
         self._plain: PlainClient | None = None
         if self._address.url.scheme == "http":
-            self._plain = PlainClient(
-                self._address, self._headers, self._timeout, min(self._timeout, _CONNECT_SECONDS)
-            )
+            self._plain = PlainClient(self._address, self._headers, self._timeout, min(self._timeout, _CONNECT_SECONDS))
         self._plain_from = 0.0
         self._numbers: dict[str, int] = {}
         self._senders = Senders()

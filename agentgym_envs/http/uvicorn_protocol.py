@@ -127,7 +127,7 @@ def _fast_protocol(
         def _write(self, response: Response) -> None:
             fields = [*self.server_state.default_headers, *response.raw_headers]
             head = b"".join([b"%b: %b\r\n" % field for field in fields])
-            self.transport.write(b"%b%b\r\n%b" % (_status_line(response.status_code), head, response.body))
+            self.transport.write(b"%b%b\r\n%b" % (_status_line(response.status_code), head, bytes(response.body)))
 
     return FastProtocol
 
