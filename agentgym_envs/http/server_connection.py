@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -33,6 +34,7 @@ BACKOFF_SECONDS = 0.1
 _CONNECT_SECONDS = 5.0
 _ODD_SECONDS = 60.0
 """After a reply that the plain client does not understand, httpx sends all requests for so long."""
+_SESSION = re.compile(r"[A-Za-z0-9._~-]{1,256}")
 _UNAVAILABLE = frozenset({502, 503, 504})
 _SPLIT_BATCH = frozenset({"BadRequest", "Malformed", "TooLarge"})
 """Errors with which a server refuses a whole batch because of one call."""
@@ -66,9 +68,11 @@ class ServerConnection(Connection):
         body = {"env": env_id, "options": dict(options)}
         reply = _value(self._request("POST", f"{PREFIX}/sessions", body, attempts=1))
         try:
-            opened = RemoteSession(self, str(reply["session"]), reply["description"])
-            load = reply["load"]
+            opened = RemoteSession(self, reply["session"], reply["description"])
+            load, valid = reply["load"], _SESSION.fullmatch(opened.session)  # it will be in a path
         except (KeyError, TypeError):
+            valid = None
+        if not valid:
             raise SessionLost(f"{self.url} does not answer as a server of this suite") from None
         self._numbers[opened.session] = 0
         return opened, load

@@ -21,7 +21,7 @@ def socket_path(text: str) -> str:
     """The absolute path in `unix:/path` or `unix:///path`. Raises UsageError, also if it is too long for a socket."""
     path = text.removeprefix(UNIX)
     path = path.removeprefix("//") if path.startswith("///") else path
-    valid = path.startswith("/") and not path.endswith("/") and "\0" not in path
+    valid = path.startswith("/") and not path.startswith("//") and not path.endswith("/") and "\0" not in path
     if not valid or len(os.fsencode(path)) > _PATH_BYTES:
         raise UsageError(f"a Unix socket is unix: and an absolute path of at most {_PATH_BYTES} bytes, got {text!r}")
     return path
