@@ -1,4 +1,4 @@
-"""Where the time of one step over HTTP goes: the parts of client and server, each measured alone.
+"""The time of one step over HTTP by its parts: those of client and server, each measured alone.
 
 The parts run in one process on the bytes of a real step, so that their times exclude the network. The network is
 measured with a server on the same event loop that answers each segment with as many bytes and does nothing else.

@@ -105,7 +105,7 @@ class ListenAddress(NamedTuple):
     @property
     def port(self) -> int:
         """The port; 0 for a Unix socket."""
-        return 0 if self.family == socket.AF_UNIX else int(self.address[1])
+        return 0 if self.host.startswith(_UNIX) else int(self.address[1])
 
 
 def serve_command(
@@ -265,7 +265,7 @@ def _check_access(host: str, address: str, token: str | None, insecure: bool) ->
 
 def listen(address: ListenAddress) -> socket.socket:
     """Open a listening socket. Raises UsageError."""
-    if address.family == socket.AF_UNIX:
+    if address.host.startswith(_UNIX):
         return _listen_on_socket(address)
     try:
         return socket.create_server(address.address, family=address.family)

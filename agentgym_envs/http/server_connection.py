@@ -156,6 +156,8 @@ class ServerConnection(Connection):
     def _after_fork(self) -> None:
         """In a forked child: connections and threads belong to the parent."""
         self._finalizer.detach()
+        if self._plain is not None:
+            self._plain.close()  # in this process only; TLS connections cannot be closed in one process
         self._start()
 
     def _sending(self, call: PendingCall) -> Sending:

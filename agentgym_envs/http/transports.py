@@ -9,6 +9,7 @@ import httpx
 
 from agentgym_envs.http.address import ServerAddress
 from agentgym_envs.http.idle_pool import KEEP_ALIVE_SECONDS, IdlePool
+from agentgym_envs.http.one_segment import one_segment_transport
 
 
 class Transports:
@@ -38,5 +39,4 @@ class Transports:
         self._pool.close()
 
     def _make(self) -> httpx.HTTPTransport:
-        limits = httpx.Limits(max_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS)
-        return httpx.HTTPTransport(verify=self._context, limits=limits, trust_env=False, uds=self._socket_path)
+        return one_segment_transport(self._context, KEEP_ALIVE_SECONDS, self._socket_path)

@@ -119,7 +119,7 @@ def _fast_protocol(
                 return False
             self._stop_watching()
             self._write(response)
-            if failed or response.headers.get("connection") == "close":
+            if failed or (response.status_code != 200 and response.headers.get("connection") == "close"):
                 self.transport.close()
             self.on_response_complete()
             return True

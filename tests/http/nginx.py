@@ -40,13 +40,13 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def nginx(folder: Path, name: str, ports: Sequence[int]) -> Iterator[str]:
-    """Run nginx before two servers; yields its https address. The certificate is in `folder`."""
+def nginx(folder: Path, name: str, ports: Sequence[int], scheme: str = "https") -> Iterator[str]:
+    """Run nginx before two servers; yields its address. The certificate is in `folder`."""
     made, key = certificate(folder)
     port = free_port()
     site = documented(name)
     for old, new in [
-        ("listen 443", f"listen 127.0.0.1:{port}"),
+        ("listen 443 ssl", f"listen 127.0.0.1:{port}{' ssl' if scheme == 'https' else ''}"),
         ("/etc/ssl/agentgym.pem", str(made)),
         ("/etc/ssl/agentgym.key", str(key)),
         ("127.0.0.1:8001", f"127.0.0.1:{ports[0]}"),
@@ -64,7 +64,7 @@ def nginx(folder: Path, name: str, ports: Sequence[int]) -> Iterator[str]:
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     command = [program, "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(folder / "nginx.conf")]
     process = subprocess.Popen(command)
-    url = f"https://127.0.0.1:{port}"
+    url = f"{scheme}://127.0.0.1:{port}"
     try:
         until(lambda: process.poll() is not None or _answers(url, made))
         assert process.poll() is None, (folder / "error.log").read_text()

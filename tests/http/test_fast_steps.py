@@ -139,7 +139,7 @@ def step(
 
 
 class Played(NamedTuple):
-    """What a client and the next one see of some bytes: the replies, the session's state, and the counted calls."""
+    """The effects of some bytes: the replies, the state of the session, and the counted calls."""
 
     replies: bytes
     closed: bool

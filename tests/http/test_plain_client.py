@@ -140,6 +140,18 @@ def test_a_call_is_one_segment_on_one_connection():
     assert [body(each) for each in server.requests] == [b'{"action":"up","seq":%d}' % seq for seq in (1, 2, 3)]
 
 
+def test_a_request_of_httpx_is_one_segment():
+    reply = b'{"results":[{"observation":"x"}]}'
+    server = Scripted(
+        lambda number, request: (b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(reply), reply), False)
+    )
+    with server as client:
+        for _ in range(3):
+            assert client.submit_and_wait("s", "step", {"action": "up"}) == {"observation": "x"}
+    assert server.segments == server.requests and server.connections == 1
+    assert all(each.startswith(b"POST /v2/batch ") for each in server.requests)
+
+
 @pytest.mark.parametrize(
     "odd",
     [
@@ -199,6 +211,16 @@ def test_a_connection_that_ends_as_the_request_arrives_is_replaced_at_once(monke
     with server as client:
         assert [step(client), step(client)] == [{"observation": "x"}] * 2
     assert [body(each)[-2:] for each in server.requests] == [b"1}", b"2}", b"2}"]
+
+
+def test_a_server_that_replies_no_more_loses_the_session(monkeypatch):
+    monkeypatch.setattr("agentgym_envs.http.server_connection.BACKOFF_SECONDS", 0.01)
+    server = Scripted(lambda number, request: (PLAIN, False) if number == 1 else (b"", True))
+    with server as client:
+        step(client)
+        with pytest.raises(SessionLost, match="cannot be reached"):
+            step(client)
+    assert [body(each)[-2:] for each in server.requests] == [b"1}"] + [b"2}"] * 5, "a stale connection and 4 attempts"
 
 
 def test_the_proxies_of_the_environment_are_not_used(monkeypatch):

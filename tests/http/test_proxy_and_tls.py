@@ -5,13 +5,14 @@ import gc
 import shutil
 import signal
 import threading
+from typing import Any
 
 import gymnasium as gym
 import pytest
 
 from agentgym_envs import make_vec
 from agentgym_envs.errors import EnvError
-from agentgym_envs.http.app import create_app
+from agentgym_envs.http.app import EnvServer, create_app
 from agentgym_envs.http.run import background_server, make_server
 from tests.http.nginx import certificate, needs_nginx, nginx
 from tests.http.tools import COUNT, SLOW, TOYS, Api, free_port, server_process
@@ -47,6 +48,32 @@ def test_a_client_plays_through_nginx_and_tls(tmp_path, trusted):
         for each in (env, slow):
             each.close()
         assert [Api(f"http://127.0.0.1:{port}").sessions() for port in ports] == [0, 0]
+
+
+@needs_nginx
+def test_a_proxy_without_tls_keeps_the_fast_paths(tmp_path):
+    taken: list[int] = []
+
+    def watch(server: EnvServer) -> list[Any]:
+        original = server.step_now
+
+        def step_now(request: Any) -> Any:
+            response = original(request)
+            taken.append(0 if response is None else response.status_code)
+            return response
+
+        server.step_now = step_now  # type: ignore[method-assign]
+        return []
+
+    with background_server([COUNT], token="sesame", mounts=[watch]) as server:
+        ports = [int(server.rpartition(":")[2])] * 2
+        with nginx(tmp_path, "one address", ports, "http") as url:
+            env = gym.make(COUNT, base_url=url, token="sesame")
+            env.reset(seed=0, options=NINE)
+            assert [env.step("up")[0] for _ in range(3)] == ["1", "2", "3"]
+            connection = env.unwrapped._sessions.require().connection  # type: ignore[attr-defined]
+            assert connection._plain_from == 0 and taken == [200] * 3
+            env.close()
 
 
 @needs_nginx
