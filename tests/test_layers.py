@@ -47,7 +47,7 @@ EVERYWHERE = {"gymnasium", "numpy"}
 THIRD_PARTY = {
     "image_observations": {"PIL"},
     "rollout": {"httpx"},
-    "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
+    "http": {"httpcore", "httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "multiagent": {"pettingzoo"},
