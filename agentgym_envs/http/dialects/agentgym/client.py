@@ -326,7 +326,7 @@ class AgentGymEnv(TextEnv):
         """
         where = f"{url}/{path}"
         try:
-            response = self._http.post(f"{self._bases[url]}/{path}", content=dump(body), **how)
+            response = self._http.post(f"{self._bases.get(url, url)}/{path}", content=dump(body), **how)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise SessionLost(f"{where} cannot be reached ({type(error).__name__}: {error})") from None
         if response.status_code != 200:
