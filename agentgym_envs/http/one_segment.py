@@ -6,6 +6,7 @@ Sent apart, they cost the client a system call and wake the server twice.
 from __future__ import annotations
 
 import contextlib
+import socket
 import ssl
 from typing import Any
 
@@ -36,8 +37,21 @@ class _HoldingBackend(httpcore.SyncBackend):
     def connect_tcp(self, *arguments: Any, **settings: Any) -> httpcore.NetworkStream:
         return _HoldingStream(super().connect_tcp(*arguments, **settings))
 
-    def connect_unix_socket(self, *arguments: Any, **settings: Any) -> httpcore.NetworkStream:
-        return _HoldingStream(super().connect_unix_socket(*arguments, **settings))
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Any = None
+    ) -> httpcore.NetworkStream:
+        _probe(path, timeout)
+        return _HoldingStream(super().connect_unix_socket(path, timeout, socket_options))
+
+
+def _probe(path: str, timeout: float | None) -> None:
+    """Raise httpcore.ConnectError if no server listens: httpcore leaves the socket of such an attempt open."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(timeout)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
 
 
 class _HoldingStream(httpcore.NetworkStream):

@@ -94,7 +94,7 @@ class Side:
                 self.fast.append(response.status_code)
             return response
 
-        self.server.step_now = step_now  # type: ignore[method-assign]
+        self.server.step_now = step_now
         self._uvicorn = make_server(app, "127.0.0.1", 0, fast_steps=fast_steps)
         self._uvicorn.config.load()
 

@@ -1,6 +1,7 @@
 """The client's own connections: one segment per request, odd replies, and connections that the server closed."""
 
 import contextlib
+import select
 import socket
 import threading
 from collections.abc import Callable
@@ -74,7 +75,7 @@ class Scripted:
         self.segments: list[bytes] = []
         self.connections = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._clients: list[socket.socket] = []
+        self.clients: list[socket.socket] = []
 
     def __enter__(self) -> ServerConnection:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -82,14 +83,14 @@ class Scripted:
 
     def __exit__(self, *error: object) -> None:
         self._listener.close()
-        for client in self._clients:
+        for client in self.clients:
             client.close()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                self._clients.append(client)
+                self.clients.append(client)
                 self.connections += 1
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
@@ -192,6 +193,18 @@ def test_bytes_after_a_reply_never_become_the_next_reply():
     server = Scripted(lambda number, request: (PLAIN + injected, False) if number == 1 else (PLAIN, False))
     with server as client:
         assert [step(client)["observation"] for _ in range(3)] == ["x", "x", "x"]
+
+
+def test_a_late_second_reply_never_becomes_the_next_reply():
+    server = Scripted(lambda number, request: (PLAIN, False))
+    with server as client:
+        step(client)
+        server.clients[0].sendall(PLAIN.replace(b'"x"', b'"y"'))
+        assert client._plain is not None
+        kept = client._plain._pool._idle[0]._socket
+        assert kept is not None and select.select([kept], [], [], SECONDS)[0]
+        assert step(client) == {"observation": "x"}
+    assert server.connections == 2
 
 
 @pytest.mark.parametrize("header", [b"", b"Connection: close\r\n"])

@@ -62,7 +62,6 @@ def test_the_dialect_of_agentgym_is_reached_over_sockets(tmp_path):
     assert used == set(paths)
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning")  # httpcore's
 def test_without_a_server_the_error_names_the_socket(path):
     with pytest.raises(EnvError, match=f"unix:{path} cannot be reached"):
         gym.make(COUNT, base_url=f"unix:{path}", connect_timeout=0)
