@@ -3,8 +3,9 @@
     python -m benchmarks.serving [--out FILE.json] [--repeats 5]
 
 The server is a process of its own. CPU time is that of client and server apart, the median of several repeats, in
-which the two systems take turns. Ours plays TextCraft (a step costs some 5 microseconds by itself); OpenEnv's plays
-an environment that does nothing, over its WebSocket.
+which the two systems take turns. OpenEnv's speaks over its WebSocket. One environment is measured twice: one that does
+nothing, and TextCraft (a step costs some 5 microseconds by itself), each on both sides. `parts` says where the time of
+our step goes (`serving_parts.py`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from rich.table import Table
 
 from agentgym_envs import make_vec
 from benchmarks.common import machine, run, verdict
+from benchmarks.serving_envs import EMPTY_ID
+from benchmarks.serving_parts import measure_parts, show_parts
 
 ENV_ID = "AgentGym/TextCraft-v0"
 COMMAND = "inventory"
@@ -41,14 +44,16 @@ AT_MOST = {"single p50 ms": 1.0, "batch 64: client + server us per env-step": 60
 AT_LEAST = {"single steps per server-CPU-second": 1_500.0}
 Note = Callable[[str, float], None]
 
-SERVE = f"""
+SERVE = """
 import sys
+import benchmarks.serving_envs
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.run import make_server
-make_server(create_app(["{ENV_ID}"]), "127.0.0.1", int(sys.argv[1])).run()
+make_server(create_app([sys.argv[2]]), "127.0.0.1", int(sys.argv[1])).run()
 """
 SERVE_OPENENV = """
 import sys, uvicorn
+import gymnasium as gym, agentgym_envs
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
@@ -69,7 +74,17 @@ class Echo(Environment):
     def state(self):
         return State(episode_id="one", step_count=0)
 
-app = create_fastapi_app(Echo, Say, Heard, max_concurrent_envs=64)
+class TextCraft(Echo):
+    def __init__(self):
+        super().__init__()
+        self._env = gym.make("AgentGym/TextCraft-v0")
+    def reset(self, seed=None, episode_id=None, **others):
+        return Heard(text=self._env.reset(seed=0)[0], done=False, reward=0.0)
+    def step(self, action, timeout_s=None, **others):
+        text, reward, terminated, truncated, info = self._env.step(action.message)
+        return Heard(text=text, done=terminated or truncated, reward=reward)
+
+app = create_fastapi_app({"empty": Echo, "textcraft": TextCraft}[sys.argv[2]], Say, Heard, max_concurrent_envs=64)
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
 """
 
@@ -84,16 +99,27 @@ def measure(repeats: int) -> dict[str, Any]:
     gc.collect()
     gc.freeze()  # half a million objects come with that import, and no collection should walk them in our half
     for _ in range(repeats):  # one server at a time: an idle one would still share the cores
-        with serving(SERVE_OPENENV) as theirs:
+        with serving(SERVE_OPENENV, "empty") as theirs:
             asyncio.run(measure_openenv(theirs, note))
-        with serving(SERVE) as ours:
-            measure_single(ours, note)
+        with serving(SERVE, EMPTY_ID) as ours:
+            measure_single(ours, note, EMPTY_ID, "empty, ")
+        with serving(SERVE_OPENENV, "textcraft") as theirs:
+            asyncio.run(measure_openenv_single(theirs, note, f"{OPENENV}TextCraft, "))
+        with serving(SERVE, ENV_ID) as ours:
+            measure_single(ours, note, ENV_ID)
             for size in BATCHES:
                 measure_batch(ours, size, note)
             measure_load(ours, note)
     figures = {name: statistics.median(values) for name, values in samples.items()}
     targets = {"at most": AT_MOST, "at least": AT_LEAST}
-    return {"machine": machine(), "repeats": repeats, "median": figures, "targets": targets, "samples": samples}
+    return {
+        "machine": machine(),
+        "repeats": repeats,
+        "median": figures,
+        "targets": targets,
+        "samples": samples,
+        "parts": measure_parts(ENV_ID),
+    }
 
 
 class Served:
@@ -108,11 +134,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(code: str) -> Iterator[Served]:
+def serving(code: str, env: str) -> Iterator[Served]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-c", code, str(port)])
+    process = subprocess.Popen([sys.executable, "-c", code, str(port), env])
     served = Served(port, psutil.Process(process.pid))
     try:
         while not answers(served.url):
@@ -146,8 +172,8 @@ class Meter:
         return wall, client, server
 
 
-def measure_single(server: Served, note: Note, steps: int = 3_000) -> None:
-    env = gym.make(ENV_ID, base_url=server.url)
+def measure_single(server: Served, note: Note, env_id: str, name: str = "", steps: int = 3_000) -> None:
+    env = gym.make(env_id, base_url=server.url)
     env.reset(seed=0)
     for _ in range(100):
         env.step(COMMAND)
@@ -156,7 +182,7 @@ def measure_single(server: Served, note: Note, steps: int = 3_000) -> None:
         begun = time.perf_counter()
         env.step(COMMAND)
         latencies.append(1e3 * (time.perf_counter() - begun))
-    note_single("single ", meter.per(steps), latencies, note)
+    note_single(f"{name}single ", meter.per(steps), latencies, note)
     env.close()
 
 
@@ -214,10 +240,9 @@ def note_shared(name: str, spent: tuple[float, float, float], note: Note) -> Non
     note(f"{name}client + server us per env-step", spent[1] + spent[2])
 
 
-async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessions: int = 16) -> None:
-    make_client = importlib.import_module("openenv.core.generic_client").GenericEnvClient
-    address, action = server.url.replace("http", "ws", 1), {"message": COMMAND}
-    async with make_client(base_url=address) as env:
+async def measure_openenv_single(server: Served, note: Note, name: str, steps: int = 2_000) -> None:
+    action = {"message": COMMAND}
+    async with openenv_client(server) as env:
         await env.reset()
         for _ in range(100):
             await env.step(action)
@@ -226,8 +251,13 @@ async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessio
             begin = time.perf_counter()
             await env.step(action)
             latencies.append(1e3 * (time.perf_counter() - begin))
-        note_single(f"{OPENENV}single ", meter.per(steps), latencies, note)
-    envs = [make_client(base_url=address) for _ in range(sessions)]
+        note_single(f"{name}single ", meter.per(steps), latencies, note)
+
+
+async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessions: int = 16) -> None:
+    await measure_openenv_single(server, note, OPENENV)
+    action = {"message": COMMAND}
+    envs = [openenv_client(server) for _ in range(sessions)]
     await asyncio.gather(*(env.connect() for env in envs))
     await asyncio.gather(*(env.reset() for env in envs))
     meter = Meter(server)
@@ -237,22 +267,39 @@ async def measure_openenv(server: Served, note: Note, steps: int = 2_000, sessio
     await asyncio.gather(*(env.close() for env in envs))
 
 
+def openenv_client(server: Served) -> Any:
+    make_client = importlib.import_module("openenv.core.generic_client").GenericEnvClient
+    return make_client(base_url=server.url.replace("http", "ws", 1))
+
+
 def show(result: dict[str, Any]) -> None:
     table = Table(title=f"A step over HTTP, median of {result['repeats']} repeats (us: CPU time)")
     for column in ("figure", "AgentGym Envs", "OpenEnv 0.10.0", "ratio", "target", "met"):
         table.add_column(column, justify="left" if column == "figure" else "right")
-    figures = result["median"]
+    figures, samples = result["median"], result["samples"]
     for name, value in figures.items():
         if not name.startswith(OPENENV):
             other = figures.get(peer_of(name))
             ratio = f"{value / other:.2f}" if other else ""
             table.add_row(name, show_number(value), show_number(other), ratio, *verdict(name, value, AT_LEAST, AT_MOST))
     Console().print(table)
+    for side in ("empty, ", ""):
+        name = f"{side}single p50 ms"
+        ratios = [theirs / own for own, theirs in zip(samples[name], samples[peer_of(name)], strict=True)]
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
+        Console().print(f"{side or 'TextCraft, '}one environment: {spread} times as fast as OpenEnv, paired by repeat")
+    show_parts(result["parts"])
 
 
 def peer_of(name: str) -> str:
     """OpenEnv's figure that corresponds to one of ours: it has no batches, only concurrent sessions."""
-    return OPENENV + name.replace("batch 16:", "16 sessions:")
+    if name.startswith("empty, "):
+        return OPENENV + name.removeprefix("empty, ")
+    return (
+        f"{OPENENV}TextCraft, {name}"
+        if name.startswith("single")
+        else OPENENV + name.replace("batch 16:", "16 sessions:")
+    )
 
 
 def show_number(value: float | None) -> str:

@@ -48,7 +48,7 @@ EVERYWHERE = {"gymnasium", "numpy"}
 THIRD_PARTY = {
     "image_observations": {"PIL"},
     "rollout": {"httpx"},
-    "http": {"httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
+    "http": {"httpcore", "httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "mcp": {"mcp", "mcp_types", "pydantic", "starlette"},

@@ -33,6 +33,7 @@ _DIALECTS = {
 }
 """The function of each dialect, which returns the routes for an `EnvServer`."""
 _TOKEN = "AGENTGYM_TOKEN"
+_UNIX = "unix:"
 
 EnvIds = Annotated[
     list[str] | None,
@@ -42,7 +43,13 @@ EnvIds = Annotated[
         autocompletion=completion.envs,
     ),
 ]
-Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every network of this machine.")]
+Host = Annotated[
+    str,
+    typer.Option(
+        help="Address to listen on; 0.0.0.0 is every network of this machine, and unix:/path is a socket that only "
+        "you can use."
+    ),
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 chooses a free port.")]
 Workers = Annotated[
     int | None,
@@ -90,12 +97,17 @@ ServerEnvArgs = Annotated[
 
 
 class ListenAddress(NamedTuple):
-    """The address that a server listens on, and the token that it requires."""
+    """The address that a server listens on, and the token that it requires. A Unix socket has a path and no port."""
 
     host: str
     family: socket.AddressFamily
     address: tuple[Any, ...]
     token: str | None
+
+    @property
+    def port(self) -> int:
+        """The port; 0 for a Unix socket."""
+        return 0 if self.host.startswith(_UNIX) else int(self.address[1])
 
 
 def serve_command(
@@ -156,7 +168,7 @@ def run_server(
     mounts = [*mounts, *(_routes_of(name) for name in names)]
     settings["workers"] = settings.get("workers") or _cpus()
     app = make_app(list(dict.fromkeys(ids)), token=address.token, mounts=mounts, **settings)
-    server = make_server(app, address.host, address.address[1])
+    server = make_server(app, address.host, address.port)
     sessions: Sessions = app.state.server.sessions
     with listen(address) as listener, _log_with_tracebacks():
 
@@ -179,6 +191,10 @@ def listen_address(host: str, port: int, token: str | None, token_file: Path | N
         UsageError: the address or token is invalid, or other machines would have access without a token.
     """
     secret = find_token(token, token_file)
+    if host.startswith(_UNIX):
+        from agentgym_envs.http.unix_socket import socket_path
+
+        return ListenAddress(host, socket.AF_UNIX, (socket_path(host),), secret)
     found = resolve_address(host, port, secret)
     _check_access(host, str(found.address[0]), secret, insecure)
     return found
@@ -251,6 +267,8 @@ def _check_access(host: str, address: str, token: str | None, insecure: bool) ->
 
 def listen(address: ListenAddress) -> socket.socket:
     """Open a listening socket. Raises UsageError."""
+    if address.host.startswith(_UNIX):
+        return _listen_on_socket(address)
     try:
         return socket.create_server(address.address, family=address.family)
     except OSError as error:
@@ -259,8 +277,19 @@ def listen(address: ListenAddress) -> socket.socket:
         raise UsageError(f"cannot listen on {address.host} port {address.address[1]}: {why}{hint}") from None
 
 
+def _listen_on_socket(address: ListenAddress) -> socket.socket:
+    from agentgym_envs.http.unix_socket import UnixListener
+
+    try:
+        return UnixListener(address.address[0])
+    except OSError as error:
+        raise UsageError(f"cannot listen on {address.host}: {(error.strerror or str(error)).lower()}") from None
+
+
 def url_of(host: str, listener: socket.socket) -> str:
     """The URL for clients on this machine."""
+    if host.startswith(_UNIX):
+        return host
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}"
 

@@ -26,6 +26,7 @@ from agentgym_envs.http.openapi import openapi
 from agentgym_envs.http.pages import docs_page
 from agentgym_envs.http.protocol import BadRequest, BatchBody, BatchCall, CallBody, CreateSession, Malformed
 from agentgym_envs.http.sessions import HttpSession, Sessions
+from agentgym_envs.http.step_request import StepRequest
 from agentgym_envs.http.wire import NDJSON, PREFIX
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class EnvServer:
     def __init__(self, sessions: Sessions, metrics: ServerMetrics) -> None:
         """`metrics` counts the calls and sessions."""
         self.sessions, self.metrics = sessions, metrics
+        self.token_check: TokenCheck | None = None
         self.about: dict[str, Any] = {}
         """Additional fields of `/health`, set by mounts."""
         self.lifespans: list[Callable[[], contextlib.AbstractAsyncContextManager[None]]] = []
@@ -83,6 +85,33 @@ class EnvServer:
         reply = await self.sessions.call(request.path_params["session"], method, arguments, body.seq)
         self.metrics.called(method, time.perf_counter() - began)
         return _json(reply)
+
+    def step_now(self, request: StepRequest) -> Response | None:
+        """Take a step in the server's own process, as `call` does.
+
+        Returns None, and has no effect, if `call` must answer: the token, body or session is wrong, or the session is
+        in a worker.
+        """
+        session = self.sessions.find(request.session)
+        refused = self.token_check is not None and self.token_check.refusal(request.authorization) is not None
+        if refused or session is None or session.worker is not None:
+            return None
+        if len(request.body) > self.sessions.limits.body_bytes:
+            return None
+        try:
+            body = protocol.read(request.body, CallBody)
+            arguments = protocol.arguments_of(body, "step")
+        except (BadRequest, Malformed):
+            return None
+        began = time.perf_counter()
+        outcome = self.sessions.call_here(session, "step", arguments, body.seq)
+        if isinstance(outcome, AgentGymError):
+            return _failed(outcome, f"POST {PREFIX!r}")
+        self.metrics.called("step", time.perf_counter() - began)
+        try:
+            return _json(outcome)
+        except EnvError as error:
+            return _failed(error, f"POST {PREFIX!r}")
 
     async def batch(self, request: Request) -> Response:
         """Call methods of many sessions."""
@@ -249,28 +278,45 @@ def create_app(
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     app.state.server = server
     if token is not None:
-        app.add_middleware(_TokenCheck, token=token)
+        server.token_check = TokenCheck(token)
+        app.add_middleware(TokenMiddleware, check=server.token_check)
     return app
 
 
-class _TokenCheck:
-    """Refuses requests without the token; the time of the comparison does not depend on the token sent."""
+class TokenCheck:
+    """Compares tokens in a time that does not depend on the one sent."""
 
-    def __init__(self, app: Any, token: str) -> None:
-        self._app, self._wanted = app, token.encode()
+    def __init__(self, token: str) -> None:
+        """`token` is the one that clients must send."""
+        self._wanted = token.encode()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan" or scope["path"] in _OPEN_PATHS:
-            return await self._app(scope, receive, send)  # type: ignore[no-any-return]
-        given = _token_in(dict(scope["headers"]).get(b"authorization", b""))
+    def refusal(self, authorization: bytes) -> Unauthorized | None:
+        """The error for a request with that Authorization header; None if it has the token."""
+        given = _token_in(authorization)
         if given is not None and hmac.compare_digest(given, self._wanted):
-            return await self._app(scope, receive, send)  # type: ignore[no-any-return]
-        if scope["type"] == "websocket":
-            return await send({"type": "websocket.close", "code": 4401})  # type: ignore[no-any-return]
-        error = Unauthorized(
+            return None
+        return Unauthorized(
             f"this server needs its token, and got {'none' if given is None else 'another'}: send the header "
             "'Authorization: Bearer <token>'; in Python token=... or the environment variable AGENTGYM_TOKEN"
         )
+
+
+class TokenMiddleware:
+    """Refuses requests without the token."""
+
+    def __init__(self, app: Any, check: TokenCheck) -> None:
+        """`app` is the ASGI application behind it."""
+        self._app, self._check = app, check
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "lifespan" or scope["path"] in _OPEN_PATHS:
+            return await self._app(scope, receive, send)  # type: ignore[no-any-return]
+        error = self._check.refusal(dict(scope["headers"]).get(b"authorization", b""))
+        if error is None:
+            return await self._app(scope, receive, send)  # type: ignore[no-any-return]
+        if scope["type"] == "websocket":
+            return await send({"type": "websocket.close", "code": 4401})  # type: ignore[no-any-return]
         await _error_response(error)(scope, receive, send)
 
 
@@ -340,10 +386,15 @@ def _error_response(error: BaseException) -> Response:
     return response
 
 
-async def _on_error(request: Request, error: Exception) -> Response:
+def _failed(error: BaseException, call: str) -> Response:
+    """Log an error that the client alone cannot explain, and return its response."""
     if not isinstance(error, UsageError | SessionLost | ServerFull):
-        _log.warning("%s %r: %r", request.method, request.url.path.split("/sessions/")[0], error)
+        _log.warning("%s: %r", call, error)
     return _error_response(error)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    return _failed(error, f"{request.method} {request.url.path.split('/sessions/')[0]!r}")
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -358,5 +409,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:
-    """Reply without the traceback, which is only in the server's log."""
+    return bug_response()
+
+
+def bug_response() -> Response:
+    """The reply to a request in which the server failed. The traceback is only in the log."""
     return _json({"error": {"type": "SessionLost", "message": "the server failed; its log says why"}}, 500)

@@ -7,12 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
-
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 from agentgym_envs.hosting.connection import check_seconds
 from agentgym_envs.hosting.remote_images import make_remote_env
+from agentgym_envs.http.address import parse_address
 from agentgym_envs.http.dialects.agentgym.client import agentgym_env
 from agentgym_envs.http.server_pool import server_pool
 from agentgym_envs.http.wire import is_token
@@ -32,7 +31,8 @@ def remote_env(
 
     Args:
         env_id: an id that the server serves.
-        base_url: the address of a server, or several, among which sessions are spread.
+        base_url: the address of a server (http://, https:// or unix:/path), or several, among which sessions are
+            spread.
         token: the server's token; by default the environment variable AGENTGYM_TOKEN.
         dialect: "agentgym" for a server of AgentGym itself; None for the native protocol.
         timeout: seconds that a server may be silent before the request is sent again.
@@ -44,8 +44,10 @@ def remote_env(
         EnvError: no server can be reached or has room.
     """
     urls = [base_url] if isinstance(base_url, str) else base_url
-    if not isinstance(urls, Sequence) or not urls or not all(map(_is_address, urls)):
-        raise UsageError(f"base_url must be an address like http://127.0.0.1:8000, or a list of them, got {base_url!r}")
+    if not isinstance(urls, Sequence) or not urls or None in map(parse_address, urls):
+        raise UsageError(
+            f"base_url must be an address like http://127.0.0.1:8000 or unix:/path, or a list of them, got {base_url!r}"
+        )
     token = token or os.environ.get("AGENTGYM_TOKEN")
     if token is not None and not is_token(token):
         raise UsageError("the token (token=... or AGENTGYM_TOKEN) must be one word of ASCII letters, digits and signs")
@@ -61,11 +63,3 @@ def remote_env(
         raise UsageError(f"a remote environment takes options that are JSON, got {options!r:.200}") from None
     pool = server_pool(urls, token, timeout, connect_timeout)
     return make_remote_env(env_id, pool, options)
-
-
-def _is_address(url: Any) -> bool:
-    try:
-        parts = httpx.URL(url if isinstance(url, str) else "")
-    except httpx.InvalidURL:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.host) and not parts.query and (parts.port or 0) < 2**16

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from agentgym_envs.errors import EnvError
 from agentgym_envs.http.app import create_app
-from agentgym_envs.http.protocol import ServerLimits
+from agentgym_envs.http.unix_socket import UNIX, UnixListener, socket_path
+from agentgym_envs.http.uvicorn_protocol import http_protocol
 
 KEEP_ALIVE_SECONDS = 75
 
@@ -29,14 +29,22 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def make_server(app: Any, host: str, port: int, **options: Any) -> uvicorn.Server:
-    """Make a server without starting it. `app` is made by `create_app`; `options` are uvicorn's."""
+def make_server(app: Any, host: str, port: int, *, fast_steps: bool = True, **options: Any) -> uvicorn.Server:
+    """Make a server without starting it.
+
+    Args:
+        app: made by `create_app`.
+        host: the address to listen on.
+        port: the port.
+        fast_steps: answer whole step requests without a task; replies and effects are the same.
+        **options: uvicorn's.
+    """
     settings: dict[str, Any] = {
         "log_level": "warning",
         "access_log": False,  # paths contain the tokens of sessions
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": 10,
-        "http": _http_protocol(app.state.server.sessions.limits),
+        "http": http_protocol(app, fast_steps),
         "server_header": False,
     }
     config = uvicorn.Config(app, host=host, port=port, **{**settings, **options})
@@ -51,27 +59,39 @@ def _not_cancelled(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def background_server(
-    env_ids: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, **settings: Any
+    env_ids: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, fast_steps: bool = True, **settings: Any
 ) -> Iterator[str]:
     """Serve in a thread while the context is open; yields the server's address.
 
-    `port=0` picks a free port. `settings` are those of `create_app`. Raises EnvError if the port is not available.
+    Args:
+        env_ids: registered ids.
+        host: the address to listen on, or `unix:/path` for a Unix socket.
+        port: the port; 0 picks a free one.
+        fast_steps: see `make_server`.
+        **settings: those of `create_app`.
+
+    Raises:
+        EnvError: the address is not available.
     """
     app = create_app(env_ids, **settings)
     try:
-        listener = socket.create_server((host, port))
+        listener = _listen(host, port)
     except OSError as error:
         raise EnvError(f"cannot listen on {host}:{port}: {error}") from error
-    server = make_server(app, host, port)
+    server = make_server(app, host, port, fast_steps=fast_steps)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
         _wait_until_started(server, thread)
-        yield f"http://{host}:{listener.getsockname()[1]}"
+        yield host if isinstance(listener, UnixListener) else f"http://{host}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(30)
         listener.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    return UnixListener(socket_path(host)) if host.startswith(UNIX) else socket.create_server((host, port))
 
 
 def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
@@ -79,37 +99,3 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
         thread.join(0.01)
         if not thread.is_alive():
             raise EnvError("the server ended before it was ready; its log says why")
-
-
-def _http_protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
-    """A protocol class that closes connections whose request header is late or too long; uvicorn's waits for ever."""
-
-    class LimitedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        _timer: asyncio.TimerHandle | None = None
-        _head_bytes = 0
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._watch(0)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch(len(data))
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self._watch(0)
-
-        def _watch(self, size: int) -> None:
-            """Run a timer while a request header is expected; WebSockets are not in `connections`."""
-            if self in self.connections and (self.cycle is None or self.cycle.response_complete):
-                self._head_bytes += size
-                if self._head_bytes > limits.header_bytes:
-                    self.transport.close()
-                if self._timer is None:
-                    self._timer = self.loop.call_later(limits.header_seconds, self.transport.close)
-            elif self._timer is not None:
-                self._timer.cancel()
-                self._timer, self._head_bytes = None, 0
-
-    return LimitedProtocol

@@ -6,6 +6,8 @@ import contextlib
 import json
 import logging
 import os
+import re
+import secrets
 import threading
 import time
 import weakref
@@ -19,15 +21,20 @@ from agentgym_envs.errors import AgentGymError, EnvError, SessionLost, UsageErro
 from agentgym_envs.hosting.connection import Connection, PendingCall, RemoteSession, deliver
 from agentgym_envs.hosting.json_forms import error_from_json
 from agentgym_envs.hosting.methods import METHODS
+from agentgym_envs.http.address import parse_address
+from agentgym_envs.http.plain_client import OddReply, PlainClient
 from agentgym_envs.http.senders import BATCH, Senders, Sending
 from agentgym_envs.http.transports import Transports
-from agentgym_envs.http.wire import NDJSON, NOT_CARRIED_OUT, PREFIX, dump
+from agentgym_envs.http.wire import CLIENT_HEADER, NDJSON, NOT_CARRIED_OUT, PREFIX, dump
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 BACKOFF_SECONDS = 0.1
 """The pause before the second attempt of a request; it doubles with each further one."""
 _CONNECT_SECONDS = 5.0
+_ODD_SECONDS = 60.0
+"""After a reply that the plain client does not understand, httpx sends all requests for so long."""
+_SESSION = re.compile(r"[A-Za-z0-9._~-]{1,256}")
 _UNAVAILABLE = frozenset({502, 503, 504})
 _SPLIT_BATCH = frozenset({"BadRequest", "Malformed", "TooLarge"})
 """Errors with which a server refuses a whole batch because of one call."""
@@ -42,9 +49,10 @@ class ServerConnection(Connection):
     def __init__(self, url: str, token: str | None = None, timeout: float = 120.0) -> None:
         """`timeout` is the number of seconds that a server may be silent before the request is sent again."""
         self.url = url.rstrip("/")
-        self._headers = [("Content-Type", "application/json")]
-        if token is not None:
-            self._headers.append(("Authorization", f"Bearer {token}"))
+        address = parse_address(self.url)
+        if address is None:
+            raise UsageError(f"a server's address is like http://127.0.0.1:8000 or unix:/path, got {url!r}")
+        self._address, self._token = address, token
         self._timeout, self._unreachable_until = timeout, 0.0
         self._start()
         _connections.add(self)
@@ -60,9 +68,11 @@ class ServerConnection(Connection):
         body = {"env": env_id, "options": dict(options)}
         reply = _value(self._request("POST", f"{PREFIX}/sessions", body, attempts=1))
         try:
-            opened = RemoteSession(self, str(reply["session"]), reply["description"])
-            load = reply["load"]
+            opened = RemoteSession(self, reply["session"], reply["description"])
+            load, valid = reply["load"], _SESSION.fullmatch(opened.session)  # it will be in a path
         except (KeyError, TypeError):
+            valid = None
+        if not valid:
             raise SessionLost(f"{self.url} does not answer as a server of this suite") from None
         self._numbers[opened.session] = 0
         return opened, load
@@ -130,16 +140,24 @@ class ServerConnection(Connection):
         return len(self._numbers)
 
     def _start(self) -> None:
-        self._base = httpx.URL(self.url)
-        self._transports = Transports(self._base)
+        self._headers = [("Content-Type", "application/json"), (CLIENT_HEADER, secrets.token_hex(8))]
+        if self._token is not None:
+            self._headers.append(("Authorization", f"Bearer {self._token}"))
+        self._transports = Transports(self._address)
+        self._plain: PlainClient | None = None
+        if self._address.url.scheme == "http":
+            self._plain = PlainClient(self._address, self._headers, self._timeout, min(self._timeout, _CONNECT_SECONDS))
+        self._plain_from = 0.0
         self._numbers: dict[str, int] = {}
         self._senders = Senders()
-        self._finalizer = weakref.finalize(self, _shut_down, self._transports, self._senders)
+        self._finalizer = weakref.finalize(self, _shut_down, self._transports, self._plain, self._senders)
         self._finalizer.atexit = False
 
     def _after_fork(self) -> None:
         """In a forked child: connections and threads belong to the parent."""
         self._finalizer.detach()
+        if self._plain is not None:
+            self._plain.close()  # in this process only; TLS connections cannot be closed in one process
         self._start()
 
     def _sending(self, call: PendingCall) -> Sending:
@@ -166,21 +184,30 @@ class ServerConnection(Connection):
         content = None if body is None else dump(body)
         for attempt in range(attempts):
             try:
-                with self._exchange(method, path, content, self._timeout) as response:
-                    response.read()
-                return _read(response)
+                return _read(*self._reply(method, path, content, attempts > 1))
             except (httpx.TransportError, _Unavailable) as error:
                 reason = _reason(error)
             if attempt < attempts - 1:
                 time.sleep(BACKOFF_SECONDS * 2**attempt)
         raise SessionLost(f"{self.url} cannot be reached ({reason})")
 
+    def _reply(self, method: str, path: str, content: bytes | None, repeatable: bool) -> tuple[int, bytes]:
+        """Send a request once, or twice if it may be repeated and the plain client does not understand the reply."""
+        if repeatable and self._plain is not None and content is not None and time.monotonic() >= self._plain_from:
+            try:
+                return self._plain.post(path, content)
+            except OddReply as error:
+                self._plain_from = time.monotonic() + _ODD_SECONDS
+                _log.debug("httpx repeats a request to %s: %s", self.url, error)
+        with self._exchange(method, path, content, self._timeout) as response:
+            return response.status_code, response.read()
+
     def _exchange(
         self, method: str, path: str, content: bytes | None, timeout: float
     ) -> contextlib.AbstractContextManager[httpx.Response]:
         """Send a request over a bare transport, which costs half as much as `httpx.Client`."""
         limits = {"connect": min(timeout, _CONNECT_SECONDS), "read": timeout, "write": timeout, "pool": timeout}
-        url = _url(self._base, path)
+        url = _url(self._address.url, path)
         request = httpx.Request(method, url, headers=self._headers, content=content, extensions={"timeout": limits})
         return self._transports.send(request, timeout)
 
@@ -210,8 +237,7 @@ class ServerConnection(Connection):
                         row = json.loads(line)
                         self._deliver(unanswered.pop(numbers[row["index"]]), row["result"])
                 return None
-            response.read()
-        reply = _read(response)
+            reply = _read(response.status_code, response.read())
         if type(reply) is _Failure:
             return reply
         for number, result in zip(numbers, reply["results"], strict=True):
@@ -249,13 +275,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _read(response: httpx.Response) -> Any:
+def _read(status: int, content: bytes) -> Any:
     """The JSON of a reply, or the failure that it reports. Raises _Unavailable for any other reply."""
-    status = response.status_code
     if status in _UNAVAILABLE:
         raise _Unavailable(f"HTTP status {status}")
     try:
-        data = json.loads(response.content)
+        data = json.loads(content)
     except (ValueError, RecursionError):
         raise _Unavailable(f"HTTP status {status} without JSON: is this a server of this suite?") from None
     if 200 <= status < 300:
@@ -303,6 +328,8 @@ def _url(base: httpx.URL, path: str) -> httpx.URL:
     return base.copy_with(path=base.path.rstrip("/") + path)
 
 
-def _shut_down(transports: Transports, senders: Senders) -> None:
+def _shut_down(transports: Transports, plain: PlainClient | None, senders: Senders) -> None:
     transports.close()
+    if plain is not None:
+        plain.close()
     senders.end()

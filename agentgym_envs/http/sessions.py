@@ -187,6 +187,10 @@ class Sessions:
         self._table[session.token] = session
         return session
 
+    def find(self, token: str) -> HttpSession | None:
+        """The session of a token, if there is one."""
+        return self._table.get(token)
+
     def get(self, token: str) -> HttpSession:
         """The session of a token. Raises SessionLost."""
         try:

@@ -1,38 +1,30 @@
-"""The network connections of a client to one server, each used by one request at a time."""
+"""The connections of a client that httpx serves: TLS, streamed replies, and replies that `PlainClient` leaves."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 
 import httpx
 
-_CONNECTIONS = 128
-_KEEP_ALIVE_SECONDS = 30.0  # less than the server's, so that no request uses a connection that the server is closing
+from agentgym_envs.http.address import ServerAddress
+from agentgym_envs.http.idle_pool import KEEP_ALIVE_SECONDS, IdlePool
+from agentgym_envs.http.one_segment import one_segment_transport
 
 
 class Transports:
-    """A pool with one `httpx.HTTPTransport` for each connection: httpx's own pool checks all connections every time.
+    """A pool with one `httpx.HTTPTransport` for each connection: httpx's own pool checks all connections every time."""
 
-    The most recently used connection is used first, so that only as many are open as are needed.
-    """
-
-    def __init__(self, url: httpx.URL) -> None:
-        """`url` is the server's address."""
-        self._context = httpx.create_ssl_context(verify=url.scheme == "https")  # reading certificates is slow
-        self._free: list[httpx.HTTPTransport] = []
-        self._room = threading.Semaphore(_CONNECTIONS)
+    def __init__(self, address: ServerAddress) -> None:
+        """`address` is the server's."""
+        self._context = httpx.create_ssl_context(verify=address.url.scheme == "https")  # reading certificates is slow
+        self._socket_path = address.socket_path
+        self._pool = IdlePool(self._make)
 
     @contextlib.contextmanager
     def send(self, request: httpx.Request, seconds: float) -> Iterator[httpx.Response]:
         """Send a request; yields the unread response. Raises httpx.TransportError, also if no connection is free."""
-        if not self._room.acquire(timeout=seconds):
-            raise httpx.PoolTimeout(f"all {_CONNECTIONS} connections were in use for {seconds:g} s")
-        try:
-            transport = self._free.pop() if self._free else self._make()
-        except IndexError:  # another thread has taken it
-            transport = self._make()
+        transport = self._pool.take(seconds)
         try:
             response = transport.handle_request(request)
             try:
@@ -40,14 +32,11 @@ class Transports:
             finally:
                 response.close()
         finally:
-            self._free.append(transport)
-            self._room.release()
+            self._pool.give_back(transport)
 
     def close(self) -> None:
         """Close the connections; none may be in use."""
-        while self._free:
-            self._free.pop().close()
+        self._pool.close()
 
     def _make(self) -> httpx.HTTPTransport:
-        limits = httpx.Limits(max_connections=1, keepalive_expiry=_KEEP_ALIVE_SECONDS)
-        return httpx.HTTPTransport(verify=self._context, limits=limits, trust_env=False)
+        return one_segment_transport(self._context, KEEP_ALIVE_SECONDS, self._socket_path)

@@ -8,6 +8,8 @@ from typing import Any
 PREFIX = "/v2"
 MAX_BATCH = 1024
 NDJSON = "application/x-ndjson"
+CLIENT_HEADER = "AgentGym-Client"
+"""A random name of the client process, by which a proxy can send all its requests to the same server."""
 NOT_CARRIED_OUT = frozenset({"BadRequest", "Malformed", "Unauthorized", "OutOfOrder", "TooLarge", "NotFound"})
 """Errors of calls that were not carried out, so that the next call uses the same sequence number."""
 
@@ -19,4 +21,7 @@ def is_token(text: object) -> bool:
 
 def dump(value: Any) -> bytes:
     """Encode as JSON in ASCII, which can represent lone surrogates (invalid in UTF-8)."""
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
+    return _encode(value).encode("ascii")
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: `json.dumps` makes one for every call

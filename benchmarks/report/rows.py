@@ -180,24 +180,51 @@ VECTOR = (
     ),
 )
 
-_PER_SECOND, _BOTH = "single steps per server-CPU-second", "client + server us per env-step"
+_BOTH = "client + server us per env-step"
 
 
-def _http(
-    title: str, unit: str, name: str, better: Better = "less", peer: str = "", target: float | None = None
-) -> Row:
-    beside = med(f"OpenEnv, {peer or name}")
-    return Row(title, unit, med(name), better, beside, "OpenEnv, empty environment", target=target)
+_EMPTY, _CRAFTING = "OpenEnv, empty environment on both sides", "OpenEnv, TextCraft on both sides"
+_PARTS = (
+    "environment",
+    "server: read the request's head",
+    "server: body, session, call, metrics, reply",
+    "client: request as JSON",
+    "client: read the reply",
+    "client: environment",
+    "network and two process switches",
+)
+
+
+def _http(name: str, title: str, unit: str, better: Better = "less", target: float | None = None) -> Row:
+    """A figure of one environment that does nothing, on both sides."""
+    return Row(title, unit, med(f"empty, single {name}"), better, med(f"OpenEnv, single {name}"), _EMPTY, target)
 
 
 SERVING = (
-    _http("one environment, latency (median)", "ms", "single p50 ms", target=1),
-    _http("one environment, CPU of the server", "µs", "single server us per step"),
-    _http("one environment, CPU of the client", "µs", "single client us per step"),
-    _http("one environment, steps per second of the server's CPU", "/s", _PER_SECOND, "more", target=1_500),
-    _http("16 environments, CPU of both sides", "µs", f"batch 16: {_BOTH}", peer=f"16 sessions: {_BOTH}"),
+    _http("p50 ms", "one environment, latency (median)", "ms", target=2)._replace(of_ratio=True),
+    Row(
+        "one environment of TextCraft, latency (median)",
+        "ms",
+        med("single p50 ms"),
+        "less",
+        med("OpenEnv, TextCraft, single p50 ms"),
+        _CRAFTING,
+        2,
+        True,
+    ),
+    _http("server us per step", "one environment, CPU of the server", "µs"),
+    _http("client us per step", "one environment, CPU of the client", "µs"),
+    _http("steps per server-CPU-second", "one environment, steps per second of the server's CPU", "/s", "more", 1_500),
+    Row(
+        "16 environments, CPU of both sides",
+        "µs",
+        med(f"batch 16: {_BOTH}"),
+        peer=med(f"OpenEnv, 16 sessions: {_BOTH}"),
+        by="OpenEnv, empty environment",
+    ),
     Row("64 environments, CPU of both sides", "µs", med(f"batch 64: {_BOTH}"), target=60),
     Row("256 environments, steps per second", "/s", med("batch 256: env-steps/s"), "more"),
+    *(Row(f"part of a step of TextCraft, alone: {name}", "µs", ("parts", name)) for name in _PARTS),
 )
 
 SOAK = (

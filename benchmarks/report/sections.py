@@ -165,8 +165,8 @@ _ALL = (
         rows.SERVING,
         extras=("serve",),
         peers=("openenv==0.10.0", "psutil"),
-        headline=(0, 3, 4),
-        readme=(0, 4),
+        headline=(0, 1, 4, 5),
+        readme=(0, 5),
     ),
     _section(
         "peers",

@@ -123,7 +123,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             lambda: says in shown.read_text() or process.poll() is not None, 3 * SECONDS
         )  # serving all environments takes 6 s
         assert process.poll() is None, process.communicate()
-        found = re.match(r"Serving at (http://\S+) until Ctrl-C\n", shown.read_text())
+        found = re.match(r"Serving at ((?:http://|unix:/)\S+) until Ctrl-C\n", shown.read_text())
         assert found, shown.read_text()
         return process, found[1], shown
 

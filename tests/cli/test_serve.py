@@ -153,6 +153,21 @@ def test_insecure_accepts_remote_hosts(start: Start) -> None:
     assert finish(process, signal.SIGTERM)[0] == 0
 
 
+def test_a_unix_socket_is_served_and_removed(start: Start, refuses: Run, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    process, url, _ = start("serve", ENV, "--host", f"unix:{path}")
+    assert (url, path.stat().st_mode & 0o777) == (f"unix:{path}", 0o600)
+    assert "address already in use" in refuses("serve", ENV, "--host", url).err
+    env = gym.make(ENV, base_url=url)
+    assert env.reset(seed=3) == gym.make(ENV).reset(seed=3)
+    env.close()
+    code, out, err = finish(process, signal.SIGTERM)
+    assert (code, err) == (0, "")
+    assert f'gym.make("{ENV}", base_url="unix:{path}")' in out
+    assert not path.exists()
+    assert "absolute path" in refuses("serve", ENV, "--host", "unix:socket").err
+
+
 def test_invalid_requests_print_one_line(refuses: Run, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

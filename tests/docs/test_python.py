@@ -24,6 +24,7 @@ from tests.quiet_http import QuietHTTPServer
 FAST = {"docs/index.md", "docs/textcraft.md"}
 SERVED = ("AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0")
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:80\d\d")
+_SOCKET = "unix:/tmp/textcraft.sock"
 _MODEL_SERVER = "http://localhost:8000"
 WITH_CODE = [page for page in PAGES if any(not block.skipped for block in blocks(page, "python"))]
 
@@ -63,6 +64,8 @@ def with_servers(code: str, stack: contextlib.ExitStack) -> str:
     for address in sorted(set(_ADDRESS.findall(code))):
         url = stack.enter_context(background_server(SERVED, mounts=[openenv_routes]))
         code = code.replace(address, url)
+    if _SOCKET in code:
+        code = code.replace(_SOCKET, stack.enter_context(background_server(SERVED, host=f"unix:{Path.cwd()}/socket")))
     if _MODEL_SERVER in code:
         code = code.replace(_MODEL_SERVER, stack.enter_context(model_server()))
     return code

@@ -63,7 +63,8 @@ def test_a_closed_connection_ends_the_episode_but_not_the_run():
         env.reset(seed=0, options={"task": "count/9"})
         env.step("up")
         open_way.set()
-        env.unwrapped._sessions.require().connection._transports.close()  # type: ignore[attr-defined]
+        connection = env.unwrapped._sessions.require().connection  # type: ignore[attr-defined]
+        connection._plain.close()
         began = time.monotonic()
         _, reward, terminated, truncated, info = env.step("up")
         assert (reward, terminated, truncated, info["stop_reason"]) == (0.0, False, True, "env_error")

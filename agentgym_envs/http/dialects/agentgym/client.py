@@ -26,6 +26,7 @@ from agentgym_envs.errors import EnvError, InvalidAction, ServerFull, SessionLos
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.http.dialects.agentgym import ids
 from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, index_groups
+from agentgym_envs.http.unix_socket import UNIX, socket_path
 from agentgym_envs.http.wire import dump
 from agentgym_envs.registration import env_class
 from agentgym_envs.task import Task
@@ -229,6 +230,7 @@ class AgentGymEnv(TextEnv):
         super().__init__(split=split, **options)
         self._scenario = CLIENTS[scenario]()
         self._urls, self._token, self._timeout, self._connect_timeout = tuple(urls), token, timeout, connect_timeout
+        self._bases = {url.rstrip("/"): _base(url, index) for index, url in enumerate(urls)}
         self._address: EnvAddress | None = None
         self._connect()
         self._address = self._open()
@@ -276,7 +278,12 @@ class AgentGymEnv(TextEnv):
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         timeout = httpx.Timeout(self._timeout, connect=5.0)
-        self._http = httpx.Client(headers=headers, timeout=timeout, verify=_ssl_context(), trust_env=False)
+        mounts = {
+            base: httpx.HTTPTransport(uds=socket_path(url)) for url, base in self._bases.items() if url.startswith(UNIX)
+        }
+        self._http = httpx.Client(
+            headers=headers, timeout=timeout, verify=_ssl_context(), trust_env=False, mounts=mounts
+        )
         weakref.finalize(self, self._http.close)
 
     def _open(self) -> EnvAddress:
@@ -319,7 +326,7 @@ class AgentGymEnv(TextEnv):
         """
         where = f"{url}/{path}"
         try:
-            response = self._http.post(where, content=dump(body), **how)
+            response = self._http.post(f"{self._bases.get(url, url)}/{path}", content=dump(body), **how)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise SessionLost(f"{where} cannot be reached ({type(error).__name__}: {error})") from None
         if response.status_code != 200:
@@ -351,6 +358,11 @@ def agentgym_env(env_id: str, urls: Sequence[str], **options: Any) -> AgentGymEn
 def _ssl_context() -> Any:
     """The TLS context; shared, since making it is the slowest step here."""
     return httpx.create_ssl_context()
+
+
+def _base(url: str, index: int) -> str:
+    """The URL of requests to a server; for a Unix socket a name of its own, by which httpx finds the socket."""
+    return f"http://socket-{index}.invalid" if url.startswith(UNIX) else url.rstrip("/")
 
 
 def _share(score: float) -> float:
