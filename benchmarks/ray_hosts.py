@@ -37,7 +37,7 @@ SECONDS = 0.5
 
 def measure(repeats: int) -> dict[str, Any]:
     """Microseconds a step of each place, by how many episodes step together; and the seconds to start."""
-    with cluster(), serving(SERVE) as server:
+    with cluster(), serving(SERVE, ENV_ID) as server:
         starts = [start_of_host() for _ in range(repeats)]
         with closing(WorkerPool(1)) as local, closing(RayPool(1, 1, "near", cpus=0)) as there:
             makers: dict[str, Callable[[int], TextVectorEnv]] = {

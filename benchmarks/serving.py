@@ -134,11 +134,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(code: str, env: str) -> Iterator[Served]:
+def serving(code: str, *arguments: str) -> Iterator[Served]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-c", code, str(port), env])
+    process = subprocess.Popen([sys.executable, "-c", code, str(port), *arguments])
     served = Served(port, psutil.Process(process.pid))
     try:
         while not answers(served.url):

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_the_example_writes_every_format(tmp_path: Path) -> None:
-    words = [sys.executable, ROOT / "examples/export_formats.py", tmp_path / "out"]
+    words = [sys.executable, str(ROOT / "examples/export_formats.py"), str(tmp_path / "out")]
     env = {**os.environ, "PYTHONPATH": python_path(ROOT)}
     done = subprocess.run(words, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr

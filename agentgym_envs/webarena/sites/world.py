@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-import threading
 import sqlite3
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
