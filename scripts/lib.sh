@@ -77,10 +77,13 @@ ensure_verified() {
         webarena-verified==1.2.3
 }
 
-# ensure_doors: MCP 2, Inspect and verifiers exclude openenv 0.10. Tests use our environments through them.
+# ensure_doors: MCP 2, Inspect and verifiers exclude openenv 0.10. Tests use our environments through them, and read our
+# exports with OpenTelemetry's messages.
 ensure_doors() {
     ensure_peer doors AGENTGYM_DOORS_PYTHON verifiers "about 160 packages and 930 MB; no torch" \
-        -e ".[babyai,inspect,mcp,multiagent,sciworld,search,verifiers]" pytest
+        -e ".[babyai,inspect,mcp,multiagent,sciworld,search,verifiers]" pytest \
+        opentelemetry-proto opentelemetry-semantic-conventions
+    export AGENTGYM_PEERS="${AGENTGYM_PEERS:-$AGENTGYM_DOORS_PYTHON}"
 }
 
 # ensure_chromium: find a Chromium for the web environments (CHROMIUM_PATH, Playwright's, or on PATH). If there is none,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -146,7 +147,17 @@ def _with_amounts(world: World, rng: Random) -> Iterator[Params]:
     for row in _small_groups(world):
         amount = rng.choice((1, 2, 3, 5))
         if all(price > 200 * amount for _, price in _of_brand(world, row["brand"], row["category"])):
-            yield {**row, "change": rng.choice(("Reduce", "Increase")), "amount": amount}
+            found = {**row, "change": rng.choice(("Reduce", "Increase")), "amount": amount}
+            if found["change"] == "Increase" or 100 * amount < _least_discount(world, row["brand"], row["category"]):
+                yield found
+
+
+def _least_discount(world: World, brand: str, category: str) -> float:
+    """Return the least difference between price and special price: the form refuses a price that is not above."""
+    query = """SELECT MIN(p.price - p.special_price) FROM shop_products p JOIN shop_categories k ON k.id = p.category
+        WHERE p.brand = ? AND k.name = ?"""
+    found = world.value(query, brand, category)
+    return math.inf if found is None else float(found)
 
 
 def _repriced(world: World, brand: str, category: str, change: str, amount: int) -> Iterator[Expected]:

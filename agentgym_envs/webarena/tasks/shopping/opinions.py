@@ -144,7 +144,7 @@ def _mentioned(world: World) -> Iterator[Params]:
         if any(one in other for index, one in enumerate(names) for other in names[:index] + names[index + 1 :]):
             continue
         for clause in kinds.complaints(product):
-            if 1 <= len(_who(clause, opinions)) <= 4:
+            if 1 <= len(_who(clause, opinions)) <= min(4, len(opinions) - 1):
                 yield {"product": product, "words": clause}
 
 
