@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from agentgym_envs.errors import InvalidAction
@@ -131,7 +131,7 @@ class CommandToolsGrammar:
 
 def grammars_with(*commands: CommandTool) -> dict[str, Callable[[], ActionGrammar]]:
     """The grammars of a scenario with these commands: those of every environment, and `command_tools`."""
-    return {**ENV_GRAMMARS, COMMAND_TOOLS: lambda: CommandToolsGrammar(commands)}
+    return {**ENV_GRAMMARS, COMMAND_TOOLS: partial(CommandToolsGrammar, commands)}
 
 
 def tool_grammar(grammars: Mapping[str, Callable[[], ActionGrammar]]) -> ActionGrammar:
