@@ -157,8 +157,10 @@ def draw_tile(database: sqlite3.Connection, zoom: int, column: int, row: int) ->
 
     The drawing is larger than the tile by a pixel on each side: neighbours overlap, so that no seam is seen.
     """
-    side = _tile_side(zoom) if zoom <= MAX_ZOOM else math.inf
-    if min(zoom, column, row) < 0 or column * side >= WIDTH_KM or row * side >= HEIGHT_KM:
+    if min(zoom, column, row) < 0 or zoom > MAX_ZOOM:
+        return None
+    side = _tile_side(zoom)
+    if column * side >= WIDTH_KM or row * side >= HEIGHT_KM:
         return None
     tiles = _tiles(database)
     if (zoom, column, row) not in tiles:
@@ -166,8 +168,9 @@ def draw_tile(database: sqlite3.Connection, zoom: int, column: int, row: int) ->
             tiles.pop(next(iter(tiles)))
         view = MapView(((column + 0.5) * side, (row + 0.5) * side), zoom, TILE, TILE)
         size = TILE + 2
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" data-tile="{zoom}/{column}/{row}" viewBox="-1 -1 {size} {size}"'
-        tiles[zoom, column, row] = f'{head} width="{size}" height="{size}">{_ground(database, view)}</svg>'
+        box = f'width="{size}" height="{size}" viewBox="-1 -1 {size} {size}"'
+        name = f'xmlns="http://www.w3.org/2000/svg" data-tile="{zoom}/{column}/{row}"'
+        tiles[zoom, column, row] = f"<svg {name} {box}>{_ground(database, view)}</svg>"
     return tiles[zoom, column, row]
 
 
