@@ -1,4 +1,7 @@
-"""The map as SVG. Land and roads are prepared once per world; places are drawn from the current database."""
+"""The map as SVG: its ground, in tiles, and the overlay of places, pins and routes.
+
+The ground (land, roads and their labels) is prepared once per world. Places are drawn from the current database.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,23 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.webarena.sites.country import HEIGHT_KM, WIDTH_KM
 from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.maps.geocoding import location_of_position
 from agentgym_envs.webarena.sites.maps.geometry import Point, bearing, degrees, distance
 from agentgym_envs.webarena.sites.maps.kinds import CATEGORIES, COLOURS
 from agentgym_envs.webarena.sites.maps.network import cached_per_world, network
 
 WIDTH, HEIGHT = 1000, 720
 """Size of every drawing in its own pixels. Pages scale it to the available space."""
+TILE = 512
+"""Width and height of a tile, in the same pixels."""
 MAX_ZOOM = 9
 _KM_PER_PIXEL = 0.46
+_TILES = 256
+"""The number of tiles that are kept per world."""
+_MARGIN = 8
+"""Lines are up to twice as wide, in pixels."""
+_LABEL_MARGIN = 120
+"""Labels are up to twice as wide, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,8 @@ class MapView:
 
     middle: Point
     zoom: int
+    width: int = WIDTH
+    height: int = HEIGHT
 
     @property
     def scale(self) -> float:
@@ -36,12 +50,12 @@ class MapView:
     @property
     def corner(self) -> Point:
         """North-west corner."""
-        return self.middle[0] - WIDTH / 2 * self.scale, self.middle[1] - HEIGHT / 2 * self.scale
+        return self.middle[0] - self.width / 2 * self.scale, self.middle[1] - self.height / 2 * self.scale
 
     @property
     def far_corner(self) -> Point:
         """South-east corner."""
-        return self.middle[0] + WIDTH / 2 * self.scale, self.middle[1] + HEIGHT / 2 * self.scale
+        return self.middle[0] + self.width / 2 * self.scale, self.middle[1] + self.height / 2 * self.scale
 
     def pixel(self, point: Point) -> Point:
         """Convert a position to pixels."""
@@ -50,8 +64,8 @@ class MapView:
 
     def query(self, *, east: float = 0.0, south: float = 0.0, nearer: int = 0) -> str:
         """Return the query string of this view, moved by fractions of its width and height."""
-        x = min(max(self.middle[0] + east * WIDTH * self.scale, 0.0), WIDTH_KM)
-        y = min(max(self.middle[1] + south * HEIGHT * self.scale, 0.0), HEIGHT_KM)
+        x = min(max(self.middle[0] + east * self.width * self.scale, 0.0), WIDTH_KM)
+        y = min(max(self.middle[1] + south * self.height * self.scale, 0.0), HEIGHT_KM)
         latitude, longitude = degrees((x, y))
         return f"?lat={latitude}&lon={longitude}&zoom={self.zoom + nearer}"
 
@@ -120,21 +134,84 @@ def view_around(points: Sequence[Point], closest: int = 8) -> MapView:
 
 
 def draw(context: RequestContext, view: MapView, marks: Sequence[MapPin] = (), course: Sequence[Point] = ()) -> Any:
-    """Draw a view as SVG. It is hidden from screen readers, since pages describe the content in words."""
+    """Draw a view, or the one that the script of the page asks for: its tiles, and the overlay.
+
+    It is hidden from screen readers, since pages describe the content in words.
+    """
     from markupsafe import Markup
 
-    background = _background(context.database)
-    x, y = view.corner
-    move = f"scale({1 / view.scale:.5f}) translate({-x:.5f} {-y:.5f})"
-    parts = [f'<g transform="{move}">', *_paths(background, view), *_course(course), "</g>"]
-    parts += _places(context, view) if view.zoom >= 2 else ()
-    parts += _names(background, view)
-    parts += [_mark(view, mark) for mark in marks]
+    view = _requested_view(context) or view
     head = (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMidYMid slice" aria-hidden="true" focusable="false"'
     )
     where = f' data-x="{view.middle[0]:.4f}" data-y="{view.middle[1]:.4f}" data-zoom="{view.zoom}"'
-    return Markup(f"{head}{where}>{''.join(parts)}</svg>")
+    overlay = _course(course, view)
+    overlay += "".join(_places(context, view)) if view.zoom >= 2 else ""
+    overlay += "".join(_mark(view, mark) for mark in marks)
+    ground = "".join(_tiles_in(context.database, view))
+    return Markup(f'{head} class="ground">{ground}</svg>{head} class="overlay"{where}>{overlay}</svg>')
+
+
+def draw_tile(database: sqlite3.Connection, zoom: int, column: int, row: int) -> str | None:
+    """Draw a tile of the ground; None if there is none. Columns and rows count from the north-west.
+
+    The drawing is larger than the tile by a pixel on each side: neighbours overlap, so that no seam is seen.
+    """
+    if min(zoom, column, row) < 0 or zoom > MAX_ZOOM:
+        return None
+    side = _tile_side(zoom)
+    if column * side >= WIDTH_KM or row * side >= HEIGHT_KM:
+        return None
+    tiles = _tiles(database)
+    if (zoom, column, row) not in tiles:
+        if len(tiles) >= _TILES:
+            tiles.pop(next(iter(tiles)))
+        view = MapView(((column + 0.5) * side, (row + 0.5) * side), zoom, TILE, TILE)
+        size = TILE + 2
+        box = f'width="{size}" height="{size}" viewBox="-1 -1 {size} {size}"'
+        name = f'xmlns="http://www.w3.org/2000/svg" data-tile="{zoom}/{column}/{row}"'
+        tiles[zoom, column, row] = f"<svg {name} {box}>{_ground(database, view)}</svg>"
+    return tiles[zoom, column, row]
+
+
+def _tile_side(zoom: int) -> float:
+    """Return the width and height of a tile in kilometres."""
+    return TILE * MapView((0, 0), zoom).scale
+
+
+def _tiles_in(database: sqlite3.Connection, view: MapView) -> Iterable[str]:
+    """Yield the tiles of a view in their places."""
+    side = _tile_side(view.zoom)
+    (west, north), (east, south) = view.corner, view.far_corner
+    for row in range(int(north // side), math.ceil(south / side)):
+        for column in range(int(west // side), math.ceil(east / side)):
+            x, y = view.pixel((column * side, row * side))
+            tile = draw_tile(database, view.zoom, column, row) or ""
+            yield tile.replace("<svg", f'<svg x="{x - 1:.1f}" y="{y - 1:.1f}"', 1)
+
+
+@cached_per_world
+def _tiles(database: sqlite3.Connection) -> dict[tuple[int, int, int], str]:
+    return {}
+
+
+def _requested_view(context: RequestContext) -> MapView | None:
+    """Return the view of the parameter "map", as in "4/47.5/-31.2": zoom, latitude and longitude."""
+    zoom, _, middle = context.query.text("map", most=50).partition("/")
+    location = location_of_position(middle.replace("/", ","))
+    known = zoom.isdecimal() and zoom.isascii() and int(zoom) <= MAX_ZOOM
+    return MapView(location.point, int(zoom)) if location and known else None
+
+
+def _ground(database: sqlite3.Connection, view: MapView) -> str:
+    background = _background(database)
+    return _in_kilometres(view, _paths(background, view)) + "".join(_names(background, view))
+
+
+def _in_kilometres(view: MapView, parts: Iterable[str]) -> str:
+    """Group elements whose coordinates are positions."""
+    x, y = view.corner
+    return f'<g transform="scale({1 / view.scale:.5f}) translate({-x:.5f} {-y:.5f})">{"".join(parts)}</g>'
 
 
 @cached_per_world
@@ -177,7 +254,9 @@ def _road(chain: Sequence[int], net: Any) -> _Feature:
 
 def _paths(background: _Background, view: MapView) -> Iterable[str]:
     """Yield one path per kind of feature, and a wider one below it for roads."""
-    (west, north), (east, south) = view.corner, view.far_corner
+    margin = _MARGIN * view.scale
+    west, north = view.corner[0] - margin, view.corner[1] - margin
+    east, south = view.far_corner[0] + margin, view.far_corner[1] + margin
     roads = dict(_ROADS)
     for kind, zoom, features in background.layers:
         if view.zoom < zoom:
@@ -194,10 +273,11 @@ def _paths(background: _Background, view: MapView) -> Iterable[str]:
             yield f'{casing}<path class="{kind} {near}" d="{path}"/>'
 
 
-def _course(course: Sequence[Point]) -> Iterable[str]:
-    if course:
-        path = _feature(course).path
-        yield f'<path class="course casing" d="{path}"/><path class="course" d="{path}"/>'
+def _course(course: Sequence[Point], view: MapView) -> str:
+    if not course:
+        return ""
+    path = _feature(course).path
+    return _in_kilometres(view, [f'<path class="course casing" d="{path}"/><path class="course" d="{path}"/>'])
 
 
 def _places(context: RequestContext, view: MapView) -> Iterable[str]:
@@ -235,7 +315,8 @@ def _marker(row: sqlite3.Row, x: float, y: float, *, named: bool) -> str:
 def _names(background: _Background, view: MapView) -> Iterable[str]:
     for zoom, label in (*background.names, *(background.towns if view.zoom < 7 else ())):
         x, y = view.pixel(label.point)
-        if view.zoom >= zoom and 0 < x < WIDTH and 0 < y < HEIGHT:
+        near = abs(x - view.width / 2) < view.width / 2 + _LABEL_MARGIN
+        if view.zoom >= zoom and near and abs(y - view.height / 2) < view.height / 2 + _LABEL_MARGIN:
             turn = f' transform="rotate({label.turn:.0f} {x} {y})"' if label.turn else ""
             yield f'<text class="{label.style}" x="{x}" y="{y}"{turn}>{escape(label.text)}</text>'
 

@@ -1,14 +1,14 @@
-"""The map page, and the bare drawing for its script."""
+"""The map page, and the tiles of all maps."""
 
 from __future__ import annotations
 
 import sqlite3
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
-from agentgym_envs.webarena.sites.framework.responses import RawResponse, Response
+from agentgym_envs.webarena.sites.framework.responses import NotFound, RawResponse, Response
 from agentgym_envs.webarena.sites.framework.site import Routes
 from agentgym_envs.webarena.sites.maps.common import PLACES
-from agentgym_envs.webarena.sites.maps.drawing import MAX_ZOOM, WHOLE, MapView, draw
+from agentgym_envs.webarena.sites.maps.drawing import MAX_ZOOM, WHOLE, MapView, draw, draw_tile
 from agentgym_envs.webarena.sites.maps.geocoding import find_locations, location_of, location_of_position
 from agentgym_envs.webarena.sites.maps.geometry import distance
 
@@ -34,10 +34,13 @@ def home(context: RequestContext) -> Response:
     )
 
 
-@routes.get("/drawing")
-def drawing(context: RequestContext) -> Response:
-    """Return the drawing alone, for the script of the map page."""
-    return RawResponse(str(draw(context, _view(context))), "text/html; charset=utf-8")
+@routes.get("/tiles/{zoom:int}/{column:int}/{row:int}.svg")
+def tile(context: RequestContext, zoom: int, column: int, row: int) -> Response:
+    """Return a tile of the ground."""
+    drawn = draw_tile(context.database, zoom, column, row)
+    if drawn is None:
+        raise NotFound("The map ends before this tile.")
+    return RawResponse(drawn, "image/svg+xml")
 
 
 @routes.get("/about")
