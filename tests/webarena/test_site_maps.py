@@ -199,7 +199,8 @@ PATHS = """
 /search?q=near+ /nearby /nearby?near=Nowhere /directions /directions?from=Home /towns?sort=population&region=2 /town/1
 /directions?from=place-0&to=town-99999999999 /region/1 /road/1 /place/1 /place/1/history /place/1/edit /places/new
 /notes?whose=opened /note/1 /notes/new?at=zzz /lists /lists/public /lists/new /list/1 /list/1/edit /trace/1
-/traces?sort=longest&mode=foot /trace/1/edit /history?town=1 /contributors?sort=name /settings /tiles/3/2/1.svg /place/1?map=5/47.1/-31.0
+/traces?sort=longest&mode=foot /trace/1/edit /history?town=1 /contributors?sort=name
+/settings /tiles/3/2/1.svg /place/1?map=5/47.1/-31.0
 """
 
 
