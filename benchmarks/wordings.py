@@ -138,7 +138,7 @@ DENIALS = (
     "I doubt that it is {v}.",
     "It cannot be {v}.",
     "{v} is incorrect.",
-    "That is false: {v}",
+    "That is wrong: {v}",
     "I would never say {v}.",
     "{v} isn't it",
     "{v}? No.",
@@ -207,6 +207,8 @@ def right(question: Question, rng: random.Random) -> Iterator[str]:
         return
     spelled = [_spellings(one, question) for one in question.wanted]
     frames = [*FRAMES, *(COUNTS if question.kind == "number" else ())]
+    # "Step 1: open the page" has a second candidate where the question is whether an issue is open or closed.
+    frames = [one for one in frames if not set(question.others) & set(re.findall(r"\w+", one.lower()))]
     for number in range(max(len(frames), *map(len, spelled))):
         frame = frames[number % len(frames)].replace("{intent}", question.intent)
         parts = [one[number % len(one)] if number < len(one) else rng.choice(one) for one in spelled]

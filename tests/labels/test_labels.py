@@ -185,7 +185,8 @@ def test_the_simulators_have_slow_oracles() -> None:
 
 @pytest.mark.slow
 def test_several_processes_give_the_same_labels(tmp_path: Path) -> None:
-    one, two = (write(tmp_path / name, craft(PLAN), craft(["wait", *PLAN])) for name in ("one.jsonl", "two.jsonl"))
+    episodes = craft(PLAN), craft(["wait", *PLAN])
+    one, two = (write(tmp_path / name, *episodes) for name in ("one.jsonl", "two.jsonl"))
     label_file(one)
     label_file(two, workers=2)
     assert read_labels(one) == read_labels(two)

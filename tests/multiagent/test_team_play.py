@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -30,6 +31,7 @@ from agentgym_envs.rollout import (
 )
 from agentgym_envs.rollout.policies import Answer
 from agentgym_envs.textcraft.env import TextCraftEnv
+from agentgym_envs.times import TimeSource, time_source
 from tests.multiagent.engines import (
     CODEC,
     LIMITS,
@@ -443,7 +445,16 @@ def test_a_policy_may_return_plain_text() -> None:
     assert "tokens" not in found.turns[0].info and found.stop_reason == "turn_limit"
 
 
+@pytest.fixture
+def stopped_clocks() -> Iterator[None]:
+    """Clocks that stand still: the record of an agent names the joint record by its bytes."""
+    token = time_source.set(TimeSource(lambda: 0.0, lambda: 0.0))
+    yield
+    time_source.reset(token)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("stopped_clocks")
 def test_remote_teams_are_played_like_local_ones() -> None:
     specs = [EpisodeSpec(seed=seed) for seed in range(4)]
 

@@ -87,7 +87,7 @@ def test_the_shop_sells_the_goods_of_the_makers_in_the_encyclopedia(seed: int) -
         query = (
             "SELECT DISTINCT c.name FROM shop_products p JOIN shop_categories c ON c.id = p.category WHERE brand = ?"
         )
-        assert {row["name"] for row in large.rows(query, maker.brand)} == set(maker.goods), maker
+        assert {row["name"] for row in large.rows(query, maker.brand)} >= set(maker.goods), maker
 
 
 @pytest.mark.parametrize("seed", [1, 21])

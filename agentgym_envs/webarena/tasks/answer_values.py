@@ -34,7 +34,8 @@ _TOTAL = re.compile(
 _SCALE = re.compile(r"(?<=\d\.\d)/(?:5|10|100)\b|(?<=\d\.\d\d)/(?:5|10|100)\b")
 _LABEL = re.compile(
     r"\bpage \d+ (?:of|/) \d+|(?<!\bthe )(?<!\bthis )\b(?:page|step|tab|row|line|item|nr|no\.|order|invoice|element|id"
-    r"|section|option|version) #?\d+\b|#\d+|(?<=\S )\[\d+\]"
+    r"|section|option|version) #?\d+\b|#\d+"
+    rf"|(?:(?<=\S )|(?<={MARK}  ))\[\d+\]"  # a name before it may be taken already, with a space on both sides
 )
 _CURRENCIES = {"$", "€", "£", "¥"}
 _NONE = re.compile(r"\b(?:none|no (?:one\b|1\b)|nobody|never(?! (?:\w+ )?\d)|not (?:\w+ )?any|no(?= [a-z]))\b|^no\W*$")
