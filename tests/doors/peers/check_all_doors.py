@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import httpx
 import pytest
 import verifiers.v1 as vf
 import websockets.sync.client as websockets
@@ -18,12 +19,15 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from mcp import Client
 
 from agentgym_envs.core import text_env
+from agentgym_envs.export.nemo import NemoTask
+from agentgym_envs.http.dialects.nemo import nemo_routes
 from agentgym_envs.http.dialects.openenv import openenv_routes
 from agentgym_envs.http.run import background_server
 from agentgym_envs.inspect_tasks import make_task
 from agentgym_envs.mcp import mcp_routes
 from agentgym_envs.task import Split
 from tests.doors.peers.oracle import Plans, next_action, oracle_server
+from tests.http.nemo_dialect import agent as nemo_agent
 
 SEED = 3
 SEEDS = [SEED, SEED]
@@ -115,6 +119,15 @@ def through_openenv(one: Script, url: str) -> Seen:
     return seen(texts, sum(reply["reward"] or 0 for reply in replies))
 
 
+def through_nemo(one: Script, url: str) -> Seen:
+    row = NemoTask(one.env_id, one.task, SEED, {}, one.instructions).row()
+    actions = iter(one.actions)
+    with httpx.Client(base_url=url, timeout=60) as http:
+        rollout = nemo_agent.run(http, row, lambda _: nemo_agent.says(next(actions)), max_steps=200, base="/nemo")
+    texts = [message["content"] for message in rollout.conversation if message.get("role") == "user"]
+    return seen([*texts, "the end, which the agent does not show"], rollout.reward)
+
+
 def through_mcp(one: Script, url: str) -> Seen:
     async def body() -> list[dict[str, Any]]:
         async with Client(f"{url}/mcp/{one.env_id}") as client:
@@ -167,7 +180,7 @@ def through_verifiers(one: Script) -> Seen:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     def mounts(server: Any) -> Any:
-        return [*mcp_routes(server, show_reward=True), *openenv_routes(server)]
+        return [*mcp_routes(server, show_reward=True), *openenv_routes(server), *nemo_routes(server)]
 
     with background_server([*ENVS], mounts=[mounts]) as address:
         yield address
@@ -180,6 +193,7 @@ def test_every_door_shows_the_same_episode(env_id: str, url: str, tmp_path: Any)
         "vector": lambda: through_vector(one),
         "http": lambda: through_gymnasium(one, base_url=url),
         "openenv": lambda: through_openenv(one, url),
+        "nemo": lambda: through_nemo(one, url),
         "mcp": lambda: through_mcp(one, url),
         "inspect": lambda: through_inspect(one, str(tmp_path)),
         "verifiers": lambda: through_verifiers(one),
