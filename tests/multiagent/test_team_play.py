@@ -447,7 +447,7 @@ def test_a_policy_may_return_plain_text() -> None:
 
 @pytest.fixture
 def stopped_clocks() -> Iterator[None]:
-    """Clocks that stand still: the record of an agent names the joint record by its bytes."""
+    """Clocks that do not run: the record of an agent names the joint record by its bytes."""
     token = time_source.set(TimeSource(lambda: 0.0, lambda: 0.0))
     yield
     time_source.reset(token)
