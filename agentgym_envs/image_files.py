@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 import re
-import secrets
 from pathlib import Path
+
+from agentgym_envs.whole_files import write_whole
 
 FOLDER = "images"
 """The folder of the images, in the folder of the records that refer to them."""
@@ -46,15 +46,8 @@ def is_image_name(name: object) -> bool:
 def write_image(folder: Path, name: str, image: bytes) -> None:
     """Write an image below `folder`, completely or not at all. An image that is there already is kept."""
     path = folder / name
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        part.write_bytes(image)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    if not path.exists():
+        write_whole(path, image)
 
 
 def read_image(folder: Path, name: object) -> bytes | None:

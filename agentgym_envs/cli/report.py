@@ -11,8 +11,9 @@ import typer
 from agentgym_envs.cli.common import check_writable, print_json, stdout
 from agentgym_envs.cli.evaluating.options import OUTPUT, AgentGymRL, By, Json, Labels
 from agentgym_envs.cli.label import label_missing, read_label_table
-from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, read_result, replace_text
+from agentgym_envs.cli.run_store import RESULT, TRAJECTORIES, read_episodes, read_result
 from agentgym_envs.errors import UsageError
+from agentgym_envs.whole_files import write_whole
 
 if TYPE_CHECKING:
     from agentgym_envs.cli.reports import EvalReport
@@ -66,7 +67,7 @@ def report_command(
     wanted.pop(None, None)
     for path, render in wanted.items():
         assert path is not None
-        replace_text(path, render(report))
+        write_whole(path, render(report))
     if not wanted and not as_json and paths[0].is_dir():
         reports.write_all(paths[0], report)
     if as_json:

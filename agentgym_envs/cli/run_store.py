@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -12,6 +11,7 @@ from agentgym_envs.cli.common import cannot_write
 from agentgym_envs.errors import UsageError
 from agentgym_envs.image_files import remove_images
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json, with_image_names
+from agentgym_envs.whole_files import write_whole
 
 if TYPE_CHECKING:
     from agentgym_envs.rollout import ChatCodec, TokenTrajectory
@@ -202,7 +202,7 @@ class RunStore:
             **({} if mistakes is None else {"mistakes": mistakes}),
         }
         if self.directory is not None:
-            replace_text(self.directory / RESULT, strict_json(self.result, indent=2) + "\n")
+            write_whole(self.directory / RESULT, strict_json(self.result, indent=2) + "\n")
 
     def close(self) -> None:
         """Close the files."""
@@ -276,16 +276,6 @@ def _locked(path: Path) -> BinaryIO:
     except (ImportError, OSError):  # this system or disk has no locks
         pass
     return file
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file atomically. Raises OSError."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8", errors="surrogatepass")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _key(episode: Trajectory) -> EpisodeKey:

@@ -8,10 +8,10 @@ from pathlib import Path
 from agentgym_envs.export import nemo
 from agentgym_envs.export.atif import to_atif
 from agentgym_envs.export.episodes import ExportEpisode
-from agentgym_envs.export.files import replacing, write_whole
 from agentgym_envs.export.formats import ExportCounts, ExportOptions
 from agentgym_envs.export.otlp import has_times, to_otlp, write_line
 from agentgym_envs.trajectory import strict_json
+from agentgym_envs.whole_files import replacing, write_whole
 
 
 def write_atif(episodes: Iterable[ExportEpisode], out: Path, options: ExportOptions, counts: ExportCounts) -> None:

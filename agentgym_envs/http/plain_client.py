@@ -118,7 +118,9 @@ class _Channel:
             self.close()
             if kept and not self._replied and isinstance(error, ConnectionError):
                 raise _Stale from None
-            raise _transport_error(error) from error
+            if isinstance(error, OSError):
+                raise _transport_error(error) from error
+            raise
         if not keep_open:
             self.close()
         self._used = time.monotonic()
@@ -238,8 +240,8 @@ def _readable(connection: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def _transport_error(error: BaseException) -> BaseException:
-    """The error of httpx for one of a socket; any other as it is."""
+def _transport_error(error: OSError) -> httpx.TransportError:
+    """The error of httpx for one of a socket."""
     if isinstance(error, TimeoutError):
         return httpx.ReadTimeout("the server did not reply in time")
-    return httpx.ReadError(str(error)) if isinstance(error, OSError) else error
+    return httpx.ReadError(str(error))

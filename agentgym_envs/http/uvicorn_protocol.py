@@ -27,10 +27,10 @@ def http_protocol(app: Any, fast_steps: bool) -> type[asyncio.Protocol]:
     if not fast_steps or not HAS_HTTPTOOLS:
         return limited
 
-    def has_own_middleware() -> bool:
+    def adds_no_middleware() -> bool:
         return all(each.cls is TokenMiddleware for each in app.user_middleware)
 
-    return _fast_protocol(limited, server.step_now, has_own_middleware)
+    return _fast_protocol(limited, server.step_now, adds_no_middleware)
 
 
 def _limited_protocol(limits: ServerLimits) -> type[Any]:
@@ -72,7 +72,7 @@ def _limited_protocol(limits: ServerLimits) -> type[Any]:
 
 
 def _fast_protocol(
-    limited: type[Any], step_now: Callable[[StepRequest], Response | None], has_own_middleware: Callable[[], bool]
+    limited: type[Any], step_now: Callable[[StepRequest], Response | None], adds_no_middleware: Callable[[], bool]
 ) -> type[asyncio.Protocol]:
     """A protocol class that answers whole step requests at once: without a task, ASGI messages and routing.
 
@@ -86,7 +86,7 @@ def _fast_protocol(
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             plain = not self.root_path and not self.access_log and self.limit_concurrency is None
-            self._enabled = plain and has_own_middleware()
+            self._enabled = plain and adds_no_middleware()
 
         def data_received(self, data: bytes) -> None:
             if not (self._enabled and data.startswith(START) and self._is_free() and self._take_step(data)):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.core import ENV_FAILED, StopReason, TextEnv, describe
 from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
 from agentgym_envs.grammar import ActionGrammar, make_grammar
-from agentgym_envs.http.sessions import Sessions
+from agentgym_envs.http.sessions import HttpSession, Sessions
 from agentgym_envs.image_observations import ImageObservations
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
@@ -120,12 +120,10 @@ class EpisodeTable:
                 raise EpisodeOver("this server has one episode, which was begun already")
             self._pin_used, (task, seed) = True, self.pinned
         self._forget_closed()
-        session = await self.sessions.open(self.env_id, {})
-        arguments = {"seed": seed, "options": None if task is None else {"task": task}}
         try:
-            reply = await self.sessions.call(session.token, "reset", arguments)
+            session, reply = await self._reset(task, seed)
         except BaseException:
-            self.sessions.close(session.token)
+            self._pin_used = False  # the agent has seen nothing, so it may ask again
             raise
         instructions, task_row = session.description["instructions"], Task(**reply["task"])
         last = {**reply, "reward": 0.0}
@@ -162,6 +160,15 @@ class EpisodeTable:
         """Close all episodes; those that were running are recorded as closed."""
         for episode in list(self._running.values()):
             self._end(episode)
+
+    async def _reset(self, task: str | None, seed: int | None) -> tuple[HttpSession, dict[str, Any]]:
+        session = await self.sessions.open(self.env_id, {})
+        arguments = {"seed": seed, "options": None if task is None else {"task": task}}
+        try:
+            return session, await self.sessions.call(session.token, "reset", arguments)
+        except BaseException:
+            self.sessions.close(session.token)
+            raise
 
     async def _ask(self, method: str, arguments: Mapping[str, Any]) -> Any:
         """Call a method of an environment that is made for this call."""

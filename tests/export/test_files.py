@@ -13,9 +13,9 @@ import pytest
 from agentgym_envs.errors import TrajectoryError, UsageError
 from agentgym_envs.export.atif_import import from_atif
 from agentgym_envs.export.episodes import find_files, read_files
-from agentgym_envs.export.files import replacing, write_whole
 from agentgym_envs.export.formats import FORMATS, ExportCounts, ExportOptions
 from agentgym_envs.export.nemo import NemoTask, config
+from agentgym_envs.whole_files import replacing, write_whole
 from tests.export.episodes import played, read_run, write_run
 from tests.peers import run_with
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import unescape
@@ -23,6 +26,22 @@ from agentgym_envs.webarena.tasks.table import instances_of, start_data, world_f
 from agentgym_envs.webarena.tasks.template import Params, Template, evaluators_of, intent_of
 
 MOST_TURNS = 40
+
+
+def printed_by_two_processes(code: str) -> str:
+    """Run code in two other processes, whose hash seeds differ. Return what it prints, which must be the same."""
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in ("1", "2")
+    ]
+    one, other = (run.communicate()[0].strip() for run in runs)
+    assert [run.returncode for run in runs] == [0, 0] and one == other != ""
+    return one
 
 
 class _Visits(Protocol):

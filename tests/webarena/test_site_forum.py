@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -20,7 +17,7 @@ from agentgym_envs.webarena.sites.forum.listing import LISTED
 from agentgym_envs.webarena.sites.framework.site import PASSWORD
 from agentgym_envs.webarena.sites.people import make_people
 from agentgym_envs.webarena.sites.world import SeedInputs, World, connect
-from tests.webarena.embedded import Visitor, visit
+from tests.webarena.embedded import Visitor, printed_by_two_processes, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
 MINE = "SELECT board FROM forum_moderators WHERE user = 1"
@@ -402,12 +399,7 @@ def test_hostile_text_is_escaped(forum: Forum) -> None:
 
 @pytest.mark.slow
 def test_worlds_are_reproducible() -> None:
-    digests = set()
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        run = subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, check=True)
-        digests.add(run.stdout)
-    assert len(digests) == 1
+    printed_by_two_processes(DIGEST)
 
 
 def forum_of(seed: int) -> sqlite3.Connection:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +17,7 @@ from agentgym_envs.webarena.sites.maps.hours import days, is_open, is_valid
 from agentgym_envs.webarena.sites.maps.network import MODES, Network, network
 from agentgym_envs.webarena.sites.maps.routes import find_route
 from agentgym_envs.webarena.sites.world import world
-from tests.webarena.embedded import Visitor, visit
+from tests.webarena.embedded import Visitor, printed_by_two_processes, visit
 
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(1)> {{ 7*7 }} {% raw %} ' " & é"""
 STRANGER = "SELECT id FROM map_lists WHERE account != 1 LIMIT 1"
@@ -55,10 +52,7 @@ print(hashlib.sha256("\\n".join(database.iterdump()).encode()).hexdigest())
 
 @pytest.mark.slow
 def test_worlds_are_reproducible() -> None:
-    environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
-    runs = [subprocess.Popen([sys.executable, "-c", _DIGEST], env=one, stdout=subprocess.PIPE) for one in environments]
-    assert len({run.communicate()[0] for run in runs}) == 1
-    assert all(run.returncode == 0 for run in runs)
+    printed_by_two_processes(_DIGEST)
 
 
 def test_every_foreign_key_is_valid() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -12,6 +10,7 @@ from agentgym_envs.webarena.sites.shop.goods import departments, first_for, text
 from agentgym_envs.webarena.sites.shop.money import discount_of, totals
 from agentgym_envs.webarena.sites.shop.pictures import picture
 from agentgym_envs.webarena.sites.world import world
+from tests.webarena.embedded import printed_by_two_processes
 
 pytestmark = pytest.mark.slow
 
@@ -23,13 +22,7 @@ def test_worlds_are_reproducible() -> None:
     code = (
         "from agentgym_envs.webarena.sites import world; world.SEEDED_SITES = ('shop',); print(world.world(7).digest)"
     )
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(digests) == 1
+    printed_by_two_processes(code)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

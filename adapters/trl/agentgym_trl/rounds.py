@@ -24,6 +24,7 @@ from agentgym_envs.rollout import ChatCodec, Engine, play_many
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, read_trajectories
 from agentgym_envs.vector import MakeEnv
+from agentgym_envs.whole_files import write_whole
 from agentgym_trl.callbacks import run_training
 from agentgym_trl.engines import HFEngine
 from agentgym_trl.error_messages import as_usage_errors, reject_teams, team_error
@@ -262,7 +263,7 @@ def _trajectories(path: Path) -> list[Trajectory]:
 
 def _write_metrics(path: Path, rounds: Sequence[Round]) -> None:
     """Write one line per round."""
-    _write_atomically(path, "".join(json.dumps({"round": row.number, **row.metrics}) + "\n" for row in rounds))
+    write_whole(path, "".join(json.dumps({"round": row.number, **row.metrics}) + "\n" for row in rounds))
 
 
 def _read_json(path: Path) -> dict[str, float] | None:
@@ -274,11 +275,4 @@ def _read_json(path: Path) -> dict[str, float] | None:
 
 
 def _write_json(path: Path, facts: Mapping[str, float]) -> None:
-    _write_atomically(path, json.dumps(facts, indent=1) + "\n")
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    """Write the whole file or nothing: a file that exists counts as finished."""
-    part = path.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(facts, indent=1) + "\n")

@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from agentgym_envs.core import text_env
+from agentgym_envs.errors import EnvError
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.sessions import Sessions
 from agentgym_envs.mcp import mcp_routes
@@ -164,6 +165,24 @@ def test_an_evaluation_has_one_episode_and_no_choice() -> None:
             assert (await play(client))["done"]
             assert "one episode" in await refused(client, "reset")
             assert "over" in await refused(client, "step", action="inventory")
+
+    run(body)
+
+
+def test_an_evaluation_whose_episode_could_not_begin_may_begin_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, failures = Sessions.open, iter([EnvError("no process could be started")])
+
+    async def failing_once(self: Sessions, env_id: str, options: dict[str, Any]) -> Any:
+        for error in failures:
+            raise error
+        return await opened(self, env_id, options)
+
+    async def body() -> None:
+        async with connected(pinned=PinnedEpisode(TASK, 0)) as client:
+            monkeypatch.setattr(Sessions, "open", failing_once)
+            assert "no process" in await refused(client, "reset")
+            assert (await play(client))["done"]
+            assert "one episode" in await refused(client, "reset")
 
     run(body)
 

@@ -14,6 +14,7 @@ from agentgym_envs.webarena.sites.framework.fields import Fields
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.rendering import money
 from agentgym_envs.webarena.sites.framework.responses import TemplateResponse
+from agentgym_envs.webarena.sites.shop.store import shop_paging
 
 _RANGED = ("money", "number", "day")
 _FORMATTERS: Mapping[str, Any] = {
@@ -101,7 +102,7 @@ class Grid:
         where = " AND ".join([only, *filters.conditions])
         arguments = [*given, *filters.arguments]
         count = context.value(f"SELECT COUNT(*) FROM ({self.source}) WHERE {where}", *arguments)
-        paging = _paging(context, count, self.size)
+        paging = shop_paging(context, "rows_per_page", count, self.size, SIZES)
         sort, descending = self._sorting(context.query)
         order = f"{sort} {'DESC' if descending else 'ASC'}, id {'DESC' if descending else 'ASC'}"
         query = f"SELECT * FROM ({self.source}) WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?"
@@ -118,12 +119,6 @@ class Grid:
         if not sort:
             return self.order, self.descending
         return sort, query.text("dir") == "desc"
-
-
-def _paging(context: RequestContext, count: int, size: int) -> Paging:
-    """Return the page of a grid. A large shop has a setting for its size, and lets the user choose."""
-    default = context.value("SELECT value FROM shop_settings WHERE name = 'rows_per_page'")
-    return Paging.of(context.query, count, int(default or size), SIZES if default else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from agentgym_envs.webarena.sites.framework.context import RequestContext
 from agentgym_envs.webarena.sites.framework.fields import Fields
 from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.shop.searching import FOUND
-from agentgym_envs.webarena.sites.shop.store import CARD, PRODUCTS, RATED
+from agentgym_envs.webarena.sites.shop.store import CARD, PRODUCTS, RATED, shop_paging
 
 SORTS = {
     "position": ("Position", "p.id"),
@@ -72,18 +72,12 @@ def listing(
     rated = f", {RATED}" if sort == "rating" else ""  # it takes two queries per product
     order = f"ORDER BY {SORTS[sort][1]}, p.id"
     found = context.rows(f"SELECT {_FOUND}{rated} FROM {PRODUCTS} WHERE {clause} {order}", *values)
-    paging = _paging(context, len(found))
+    paging = shop_paging(context, "products_per_page", len(found), SIZE, SIZES)
     products = _cards(context, found[paging.skipped : paging.skipped + paging.size])
     chosen = {name for name, *_ in conditions}
     filters = {name: rows for name, rows in _filters(context, found, names).items() if name not in chosen}
     active = [(name, FilterChoice(text, _changed(context.query, name, None))) for name, text, _, _ in conditions]
     return ProductListing(products, paging, sort, filters, active)
-
-
-def _paging(context: RequestContext, count: int) -> Paging:
-    """Return the page of a list. A large shop has a setting for its size, and lets the customer choose."""
-    default = context.value("SELECT value FROM shop_settings WHERE name = 'products_per_page'")
-    return Paging.of(context.query, count, int(default or SIZE), SIZES if default else ())
 
 
 def _cards(context: RequestContext, found: list[sqlite3.Row]) -> list[sqlite3.Row]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.webarena.sites.framework.context import RequestContext
+from agentgym_envs.webarena.sites.framework.paging import Paging
 from agentgym_envs.webarena.sites.framework.responses import NotFound
 from agentgym_envs.webarena.sites.shop.searching import FOUND
 
@@ -93,3 +94,9 @@ def account(database: sqlite3.Connection, name: str) -> int:
     query = "SELECT id FROM shop_customers WHERE lower(email) IN (lower(?), lower(?) || '@mail.test')"
     row = database.execute(query, (name, name)).fetchone()
     return int(row[0]) if row else 0
+
+
+def shop_paging(context: RequestContext, setting: str, count: int, size: int, sizes: Sequence[int]) -> Paging:
+    """Return the page of a list. A large shop has a setting for its size, and lets the user choose one of `sizes`."""
+    default = context.value("SELECT value FROM shop_settings WHERE name = ?", setting)
+    return Paging.of(context.query, count, int(default or size), sizes if default else ())

@@ -24,7 +24,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a small file completely or not at all. Raises OSError."""
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a small file completely or not at all. Lone surrogates in a text are kept. Raises OSError."""
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(data)
