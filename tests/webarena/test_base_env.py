@@ -466,8 +466,14 @@ def test_a_missing_chromium_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tm
 
 def browser_processes() -> set[int]:
     """The ids of this process's browsers, without the processes of their pages."""
-    children = psutil.Process().children(recursive=True)
-    return {child.pid for child in children if "chrom" in child.name() and "--type=" not in " ".join(child.cmdline())}
+    return {child.pid for child in psutil.Process().children(recursive=True) if is_browser(child)}
+
+
+def is_browser(child: psutil.Process) -> bool:
+    try:
+        return "chrom" in child.name() and "--type=" not in " ".join(child.cmdline())
+    except psutil.Error:  # it has just ended
+        return False
 
 
 @pytest.mark.slow
