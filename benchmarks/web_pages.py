@@ -73,7 +73,7 @@ def address() -> str:
 
 def browser_options() -> BrowserOptions:
     """A browser that reaches the shop."""
-    return BrowserOptions(hosts=HostRules.of(mapped={HOST: address()}))
+    return BrowserOptions(hosts=HostRules.of(mapped={HOST: address()}), small_heap=True)
 
 
 class ShopEnv(WebEnv):

@@ -178,7 +178,7 @@ class WebArenaEnv(WebEnv):
 def browser_options(chromium: str | None) -> BrowserOptions:
     """Start serving the sites, and return options of a browser that reaches nothing else."""
     hosts = HostRules.of(mapped=dict.fromkeys(HOSTS.values(), _address()))
-    return BrowserOptions(chromium=chromium, hosts=hosts)
+    return BrowserOptions(chromium=chromium, hosts=hosts, small_heap=True)
 
 
 def next_command(session: BrowserSession, task: Task) -> str:

@@ -125,3 +125,8 @@ def test_an_amount_may_come_with_a_count_of_things_in_the_intent() -> None:
     assert score(says("$12.50"), "$12.50 (3 orders)", intent) == 1.0
     assert score(says("$3.00"), "$12.50 (3 orders)", intent) == 0.0
     assert score(says("$12.50"), "$12.50 (13 orders)", "What does the lamp cost?") == 0.0
+
+
+def test_a_value_that_is_wanted_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="has a value twice"):
+        says("1 min", "4 min", "1 min")

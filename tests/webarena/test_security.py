@@ -425,6 +425,17 @@ def test_the_sandbox_is_off_for_root_only(
     assert "--host-resolver-rules=MAP * ~NOTFOUND" in options["args"] and "--no-proxy-server" in options["args"]
 
 
+def test_every_page_has_a_memory_limit() -> None:
+    for small_heap in (False, True):
+        (flags,) = [
+            word
+            for word in launch_options("/usr/bin/chromium", HostRules(), small_heap=small_heap)["args"]
+            if word.startswith("--js-flags=")
+        ]
+        assert "--max-old-space-size=512" in flags
+        assert ("--initial-old-space-size" in flags) is small_heap
+
+
 def test_find_chromium_checks_the_variable_and_the_path(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     def program(name: str) -> str:
         path = tmp_path / name

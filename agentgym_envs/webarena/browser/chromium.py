@@ -24,8 +24,9 @@ _ARGUMENTS = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-background-networking",
     "--disable-domain-reliability",
-    f"--js-flags=--max-old-space-size={HEAP_MB}",
 )
+_SMALL_HEAP = "--initial-old-space-size=2 --optimize-for-size"
+"""Options of V8: collect garbage early, instead of keeping the documents of the last hundred pages."""
 _INSTALL_HINT = (
     "Install one with `playwright install chromium-headless-shell` or, on Debian and Ubuntu, "
     "`apt-get install chromium-headless-shell`, or name one by the environment variable CHROMIUM_PATH"
@@ -77,16 +78,20 @@ def _warn_about_sandbox() -> None:
     _log.warning("running as root: Chromium's own sandbox is off (--no-sandbox); run as another user to have it")
 
 
-def launch_options(program: str, hosts: HostRules) -> dict[str, Any]:
-    """Arguments of Playwright's `launch`. The sandbox is on unless this process is root, which Chromium refuses."""
+def launch_options(program: str, hosts: HostRules, *, small_heap: bool = False) -> dict[str, Any]:
+    """Arguments of Playwright's `launch`. The sandbox is on unless this process is root, which Chromium refuses.
+
+    `small_heap` is described in `BrowserOptions`.
+    """
     sandbox = not (hasattr(os, "geteuid") and os.geteuid() == 0)
     if not sandbox:
         _warn_about_sandbox()
+    heap = f"--max-old-space-size={HEAP_MB} {_SMALL_HEAP if small_heap else ''}".strip()
     return {
         "executable_path": program,
         "headless": True,
         "chromium_sandbox": sandbox,
-        "args": [*_ARGUMENTS, f"--host-resolver-rules={hosts.resolver_rules}"],
+        "args": [*_ARGUMENTS, f"--host-resolver-rules={hosts.resolver_rules}", f"--js-flags={heap}"],
         "handle_sigint": False,  # an interrupted program closes its environments, and so the browser
         "handle_sigterm": False,
         "handle_sighup": False,

@@ -96,7 +96,12 @@ def _open(rest: str, *, deniable: bool) -> str:
 
 
 def says(*wanted: object, others: Sequence[object] = (), limit: bool = False) -> Says:
-    """Return an evaluator for an answer with all of these, as texts, and none of the others."""
+    """Return an evaluator for an answer with all of these, as texts, and none of the others.
+
+    Raises ValueError if two of them are equal: an answer includes a value once, so no answer would pass.
+    """
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"{wanted} has a value twice, so no answer would pass; make no task of it")
     return Says(tuple(map(str, wanted)), tuple(map(str, others)), limit)
 
 

@@ -72,14 +72,18 @@ time_to_nearest = MapTemplate(
 
 
 def _pairs(world: World, rng: Random) -> Iterator[Params]:
-    for row, category, _ in _clear_pairs(world, rng):
-        yield {"place": row["name"], "kind": queries.kind_words(category)}
+    """Yield pairs between which each mode takes another time, since an answer names each time once."""
+    for row, category, found in _clear_pairs(world, rng):
+        if len(set(_times(world, row["name"], found["name"]))) == len(MODE_WORDS):
+            yield {"place": row["name"], "kind": queries.kind_words(category)}
+
+
+def _times(world: World, start: str, end: str) -> list[str]:
+    return [f"{queries.minutes(queries.route_between(world, mode, start, end))} min" for mode in MODE_WORDS]
 
 
 def _all_times(world: World, place: str, kind: str) -> Says:
-    end = _nearest(world, place, kind)["name"]
-    times = [queries.minutes(queries.route_between(world, mode, place, end)) for mode in MODE_WORDS]
-    return says(*(f"{time} min" for time in times))
+    return says(*_times(world, place, _nearest(world, place, kind)["name"]))
 
 
 def _read_all_times(page: PageReader, place: str, kind: str, modes: Sequence[str]) -> Steps[str]:
