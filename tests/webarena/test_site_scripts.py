@@ -1,4 +1,4 @@
-"""Scripts of the embedded sites: lists that reload in place, suggestions while one types, calendars."""
+"""Scripts of the embedded sites: lists that reload in place or load as one scrolls, suggestions, calendars."""
 
 from __future__ import annotations
 
@@ -153,3 +153,30 @@ def test_a_calendar_fills_in_a_day(visitor: Visitor) -> None:
     assert "value: '2026-02-14'" in visitor.tree
     visitor.click("button", "Apply Filters")
     assert "moment_from=2026-02-14" in visitor.url and "Active filters" in visitor.page
+
+
+def test_a_stream_shows_every_post_once_in_order_and_stays_small(visitor: Visitor) -> None:
+    """Scrolling to the end shows all posts; on the way back the parts above return. The text is never cut."""
+    database = visitor.env.session.state["episode"].database
+    hidden = "SELECT post FROM forum_hidden WHERE account = 1"
+    blocked = "SELECT user FROM forum_blocks WHERE account = 1"
+    query = (
+        f"SELECT title FROM forum_posts WHERE removed = 0 AND deleted = 0 AND id NOT IN ({hidden}) "
+        f"AND author NOT IN ({blocked}) ORDER BY created DESC, id DESC"
+    )
+    titles = [" ".join(row[0].split()) for row in database.execute(query)]
+    titles_shown = "[...document.querySelectorAll('.stream h2')].map(e => e.innerText.trim())"
+    visitor.visit("forum", f"/stream?page={len(titles) // 8 - 3}")
+    first = visitor.js(titles_shown)[0]
+    seen: list[str] = []
+    for direction in ("down", "up"):
+        for _ in range(14):
+            shown = visitor.js(titles_shown)
+            start = titles.index(shown[0])
+            assert shown == titles[start : start + len(shown)] and 1 <= len(shown) <= 16
+            assert shown[-1] in visitor.tree, "the text is cut"
+            assert not seen or titles.index(seen[-1]) + 1 >= start or direction == "up", "posts were skipped"
+            seen += [one for one in shown if one not in seen]
+            visitor.act(f"scroll [{direction}]")
+        assert direction == "up" or seen == titles[titles.index(first) :]
+    assert visitor.js(titles_shown)[0] != first and titles.index(visitor.js(titles_shown)[0]) < titles.index(first)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.webarena.actions import Click, Goto, StopTask, TabFocus, Type, format_command
+from agentgym_envs.webarena.actions import Click, Goto, Scroll, StopTask, TabFocus, Type, format_command
 from agentgym_envs.webarena.browser.view import Element, elements
 
 _T = TypeVar("_T")
@@ -16,6 +16,7 @@ Name: TypeAlias = "str | re.Pattern[str]"
 Steps: TypeAlias = Generator[str, None, _T]
 """Commands of an oracle; the generator returns what it has read meanwhile."""
 _FIELDS = ("textbox", "searchbox", "spinbutton", "combobox", "textarea")
+_MOST_SCROLLS = 25
 _LINES = ("row", "listitem", "article")
 
 
@@ -65,6 +66,14 @@ class PageReader:
         """Yield the commands that turn the pages of a list to the one with this element."""
         while not self.has(role, name):
             yield self.click("link", "Next")
+
+    def scroll_to(self, role: str, name: Name) -> Iterator[str]:
+        """Yield the commands that scroll down until the page shows this element. Raises NoOracle if it never does."""
+        for _ in range(_MOST_SCROLLS):
+            if self.has(role, name):
+                return
+            yield format_command(Scroll("down"))
+        raise NoOracle(f"no {role} {name} after {_MOST_SCROLLS} windows")
 
     def goto(self, url: str) -> str:
         """Return the command that opens a URL."""

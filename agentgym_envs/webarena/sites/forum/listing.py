@@ -64,7 +64,12 @@ class ForumListing:
 
 
 def posts(
-    context: RequestContext, where: str, *arguments: Any, sort: str = "new", pinned_first: bool = False
+    context: RequestContext,
+    where: str,
+    *arguments: Any,
+    sort: str = "new",
+    pinned_first: bool = False,
+    size: int = PER_PAGE,
 ) -> ForumListing:
     """Return the posts that match `where`. In it, ?1 is the account and the arguments count from ?2."""
     period = context.query.choice("t", list(PERIODS), "all") if sort == "top" else ""
@@ -72,9 +77,9 @@ def posts(
         where += f" AND p.created >= '{stamp(NOW - datetime.timedelta(days=PERIODS[period]))}'"
     given = (context.account, *arguments)
     count = context.value(f"SELECT COUNT(*) FROM forum_posts p WHERE {where} AND ?1 = ?1", *given)
-    paging = Paging.of(context.query, count, PER_PAGE)
+    paging = Paging.of(context.query, count, size)
     order = ("p.pinned DESC, " if pinned_first else "") + _ORDERS[sort]
-    chosen = f"SELECT p.id FROM forum_posts p WHERE {where} AND ?1 = ?1 ORDER BY {order} LIMIT {PER_PAGE}"
+    chosen = f"SELECT p.id FROM forum_posts p WHERE {where} AND ?1 = ?1 ORDER BY {order} LIMIT {size}"
     ids = [row[0] for row in context.rows(f"{chosen} OFFSET {paging.skipped}", *given)]
     return ForumListing(load_posts(context, ids), paging, sort, period)
 

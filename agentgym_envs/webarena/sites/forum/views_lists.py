@@ -25,6 +25,8 @@ _FEEDS = {
 }
 _BOARD_ORDERS = {"name": "b.name", "subscribers": "subscribers DESC, b.name", "posts": "posts DESC, b.name"}
 _BOARDS_PER_PAGE = 20
+_PART = 8
+"""Posts that the stream loads at once. Two such parts fit into an observation."""
 
 
 @routes.get("/")
@@ -55,6 +57,12 @@ def moderated(context: RequestContext, sort: str = "hot") -> Response:
     """List the posts of the boards that the account moderates."""
     context.require_login()
     return _feed(context, "moderated", _sort(sort))
+
+
+@routes.get("/stream")
+def stream(context: RequestContext) -> Response:
+    """List the newest posts of all boards without page links: scrolling loads the next ones."""
+    return context.page("stream.html", result=listing.posts(context, LISTED, sort="new", size=_PART))
 
 
 def _sort(sort: str) -> str:

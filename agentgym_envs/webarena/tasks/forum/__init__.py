@@ -12,11 +12,23 @@ from agentgym_envs.webarena.tasks.forum import (
     reading,
     series,
     start_pages,
+    streaming,
     voting,
     writing,
 )
 from agentgym_envs.webarena.tasks.template import templates_in
 
 TEMPLATES = templates_in(
-    reading, counting, navigation, voting, writing, account, moderating, multi_step, own_words, series, start_pages
+    reading,
+    counting,
+    navigation,
+    voting,
+    writing,
+    account,
+    moderating,
+    multi_step,
+    own_words,
+    series,
+    start_pages,
+    streaming,
 )

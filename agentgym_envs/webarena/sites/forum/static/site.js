@@ -1,4 +1,5 @@
-// Votes are sent without reloading the page. If that fails, the form is submitted normally.
+// Votes are sent without reloading the page. If that fails, the form is submitted normally. A list with `data-endless`
+// loads its next part as one scrolls to its end, and drops what lies far above, so that the document stays small.
 'use strict';
 
 function showVote(form, vote) {
@@ -25,3 +26,43 @@ document.addEventListener('submit', async event => {
     form.requestSubmit(button);
   }
 });
+
+const MOST_PARTS = 2;
+let loading = false;
+
+async function loadPart(list, step) {
+  const parts = list.children, edge = step > 0 ? parts[parts.length - 1] : parts[0];
+  const number = Number(edge.dataset.page) + step;
+  if (number < 1 || number > Number(list.dataset.last)) return false;
+  const fresh = (await documentAt(`${location.pathname}?page=${number}`))?.querySelector('[data-endless] > section');
+  if (!fresh) return false;
+  const top = edge.getBoundingClientRect().top;
+  if (step > 0) edge.after(fresh); else edge.before(fresh);
+  if (parts.length > MOST_PARTS) (step > 0 ? parts[0] : parts[parts.length - 1]).remove();
+  scrollBy(0, edge.getBoundingClientRect().top - top);  // what one reads stays where it is
+  return true;
+}
+
+const near = {
+  1: () => scrollY + innerHeight >= document.documentElement.scrollHeight - 300,
+  [-1]: () => scrollY < 100,
+};
+
+async function loadNearEdges() {
+  const list = document.querySelector('[data-endless]');
+  if (!list || loading) return;
+  loading = true;
+  try {
+    for (const step of [1, -1]) {
+      let loaded = false;
+      while (near[step]() && await loadPart(list, step)) loaded = true;
+      if (loaded) break;
+    }
+    await new Promise(requestAnimationFrame);  // the scroll events of `loadPart` come before this frame
+  } finally {
+    loading = false;
+  }
+}
+
+addEventListener('scroll', loadNearEdges);
+addEventListener('DOMContentLoaded', loadNearEdges);  // the first part may not fill the window
