@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from benchmarks import peers
@@ -29,6 +28,7 @@ from benchmarks.report.runner import (
 )
 from benchmarks.report.sections import SECTIONS, Section
 from benchmarks.report.venvs import ROOT, Venv, installed, lacking, required, thread_limits
+from tests.children import lives
 from tests.waiting import until
 
 DOCS = ROOT / "docs"
@@ -324,14 +324,6 @@ def test_a_side_that_times_out_leaves_no_process(tmp_path: Path, monkeypatch: py
     with pytest.raises(subprocess.TimeoutExpired):
         peers.play(sys.executable, "small_side", 1.0)
     until(lambda: not lives(int(pid_file.read_text(encoding="utf-8"))))
-
-
-def lives(pid: int) -> bool:
-    """True if it runs; zombies do not count."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_a_side_is_missing_only_if_no_repeat_succeeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
