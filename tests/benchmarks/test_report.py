@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import peers
-from benchmarks.report import runner, text
+from benchmarks.report import runner, text, venvs
 from benchmarks.report.__main__ import main
 from benchmarks.report.figures import Row, figure, find
 from benchmarks.report.readers import scale
@@ -370,7 +370,9 @@ def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.rotating
 @pytest.mark.slow
-def test_an_environment_is_created_once(tmp_path: Path) -> None:
+def test_an_environment_is_created_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = venvs._call
+    monkeypatch.setattr(venvs, "_call", lambda *command: call(*command, "--without-pip"))  # which takes seconds
     venv = Venv(tmp_path / "venv")
     python = venv.ensure([])
     recorded = subprocess.run(
