@@ -1,13 +1,13 @@
-"""Ports for servers that a test starts later, or that it leaves without one."""
+"""Ports for servers that a test starts later, or never."""
 
 import socket
 
 
 def free_port() -> int:
-    """A port at which nobody listens, and which no other process is given while this one lives.
+    """A port without a server, which no other process is given while this one lives.
 
-    The socket stays bound and never listens: connections are refused, and the system chooses the port for nobody else.
-    A server that asks for this port gets it, as servers set SO_REUSEADDR.
+    The socket stays bound and never listens: connections are refused, and the system assigns the port to no other
+    program. A server that asks for this port gets it, as servers set SO_REUSEADDR.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
