@@ -18,7 +18,13 @@ USAGE = """usage: scripts/check            format, lint, language, types and tes
        scripts/check fast       without the tests marked slow or train
        scripts/check all        with every slice of every sweep, and new random examples
        scripts/check PATH...    files or folders: their format, lint and language, and their types and tests"""
-MODES = {"": [], "fast": ["-m", "not slow and not train"], "all": ["--hypothesis-profile", "random"]}
+THREE = ("-n", "3")
+"""Workers of the full run: in a third of their time, tests wait for a browser, a server or another process."""
+MODES = {
+    "": [*THREE],
+    "fast": ["-m", "not slow and not train"],
+    "all": [*THREE, "--hypothesis-profile", "random"],
+}
 PYTEST = ("pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--progress")
 TESTS_OF = {
     "agentgym_envs/mcp": "tests/doors",

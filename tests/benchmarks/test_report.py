@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from benchmarks import peers
-from benchmarks.report import runner, text
+from benchmarks.report import runner, text, venvs
 from benchmarks.report.__main__ import main
 from benchmarks.report.figures import Row, figure, find
 from benchmarks.report.readers import scale
@@ -29,6 +28,7 @@ from benchmarks.report.runner import (
 )
 from benchmarks.report.sections import SECTIONS, Section
 from benchmarks.report.venvs import ROOT, Venv, installed, lacking, required, thread_limits
+from tests.children import lives
 from tests.waiting import until
 
 DOCS = ROOT / "docs"
@@ -326,14 +326,6 @@ def test_a_side_that_times_out_leaves_no_process(tmp_path: Path, monkeypatch: py
     until(lambda: not lives(int(pid_file.read_text(encoding="utf-8"))))
 
 
-def lives(pid: int) -> bool:
-    """True if it runs; zombies do not count."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def test_a_side_is_missing_only_if_no_repeat_succeeded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = dict.fromkeys(("gymnasium", "openenv"), "python")
     monkeypatch.setattr(peers, "pythons", lambda _: (there, {"textarena": "no such package"}))
@@ -378,7 +370,9 @@ def test_the_command_lists_and_renders(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.rotating
 @pytest.mark.slow
-def test_an_environment_is_created_once(tmp_path: Path) -> None:
+def test_an_environment_is_created_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = venvs._call
+    monkeypatch.setattr(venvs, "_call", lambda *command: call(*command, "--without-pip"))  # which takes seconds
     venv = Venv(tmp_path / "venv")
     python = venv.ensure([])
     recorded = subprocess.run(

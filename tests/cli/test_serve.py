@@ -20,7 +20,9 @@ from agentgym_envs.cli import serve
 from agentgym_envs.errors import UsageError, missing_extra
 from agentgym_envs.http.run import background_server
 from agentgym_envs.trajectory import read_trajectories
+from tests.children import ended
 from tests.episodes import without_times
+from tests.ports import free_port
 from tests.toy import CountEnv
 from tests.waiting import SECONDS, until
 
@@ -69,8 +71,7 @@ def test_ctrl_c_closes_sessions_and_workers(start: Start) -> None:
     code, out, err = finish(process, signal.SIGINT)
     assert (code, err) == (130, "agentgym: interrupted; every session is closed\n")
     assert "workers (at most 2)" in out
-    psutil.wait_procs(workers, timeout=SECONDS)
-    assert not any(worker.is_running() for worker in workers)
+    until(lambda: ended(workers))
 
 
 @pytest.mark.rotating
@@ -284,8 +285,7 @@ def test_requests_that_a_server_refuses_print_one_line(refuses: Run, run: Run, s
     assert "not ['colour']" in refuses("solve", "textcraft", *remote, "--env-arg", "colour=1").err
     assert "no task 'textcraft/9999'" in refuses("solve", "textcraft", *remote, "--task", "textcraft/9999").err
     assert "base_url must be" in refuses("solve", "textcraft", "--env-arg", "base_url=there").err
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        closed = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    closed = f"http://127.0.0.1:{free_port()}"
     outcome = run("solve", "textcraft", "--env-arg", f"base_url={closed}", "--env-arg", "connect_timeout=0")
     assert outcome.code == 1
     assert outcome.err.startswith("agentgym: no server took the environment: ")

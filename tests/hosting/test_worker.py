@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import psutil
 import pytest
 
 from agentgym_envs import register
@@ -25,6 +24,7 @@ from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EnvError, EpisodeOver, SessionLost, UsageError
 from agentgym_envs.hosting import PendingCall, RemoteEnv, WorkerPool, WorkerProcess
 from agentgym_envs.textcraft.env import TextCraftEnv
+from tests.children import lives
 from tests.toy_envs import HERE
 from tests.waiting import SECONDS, until
 
@@ -147,7 +147,7 @@ def test_abandoning_a_hanging_call_ends_its_worker(pool: WorkerPool) -> None:
         "it was opened on the worker that was just killed"
     )
     assert int(hung.step("who")[0].split()[0]) != pid
-    until(lambda: not psutil.pid_exists(pid))
+    until(lambda: not lives(pid))
 
 
 def test_prints_and_reads_do_not_disturb_the_frames(pool: WorkerPool) -> None:
@@ -200,7 +200,7 @@ def test_a_call_to_a_dead_worker_gets_session_lost(pool: WorkerPool) -> None:
     begun(pool)
     (worker,) = pool.workers
     worker.kill()
-    until(lambda: not psutil.pid_exists(worker.pid))
+    until(lambda: not lives(worker.pid))
     replies: list[Any] = []
     for _ in range(2):
         worker.submit([PendingCall("s0", "step", {"action": "up"}, replies.append)])
@@ -235,7 +235,7 @@ def test_workers_end_with_their_parent() -> None:
             if ending:
                 time.sleep(0.2)  # for the call that hangs
                 parent.kill()
-        until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+        until(lambda: not any(lives(pid) for pid in pids))
 
 
 def test_a_garbage_collected_pool_ends_its_workers() -> None:
@@ -243,7 +243,7 @@ def test_a_garbage_collected_pool_ends_its_workers() -> None:
     pid = int(begun(pool).step("who")[0].split()[0])
     del pool
     gc.collect()
-    until(lambda: not psutil.pid_exists(pid))
+    until(lambda: not lives(pid))
 
 
 def refuse(_: Any) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.http.tools import ROOT, free_port
+from tests.http.tools import ROOT
+from tests.ports import free_port
 from tests.waiting import until
 
 needs_nginx = pytest.mark.skipif(

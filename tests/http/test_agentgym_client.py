@@ -29,6 +29,7 @@ from agentgym_envs.http.dialects.agentgym.tasks import IndexTasks, index_groups
 from agentgym_envs.http.run import background_server
 from agentgym_envs.textcraft.recipes import load_recipe_book
 from tests import contract
+from tests.ports import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow  # too slow for the fast run
@@ -335,13 +336,12 @@ def test_a_server_that_makes_no_environment_raises(answer: Any, kind: type[Excep
 
 
 def test_an_unreachable_server_raises_session_lost() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    closed = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(SessionLost, match="cannot be reached"):
-        make(f"http://127.0.0.1:{port}", connect_timeout=0)
+        make(closed, connect_timeout=0)
     with Fake(**TEXT, reset=TEXT_BEGUN, step=GOOD_STEP) as fake:
         for _ in range(3):  # the first address in turn may be the unreachable one
-            with contextlib.closing(make([f"http://127.0.0.1:{port}", fake.url], connect_timeout=0)) as env:
+            with contextlib.closing(make([closed, fake.url], connect_timeout=0)) as env:
                 env.reset(seed=0)
 
 

@@ -22,7 +22,8 @@ from agentgym_envs.http.client import remote_env
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.server_connection import ServerConnection
-from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, free_port
+from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api
+from tests.ports import free_port
 from tests.quiet_http import QuietHTTPServer
 from tests.waiting import SECONDS, until
 

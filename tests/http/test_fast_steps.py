@@ -16,7 +16,8 @@ from agentgym_envs.http.app import EnvServer, create_app
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server, make_server
 from tests.http.test_server import connect
-from tests.http.tools import COUNT, TOYS, TRICKY, Api, free_port, listens
+from tests.http.tools import COUNT, TOYS, TRICKY, Api, listens
+from tests.ports import free_port
 from tests.trying import examples
 from tests.waiting import SECONDS, until
 

@@ -14,7 +14,8 @@ import pytest
 
 from agentgym_envs import make_vec
 from agentgym_envs.http.run import background_server
-from tests.http.tools import COUNT, ROOT, SLOW, TOYS, TRICKY, Api, Proxy, free_port, server_process
+from tests.http.tools import COUNT, ROOT, SLOW, TOYS, TRICKY, Api, Proxy, server_process
+from tests.ports import free_port
 from tests.waiting import until
 
 TEXTCRAFT = "AgentGym/TextCraft-v0"

@@ -15,8 +15,9 @@ from agentgym_envs.errors import SessionLost
 from agentgym_envs.http.plain_client import OddReply, ReplyHead, read_head
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.server_connection import ServerConnection
-from tests.http.tools import COUNT, free_port
-from tests.waiting import SECONDS
+from tests.http.tools import COUNT
+from tests.ports import free_port
+from tests.waiting import SECONDS, until
 
 BODY = b'{"observation":"x"}'
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n" + BODY
@@ -286,8 +287,8 @@ def test_a_silent_server_is_given_up(monkeypatch):
     with server as client:
         with pytest.raises(SessionLost, match="did not reply in time"):
             step(connection(client.url, timeout=0.1))
+        until(lambda: len(server.requests) == 4)
         silent.set()
-    assert len(server.requests) == 4
 
 
 def test_a_server_without_the_fast_path_serves_httpx_alike():

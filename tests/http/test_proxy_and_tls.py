@@ -15,7 +15,8 @@ from agentgym_envs.errors import EnvError
 from agentgym_envs.http.app import EnvServer, create_app
 from agentgym_envs.http.run import background_server, make_server
 from tests.http.nginx import certificate, needs_nginx, nginx
-from tests.http.tools import COUNT, SLOW, TOYS, Api, free_port, server_process
+from tests.http.tools import COUNT, SLOW, TOYS, Api, server_process
+from tests.ports import free_port
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow  # too slow for the fast run

@@ -20,7 +20,9 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server, is_loopback, make_server
-from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, free_port, listens, server_process
+from tests.children import ended
+from tests.http.tools import COUNT, SLOW, TOYS, TRICKY, Api, error, listens, server_process
+from tests.ports import free_port
 from tests.trying import examples
 from tests.waiting import SECONDS, until
 
@@ -377,8 +379,7 @@ def test_sigterm_lets_the_running_call_finish(tmp_path):
         process.wait(SECONDS)
         thread.join()
         assert replies[0].json()["observation"] == "slept"
-        psutil.wait_procs(workers, SECONDS)
-        assert not [worker for worker in workers if worker.is_running() and worker.status() != "zombie"]
+        until(lambda: ended(workers))
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.run import background_server
 from agentgym_envs.http.sessions import Sessions
+from tests.children import lives
 from tests.http.tools import COUNT, LATE, SLOW, TOYS, TRICKY, Api, error
 from tests.trying import examples
 from tests.waiting import until
@@ -126,7 +127,7 @@ def test_a_lost_worker_loses_only_its_own_sessions(how):
         pid = int(api.step(lost, "who", seq=2).json()["observation"].split()[0])
         if how == "killed":
             os.kill(pid, signal.SIGKILL)
-            until(lambda: not psutil.pid_exists(pid))
+            until(lambda: not lives(pid))
         action = {"killed": "up", "dies": "die", "hangs": "hang"}[how]
         servers[0].sessions.call_seconds = 1.0 if how == "hangs" else 300.0
         results = api.batch(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -83,13 +82,6 @@ def error(reply: httpx.Response, status: int) -> str:
     assert "Traceback" not in reply.text and ".py" not in reply.text
     kind: str = reply.json()["error"]["type"]
     return kind
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 _SERVE = """

@@ -16,7 +16,7 @@ from agentgym_envs.errors import EnvError, MissingExtra, UsageError
 from agentgym_envs.sciworld import java
 from agentgym_envs.sciworld.env import SciWorldEnv
 from agentgym_envs.sciworld.java import check_java_path, end_process, start_java
-from tests.sciworld.tools import running
+from tests.children import lives
 from tests.waiting import until
 
 JAVAS = list(java.javas())
@@ -89,7 +89,7 @@ def test_a_java_that_never_answers_is_killed_with_its_children(monkeypatch: pyte
     with pytest.raises(EnvError, match="did not answer within 3 s"):
         start_java(path, 200, 30.0)
     child = int((tmp_path / "child").read_text())
-    until(lambda: not running(child))  # an orphan, which another process buries
+    until(lambda: not lives(child))  # an orphan, which another process buries
 
 
 @pytest.mark.parametrize("path", ["/nowhere/java", "/", "", 3, "\0"])

@@ -20,7 +20,7 @@ import pytest
 from agentgym_envs.sciworld import pool
 from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.jvm import Jvm
-from tests.sciworld.tools import running
+from tests.children import lives
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow  # a JVM takes a while to start
@@ -200,7 +200,7 @@ def test_a_hanging_jvm_is_killed(make: Make, no_jvms: None, capfd: pytest.Captur
     until(lambda: stopped(jvm.pid))  # a busy machine takes a while to stop every thread
     assert "did not answer within 1 s" in failed(here)
     assert "did not answer within 1 s" in failed(there)
-    assert not running(jvm.pid)
+    assert not lives(jvm.pid)
     assert begin(here) is not jvm
     assert capfd.readouterr() == ("", "")
 
@@ -249,7 +249,7 @@ def test_an_interrupted_call_ends_the_jvm_and_raises(make: Make, no_jvms: None) 
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    assert not running(jvm.pid)
+    assert not lives(jvm.pid)
     assert "a call was interrupted" in failed(env)
     assert begin(env) is not jvm
 
@@ -268,9 +268,9 @@ def test_a_jvm_ends_some_time_after_its_last_environment_is_closed(
     assert begin(envs[1]).pid == pid
     envs[0].close()
     time.sleep(0.6)
-    assert running(pid)
+    assert lives(pid)
     envs[1].close()
-    until(lambda: not running(pid))
+    until(lambda: not lives(pid))
     until(lambda: no_more_than(before))
 
 
@@ -280,9 +280,9 @@ def test_an_idle_jvm_is_reused_until_all_are_shut_down(no_jvms: None) -> None:
         pids.add(begin(env).pid)
         env.close()
     pids.add(begin(envs[2]).pid)
-    assert len(pids) == 1 and running(*pids)
+    assert len(pids) == 1 and lives(*pids)
     pool.shut_down()
-    assert not running(*pids)
+    assert not lives(*pids)
     assert "shut down" in failed(envs[2])
     envs[2].close()
 
@@ -295,7 +295,7 @@ def test_a_garbage_collected_environment_returns_its_lease(monkeypatch: pytest.M
     with pool._pool._lock:  # the garbage collector may run in a thread that holds it
         del env
         gc.collect()
-    until(lambda: not running(pid))
+    until(lambda: not lives(pid))
 
 
 @pytest.mark.rotating
@@ -362,12 +362,12 @@ def test_no_jvm_outlives_its_process(end: str) -> None:
         assert process.stdout is not None and process.stderr is not None
         pids = [int(process.stdout.readline()) for _ in range(2 if end in ("forked", "worker") else 1)]
         if end == "waits for Ctrl-C":
-            assert running(pids[-1])
+            assert lives(pids[-1])
             process.send_signal(signal.SIGINT)
         process.wait(SECONDS)
-        until(lambda: not running(pids[-1]))
+        until(lambda: not lives(pids[-1]))
         for other in pids[:-1]:
-            assert running(other)
+            assert lives(other)
             os.kill(other, signal.SIGKILL)
         said = process.stderr.read()
     assert ("KeyboardInterrupt" if end == "waits for Ctrl-C" else "") in said
@@ -394,7 +394,7 @@ except KeyboardInterrupt:
         assert process.stdout is not None and process.stderr is not None
         pid_line = process.stdout.readline()
         assert pid_line, process.stderr.read()
-        assert not running(int(pid_line))
+        assert not lives(int(pid_line))
 
 
 @pytest.mark.rotating

@@ -89,6 +89,7 @@ def test_uv_is_preferred_and_pip_is_the_fallback(
 
 
 PEER = """set -euo pipefail; source scripts/lib.sh
+python3() {{ command python3 "$@" --without-pip; }}  # nothing is installed, and pip takes seconds
 install_packages() {{ echo "$@" >>{calls}; }}
 ensure_peer fake FAKE_PYTHON json "1 MB" {requirements}
 echo "$FAKE_PYTHON"

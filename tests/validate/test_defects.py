@@ -122,7 +122,7 @@ def test_the_named_checks_find_the_defect(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.rotating(always=3)
+@pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("name", DEFECTS)
 def test_no_other_check_finds_the_defect(name: str) -> None:
     assert failed(name, QUICK) == DEFECTS[name]

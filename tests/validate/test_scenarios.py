@@ -17,6 +17,7 @@ def test_textcraft_passes() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "name",
     [

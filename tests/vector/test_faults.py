@@ -17,6 +17,7 @@ import pytest
 from agentgym_envs.hosting import RemoteEnv
 from agentgym_envs.vector import TextVectorEnv, make_vec
 from agentgym_envs.vector.env_thread import shared_loop
+from tests.children import lives
 from tests.toy_envs import HERE, RELEASE
 from tests.vector.conftest import Make
 from tests.waiting import until
@@ -58,7 +59,7 @@ HANGS: list[Failure] = [
 ]
 
 
-def lives(envs: TextVectorEnv) -> None:
+def plays(envs: TextVectorEnv) -> None:
     """Check that every environment plays an episode to its end."""
     envs.reset(seed=0, options={"task": "count/2"})
     envs.step(UP)
@@ -112,7 +113,7 @@ def test_only_the_hanging_environments_episode_ends_and_it_works_again(
     assert not terminations.any() and truncations.tolist() == [False, True, False]
     assert says in infos[1]["error"]
     assert (infos[1]["stop_reason"], infos[1]["turn"]) == ("env_error", 1)
-    lives(envs)
+    plays(envs)
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
@@ -152,7 +153,7 @@ def test_a_worker_killed_between_steps_ends_its_episode(make: Make) -> None:
     *_, truncations, infos = envs.step(UP)
     assert truncations.tolist() == [True, False, False]
     assert "the worker process ended (exit status -9)" in infos["error"][0] or "gone" in infos["error"][0]
-    lives(envs)
+    plays(envs)
 
 
 def test_a_worker_killed_before_a_reset_has_no_effect(make: Make) -> None:
@@ -216,7 +217,7 @@ def test_a_garbage_collected_vector_environment_is_closed() -> None:
     pids = [int(text.split()[0]) for text in envs.step(("who", "who"))[0]]
     del envs
     gc.collect()
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    until(lambda: not any(lives(pid) for pid in pids))
 
 
 def test_closing_does_not_wait_for_hanging_calls(make: Make) -> None:
@@ -289,7 +290,7 @@ def test_a_forked_process_gets_a_new_event_loop() -> None:
     if pid == 0:
         signal.alarm(30)  # ends a hanging child
         with contextlib.suppress(Exception):
-            lives(make_vec(TRICKY["async"], 3, backend="async"))
+            plays(make_vec(TRICKY["async"], 3, backend="async"))
             os._exit(0)
         os._exit(1)
     assert os.waitpid(pid, 0)[1] == 0

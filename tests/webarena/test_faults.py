@@ -17,6 +17,8 @@ from agentgym_envs.webarena.browser.execute import execute, goto
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.tab import SettleTimeouts
+from tests.children import kill
+from tests.ports import free_port
 from tests.waiting import until
 from tests.webarena.conftest import Agent, MakeAgent, Reply, Site, html
 
@@ -71,7 +73,7 @@ def test_a_broken_page_ends_only_its_own_episode(make_agent: MakeAgent, way: str
     assert "After" in after.tree
 
 
-def process_of(name: str) -> list[psutil.Process]:
+def processes_of(name: str) -> list[psutil.Process]:
     """The descendant processes whose program has this name."""
     return [p for p in psutil.Process().children(recursive=True) if _runs(p, name)]
 
@@ -83,20 +85,13 @@ def _runs(process: psutil.Process, name: str) -> bool:
         return False
 
 
-def kill(name: str) -> None:
-    """Kill the processes; one may have ended with another."""
-    for process in process_of(name):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-
-
 @pytest.mark.rotating(always=1)
 @pytest.mark.parametrize("name", ["chrom", "node"])
 def test_a_killed_process_is_replaced(make_agent: MakeAgent, hosts: HostRules, name: str) -> None:
     agents = [make_agent(), make_agent()]
     for agent in agents:
         agent.show("<button>Go</button>")
-    kill(name)
+    kill(processes_of(name))
     for agent in agents:
         with pytest.raises(EnvError):
             for _ in range(20):
@@ -105,27 +100,22 @@ def test_a_killed_process_is_replaced(make_agent: MakeAgent, hosts: HostRules, n
     after = make_agent()
     after.show("<p>After</p>")
     assert "After" in after.tree
-    drivers = process_of("node")
-    assert len(drivers) == 1 and all(p in drivers[0].children(recursive=True) for p in process_of("chrom"))
+    drivers = processes_of("node")
+    assert len(drivers) == 1 and all(p in drivers[0].children(recursive=True) for p in processes_of("chrom"))
 
 
 def test_a_browser_crash_between_calls_is_repaired(make_agent: MakeAgent) -> None:
     agent = make_agent()
     agent.show("<p>Home</p>")
-    kill("chrom")
+    kill(processes_of("chrom"))
     until(lambda: agent.session._broken.done())
     after = make_agent()
     after.show("<p>After</p>")
     assert "After" in after.tree
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_a_site_that_is_down_is_an_env_error(make_agent: MakeAgent, hosts: HostRules) -> None:
-    rules = HostRules.of(mapped=dict(hosts.mapped) | {"down.test": f"127.0.0.1:{unused_port()}"})
+    rules = HostRules.of(mapped=dict(hosts.mapped) | {"down.test": f"127.0.0.1:{free_port()}"})
     options = BrowserOptions(hosts=rules)
     neighbour, agent = make_agent(browser=options), make_agent(browser=options)
     with pytest.raises(EnvError, match=r"down.test.*did not answer.*REFUSED"):
@@ -184,7 +174,7 @@ def test_a_hanging_page_does_not_block_other_episodes(make_agent: MakeAgent) -> 
 def test_a_stopped_browser_times_out(make_agent: MakeAgent) -> None:
     agent = make_agent(call_seconds=1.5)
     agent.show("<p>Home</p>")
-    stopped = process_of("chrom")
+    stopped = processes_of("chrom")
     for process in stopped:
         os.kill(process.pid, signal.SIGSTOP)
     try:

@@ -16,6 +16,7 @@ from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.browser.hosts import HostRules
 from agentgym_envs.webarena.browser.pool import BrowserOptions, pool_for
+from tests.children import ended
 from tests.waiting import until
 from tests.webarena.conftest import MakeAgent
 
@@ -68,10 +69,6 @@ def begin(program: str, run: list[subprocess.Popen[str]]) -> subprocess.Popen[st
 
 def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
-
-
-def ended(processes: list[psutil.Process]) -> bool:
-    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
 
 
 @pytest.mark.rotating(always=2)

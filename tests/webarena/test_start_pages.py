@@ -126,6 +126,7 @@ def test_the_oracle_returns_to_the_tabs_of_the_beginning(env: WebArenaEnv) -> No
     assert info["success"], info
 
 
+@pytest.mark.rotating(always=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "check",

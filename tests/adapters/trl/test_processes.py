@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from tests.adapters.trl.forked import Forked
 from tests.adapters.trl.small import DEPTH, ENV, metrics
 from tests.graded import KWARGS
 from tests.plugins.startup import python_path
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.train,
@@ -79,12 +79,10 @@ def left(out: Path, name: str) -> list[dict[str, Any]]:
 
 def run_forked(*words: object, folder: Path) -> None:
     """Run the program in two processes, as `accelerate launch` does, but forked from one that has imported TRL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     code = f"import runpy; runpy.run_module({processes.__name__!r}, run_name='__main__')"
     path = python_path(ROOT, ROOT / "adapters" / "trl")
     fixed = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    fixed |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    fixed |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [
         Forked(code, [*map(str, words)], fixed | {"RANK": rank, "LOCAL_RANK": rank}, folder / f"rank{rank}.err")
         for rank in "01"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +28,7 @@ from agentgym_envs.rollout import ChatCodec, EpisodeSpec, Limits, Sampling, Toke
 from agentgym_trl.server_engine import ServerEngine, request_settings, served_model, server_engine_for
 from tests.adapters.trl.completion_server import CompletionServer, settings
 from tests.adapters.trl.small import ScoredCraft, make_small_model, make_trainer
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow  # a server with a model
 
@@ -72,12 +72,6 @@ def ask(engine: ServerEngine, prompts: Sequence[Sequence[int]] = ([5, 6],), samp
             await engine.finish()
 
     return run_sync(go())
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @torch.no_grad()

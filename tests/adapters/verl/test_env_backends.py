@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import psutil
 import pytest
 
 from agentgym_envs.errors import EnvError, UsageError
@@ -20,6 +19,7 @@ from agentgym_envs.hosting import RemoteEnv
 from agentgym_envs.registration import env_ids, register
 from agentgym_verl.env_backends import EnvBackends
 from agentgym_verl.settings import EpisodeSettings
+from tests.children import lives
 from tests.toy import CountEnv
 from tests.toy_envs import HERE
 from tests.waiting import until
@@ -95,7 +95,7 @@ def test_all_kinds_share_workers_which_end_with_the_backends(backends: EnvBacken
     pids = {pid_of(backends.makers[kind]()) for kind in ("kind", "other", "kind", "other")}
     assert len(pids) == 2 and os.getpid() not in pids
     backends.close()
-    until(lambda: not any(map(psutil.pid_exists, pids)))
+    until(lambda: not any(map(lives, pids)))
 
 
 SCRIPT = f"""
@@ -120,10 +120,10 @@ def test_worker_processes_end_with_the_agent_loop_worker(end: signal.Signals | N
     with subprocess.Popen([sys.executable, "-c", SCRIPT], **pipes) as process:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        assert psutil.pid_exists(pid)
+        assert lives(pid)
         if end is None:
             process.communicate("\n")
         else:
             process.send_signal(end)
         process.wait()
-    until(lambda: not psutil.pid_exists(pid))
+    until(lambda: not lives(pid))

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -29,6 +30,7 @@ from agentgym_envs.hosting.connection import Request
 from agentgym_envs.vector import EnvRunner, RunnerPool
 from agentgym_verl.ray_hosts import RayPool
 from tests.adapters.verl.two_nodes import ENVS, TwoNodes, two_nodes
+from tests.children import lives
 from tests.toy_envs import HERE
 from tests.waiting import SECONDS, until
 
@@ -195,24 +197,24 @@ def test_a_hung_environment_ends_its_worker_only(pool: RayPool) -> None:
     began = time.monotonic()
     info = asyncio.run(runner.run(Request("step", "hang"), 0.5))[4]
     assert time.monotonic() - began < 20 and info["stop_reason"] == "env_error"
-    until(lambda: not psutil.pid_exists(pid))
+    until(lambda: not lives(pid))
     assert other.step("up")[0] == "1" and pool.hosts == [host]
     assert asyncio.run(runner.run(Request("reset", seed=0, options=NINE), 60))[1]["stop_reason"] is None
     runner.close()
 
 
-def test_slow_environments_delay_no_other(pool: RayPool) -> None:
+def test_slow_environments_delay_no_other(pool: RayPool, tmp_path: Path) -> None:
     slow, other = [begun(pool, SLOW) for _ in range(3)], begun(pool)
     answers: list[Any] = []
-    for remote in slow:
-        posted = remote.pending_call(Request("step", "sleep 3"), answers.append)
+    for number, remote in enumerate(slow):  # one frame each
+        posted = remote.pending_call(Request("step", f"await {tmp_path / str(number)}"), answers.append)
         assert posted is not None
         posted[0].submit([posted[1]])
-        time.sleep(0.1)  # one frame each
-    began = time.monotonic()
+        until((tmp_path / f"{number}.begun").exists)  # the earlier ones still wait
     assert other.step("up")[0] == "1" and not answers
+    for number in range(3):
+        (tmp_path / str(number)).touch()
     until(lambda: len(answers) == 3)
-    assert time.monotonic() - began < 3 * 3, "they slept one after the other"
 
 
 def test_a_lost_node_ends_its_episodes_and_another_takes_over(
@@ -281,7 +283,7 @@ def test_closing_leaves_no_process(nodes: TwoNodes) -> None:
     remote = begun(pool)
     pool.close()
     pool.close()
-    until(lambda: not any(map(psutil.pid_exists, pids | hosts)), 15)
+    until(lambda: not any(map(lives, pids | hosts)))
     assert remote.step("up")[4]["stop_reason"] == "env_error"
     assert "closed" in remote.reset(seed=0)[1]["error"]
     with pytest.raises(EnvError, match="closed"):
@@ -295,16 +297,16 @@ def test_a_garbage_collected_pool_ends(nodes: TwoNodes) -> None:
     pid = pid_of(remote)
     del pool, remote
     gc.collect()
-    until(lambda: not psutil.pid_exists(pid))
+    until(lambda: not lives(pid))
 
 
 @pytest.mark.rotating
 def test_hosts_end_with_the_process_that_made_them(nodes: TwoNodes) -> None:
     owner = ray.remote(_Owner).options(num_cpus=0).remote()
     pids = ray.get(owner.begin.remote(), timeout=SECONDS)
-    assert all(map(psutil.pid_exists, pids))
+    assert all(map(lives, pids))
     ray.kill(owner)
-    until(lambda: not any(map(psutil.pid_exists, pids)))
+    until(lambda: not any(map(lives, pids)))
 
 
 class _Owner:

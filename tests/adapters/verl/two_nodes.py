@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import ray
 
+from tests.children import kill
 from tests.plugins.leftovers import folder_with_short_path
 from tests.plugins.startup import python_path
 
@@ -44,8 +45,7 @@ class TwoNodes:
     def kill(self, node: Any) -> None:
         """Kill a node and everything on it, like a power failure."""
         raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-        for process in [raylet, *raylet.children(recursive=True)]:
-            process.kill()
+        kill([raylet, *raylet.children(recursive=True)])
         self._cluster.remove_node(node, allow_graceful=False)
 
 

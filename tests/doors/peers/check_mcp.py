@@ -262,11 +262,19 @@ def test_records_have_what_the_agent_does_not_see(tmp_path: Path) -> None:
     assert (left.stop_reason, left.seed, left.turns) == ("closed", 1, ())
 
 
-def test_the_number_of_open_episodes_and_their_idle_time_are_limited() -> None:
+def test_the_number_of_open_episodes_is_limited() -> None:
+    async def body() -> None:
+        async with connected(settings={"max_sessions": 1}) as client:
+            await called(client, "reset", task=TASK, seed=0)
+            assert "maximum" in await refused(client, "reset", task=TASK, seed=0)
+
+    run(body)
+
+
+def test_an_idle_episode_ends_and_makes_room() -> None:
     async def body() -> None:
         async with connected(settings={"max_sessions": 1, "idle_seconds": 0.2}) as client:
             handle = (await called(client, "reset", task=TASK, seed=0))["episode"]
-            assert "maximum" in await refused(client, "reset", task=TASK, seed=0)
             await asyncio.sleep(0.5)
             assert "over" in await refused(client, "inventory", episode=handle)
             assert (await called(client, "reset", task=TASK, seed=0))["turn"] == 0
