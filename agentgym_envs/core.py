@@ -16,6 +16,7 @@ import numpy as np
 from agentgym_envs.difficulty import dial
 from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ENV_GRAMMARS, ActionGrammar, make_grammar
+from agentgym_envs.seeding import SeededEnv, episode_generator
 from agentgym_envs.spaces import Utf8Text
 from agentgym_envs.task import Task, TaskSet, check_selection
 
@@ -87,7 +88,7 @@ class Snapshot:
         return Snapshot, (self.task_id, self.seed, self.actions)
 
 
-class TextEnv(gym.Env[str, str], ABC):
+class TextEnv(SeededEnv, ABC):
     """Base class of every scenario.
 
     A scenario implements `_begin` and `_act`, and optionally others of the methods below, such as `_state` and `_plan`.
@@ -375,16 +376,15 @@ class TextEnv(gym.Env[str, str], ABC):
     def _prepare(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[Task, np.random.Generator]:
         """Choose the task of a new episode, and reset the state of the last one."""
         episode_seed = self._seed_episode(seed)
-        rng = np.random.Generator(np.random.PCG64(episode_seed))
-        task = self._choose(options or {}, int(rng.integers(2**63)))
+        rng, key = episode_generator(episode_seed)
+        task = self._choose(options or {}, key)
         self._start(task, episode_seed)
         return task, rng
 
     def _seed_episode(self, seed: int | None) -> int:
-        gym.Env.reset(self, seed=seed)
         if self._closed:
             raise EpisodeOver("this environment is closed; make a new one")
-        return int(self.np_random.integers(2**31)) if seed is None else seed
+        return self._next_seed(seed)
 
     def _start(self, task: Task, episode_seed: int) -> None:
         self.task, self.episode_seed = task, episode_seed
@@ -414,10 +414,10 @@ class TextEnv(gym.Env[str, str], ABC):
         self._actions.append(action[: MAX_ACTION_CHARS + 1])  # enough of a too long action to be too long when replayed
 
     def _choose(self, options: Mapping[str, Any], key: int) -> Task:
-        if not isinstance(options, Mapping):
-            raise UsageError(f"the options of reset are a dict, got {options!r:.80}")
         if not options:
             return self.tasks.draw(key, split=self.split, groups=self.groups)
+        if not isinstance(options, Mapping):
+            raise UsageError(f"the options of reset are a dict, got {options!r:.80}")
         if unknown := sorted(set(options) - RESET_OPTIONS):
             raise UsageError(f"reset knows the options {sorted(RESET_OPTIONS)}, not {unknown}")
         if wrong := {k: v for k, v in options.items() if not isinstance(v, str) and (k, v) != ("split", None)}:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_envs.cli import completion
-from agentgym_envs.cli.common import Json, few_groups, print_json, stdout
-from agentgym_envs.cli.envs import find_env, make_env
+from agentgym_envs.cli.common import EnvArgs, Json, few_groups, print_json, stdout
+from agentgym_envs.cli.envs import find_env, make_env, parse_env_args
 from agentgym_envs.core import text_env
-from agentgym_envs.errors import AgentGymError
+from agentgym_envs.errors import AgentGymError, UsageError
 from agentgym_envs.registration import REGISTRATIONS
 from agentgym_envs.task import SPLITS
 
@@ -34,10 +34,15 @@ EnvIds = Annotated[
 ]
 
 
-def list_command(env: EnvIds = None, as_json: Json = False) -> None:
+def list_command(env: EnvIds = None, env_arg: EnvArgs = None, as_json: Json = False) -> None:
     """List the environments: groups of tasks, number of tasks per split, and the hash of the task table."""
+    arguments = parse_env_args(env_arg)
+    if arguments and not env:
+        raise UsageError(
+            "--env-arg is given to the environments that are named; name one, as in: agentgym list textcraft"
+        )
     rows = (
-        [_describe(env_id) for env_id in dict.fromkeys(map(find_env, env))]
+        [_describe(env_id, arguments) for env_id in dict.fromkeys(map(find_env, env))]
         if env
         else [_describe_or_error(row.id) for row in REGISTRATIONS]
     )
@@ -90,17 +95,17 @@ def _fold(name: str, width: int) -> str:
 def _describe_or_error(env_id: str) -> dict[str, Any]:
     """The description of an environment; with `error` if it cannot be made, for example without its extra."""
     try:
-        return _describe(env_id)
+        return _describe(env_id, {})
     except AgentGymError as error:
         return {"id": env_id, "summary": _SUMMARIES[env_id], "error": str(error)}
 
 
-def _describe(env_id: str) -> dict[str, Any]:
+def _describe(env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The description of an environment. `tasks` is the number per split, None if it is unlimited.
 
     Errors from making the environment propagate.
     """
-    env = make_env(env_id, {})
+    env = make_env(env_id, arguments)
     tasks = text_env(env).tasks
     summary = _SUMMARIES.get(env_id) or (type(text_env(env)).__doc__ or "").strip().partition("\n")[0]
     counts = tasks.counts()

@@ -19,7 +19,7 @@ def measure(recipe_book: RecipeBook, names: ItemNames, goal: int, turns: int) ->
     A choice is an item that a needed recipe takes, or a needed recipe. The length is that of the first observation
     with distractors of average length, without the kinds of items.
     """
-    needed, others = recipe_book.needed(goal), recipe_book.distractors(goal)
+    needed, others = recipe_book.distinct(goal)
     parts = {ref for number in needed for ref, _ in recipe_book.recipes[number].parts}
     takes = sum(ref < recipe_book.size and recipe_book.base[ref] for ref in parts)
     shown = min(len(others), MAX_DISTRACTORS)

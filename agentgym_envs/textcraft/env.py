@@ -191,14 +191,12 @@ class TextCraftEnv(TextEnv):
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._names = names = self.tasks.names(task)
-        goal = names.find(task.data["item"].replace("_", " "))
-        assert goal is not None
-        self._goal, self._inventory = goal, {}
-        shown = [*self.recipe_book.needed(goal), *self._sample(self.recipe_book.distractors(goal), rng)]
+        self._goal, self._inventory = self.tasks.goal(task), {}
+        needed, others = self.recipe_book.distinct(self._goal)
+        shown = [*needed, *self._sample(others, rng)]
         self._shown = [shown[index] for index in rng.random(len(shown)).argsort(kind="stable").tolist()]
-        lines = "\n".join([names.line(number) for number in self._shown])
         kinds = self._explain_kinds() if self._explains else ""
-        return f"Crafting commands:\n{lines}{kinds}\n\nGoal: craft {names.name_of(goal)}."
+        return f"Crafting commands:\n{names.lines(self._shown)}{kinds}\n\nGoal: craft {names.name_of(self._goal)}."
 
     def _act(self, command: str) -> Transition:
         action = parse(command)
@@ -268,12 +266,8 @@ class TextCraftEnv(TextEnv):
         return info
 
     def _details(self) -> Mapping[str, Any]:
-        name_of, size, tree = self._names.name_of, self.recipe_book.size, []
-        for number in self.recipe_book.needed(self._goal):
-            item, count, parts = self.recipe_book.recipes[number]
-            ingredients = [[name_of(ref), amount, ref >= size] for ref, amount in parts]
-            tree.append({"item": name_of(item), "count": count, "ingredients": ingredients})
-        return {"recipe_tree": tree}
+        needed, _ = self.recipe_book.distinct(self._goal)
+        return {"recipe_tree": self._names.describe(needed)}
 
     def _draw(self) -> str:
         if self.task is None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentgym_envs.textcraft.recipes import RecipeBook
 
@@ -16,20 +18,38 @@ WORLDS: tuple[Worlds, ...] = get_args(Worlds)
 
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 _SYLLABLES = [consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS]
+_PAIRS = [first + second for first in _SYLLABLES for second in _SYLLABLES]
 _SYLLABLE_VALUES = {syllable: value for value, syllable in enumerate(_SYLLABLES)}
 _BASE = len(_SYLLABLES)
 _INVENTABLE = _BASE**3
+_ONE = np.uint64(1)
+
+Spoken = Sequence[str] | Mapping[int, str]
+"""The names by reference."""
+
+
+class _RecipeText(NamedTuple):
+    """A recipe with places for names.
+
+    `refs` are the item and its ingredients. The tuples `amounts` and `kinds` say of each ingredient how many are
+    needed, and whether it is a tag.
+    """
+
+    line: str
+    refs: tuple[int, ...]
+    makes: int
+    amounts: tuple[int, ...]
+    kinds: tuple[bool, ...]
 
 
 class ItemNames(ABC):
     """A one-to-one naming of all items and tags of a recipe book; names are written with spaces."""
 
+    spoken: Spoken
+
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         self.recipe_book, self.world = recipe_book, world
-
-    @abstractmethod
-    def name_of(self, ref: int) -> str:
-        """Return the name of an item or tag."""
+        self._texts = _recipe_texts(recipe_book)
 
     @abstractmethod
     def find(self, text: str) -> int | None:
@@ -38,17 +58,32 @@ class ItemNames(ABC):
         An unambiguous singular or plural is accepted.
         """
 
+    def name_of(self, ref: int) -> str:
+        """Return the name of an item or tag."""
+        return self.spoken[ref]
+
+    def lines(self, numbers: Sequence[int]) -> str:
+        """Write recipes as craft commands, with the names of tags, one per line."""
+        texts = [self._texts[number] for number in numbers]
+        refs = chain.from_iterable([text.refs for text in texts])
+        return "\n".join([text.line for text in texts]) % tuple(map(self.spoken.__getitem__, refs))
+
     def line(self, number: int) -> str:
-        """Write a recipe as its craft command, with the names of tags."""
-        item, count, parts = self.recipe_book.recipes[number]
-        name_of = self.name_of
-        return f"craft {count} {name_of(item)} using " + ", ".join(
-            [f"{amount} {name_of(ref)}" for ref, amount in parts]
-        )
+        """Write a recipe as its craft command."""
+        return self.lines((number,))
+
+    def describe(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        """Return recipes as JSON: `item`, `count` and `ingredients`, lists of name, amount and whether it is a tag."""
+        found, name_of = [], self.spoken.__getitem__
+        for _, refs, makes, amounts, kinds in [self._texts[number] for number in numbers]:
+            item, *names = map(name_of, refs)
+            ingredients = list(map(list, zip(names, amounts, kinds, strict=True)))
+            found.append({"item": item, "count": makes, "ingredients": ingredients})
+        return found
 
     def explain(self, tag: int) -> str:
         """Write a tag and all its members."""
-        return f"{self.name_of(tag)}: {', '.join([self.name_of(member) for member in self.recipe_book.members[tag]])}"
+        return f"{self.name_of(tag)}: {', '.join(map(self.spoken.__getitem__, self.recipe_book.members[tag]))}"
 
 
 class RealNames(ItemNames):
@@ -56,26 +91,40 @@ class RealNames(ItemNames):
 
     def __init__(self, recipe_book: RecipeBook) -> None:
         super().__init__(recipe_book, 0)
-        self.spoken = [name.replace("_", " ") for name in (*recipe_book.items, *recipe_book.tags)]
+        self.spoken: list[str] = [name.replace("_", " ") for name in (*recipe_book.items, *recipe_book.tags)]
         self._refs = {name: ref for ref, name in enumerate(self.spoken[: recipe_book.size])}
         self._variants = _variants(self._refs)
-        self._lines = [super(RealNames, self).line(number) for number in range(len(recipe_book.recipes))]
+        self.words = np.array(self.spoken, object)
+        self._lines = super().lines(range(len(recipe_book.recipes))).split("\n")
+        self._indexes = np.arange(len(self.spoken), dtype=np.uint64)
+        self._index_bits = np.uint64((1 << len(self.spoken).bit_length()) - 1)
+        self._indexes[recipe_book.size :] |= np.uint64(1 << 63)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return real_names, (self.recipe_book,)
-
-    def name_of(self, ref: int) -> str:
-        """Return the name in the table, with spaces."""
-        return self.spoken[ref]
 
     def find(self, text: str) -> int | None:
         """Return the item of that name, or the only one whose naive singular or plural it is."""
         ref = self._refs.get(text)
         return self._variants.get(text) if ref is None else ref
 
-    def line(self, number: int) -> str:
-        """Return the recipe from a precomputed list."""
-        return self._lines[number]
+    def lines(self, numbers: Sequence[int]) -> str:
+        """Return the recipes from a precomputed list."""
+        return "\n".join([self._lines[number] for number in numbers])
+
+    def shuffle(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Sort the items by their random numbers, and the tags by theirs, like two stable `argsort`s.
+
+        NumPy sorts numbers several times faster than indexes. So the low bits of each number are replaced by its index,
+        and the highest bit is set for tags. If the other bits of two numbers are equal, `argsort` decides.
+        """
+        keys = (numbers >> _ONE) & ~self._index_bits | self._indexes
+        keys.sort()
+        if ((keys[1:] ^ keys[:-1]) <= self._index_bits).any():
+            size = self.recipe_book.size
+            items, tags = numbers[:size].argsort(kind="stable"), numbers[size:].argsort(kind="stable") + size
+            return np.concatenate((items, tags)).astype(np.uint64)
+        return keys & self._index_bits
 
 
 class ShuffledNames(ItemNames):
@@ -87,24 +136,21 @@ class ShuffledNames(ItemNames):
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         super().__init__(recipe_book, world)
         self._real = real_names(recipe_book)
-        raw = np.random.PCG64([0, world]).random_raw(len(recipe_book.recipes_for))
-        items, tags = raw[: recipe_book.size].argsort(kind="stable"), raw[recipe_book.size :].argsort(kind="stable")
-        meant = np.empty_like(items)
-        meant[items] = np.arange(recipe_book.size)
-        self._shown: list[int] = [*items.tolist(), *(tags + recipe_book.size).tolist()]
-        self._meant: list[int] = meant.tolist()
+        self._order = self._real.shuffle(_world_stream(0, world).random_raw(len(recipe_book.recipes_for)))
+        self.spoken = self._real.words[self._order].tolist()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShuffledNames, (self.recipe_book, self.world)
-
-    def name_of(self, ref: int) -> str:
-        """Return the name in this world."""
-        return self._real.spoken[self._shown[ref]]
 
     def find(self, text: str) -> int | None:
         """Return the item with that name in this world."""
         shown = self._real.find(text)
         return None if shown is None else self._meant[shown]
+
+    @cached_property
+    def _meant(self) -> list[int]:
+        """The item that the name of each item means in this world."""
+        return [int(ref) for ref in self._order[: self.recipe_book.size].argsort().tolist()]
 
 
 class InventedNames(ItemNames):
@@ -116,20 +162,15 @@ class InventedNames(ItemNames):
 
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         super().__init__(recipe_book, world)
-        raw = [int(value) for value in np.random.PCG64([1, world]).random_raw(2)]
-        # Multiplying by a is one-to-one if a shares no prime with 70**3, whose primes are 2, 5 and 7.
-        self._factor = next(a for a in range(raw[0] % _INVENTABLE, 2 * _INVENTABLE) if a % 2 and a % 5 and a % 7)
-        self._shift = raw[1] % _INVENTABLE
-        self._inverse: int = pow(self._factor, -1, _INVENTABLE)
+        stream = _world_stream(1, world)
+        factor, shift = int(stream.random_raw()) % _INVENTABLE, int(stream.random_raw()) % _INVENTABLE
+        while not (factor % 2 and factor % 5 and factor % 7):
+            factor += 1  # multiplying is one-to-one if the factor shares no prime with 70**3, whose primes are 2, 5, 7
+        self._factor, self._shift = factor, shift
+        self.spoken = _Words(factor, shift)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return InventedNames, (self.recipe_book, self.world)
-
-    def name_of(self, ref: int) -> str:
-        """Return the invented word."""
-        rest, last = divmod((ref * self._factor + self._shift) % _INVENTABLE, _BASE)
-        first, middle = divmod(rest, _BASE)
-        return _SYLLABLES[first] + _SYLLABLES[middle] + _SYLLABLES[last]
 
     def find(self, text: str) -> int | None:
         """Return the item with this word, or with its naive singular, as its name."""
@@ -142,6 +183,24 @@ class InventedNames(ItemNames):
             number = number * _BASE + (value or 0)
         ref = (number - self._shift) * self._inverse % _INVENTABLE
         return ref if ref < self.recipe_book.size else None
+
+    @cached_property
+    def _inverse(self) -> int:
+        return int(pow(self._factor, -1, _INVENTABLE))
+
+
+class _Words(dict[int, str]):
+    """The invented words of a world by reference; each is made when it is first looked up."""
+
+    __slots__ = ("_factor", "_shift")
+
+    def __init__(self, factor: int, shift: int) -> None:
+        self._factor, self._shift = factor, shift
+
+    def __missing__(self, ref: int) -> str:
+        number = (ref * self._factor + self._shift) % _INVENTABLE
+        self[ref] = word = _PAIRS[number // _BASE] + _SYLLABLES[number % _BASE]
+        return word
 
 
 @lru_cache(maxsize=8)
@@ -156,6 +215,22 @@ def make_names(recipe_book: RecipeBook, worlds: Worlds, world: int) -> ItemNames
     if worlds == "real":
         return real_names(recipe_book)
     return ShuffledNames(recipe_book, world) if worlds == "fictional" else InventedNames(recipe_book, world)
+
+
+@lru_cache(maxsize=8)
+def _recipe_texts(recipe_book: RecipeBook) -> list[_RecipeText]:
+    """Write the recipes of a book without their names, which differ between worlds."""
+    texts = []
+    for item, makes, parts in recipe_book.recipes:
+        refs, amounts = zip(*parts, strict=True)
+        line = f"craft {makes} %s using " + ", ".join([f"{amount} %s" for amount in amounts])
+        texts.append(_RecipeText(line, (item, *refs), makes, amounts, tuple(ref >= recipe_book.size for ref in refs)))
+    return texts
+
+
+def _world_stream(kind: int, world: int) -> np.random.PCG64:
+    """Return PCG64 seeded with (kind, world). NumPy reads a number as its words of 32 bits, faster than a list."""
+    return np.random.PCG64(kind + (world << 32))
 
 
 def _variants(refs: dict[str, int]) -> dict[str, int]:

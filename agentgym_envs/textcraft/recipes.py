@@ -56,8 +56,11 @@ class RecipeBook:
         self.base = tuple(not recipes_for for recipes_for in self.recipes_for[: self.size])
         self.order, self.depth = self._sort(where)
         self.goals = self._goals(raw["goals"], where)
+        self._repeated = self._find_repeated()
+        self._users = self._group_users()
         self._needed: dict[int, tuple[int, ...]] = {}
         self._distractors: dict[int, tuple[int, ...]] = {}
+        self._distinct: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load_recipe_book, (self.path, self.digest)
@@ -65,22 +68,24 @@ class RecipeBook:
     def needed(self, goal: int) -> tuple[int, ...]:
         """Return the recipes in the tree under a goal, in table order."""
         if goal not in self._needed:
-            self._needed[goal] = tuple(
-                sorted({number for ref in self._under(goal) for number in self.recipes_for[ref]})
-            )
+            self._needed[goal] = tuple(sorted(self._under(goal)))
         return self._needed[goal]
 
     def distractors(self, goal: int) -> tuple[int, ...]:
         """Return the recipes, in table order, that use an ingredient of a needed recipe but are not needed."""
         if goal not in self._distractors:
-            needed = self.needed(goal)
-            parts = {ref for number in needed for ref, _ in self.recipes[number].parts}
-            self._distractors[goal] = tuple(
-                number
-                for number, recipe in enumerate(self.recipes)
-                if number not in needed and any(ref in parts for ref, _ in recipe.parts)
-            )
+            parts = {ref for number in self.needed(goal) for ref, _ in self.recipes[number].parts}
+            users = set[int]().union(*[self._users[ref] for ref in parts])
+            self._distractors[goal] = tuple(sorted(users - set(self.needed(goal))))
         return self._distractors[goal]
+
+    def distinct(self, goal: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the needed recipes and the distractors without those that equal an earlier one."""
+        if goal not in self._distinct:
+            both = self.needed(goal), self.distractors(goal)
+            needed, others = ([number for number in some if number not in self._repeated] for some in both)
+            self._distinct[goal] = needed, others
+        return self._distinct[goal]
 
     def match(self, item: int, given: Mapping[int, int]) -> Recipe | None:
         """Return the first recipe for `item` with exactly these ingredients (item -> amount); tags accept any mix."""
@@ -105,14 +110,29 @@ class RecipeBook:
         return by_tag == parts
 
     def _under(self, goal: int) -> set[int]:
-        seen: set[int] = set()
-        todo = [goal]
+        """Return the recipes in the tree under a goal."""
+        seen, found, todo = {goal}, set[int](), [goal]
         while todo:
-            ref = todo.pop()
-            if ref not in seen:
-                seen.add(ref)
-                todo += [part for number in self.recipes_for[ref] for part, _ in self.recipes[number].parts]
-        return seen
+            for number in self.recipes_for[todo.pop()]:
+                found.add(number)
+                for part, _ in self.recipes[number].parts:
+                    if part not in seen:
+                        seen.add(part)
+                        todo.append(part)
+        return found
+
+    def _find_repeated(self) -> frozenset[int]:
+        """Find the recipes that equal an earlier one: the game has two files for sugar from sugar cane."""
+        first = {recipe: number for number, recipe in reversed(list(enumerate(self.recipes)))}
+        return frozenset(number for number, recipe in enumerate(self.recipes) if first[recipe] != number)
+
+    def _group_users(self) -> tuple[tuple[int, ...], ...]:
+        """Group the recipes by the items and tags that they use."""
+        users: list[list[int]] = [[] for _ in self.recipes_for]
+        for number, recipe in enumerate(self.recipes):
+            for ref, _ in recipe.parts:
+                users[ref].append(number)
+        return tuple(map(tuple, users))
 
     def _recipe(self, row: Sequence[Any], where: str) -> Recipe:
         for name, _ in row[3]:

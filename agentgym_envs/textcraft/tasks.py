@@ -57,6 +57,10 @@ class GoalTasks(TaskTable):
         """Return the real names."""
         return real_names(self.recipe_book)
 
+    def goal(self, task: Task) -> int:
+        """Return the item to craft."""
+        return self.recipe_book.goals[self.number[task.id]]
+
     def difficulty(self, task: Task) -> Difficulty:
         """Return the difficulty of a task."""
         return _difficulty(self.recipe_book, self.names(task), self.number[task.id], task)
@@ -139,6 +143,10 @@ class RenamedItemTasks(TaskSet):
     def names(self, task: Task) -> ItemNames:
         """Return the names in the task's world."""
         return make_names(self.recipe_book, self.worlds, task.data["world"])
+
+    def goal(self, task: Task) -> int:
+        """Return the item to craft."""
+        return self.recipe_book.goals[int(task.id.rpartition("/")[2])]
 
     def difficulty(self, task: Task) -> Difficulty:
         """Return the difficulty of a task: that of the real goal, with the lengths of the world's names."""

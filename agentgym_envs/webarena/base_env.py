@@ -16,6 +16,7 @@ import numpy as np
 from agentgym_envs.core import StopReason, TextEnv, Transition
 from agentgym_envs.errors import EnvError, EpisodeOver, InvalidAction, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
+from agentgym_envs.seeding import episode_generator
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.actions import (
     FORMS,
@@ -383,7 +384,8 @@ class WebEnv(TextEnv):
     async def _replay(self) -> BrowserSession:
         """Open a second session and replay this episode in it."""
         assert self.task is not None
-        session = await self._open_session(self.task, self._episode_rng())
+        rng, _ = episode_generator(self.episode_seed)
+        session = await self._open_session(self.task, rng)
         for action in self._executed:
             with contextlib.suppress(InvalidAction):
                 await execute(session, action)
@@ -394,12 +396,6 @@ class WebEnv(TextEnv):
         session = await self._replay()
         await self._take_picture(session)
         return session
-
-    def _episode_rng(self) -> np.random.Generator:
-        """A generator in the state that `_open` received."""
-        rng = np.random.Generator(np.random.PCG64(self.episode_seed))
-        rng.integers(2**63)  # the number that selected the task
-        return rng
 
     async def _warm(self) -> None:
         await pool_for(self._browser_options()).warm()

@@ -4,6 +4,7 @@
     python -m benchmarks.report                              # run what is missing, into benchmark-results/
     python -m benchmarks.report --only textcraft vector      # some
     python -m benchmarks.report --out benchmarks/results --only web --again   # measure again and update the page
+    python -m benchmarks.report --out benchmarks/results --stale              # those whose code has changed since
     python -m benchmarks.report --out benchmarks/results --render             # only write the page and its plots
 
 Each section is a script that also runs by itself. They run one at a time, with one thread for every numeric library.
@@ -21,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.report.render import write
+from benchmarks.report.render import Report, write
 from benchmarks.report.runner import RunOptions, finished, run
 from benchmarks.report.sections import SECTIONS
 from benchmarks.report.venvs import ROOT, cache_folder
@@ -41,7 +42,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.list:
         Console(width=130).print(listing(run_options))
         return 0
-    failed = 0 if options.render else run_all(options.only, run_options, console)
+    names = options.only
+    if options.stale:
+        report, run_options = Report(options.out), run_options._replace(again=True)
+        names = [name for name in names if report.stale(name)]
+    failed = 0 if options.render else run_all(names, run_options, console)
     console.print(f"{write(run_options.out)} and its plots are written")
     return failed
 
@@ -51,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), default=list(SECTIONS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="a smoke run: the figures mean nothing")
     parser.add_argument("--again", action="store_true", help="also run finished sections")
+    parser.add_argument("--stale", action="store_true", help="measure the sections again whose code has changed since")
     parser.add_argument("--render", action="store_true", help="run nothing, only write the page")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmark-results", help="folder of the figures")
     parser.add_argument("--cache", type=Path, default=cache_folder(), help="folder of virtual environments and logs")

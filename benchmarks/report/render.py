@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.report import text
 from benchmarks.report.figures import Figure, figures
+from benchmarks.report.freshness import stale
 from benchmarks.report.plots import PLOTS
 from benchmarks.report.runner import records
 from benchmarks.report.sections import SECTIONS, Section
@@ -46,6 +47,10 @@ class Report:
         """The figures of a section that have values."""
         return [] if self.results[name] is None else figures(self.results[name], SECTIONS[name].rows)
 
+    def stale(self, name: str) -> bool:
+        """True if a section has figures of other code than today's."""
+        return self.results[name] is not None and stale(name, self.records.get(name, {}))
+
     def _read(self, section: Section) -> Any:
         path = self.folder / section.file
         return section.read(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
@@ -65,6 +70,8 @@ def section_block(section: Section, report: Report) -> str:
     """A section: question, table, image, and how it was measured."""
     result, found = report.results[section.name], report.figures(section.name)
     parts = [f"**{section.question}**"]
+    if report.stale(section.name):
+        parts.append(text.STALE)
     parts.append(text.section_table(found) if found else text.NOT_RUN)
     if section.name in PLOTS and result is not None:
         parts.append(f"![{PLOTS[section.name].title}]({PLOT_FOLDER}/{section.name}.png)")
@@ -93,9 +100,10 @@ def readme(report: Report) -> str:
         rows = [section.rows[index] for index in section.readme]
         for figure in (figure for figure in report.figures(name) if figure.row in rows):
             what, ours, _, theirs, whose, speedup, *_ = text.cells(figure)
-            link = f"[{section.title}](docs/{PAGE.name}#{anchor(section.title)})"
+            link = f"[{section.title}](docs/{PAGE.name}#{anchor(section.title)})" + " †" * report.stale(name)
             lines.append((f"{link}: {what}", ours, theirs, whose, speedup))
-    return text.table(("", "ours", "baseline value", "baseline", "speedup"), lines)
+    shown = text.table(("", "ours", "baseline value", "baseline", "speedup"), lines)
+    return f"{shown}\n\n{text.DAGGER}" if " †" in shown else shown
 
 
 def anchor(title: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.report.freshness import measured
 from benchmarks.report.sections import Section
 from benchmarks.report.venvs import CACHE, ROOT, Venv, cache_folder, lacking, required, thread_limits
 
@@ -100,6 +101,7 @@ def note(section: Section, options: RunOptions, python: str, seconds: float) -> 
     known[section.name] = {
         "command": shlex.join(["python", *section.command(*_shown(arguments(section, options)))]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **measured(section.name),
         "quick": options.quick,
         "seconds": round(seconds),
         "machine": this_machine(),

@@ -9,6 +9,8 @@ from benchmarks.report.figures import Figure
 from benchmarks.report.sections import Section
 
 NOT_RUN = "*Not run yet.*"
+STALE = "*Stale: the code that this section measures has changed since.*"
+DAGGER = "† Stale: measured with an earlier version of the code."
 _HEADS = ("", "ours", "repeats", "baseline value", "baseline", "speedup", "target", "met")
 
 

@@ -50,6 +50,13 @@ def test_list_shows_named_environments(run: Run, refuses: Run, tmp_path: Path, m
     assert "of this suite" in refuses("list", "CartPole-v1").err
 
 
+def test_list_passes_arguments_to_named_environments(run: Run, refuses: Run) -> None:
+    rows = run("list", "textcraft", "--env-arg", "worlds=fictional", "--json").json
+    assert rows[0]["tasks"] is None
+    assert rows[0]["digest"] != run("list", "textcraft", "--json").json[0]["digest"]
+    assert "name one" in refuses("list", "--env-arg", "worlds=fictional").err
+
+
 def test_solve_shows_the_oracle(run: Run) -> None:
     words = ("solve", "textcraft", "--split", "test", "--groups", "depth-3", "--seed", 5)
     found = run(*words, "--json").json

@@ -1,6 +1,8 @@
+import math
 import pickle
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,3 +93,33 @@ def test_the_plural_of_an_invented_name_is_accepted(recipe_book: RecipeBook) -> 
     assert names.find(names.name_of(3) + "s") == 3
     assert names.find(names.name_of(3) + "ss") is None
     assert names.find(names.name_of(3) + "x") is None
+
+
+@given(WORLD)
+def test_fictional_names_follow_from_two_stable_sorts(world: int) -> None:
+    """The slow way to the same names: a list of two numbers as the seed, and `argsort`."""
+    recipe_book = load_recipe_book()
+    size, real = recipe_book.size, every_name(real_names(recipe_book))
+    raw = np.random.PCG64([0, world]).random_raw(len(real))
+    order = [*raw[:size].argsort(kind="stable"), *(raw[size:].argsort(kind="stable") + size)]
+    assert every_name(make_names(recipe_book, "fictional", world)) == [real[ref] for ref in order]
+
+
+def test_equal_random_numbers_keep_the_order_of_the_table(recipe_book: RecipeBook) -> None:
+    size, count = recipe_book.size, len(recipe_book.recipes_for)
+    numbers = np.random.PCG64(0).random_raw(count)
+    numbers[::3] = numbers[0]
+    numbers[1::3] += np.arange(len(numbers[1::3]), dtype=np.uint64)
+    order = [*numbers[:size].argsort(kind="stable"), *(numbers[size:].argsort(kind="stable") + size)]
+    assert real_names(recipe_book).shuffle(numbers).tolist() == order
+
+
+@given(WORLD)
+def test_invented_names_spell_a_multiple_of_the_reference(world: int) -> None:
+    recipe_book = load_recipe_book()
+    syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
+    first, shift = (int(number) for number in np.random.PCG64([1, world]).random_raw(2))
+    factor = next(a for a in range(first % 70**3, 2 * 70**3) if math.gcd(a, 70) == 1)
+    numbers = [(ref * factor + shift) % 70**3 for ref in range(len(recipe_book.recipes_for))]
+    words = [syllables[n // 4900] + syllables[n // 70 % 70] + syllables[n % 70] for n in numbers]
+    assert every_name(make_names(recipe_book, "invented", world)) == words

@@ -61,6 +61,27 @@ def test_a_goal_has_needed_recipes_and_distractors(recipe_book: RecipeBook) -> N
     assert all(any(ref in used for ref, _ in recipe_book.recipes[number].parts) for number in others)
 
 
+def test_needed_recipes_and_distractors_follow_their_definition(recipe_book: RecipeBook) -> None:
+    """The slow way, for every goal: walk down the tree, then read the whole table."""
+    recipes = recipe_book.recipes
+    first = [number for number, recipe in enumerate(recipes) if recipes.index(recipe) == number]
+    assert len(first) == len(recipes) - 1, "the table has one recipe twice: sugar from sugar cane"
+    for goal in recipe_book.goals:
+        refs, size = {goal}, 0
+        while size != len(refs):
+            size = len(refs)
+            refs |= {
+                part for ref in refs for number in recipe_book.recipes_for[ref] for part, _ in recipes[number].parts
+            }
+        tree = {number for ref in refs for number in recipe_book.recipes_for[ref]}
+        assert recipe_book.needed(goal) == tuple(sorted(tree))
+        used = {ref for number in tree for ref, _ in recipes[number].parts}
+        users = {number for number, recipe in enumerate(recipes) if used & {ref for ref, _ in recipe.parts}}
+        assert recipe_book.distractors(goal) == tuple(sorted(users - tree))
+        shown = [number for number in first if number in tree], [number for number in first if number in users - tree]
+        assert recipe_book.distinct(goal) == shown
+
+
 def test_match_accepts_any_mixture_for_a_tag(recipe_book: RecipeBook) -> None:
     item = recipe_book.items.index
     stick, oak, birch = item("stick"), item("oak_planks"), item("birch_planks")
