@@ -2,7 +2,7 @@
 
     python scripts/sample_search_corpus.py package [--count 500] [--out benchmarks/results/search-facts.json]
 
-    python scripts/sample_search_corpus.py package [--count 500] [--out FILE.json]
+It needs the sources of make_search_corpus.py, and runs its checks on both versions of the facts. A statement is a value
 on a structured page. One that a check finds fault with is an error. The interval is Wilson's, at 95 %. Version 2 was
 made with the same checks, so its rate says that they find nothing more, and not that they find everything.
 """

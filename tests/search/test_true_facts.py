@@ -58,7 +58,7 @@ def test_every_statement_of_a_page_is_valid() -> None:
             assert known in (None, "") or valid(known), (table, field, rule, known)
 
 
-def test_corrections_change_what_they_name_and_nothing_else() -> None:
+def test_corrections_change_only_the_named_values() -> None:
     before, after = world_facts(1)._asdict(), world_facts(2)._asdict()
     derived = {"use", "ask", "shown", "capital_city"}
     named = {(row.table, row.key, row.field) for row in corrections().rows}
