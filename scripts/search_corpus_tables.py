@@ -153,3 +153,34 @@ PLAIN_NAME = re.compile(r"[^\W\d_]+(?:[ '’.\-]+[^\W\d_]+)*\.?")
 ATTRIBUTES = (
     "capital peak anthem tld phone currency independence holiday peak_m area population coast border roads rail life"
 ).split()
+DISSOLVED = {"AN": "dissolved in 2010", "CS": "dissolved in 2006"}
+"""Countries in GeoNames' table that do not exist any more."""
+ELEMENT_SYMBOLS = {
+    "carbon": "C", "deuterium": "H", "iron": "Fe", "cobalt": "Co", "cobolt": "Co", "nickel": "Ni", "zinc": "Zn",
+    "lead": "Pb", "bismuth": "Bi", "chromium": "Cr", "calcium": "Ca", "radium": "Ra", "thorium": "Th", "uranium": "U",
+    "plutonium": "Pu", "americium": "Am", "curium": "Cm", "berkelium": "Bk", "californium": "Cf", "nitrogen": "N",
+    "oxygen": "O",
+}  # fmt: skip
+"""Symbols of the elements that the texts name with a mass number."""
+SPELLING = {
+    "Derey": "Perey", "Ramsey": "Ramsay", "Langet": "Langlet", "Fredrich Soddy": "Frederick Soddy",
+    "Fredrich": "Friedrich", "Priestly": "Priestley", "Humphrey Davy": "Humphry Davy", "Kirchoff": "Kirchhoff",
+    "Gustov": "Gustav", "Hatchet": "Hatchett", "Tenant": "Tennant", "Fourcory": "Fourcroy",
+    "Collet-Descoltils": "Collet-Descotils", "Aver von": "Auer von", "Tompson": "Thompson", "Wohl": "Wahl",
+    "Émillo": "Emilio", "Welhelm": "Wilhelm", "Gleen": "Glenn", "Sefstron": "Sefström", "Wohler": "Wöhler",
+    "platinumpy": "platinum", "lanthanumpy": "lanthanum", "cobolt": "cobalt", "bombardng": "bombarding",
+    "homium": "holmium",
+}  # fmt: skip
+"""Misspelt words of the texts about elements, and the right ones."""
+FALSE_SENTENCES = (
+    "bismuth-204",  # it was made from bismuth-209
+    "Discovered in 1798 by Klaproth and Hope",  # strontium: Crawford in 1790
+    "Discovered in 1828 by Friedrich Wohler",  # yttrium: Gadolin in 1789 or 1794
+    "The name is temporary IUPAC nomenclature",  # lawrencium has had its name since 1971
+    "Alternative name Unnilunium has been proposed",
+    "Unnilbium has been proposed",
+    "Also known as Hahnium",
+)
+"""Parts of sentences about elements that are false or outdated."""
+WRONG_DISCOVERERS = {"Pt": "Scaliger died in 1558; the description names Antonio de Ulloa"}
+"""Elements whose table names the wrong discoverer."""

@@ -1,4 +1,8 @@
-"""The facts of the embedded corpus, in columns, as written by scripts/make_search_corpus.py."""
+"""The facts of the embedded corpus, in columns, as written by scripts/make_search_corpus.py.
+
+Version 1 is what the sources state. Version 2 leaves out what is wrong or contradicted (`corrections`). Search uses
+version 2 by default, and the encyclopedia of the web sites version 1, so that its pages and tasks stay the same.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from typing import Any, NamedTuple
 
 Columns = Mapping[str, Sequence[Any]]
 FILES = ("world.json.xz", "pages.json.xz", "prose.json.xz")
+CORRECTIONS = "corrections.json"
+VERSIONS = (1, 2)
 
 
 class WorldFacts(NamedTuple):
@@ -23,10 +29,14 @@ class WorldFacts(NamedTuple):
     elements: Columns
 
 
-@lru_cache(maxsize=1)
-def world_facts() -> WorldFacts:
-    """Return the facts, read once per process."""
+@lru_cache(maxsize=len(VERSIONS))
+def world_facts(version: int = VERSIONS[-1]) -> WorldFacts:
+    """Return a version of the facts, read once per process."""
     found = read("world.json.xz")
+    if version > 1:
+        from agentgym_envs.corpus.corrections import correct_world
+
+        found = correct_world(found)
     return WorldFacts(found["countries"], found["cities"], found["airports"], found["elements"])
 
 
@@ -34,6 +44,21 @@ def read(name: str) -> dict[str, Any]:
     """Parse one of `FILES`."""
     found: dict[str, Any] = json.loads(lzma.decompress(raw(name)))
     return found
+
+
+def page_facts(version: int = VERSIONS[-1]) -> dict[str, Any]:
+    """Return a version of the facts that only pages state."""
+    found = read("pages.json.xz")
+    if version > 1:
+        from agentgym_envs.corpus.corrections import correct_pages
+
+        found = correct_pages(found)
+    return found
+
+
+def files_of(version: int) -> tuple[str, ...]:
+    """Return the names of the files of a version."""
+    return FILES if version == 1 else (*FILES, CORRECTIONS)
 
 
 def raw(name: str) -> bytes:

@@ -101,6 +101,8 @@ class SearchEnv(TextEnv):
     - `split`, `groups`: the tasks that a reset without a task draws from.
     - `difficulty`: a range of turns such as (3, 8): only tasks that the oracle solves in as many are drawn.
     - `questions`: "embedded", a folder with the published sets, a JSONL file of tasks, or a `TaskSet`.
+    - `table_version`: the version of the embedded questions and their corpus; by default 2, the newest. Version 1 has
+      some false statements, such as ICAO codes that do not exist.
     - `retriever`: the search engine: "tantivy", "bm25s", "dense", "hybrid", the URL of a Search-R1 server
       (`http://host:8000/retrieve`), or a `Retriever`.
     - `index`: the folder of an index built by `agentgym search index`; by default the embedded corpus.
@@ -125,7 +127,8 @@ class SearchEnv(TextEnv):
     Source: Search-R1 (arXiv 2503.09516, commit a14dc3a); AgentGym (arXiv 2406.04151, commit 3ef9235).
 
     ## Version History
-    - v0: first version.
+    - v0: first version. Version 2 of the task table leaves out false and contradicted facts. `table_version=1` has the
+      previous table and corpus.
     """
 
     native_async = True
@@ -133,6 +136,7 @@ class SearchEnv(TextEnv):
     """True if the episode continues after a wrong answer."""
     remote_options = TextEnv.remote_options | {
         "difficulty",
+        "table_version",
         "top_k",
         "format",
         "max_chars",
@@ -154,6 +158,7 @@ class SearchEnv(TextEnv):
         groups: Sequence[str] | None = None,
         difficulty: Sequence[int] | None = None,
         questions: str | os.PathLike[str] | TaskSet = "embedded",
+        table_version: int | None = None,
         retriever: str | Retriever = "tantivy",
         index: str | os.PathLike[str] | None = None,
         top_k: int = 3,
@@ -170,8 +175,8 @@ class SearchEnv(TextEnv):
         A local index is opened at the first search, and the embedded one is built then if it does not exist. Raises
         UsageError for an invalid argument, and MissingExtra if a package is not installed.
         """
-        self.tasks = open_questions(questions)
-        self._questions, self._index = questions, index
+        self.tasks = open_questions(questions, table_version)
+        self._questions, self._table_version, self._index = questions, table_version, index
         self._retriever_spec = check_retriever(retriever, index)
         self._retriever: Retriever | None = None
         self.top_k = _whole("top_k", top_k, 1, MOST_PASSAGES)
@@ -209,7 +214,7 @@ class SearchEnv(TextEnv):
     def retriever(self) -> Retriever:
         """The search engine, shared by all environments of this process with the same arguments."""
         if self._retriever is None:
-            self._retriever = open_retriever(self._retriever_spec, self._index)
+            self._retriever = open_retriever(self._retriever_spec, self._index, self._table_version)
         return self._retriever
 
     def prepare(self) -> None:
@@ -316,7 +321,7 @@ class SearchEnv(TextEnv):
 
     def _settings(self) -> tuple[Any, ...]:
         """Options that affect the outcome of an action."""
-        engine = self._retriever_spec, str(self._index)
+        engine = self._retriever_spec, str(self._index), self._table_version
         return *engine, self.top_k, self.format, self.max_chars, self.metric, self.format_reward, self.compat
 
     def _draw(self) -> str:
@@ -331,7 +336,9 @@ class SearchEnv(TextEnv):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Open the tasks again; the retriever opens at its first use."""
         self.__dict__.update(state)
-        self.tasks = dial(open_questions(self._questions), self.difficulty, split=self.split, groups=self.groups)
+        self.tasks = dial(
+            open_questions(self._questions, self._table_version), self.difficulty, split=self.split, groups=self.groups
+        )
 
 
 class SearchRetryEnv(SearchEnv):

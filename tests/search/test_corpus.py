@@ -180,7 +180,7 @@ def test_an_unwritable_cache_is_logged_once(
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv(CACHE, str(tmp_path / "file"))
-    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world_facts()))[:20]))
+    monkeypatch.setattr(embedded, "embedded_passages", lambda *_: iter(list(country_pages(world_facts()))[:20]))
     embedded._temporary_folder.cache_clear()
     with caplog.at_level(logging.WARNING):
         folder, again = embedded_index(), embedded_index()
@@ -199,7 +199,7 @@ def test_an_unwritable_cache_is_logged_once(
 @pytest.mark.parametrize("damage", ["passages.bin", "tantivy/meta.json", "index.json", "no manifest"])
 def test_a_damaged_index_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
-    monkeypatch.setattr(embedded, "embedded_passages", lambda: iter(list(country_pages(world_facts()))[:20]))
+    monkeypatch.setattr(embedded, "embedded_passages", lambda *_: iter(list(country_pages(world_facts()))[:20]))
     folder = embedded_index()
     if damage == "no manifest":
         (folder / "index.json").unlink()

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from agentgym_envs.corpus.facts import FILES, data_digest
+from agentgym_envs.corpus.facts import VERSIONS, data_digest, files_of
 from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
 from agentgym_envs.search.corpus.pages import embedded_passages
 from agentgym_envs.search.retrieval.index import build_index
@@ -27,7 +27,7 @@ NAME = "embedded"
 _log = logging.getLogger(__name__)
 
 
-def embedded_index(engine: str = "tantivy") -> Path:
+def embedded_index(engine: str = "tantivy", version: int = VERSIONS[-1]) -> Path:
     """Return the folder of the index for an engine. Builds it the first time, which takes some seconds.
 
     Several processes may call this at the same time. A damaged index is built again. If the cache is not writable, the
@@ -37,19 +37,19 @@ def embedded_index(engine: str = "tantivy") -> Path:
         UsageError: there is no such engine.
         MissingExtra: a package that it needs is not installed.
     """
-    folder = cache_folder() / f"{NAME}-{corpus_digest()[:16]}-{FORMAT}"
+    folder = cache_folder() / f"{NAME}-{corpus_digest(version)[:16]}-{FORMAT}"
     try:
-        return folder if _has(folder, engine) else _build(folder, engine)
+        return folder if _has(folder, engine) else _build(folder, engine, version)
     except OSError as error:
-        return _build(_temporary(str(error)) / folder.name, engine)
+        return _build(_temporary(str(error)) / folder.name, engine, version)
 
 
-@lru_cache(maxsize=1)
-def corpus_digest() -> str:
-    """SHA-256 of the data and of the code that writes the passages."""
+@lru_cache(maxsize=len(VERSIONS))
+def corpus_digest(version: int = VERSIONS[-1]) -> str:
+    """SHA-256 of a version of the data and of the code that writes the passages."""
     here = files("agentgym_envs.search.corpus")
     code = [hashlib.sha256((here / name).read_bytes()).hexdigest() for name in ("pages.py", "values.py")]
-    return hashlib.sha256(" ".join([data_digest(*FILES), *code]).encode()).hexdigest()
+    return hashlib.sha256(" ".join([data_digest(*files_of(version)), *code]).encode()).hexdigest()
 
 
 def cache_folder() -> Path:
@@ -93,8 +93,8 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _build(folder: Path, engine: str) -> Path:
-    build_index(embedded_passages(), folder, corpus=NAME, engine=engine)
+def _build(folder: Path, engine: str, version: int) -> Path:
+    build_index(embedded_passages(version), folder, corpus=NAME, engine=engine)
     return folder
 
 

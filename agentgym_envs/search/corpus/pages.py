@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentgym_envs.corpus.facts import WorldFacts, read, world_facts
+from agentgym_envs.corpus.facts import VERSIONS, WorldFacts, page_facts, read, world_facts
 from agentgym_envs.search.corpus.values import date, quantity, written
 from agentgym_envs.search.retrieval.base import Passage
 
 Row = Mapping[str, Any]
 
 
-def embedded_passages() -> Iterator[Passage]:
+def embedded_passages(version: int = VERSIONS[-1]) -> Iterator[Passage]:
     """Yield all passages: countries and their landmarks, cities, airports, elements, and the prose of the profiles."""
-    facts, more = world_facts(), read("pages.json.xz")
+    facts, more = world_facts(version), page_facts(version)
     yield from country_pages(facts)
     yield from _landmark_pages(facts)
     yield from _city_pages(facts, more["cities"])
@@ -60,6 +60,12 @@ def row_at(columns: Mapping[str, Any], index: int) -> dict[str, Any]:
     return {name: column[index] for name, column in columns.items() if len(column) > index}
 
 
+def shown(columns: Mapping[str, Any], name: str) -> Iterator[tuple[int, Any]]:
+    """Yield the indices and names of the rows that have a page."""
+    marks = columns.get("shown") or [1] * len(columns[name])
+    return ((index, value) for index, value in enumerate(columns[name]) if marks[index])
+
+
 def with_article(row: Row) -> str:
     """Return a country's name as used in a sentence."""
     return f"the {row['name']}" if row["the"] else str(row["name"])
@@ -72,7 +78,7 @@ def page(id: str, title: str, text: str) -> Passage:
 
 def country_pages(facts: WorldFacts) -> Iterator[Passage]:
     """Yield a page for each country and territory."""
-    for country, name in enumerate(facts.countries["name"]):
+    for country, name in shown(facts.countries, "name"):
         yield page(country_id(facts, country), name, country_text(facts, country))
 
 
@@ -167,7 +173,7 @@ def _peak_and_anthem(facts: WorldFacts, country: int) -> Iterator[Passage]:
 def _city_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passage]:
     cities, names = facts.cities, _names_of_countries(facts)
     capitals = set(facts.countries["capital_city"])
-    for i, name in enumerate(cities["name"]):
+    for i, name in shown(cities, "name"):
         others = f" Other names: {', '.join(more['others'][i])}." if more["others"][i] else ""
         capital = f" and the capital of {names[cities['country'][i]]} (as of 2015)" if i in capitals else ""
         people = (
@@ -176,12 +182,13 @@ def _city_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passage]
             else "an unknown population"
         )
         country = names[cities["country"][i]]
+        zone = cities["zones"][cities["zone"][i]] if cities["zone"][i] >= 0 else ""
+        time = f" and keeps the time of the zone {zone}" if zone else ""
         yield page(
             city_id(facts, i),
             name,
             f"{name} is a populated place in {country}{capital}. It has {people} (GeoNames). It lies "
-            f"at latitude {more['latitude'][i]} and longitude {more['longitude'][i]} and keeps the time of the zone "
-            f"{cities['zones'][cities['zone'][i]]}.{others}",
+            f"at latitude {more['latitude'][i]} and longitude {more['longitude'][i]}{time}.{others}",
         )
 
 
@@ -197,13 +204,14 @@ def _airport_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passa
         country = names[row["country"]] if row["country"] >= 0 else ""
         where = ", ".join(part for part in (row["city"], more["subdivision"][i], country) if part)
         icao = f", ICAO code {row['icao']}" if row["icao"] else ""
-        height = f"lies {quantity(row['elevation'])} feet above sea level and " if row["elevation"] else ""
-        serving = "serving" if row["city"] else "in"
+        height = f"lies {quantity(row['elevation'])} feet above sea level" if row["elevation"] else ""
+        time = f"keeps the time of the zone {more['zone'][i]}" if more["zone"][i] else ""
+        last = " and ".join(part for part in (height, time) if part)
+        serving = f" {'serving' if row['city'] else 'in'} {where}" if where else ""
         yield page(
             airport_id(facts, i),
             row["name"],
-            f"{row['name']} (IATA code {row['iata']}{icao}) is an airport {serving} {where}. It {height}"
-            f"keeps the time of the zone {more['zone'][i]}.",
+            f"{row['name']} (IATA code {row['iata']}{icao}) is an airport{serving}.{f' It {last}.' if last else ''}",
         )
 
 
@@ -211,7 +219,8 @@ def _element_pages(facts: WorldFacts, more: Mapping[str, Any]) -> Iterator[Passa
     for i, name in enumerate(facts.elements["name"]):
         row, rest = row_at(facts.elements, i), row_at(more, i)
         year, where = rest["year"], rest["discovery_location"]
-        found = f"{rest['discoverers'].rstrip('.')}{f', {year}' if year else ''}{f' ({where})' if where else ''}"
+        by = rest["discoverers"].rstrip(".")
+        found = f"{by}{f', {year}' if year else ''}{f' ({where})' if where else ''}" if by else ""
         yield page(element_id(facts, i), name, " ".join(_element_sentences(i, row, {**rest, "found": found})))
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_envs.corpus.facts import data_digest
-from agentgym_envs.errors import UnknownTask
+from agentgym_envs.corpus.facts import CORRECTIONS, VERSIONS, data_digest
+from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.search.questions.aggregate_questions import AGGREGATE_KINDS
 from agentgym_envs.search.questions.fact_arrays import graph
 from agentgym_envs.search.questions.question_types import FACT_KINDS, QuestionRows, QuestionType, Wording
@@ -33,7 +33,8 @@ from agentgym_envs.task import (
 
 KINDS = FACT_KINDS | AGGREGATE_KINDS
 """The kinds of questions, which are the task groups, each with its types."""
-VERSION = 1
+VERSION = VERSIONS[-1]
+"""The default version of the table. Versions of the table are those of the facts; older ones remain available."""
 _SAMPLE = 40
 """The number of questions of each kind whose whole text is part of the digest."""
 
@@ -48,14 +49,15 @@ class EmbeddedQuestions(TaskSet):
     the order of the hops) and `queries` (one for each passage).
     """
 
-    name, version = "search", VERSION
+    name = "search"
 
-    def __init__(self, chosen: Sequence[str] = tuple(KINDS)) -> None:
-        """Select the kinds that tasks are drawn from."""
+    def __init__(self, chosen: Sequence[str] = tuple(KINDS), version: int = VERSION) -> None:
+        """Select the kinds that tasks are drawn from, and a version. Raises UsageError."""
+        self.version = check_version(version)
         self._kinds = tuple(kind for kind in KINDS if kind in chosen)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return EmbeddedQuestions, (self._kinds,)
+        return EmbeddedQuestions, (self._kinds, self.version)
 
     def get(self, task_id: str) -> Task:
         """Return the task of that id. Raises UnknownTask, also for a number in non-canonical form."""
@@ -65,28 +67,28 @@ class EmbeddedQuestions(TaskSet):
                 f"there is no task {task_id!r:.120}; ids are '{self.name}/<kind>/<number>', for example "
                 f"'{self.name}/{self._kinds[0]}/0', with the kinds {', '.join(KINDS)}"
             )
-        number, count = plain_number(parts[2]), len(table_of(parts[1]).split)
+        number, count = plain_number(parts[2]), len(table_of(parts[1], self.version).split)
         if not 0 <= number < count:
             raise UnknownTask(f"there is no task {task_id!r:.120}; {parts[1]} has the numbers 0 to {count - 1}")
-        return _task(parts[1], number)
+        return _task(parts[1], number, self.version)
 
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         """Draw a kind by one part of a hash of `key`, and a question by the other."""
         chosen = self._chosen(split, groups)
         rest, index = divmod(scramble(key), len(chosen))
-        numbers = _numbers(chosen[index], split)
-        return _task(chosen[index], int(numbers[rest % len(numbers)]))
+        numbers = _numbers(chosen[index], split, self.version)
+        return _task(chosen[index], int(numbers[rest % len(numbers)]), self.version)
 
     def sample(
         self, count: int | None = None, *, split: str | None = None, groups: Sequence[str] | None = None, seed: int = 0
     ) -> list[Task]:
         """Return `count` questions in table order, spread over the kinds as evenly as their sizes allow."""
         chosen = self._chosen(split, groups)
-        sizes = [len(_numbers(kind, split)) for kind in chosen]
+        sizes = [len(_numbers(kind, split, self.version)) for kind in chosen]
         shares = _share(check_count(self.name, count, sum(sizes)), sizes)
         rng = random.Random(seed)
         return [
-            _task(kind, int(_numbers(kind, split)[index]))
+            _task(kind, int(_numbers(kind, split, self.version)[index]), self.version)
             for kind, size, share in zip(chosen, sizes, shares, strict=True)
             for index in sorted(rng.sample(range(size), share))
         ]
@@ -99,8 +101,9 @@ class EmbeddedQuestions(TaskSet):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the facts, of the entities and attributes of every question, and of the text of some questions."""
-        rows = [[kind, table_of(kind).digest(), *_some(kind)] for kind in self._kinds]
-        return canonical_hash([self.name, self.version, data_digest("world.json.xz"), rows])
+        rows = [[kind, table_of(kind, self.version).digest(), *_some(kind, self.version)] for kind in self._kinds]
+        files = ("world.json.xz",) if self.version == 1 else ("world.json.xz", CORRECTIONS)
+        return canonical_hash([self.name, self.version, data_digest(*files), rows])
 
     def difficulty(self, task: Task) -> Difficulty:
         """Return the difficulty of a question: the oracle searches once for each passage, and then answers."""
@@ -108,7 +111,7 @@ class EmbeddedQuestions(TaskSet):
 
     def counts(self) -> dict[str, dict[Split, int]]:
         """Return the number of questions of each kind in each split."""
-        return {kind: {split: len(_numbers(kind, split)) for split in SPLITS} for kind in self._kinds}
+        return {kind: {split: len(_numbers(kind, split, self.version)) for split in SPLITS} for kind in self._kinds}
 
     def _chosen(self, split: str | None, groups: Sequence[str] | None) -> tuple[str, ...]:
         check_selection(self, split, groups)
@@ -118,9 +121,9 @@ class EmbeddedQuestions(TaskSet):
 class QuestionTable:
     """All questions of a kind, as columns over its types."""
 
-    def __init__(self, types: Sequence[QuestionType]) -> None:
+    def __init__(self, types: Sequence[QuestionType], version: int) -> None:
         self._types = types
-        self._rows: list[QuestionRows] = [question_type.rows(graph()) for question_type in types]
+        self._rows: list[QuestionRows] = [question_type.rows(graph(version)) for question_type in types]
         self.split = np.concatenate([rows.split for rows in self._rows])
         self._ends = np.cumsum([len(rows.split) for rows in self._rows])
 
@@ -137,25 +140,32 @@ class QuestionTable:
         return hashlib.sha256(b"".join(column.astype("<i8").tobytes() for column in (*columns, self.split))).hexdigest()
 
 
-@lru_cache(maxsize=len(KINDS))
-def table_of(kind: str) -> QuestionTable:
+def check_version(version: int) -> int:
+    """Return the version if it exists. Raises UsageError."""
+    if type(version) is not int or version not in VERSIONS:
+        raise UsageError(f"there is no version {version!r} of the table of questions; choose 1 to {VERSION}")
+    return version
+
+
+@lru_cache(maxsize=len(KINDS) * len(VERSIONS))
+def table_of(kind: str, version: int = VERSION) -> QuestionTable:
     """Return the questions of a kind, built once per process."""
-    return QuestionTable(KINDS[kind])
+    return QuestionTable(KINDS[kind], version)
 
 
-@lru_cache(maxsize=4 * len(KINDS))
-def _numbers(kind: str, split: str | None) -> NDArray[np.int64]:
+@lru_cache(maxsize=4 * len(KINDS) * len(VERSIONS))
+def _numbers(kind: str, split: str | None, version: int) -> NDArray[np.int64]:
     """Numbers of the questions of a kind in a split."""
-    splits = table_of(kind).split
+    splits = table_of(kind, version).split
     return np.arange(len(splits)) if split is None else np.flatnonzero(splits == SPLITS.index(cast(Split, split)))
 
 
-def _task(kind: str, number: int) -> Task:
-    table = table_of(kind)
+def _task(kind: str, number: int, version: int) -> Task:
+    table = table_of(kind, version)
     question_type, subjects, attribute = table.at(number)
     task_id = f"{EmbeddedQuestions.name}/{kind}/{number}"
     wording = Wording(int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:12], "big"))
-    question = question_type.ask(graph(), subjects, attribute, wording)
+    question = question_type.ask(graph(version), subjects, attribute, wording)
     passages, queries = zip(*question.pages, strict=True)
     data = {"answers": question.answers, "passages": list(passages), "queries": list(queries)}
     goal = question.goal.replace("..", ".")  # after a name like "Washington, D.C."
@@ -170,7 +180,7 @@ def _share(count: int, sizes: Sequence[int]) -> list[int]:
     return shares
 
 
-def _some(kind: str) -> list[Any]:
+def _some(kind: str, version: int) -> list[Any]:
     """Sample questions at regular intervals from a kind."""
-    size = len(table_of(kind).split)
-    return [asdict(_task(kind, number)) for number in range(0, size, -(-size // _SAMPLE))]
+    size = len(table_of(kind, version).split)
+    return [asdict(_task(kind, number, version)) for number in range(0, size, -(-size // _SAMPLE))]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_envs.corpus.facts import WorldFacts, world_facts
+from agentgym_envs.corpus.facts import VERSIONS, WorldFacts, world_facts
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, landmark_id
 from agentgym_envs.search.questions.queries import HARD, QUERY
 from agentgym_envs.search.questions.question_templates import CLUE, COUNTRY
@@ -208,7 +208,7 @@ def _most(counts: Ints) -> int:
     return int(valid.max(initial=1))
 
 
-@lru_cache(maxsize=1)
-def graph() -> Graph:
-    """Return the graph of the embedded corpus, built once per process."""
-    return Graph(world_facts())
+@lru_cache(maxsize=len(VERSIONS))
+def graph(version: int = VERSIONS[-1]) -> Graph:
+    """Return the graph of a version of the embedded corpus, built once per process."""
+    return Graph(world_facts(version))

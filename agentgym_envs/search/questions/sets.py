@@ -15,7 +15,7 @@ from agentgym_envs.task import Task, TaskSet, TaskTable
 EMBEDDED = "embedded"
 
 
-def open_questions(spec: str | os.PathLike[str] | TaskSet) -> TaskSet:
+def open_questions(spec: str | os.PathLike[str] | TaskSet, version: int | None = None) -> TaskSet:
     """Open a set of questions. All callers in a process share it.
 
     Args:
@@ -23,15 +23,20 @@ def open_questions(spec: str | os.PathLike[str] | TaskSet) -> TaskSet:
             which is returned. A line of a file is a task (id, split, group, goal, and data with `answers` and, if
             known, `passages` and `queries`) or has FlashRAG's form (question, golden_answers). Questions in FlashRAG's
             form are in the test split.
+        version: a version of the embedded questions; by default the newest.
 
     Raises:
-        UsageError: `spec` is something else.
+        UsageError: `spec` is something else, or there is no such version.
         TaskTableError: the file is malformed.
     """
-    if isinstance(spec, TaskSet):
+    if isinstance(spec, TaskSet) and version is None:
         return spec
     if spec == EMBEDDED:
-        return _embedded()
+        return _embedded(version)
+    if version is not None:
+        raise UsageError(
+            f"table_version chooses among the embedded questions; remove it, or questions={str(spec)!r:.80}"
+        )
     path = Path(spec).resolve() if isinstance(spec, str | os.PathLike) and str(spec) else None
     if path is not None and path.is_dir():
         return _published(path)
@@ -43,11 +48,11 @@ def open_questions(spec: str | os.PathLike[str] | TaskSet) -> TaskSet:
     )
 
 
-@lru_cache(maxsize=1)
-def _embedded() -> TaskSet:
-    from agentgym_envs.search.questions.embedded import EmbeddedQuestions
+@lru_cache(maxsize=4)
+def _embedded(version: int | None) -> TaskSet:
+    from agentgym_envs.search.questions.embedded import VERSION, EmbeddedQuestions
 
-    return EmbeddedQuestions()
+    return EmbeddedQuestions(version=VERSION if version is None else version)
 
 
 _published = lru_cache(maxsize=16)(FlashRagQuestions)

@@ -26,7 +26,7 @@ Spec = str | Retriever
 Index = str | os.PathLike[str] | None
 
 
-def open_retriever(spec: Spec, index: Index = None) -> Retriever:
+def open_retriever(spec: Spec, index: Index = None, version: int | None = None) -> Retriever:
     """Open a retriever by name. All callers in a process share it.
 
     Args:
@@ -35,6 +35,7 @@ def open_retriever(spec: Spec, index: Index = None) -> Retriever:
             ("skyrl+http://127.0.0.1:8000/retrieve"); or a retriever, which is returned. Results of a server are cached,
             and concurrent queries to it are sent as one request.
         index: the folder of the index, by default that of the embedded corpus; ignored for a server.
+        version: the version of the embedded corpus; by default the newest.
 
     Raises:
         UsageError: there is no such retriever or no such index.
@@ -46,8 +47,8 @@ def open_retriever(spec: Spec, index: Index = None) -> Retriever:
     if found := _URL.fullmatch(spec):
         return _server(found[2], cast("Dialect", found[1] or DIALECTS[0]))
     if spec == HYBRID:
-        return _hybrid(*(_open_local(engine, index) for engine in _hybrid_engines(index)))
-    return _open_local(spec, index)
+        return _hybrid(*(_open_local(engine, index, version) for engine in _hybrid_engines(index)))
+    return _open_local(spec, index, version)
 
 
 def check_retriever(spec: Spec, index: Index = None) -> Spec:
@@ -82,11 +83,11 @@ def uses_encoder(spec: object) -> bool:
     return spec == HYBRID or (isinstance(spec, str) and spec in ENGINES and ENGINES[spec].encodes)
 
 
-def _open_local(engine: str, index: Index) -> Retriever:
+def _open_local(engine: str, index: Index, version: int | None) -> Retriever:
     if index is None:
         from agentgym_envs.search.corpus.embedded import embedded_index
 
-        index = embedded_index(engine)
+        index = embedded_index(engine) if version is None else embedded_index(engine, version)
     return open_index(index, engine)
 
 
