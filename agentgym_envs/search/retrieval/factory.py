@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
 from agentgym_envs.search.retrieval.cache import CachedRetriever
-from agentgym_envs.search.retrieval.engines import ENGINES, HYBRID, RETRIEVERS
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
-from agentgym_envs.search.retrieval.hybrid import HybridRetriever
-from agentgym_envs.search.retrieval.index import open_index
-from agentgym_envs.search.retrieval.manifest import check_built_for, read_manifest
+from agentgym_envs.search.retrieval.retrievers import RETRIEVERS, Index, RetrieverKind
 from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect
 
 _URL = re.compile(rf"(?:({'|'.join(map(re.escape, DIALECTS))})\+)?(https?://.+)", re.DOTALL)
+_ENGINE = "engine"
 
 
-Spec = str | Retriever
-Index = str | os.PathLike[str] | None
+Spec = str | Retriever | Mapping[str, Any]
 
 
 def open_retriever(spec: Spec, index: Index = None) -> Retriever:
     """Open a retriever by name. All callers in a process share it.
 
     Args:
-        spec: the name of an engine in `engines.ENGINES`; "hybrid", which combines the dense engine and a lexical one;
-            the URL of a retrieval server, with an optional dialect as a prefix
-            ("skyrl+http://127.0.0.1:8000/retrieve"); or a retriever, which is returned. Results of a server are cached,
+        spec: a name in `retrievers.RETRIEVERS`; the URL of a retrieval server, with an optional dialect as a prefix
+            ("skyrl+http://127.0.0.1:8000/retrieve"); a mapping with one of these as `engine` and its options
+            ({"engine": "faiss", "device": "cpu"}); or a retriever, which is returned. Results of a server are cached,
             and concurrent queries to it are sent as one request.
         index: the folder of the index, by default that of the embedded corpus; ignored for a server.
 
@@ -43,62 +39,67 @@ def open_retriever(spec: Spec, index: Index = None) -> Retriever:
     check_retriever(spec, index)
     if isinstance(spec, Retriever):
         return spec
-    if found := _URL.fullmatch(spec):
+    parsed = _parse(spec)
+    if found := _URL.fullmatch(parsed.engine):
         return _server(found[2], cast("Dialect", found[1] or DIALECTS[0]))
-    if spec == HYBRID:
-        return _hybrid(*(_open_local(engine, index) for engine in _hybrid_engines(index)))
-    return _open_local(spec, index)
+    return RETRIEVERS[parsed.engine].open(index, parsed.options)
 
 
 def check_retriever(spec: Spec, index: Index = None) -> Spec:
     """Return `spec` if `open_retriever` is expected to open it. Does not open an index or connect to a server.
 
     Raises:
-        UsageError: there is no such retriever or no such index.
+        UsageError: there is no such retriever, option or index.
         MissingExtra: a package that it needs is not installed.
     """
-    if isinstance(spec, Retriever) or is_url(spec):
-        return spec
-    if not isinstance(spec, str) or spec not in RETRIEVERS:
-        urls = ("http://HOST:PORT", *(f"{name}+http://..." for name in DIALECTS))
-        choices = ", ".join(map(repr, (*RETRIEVERS, *urls)))
-        raise UsageError(f"there is no retriever {spec!r}; choose one of {choices}, or pass a Retriever")
-    engines = _hybrid_engines(index) if spec == HYBRID else (spec,)
-    for engine in engines:
-        for import_package in ENGINES[engine].packages:
-            import_package()
-    if index is not None:
-        check_built_for(Path(index), engines)
+    if not isinstance(spec, Retriever):
+        parsed = _parse(spec)
+        kind = RETRIEVERS.get(parsed.engine)
+        known = kind.options if kind else ()
+        if unknown := [name for name in parsed.options if name not in known]:
+            choices = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise UsageError(f"the retriever {parsed.engine!r} has no option {unknown[0]!r}; {choices}")
+        if kind:
+            kind.check(index, parsed.options)
     return spec
 
 
 def is_url(spec: object) -> bool:
-    """Return true if `spec` is the URL of a retrieval server."""
-    return isinstance(spec, str) and _URL.fullmatch(spec) is not None
+    """Return true if `spec` names a server, or an engine behind one."""
+    kind = _kind(spec)
+    return bool(kind and kind.remote) or (isinstance(spec, str | Mapping) and bool(_URL.fullmatch(_engine_of(spec))))
 
 
 def uses_encoder(spec: object) -> bool:
-    """Return true if `spec` names an engine that encodes queries with a model, which takes CPU time."""
-    return spec == HYBRID or (isinstance(spec, str) and spec in ENGINES and ENGINES[spec].encodes)
+    """Return true if `spec` names an engine that runs a model, which takes CPU time."""
+    kind = _kind(spec)
+    return bool(kind and kind.encodes)
 
 
-def _open_local(engine: str, index: Index) -> Retriever:
-    if index is None:
-        from agentgym_envs.search.corpus.embedded import embedded_index
-
-        index = embedded_index(engine)
-    return open_index(index, engine)
+class _Parsed(NamedTuple):
+    engine: str
+    options: dict[str, Any]
 
 
-def _hybrid_engines(index: Index) -> tuple[str, str]:
-    """Engines that a hybrid combines. The lexical one is the fast one if the index was built for it."""
-    built = [] if index is None else read_manifest(Path(index))["engines"]
-    return "bm25s" if "bm25s" in built else "tantivy", "dense"
+def _parse(spec: object) -> _Parsed:
+    engine = _engine_of(spec)
+    if engine not in RETRIEVERS and not _URL.fullmatch(engine):
+        urls = ("http://HOST:PORT", *(f"{name}+http://..." for name in DIALECTS))
+        choices = ", ".join(map(repr, (*RETRIEVERS, *urls)))
+        shown = engine if isinstance(spec, Mapping) else spec
+        raise UsageError(f"there is no retriever {shown!r}; choose one of {choices}, or pass a Retriever")
+    options = {key: value for key, value in spec.items() if key != _ENGINE} if isinstance(spec, Mapping) else {}
+    return _Parsed(engine, options)
 
 
-@lru_cache(maxsize=16)
-def _hybrid(*retrievers: Retriever) -> Retriever:
-    return HybridRetriever(retrievers)
+def _engine_of(spec: object) -> str:
+    """The name or URL in a specification; "" if there is none."""
+    engine = spec.get(_ENGINE) if isinstance(spec, Mapping) else spec
+    return engine if isinstance(engine, str) else ""
+
+
+def _kind(spec: object) -> RetrieverKind | None:
+    return RETRIEVERS.get(_engine_of(spec))
 
 
 @lru_cache(maxsize=16)
