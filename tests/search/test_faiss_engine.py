@@ -72,7 +72,7 @@ def brute_force(query: str, k: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["Flat", "HNSW64"])
-def test_it_finds_what_brute_force_finds(folder: Path, kind: str) -> None:
+def test_it_agrees_with_brute_force(folder: Path, kind: str) -> None:
     retriever = open_retriever(SPEC, folder / f"e5_{kind}.index")
     queries = ["river", "copper mountain", "castle 17", "harbour island forest", "railways"]
     found = retriever.search([*queries, "", "?!"], 10)
@@ -127,7 +127,7 @@ def test_a_compressed_corpus_is_decompressed_once(folder: Path, tmp_path: Path) 
     assert not (tmp_path / "cut.jsonl").exists()
 
 
-def test_what_does_not_fit_together_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_files_that_do_not_fit_together_are_refused(folder: Path, tmp_path: Path) -> None:
     def refusal(place: Path | None, kind: type[Exception] = UsageError, **options: Any) -> str:
         with pytest.raises(kind) as caught:
             open_retriever({**SPEC, **options}, place)
@@ -178,7 +178,7 @@ print(anonymous() - before)
 
 
 @pytest.mark.slow
-def test_the_encoder_does_what_search_r1_does(tmp_path: Path) -> None:
+def test_the_encoder_agrees_with_search_r1(tmp_path: Path) -> None:
     """A random model of e5's architecture: the prompt, mean pooling over the mask, length 1, also in a batch."""
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "query", ":", *WORDS]

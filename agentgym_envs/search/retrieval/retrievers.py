@@ -1,7 +1,7 @@
 """The registry of everything that `retriever=` may name, besides the URLs of servers: one row each.
 
 The factory, the help of `agentgym search` and its completion read `RETRIEVERS`. An engine over an index of our own is a
-row of `engines.ENGINES` and appears here by itself.
+row of `engines.ENGINES`, a web search engine one of `web.vendors.WEB_ENGINES`; both appear here by themselves.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from agentgym_envs.search.retrieval.hybrid import HybridRetriever
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.retrieval.manifest import check_built_for, read_manifest
 from agentgym_envs.search.retrieval.vector_search import import_faiss
+from agentgym_envs.search.web.vendors import WEB_ENGINES
+from agentgym_envs.search.web.web_retriever import OPTIONS, check_web, open_web
 
 Index = str | os.PathLike[str] | None
 Options = Mapping[str, Any]
@@ -99,6 +101,17 @@ def _find_faiss(index: Index, options: Options) -> faiss_engine.FaissFiles:
     return faiss_engine.find_files(os.fspath(index), options.get("corpus"))
 
 
+def _of_the_web(name: str) -> RetrieverKind:
+    """The kind of a web search engine."""
+    return RetrieverKind(
+        help=WEB_ENGINES[name].help,
+        open=lambda index, options: open_web(name, options),
+        check=lambda index, options: check_web(name, options),
+        options=OPTIONS,
+        remote=True,
+    )
+
+
 RETRIEVERS: dict[str, RetrieverKind] = {
     **{name: _over_index(name) for name in ENGINES},
     "hybrid": RetrieverKind(
@@ -115,5 +128,6 @@ RETRIEVERS: dict[str, RetrieverKind] = {
         options=("corpus", "encoder", "query_prompt", "device"),
         encodes=True,
     ),
+    **{name: _of_the_web(name) for name in WEB_ENGINES},
 }
 """Kinds of retrievers by name; the first one is the default."""
