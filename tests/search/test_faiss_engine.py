@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval import jsonl_store
 from agentgym_envs.search.retrieval.base import Passage
-from agentgym_envs.search.retrieval.encoders import HashingEncoder, load_encoder
+from agentgym_envs.search.retrieval.encoders import HashingEncoder
 from agentgym_envs.search.retrieval.factory import check_retriever, open_retriever, uses_encoder
 from agentgym_envs.search.retrieval.jsonl import Corpus
 from agentgym_envs.search.retrieval.jsonl_store import JsonlStore
@@ -175,38 +175,6 @@ print(anonymous() - before)
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, capture_output=True, text=True)
     assert int(done.stdout) < 20_000, "the vectors are 41 MB"
-
-
-@pytest.mark.slow
-def test_the_encoder_agrees_with_search_r1(tmp_path: Path) -> None:
-    """A random model of e5's architecture: the prompt, mean pooling over the mask, length 1, also in a batch."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "query", ":", *WORDS]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    tokenizer = transformers.BertTokenizer(vocab=str(tmp_path / "vocab.txt"))
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    model = transformers.BertModel(transformers.BertConfig(vocab_size=len(words), **sizes)).eval()
-    place = tmp_path / "e5-tiny"
-    tokenizer.save_pretrained(place)
-    model.save_pretrained(place)
-    texts = ["river", "copper mountain castle forest", " ".join(WORDS * 40)]
-    wanted = []
-    for text in texts:
-        inputs = tokenizer([f"query: {text}"], max_length=256, truncation=True, return_tensors="pt")
-        with torch.no_grad():
-            hidden = model(**inputs).last_hidden_state[0]
-        mean = hidden.mean(0)
-        wanted.append((mean / mean.norm()).numpy())
-    encoder = load_encoder(str(place), device="cpu")
-    assert np.allclose(encoder.encode(texts, "query"), wanted, atol=1e-5)
-    (tmp_path / "wiki-18.jsonl").write_bytes(lines(PASSAGES[:3]))
-    write_index(tmp_path, "Flat", np.stack(wanted))
-    retriever = open_retriever({"engine": "faiss", "encoder": str(place), "device": "cpu"}, tmp_path)
-    assert [hits[0].passage.id for hits in retriever.search(texts, 1)] == ["0", "1", "2"]
-    write_index(tmp_path, "Flat", VECTORS[:3])
-    with pytest.raises(RetrieverError, match="64 dimensions, and the encoder makes vectors of 32"):
-        open_retriever({"engine": "faiss", "encoder": str(place), "corpus": str(tmp_path / "wiki-18.jsonl")}, tmp_path)
 
 
 pieces = st.sampled_from(

@@ -177,35 +177,3 @@ def test_an_invalid_reranker_is_refused_before_it_is_loaded(small_index: Path) -
     with pytest.raises(UsageError, match="the URL of a reranker is like"):
         HttpReranker("http:///x")
     assert uses_encoder({"engine": "tantivy", "reranker": "cross-encoder/x"})
-
-
-@pytest.mark.slow
-def test_a_model_in_this_process_scores_as_transformers_does(tmp_path: Path, small_index: Path) -> None:
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "capital", "peru", "mountain", "river", "is", "the"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    tokenizer = transformers.BertTokenizer(vocab=str(tmp_path / "vocab.txt"))
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    for labels in (1, 2):
-        config = transformers.BertConfig(vocab_size=len(words), num_labels=labels, initializer_range=0.5, **sizes)
-        model = transformers.BertForSequenceClassification(config).eval()
-        tokenizer.save_pretrained(tmp_path / f"model-{labels}")
-        model.save_pretrained(tmp_path / f"model-{labels}")
-        if labels == 1:
-            texts = ["Peru is the capital", "mountain river", "the river " * 600]
-            inputs = tokenizer(
-                ["capital of Peru"] * 3, texts, max_length=512, truncation=True, padding=True, return_tensors="pt"
-            )
-            with torch.no_grad():
-                wanted = torch.sigmoid(model(**inputs).logits[:, 0]).tolist()
-    reranker = load_reranker(str(tmp_path / "model-1"))
-    assert reranker.scores("capital of Peru", texts) == pytest.approx(wanted, abs=1e-5)
-    assert len(set(wanted)) == 3 and reranker.scores("q", []) == []
-    retriever = open_retriever({"engine": "tantivy", "reranker": str(tmp_path / "model-1")}, small_index)
-    scores = [hit.score for hit in retriever.search(["capital of Peru"], 3)[0]]
-    assert len(scores) == 3 and scores == sorted(scores, reverse=True) and not retriever.waits
-    with pytest.raises(UsageError, match="has 2 labels"):
-        load_reranker(str(tmp_path / "model-2"))
-    with pytest.raises(UsageError, match="cannot be loaded"):
-        load_reranker(str(tmp_path / "nothing"))
