@@ -3,10 +3,10 @@
     python -m benchmarks.search_growth [--sizes 50000,100000,200000,400000] [--target 10000000] [--out FILE.json]
 
 Each size is measured as in `benchmarks.search_scale`: the same synthetic corpus, an index built by the command line,
-and searches in another process. Every cost is fitted by a line in the number of passages, which minimises relative errors.
-The fit is checked twice: without the largest size it must predict that size, and it must predict the million passages
-in `benchmarks/results/search-scale.json`, which were measured earlier. Two parts that need memory for every passage are
-measured at the target itself: comparing ids, and reading by offset (a JSONL corpus of a prebuilt index).
+and searches in another process. Every cost is fitted by a line in the number of passages, which minimises relative
+errors. The fit is checked twice: without the largest size it must predict that size, and it must predict the million
+passages in `benchmarks/results/search-scale.json`, which were measured earlier. Two parts that need memory for every
+passage are measured at the target itself: comparing ids, and reading by offset (a JSONL corpus of a prebuilt index).
 """
 
 from __future__ import annotations
