@@ -28,14 +28,14 @@ ENGINE = "faiss"
 DEVICES = ("auto", "cpu", "cuda")
 
 
-class Recipe(NamedTuple):
+class IndexEncoder(NamedTuple):
     """The encoder of an index whose name begins with a known word, and the prompt of its queries."""
 
     encoder: str
     query_prompt: str
 
 
-RECIPES = {"e5": Recipe("intfloat/e5-base-v2", "query: ")}
+INDEX_ENCODERS = {"e5": IndexEncoder("intfloat/e5-base-v2", "query: ")}
 """Encoders by the first part of the index's name, which Search-R1's builder takes from its `--retrieval_method`."""
 
 
@@ -61,8 +61,8 @@ class FaissRetriever(Retriever):
 
         Args:
             files: the index and its corpus.
-            encoder: the encoder of queries, as for `load_encoder`; by default that of the index's `Recipe`.
-            query_prompt: put before a query; by default that of the recipe.
+            encoder: the encoder of queries, as for `load_encoder`; by default that of the index's `IndexEncoder`.
+            query_prompt: put before a query; by default that of this encoder.
             device: "cuda" for encoder and vectors on GPUs, "cpu", or "auto" for what is there.
 
         Raises:
@@ -193,13 +193,13 @@ def _on_gpus(faiss: ModuleType, index: Any, device: str) -> Any:
 
 
 def _load_encoder(index: Path, dimensions: int, encoder: str | None, query_prompt: str | None, device: str) -> Encoder:
-    recipe = RECIPES.get(re.split(r"[^a-z0-9]", index.name.lower())[0])
-    if encoder is None and recipe is None:
+    known = INDEX_ENCODERS.get(re.split(r"[^a-z0-9]", index.name.lower())[0])
+    if encoder is None and known is None:
         raise UsageError(f"pass `encoder`: {index.name} does not say which one it was made with")
     if encoder == "hashing":
         return load_encoder(encoder, dimensions=dimensions)
-    prompt = recipe.query_prompt if query_prompt is None and recipe else query_prompt
-    name = encoder or (recipe.encoder if recipe else "")
+    prompt = known.query_prompt if query_prompt is None and known else query_prompt
+    name = encoder or (known.encoder if known else "")
     return load_encoder(name, query_prompt=prompt, device=None if device == "auto" else device)
 
 
