@@ -270,6 +270,7 @@ def test_engines_open_by_name_and_share_a_cache(server: ProtocolServer, tmp_path
     ("options", "wrong"),
     [
         ({"replay": True}, "true needs `cassette`"),
+        ({"replay": True, "cassette": "nowhere"}, "there is no cassette nowhere to replay"),
         ({"replay": "yes", "cassette": "c"}, "`replay` is true or false"),
         ({"budget": -1}, "`budget` must be"),
         ({"budget": True}, "`budget` must be"),

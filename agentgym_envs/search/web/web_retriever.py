@@ -249,6 +249,8 @@ def _check_options(cassette: object, replay: object, budget: object, ledger: obj
     for name, path in (("cassette", cassette), ("ledger", ledger)):
         if path is not None and (not isinstance(path, str) or not path):
             raise UsageError(f"`{name}` must be the path of a file, got {path!r}")
+    if replay and not Path(str(cassette)).is_file():
+        raise UsageError(f"there is no cassette {cassette} to replay; record it first, without `replay`")
     return replay
 
 
