@@ -73,7 +73,8 @@ class _RetrieveApp:
 
     def __init__(self, server: EnvServer, retriever: Retriever) -> None:
         about = retriever.describe()
-        if uses_encoder(about.get("engine")):  # it is much faster for many queries at once than one by one
+        runs_a_model = uses_encoder(about.get("engine")) or "reranker" in about
+        if runs_a_model and not retriever.waits:  # much faster for many queries at once than one by one
             retriever = BatchingRetriever(_InThread(retriever))
         self._server, self._retriever = server, retriever
         self._semaphore = asyncio.Semaphore(_PARALLEL_SEARCHES)
