@@ -1,6 +1,6 @@
 """Measure how building and searching grow with the corpus, and model ten million passages.
 
-    python -m benchmarks.search_growth [--sizes 50000,100000,200000,400000] [--target 10000000] [--out FILE.json]
+    python -m benchmarks.search_growth [--sizes 25000,50000,100000,200000] [--target 10000000] [--out FILE.json]
 
 Each size is measured as in `benchmarks.search_scale`: the same synthetic corpus, an index built by the command line,
 and searches in another process. Every cost is fitted by a line in the number of passages, which minimises relative
@@ -148,7 +148,7 @@ def show(result: Mapping[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="50000,100000,200000,400000", help="numbers of passages to measure")
+    parser.add_argument("--sizes", default="25000,50000,100000,200000", help="numbers of passages to measure")
     parser.add_argument("--target", type=int, default=10_000_000, help="number of passages to model")
     parser.add_argument("--folder", type=Path, help="where to write (default: the system's temporary folder)")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")

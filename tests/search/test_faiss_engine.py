@@ -21,6 +21,7 @@ from agentgym_envs.search.retrieval import jsonl_store
 from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.encoders import HashingEncoder
 from agentgym_envs.search.retrieval.factory import check_retriever, open_retriever, uses_encoder
+from agentgym_envs.search.retrieval.faiss_engine import FaissRetriever, find_files
 from agentgym_envs.search.retrieval.jsonl import Corpus
 from agentgym_envs.search.retrieval.jsonl_store import JsonlStore
 from tests.trying import examples
@@ -103,6 +104,28 @@ def test_it_is_shared_and_its_pickle_opens_it_again(folder: Path) -> None:
     assert retriever is open_retriever(dict(reversed(spec.items())), str(folder / "e5_Flat.index"))
     assert copy.deepcopy(retriever) is retriever is pickle.loads(pickle.dumps(retriever))
     assert uses_encoder(spec) and not retriever.waits
+
+
+def test_a_flat_index_goes_to_the_gpus_and_a_graph_does_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """faiss-cpu has no GPU functions; these only record the calls that a build with them would get."""
+    moved = list[tuple[Any, bool, bool]]()
+
+    class Options:
+        useFloat16 = shard = False
+
+    def to_gpus(index: Any, co: Options) -> Any:
+        moved.append((type(index), co.useFloat16, co.shard))
+        return faiss.clone_index(index)
+
+    monkeypatch.setattr(faiss, "GpuMultipleClonerOptions", Options, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", to_gpus, raising=False)
+    for kind in ("Flat", "HNSW64"):
+        for device in ("auto", "cuda", "cpu"):
+            files = find_files(folder / f"e5_{kind}.index")
+            retriever = FaissRetriever(files, encoder="hashing", device=device)
+            assert retriever.search(["castle 17"], 1)[0][0].passage.id == brute_force("castle 17", 1)[0]
+    assert moved == [(faiss.IndexFlatIP, True, True)] * 2
 
 
 def test_an_episode_searches_it(folder: Path) -> None:

@@ -84,7 +84,8 @@ class FaissRetriever(Retriever):
             sizes = f"of {index.d} dimensions, and the encoder makes vectors of {model.dimensions}"
             raise RetrieverError(f"{files.vectors.name} was not made by this encoder: it has vectors {sizes}")
         self._about = model.describe()
-        self._vectors = VectorSearch(index if device == "cpu" else _on_gpus(faiss, index, device), model)
+        placed = index if device == "cpu" else _on_gpus(faiss, index, device)
+        self._vectors = VectorSearch(placed, model, one_at_a_time=placed is not index)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return the nearest passages for each query; nothing for a query without a letter or digit."""

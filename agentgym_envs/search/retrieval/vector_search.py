@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -30,10 +32,14 @@ def import_faiss() -> ModuleType:
 class VectorSearch:
     """Encodes queries and finds the nearest vectors of an index. Threads may share it."""
 
-    def __init__(self, index: Any, encoder: Encoder) -> None:
-        """Take a faiss index over inner products, and the encoder of its vectors."""
+    def __init__(self, index: Any, encoder: Encoder, *, one_at_a_time: bool = False) -> None:
+        """Take a faiss index over inner products, and the encoder of its vectors.
+
+        `one_at_a_time` serializes searches, for indexes that threads cannot share, such as those on a GPU.
+        """
         faiss = import_faiss()
         self._index, self._encoder = index, encoder
+        self._turn = threading.Lock() if one_at_a_time else contextlib.nullcontext()
         self._parameters = faiss.SearchParametersHNSW if isinstance(index, faiss.IndexHNSW) else None
 
     def rankings(self, queries: Sequence[str], k: int) -> list[Ranking]:
@@ -54,7 +60,8 @@ class VectorSearch:
     def _nearest(self, vectors: Vectors, limit: int) -> list[Ranking]:
         limit = min(limit, self._index.ntotal)
         effort = self._parameters and self._parameters(efSearch=max(_SEARCH_EFFORT, 2 * limit))
-        scores, numbers = self._index.search(vectors, limit, **({"params": effort} if effort else {}))
+        with self._turn:
+            scores, numbers = self._index.search(vectors, limit, **({"params": effort} if effort else {}))
         # faiss pads with the number -1 and the lowest float32, which rounding would overflow, if it finds too few
         rows = zip((-scores.astype(np.float64)).round(_DECIMALS).tolist(), numbers.tolist(), strict=True)
         return [[(score, number) for score, number in zip(*row, strict=True) if number >= 0] for row in rows]
