@@ -122,12 +122,14 @@ def measure_growth(sizes: Sequence[int], target: int, folder: Path | None) -> di
             measured.append(measure(size, "tantivy", Path(work)))
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     costs = {name: [cost(result, path) for result in measured] for name, path in COSTS.items()}
+    million = {name: cost(recorded, path) for name, path in COSTS.items()}
+    fitted = {name: model(sizes, costs[name], target, million[name]) for name in COSTS} if sizes else {}
     return {
         "machine": machine(),
         "sizes": list(sizes),
         "target": target,
         "measured": costs,
-        "model": {name: model(sizes, costs[name], target, cost(recorded, path)) for name, path in COSTS.items()},
+        "model": fitted,
         "ids": run_script(IDS, target, folder),
         "offsets": run_script(OFFSETS, target, folder),
     }
@@ -148,12 +150,16 @@ def show(result: Mapping[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="25000,50000,100000,200000", help="numbers of passages to measure")
+    parser.add_argument(
+        "--sizes",
+        default="25000,50000,100000,200000",
+        help='passages of each measured corpus; "" only measures the parts',
+    )
     parser.add_argument("--target", type=int, default=10_000_000, help="number of passages to model")
     parser.add_argument("--folder", type=Path, help="where to write (default: the system's temporary folder)")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON to this file")
     arguments = parser.parse_args()
-    sizes = [int(size) for size in arguments.sizes.split(",")]
+    sizes = [int(size) for size in arguments.sizes.split(",") if size]
     result = measure_growth(sizes, arguments.target, arguments.folder)
     show(result)
     if arguments.out:
