@@ -61,13 +61,15 @@ def full_name(name: str) -> str:
     return name if ":" in env or "-v" in weight else f"{find_env(env)}:{weight}"
 
 
-def parse_env_args(pairs: Sequence[str] | None) -> dict[str, Any]:
+def parse_env_args(
+    pairs: Sequence[str] | None, option: str = "--env-arg", example: str = "max_distractors=0"
+) -> dict[str, Any]:
     """Convert KEY=VALUE pairs to keyword arguments. A value that is not JSON is a string. Raises UsageError."""
     arguments: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.isidentifier():
-            raise UsageError(f"--env-arg takes KEY=VALUE, for example max_distractors=0, not {pair!r}")
+            raise UsageError(f"{option} takes KEY=VALUE, for example {example}, not {pair!r}")
         arguments[key] = json_or_text(value)
     return arguments
 

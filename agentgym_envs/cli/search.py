@@ -15,10 +15,12 @@ from agentgym_envs.cli.common import Interrupted, Json, Overwrite, cannot_write,
 from agentgym_envs.cli.envs import find_env, parse_env_args
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Retriever
-from agentgym_envs.search.retrieval.engines import ENGINES, RETRIEVERS, describe_engines, find_engine
+from agentgym_envs.search.retrieval.engines import ENGINES, describe_helps, find_engine
+from agentgym_envs.search.retrieval.retrievers import RETRIEVERS
 
 _SHOWN_CHARS = 300
 _SOURCES = ("flashrag",)
+_ABOUT = ("corpus", "passages", "sha256")
 
 Corpus = Annotated[
     Path,
@@ -34,7 +36,7 @@ Out = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        help=f"{describe_engines()}.",
+        help=f"{describe_helps({name: engine.help for name, engine in ENGINES.items()})}.",
         autocompletion=completion.choices(*ENGINES),
     ),
 ]
@@ -42,12 +44,21 @@ AnyEngine = Annotated[
     str,
     typer.Option(
         "--engine",
-        help=f"{describe_engines(hybrid=True)}.",
+        help=f"{describe_helps({name: kind.help for name, kind in RETRIEVERS.items()})}.",
         autocompletion=completion.choices(*RETRIEVERS),
     ),
 ]
 Model = Annotated[
     str | None, typer.Option(help="dense: the encoder, a folder or name of sentence-transformers, or hashing.")
+]
+EngineOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="An option of the engine, such as device=cpu. Can be repeated.",
+    ),
 ]
 Index = Annotated[
     Path | None, typer.Argument(metavar="INDEX", help="Folder of the index; default: the embedded corpus.")
@@ -105,13 +116,15 @@ def index_command(
     stdout().print(f"{folder} holds {contents} ({cost})", markup=False, soft_wrap=True)
 
 
-def query_command(words: Words, top_k: TopK = 3, engine: AnyEngine = "tantivy") -> None:
+def query_command(words: Words, top_k: TopK = 3, engine: AnyEngine = "tantivy", option: EngineOptions = None) -> None:
     """Search an index once and show the passages."""
     if len(words) > 2:
         raise UsageError(f"give one query, in quotes: {' '.join(words[-2:])!r:.80} are two words without quotes")
     if len(words) == 1 and (Path(words[0]) / "index.json").is_file():
         raise UsageError(f"{words[0]} is an index; add a query: agentgym search query {words[0]} QUERY")
-    retriever, _ = open_or_embedded(Path(words[0]) if len(words) == 2 else None, engine)
+    retriever, _ = open_or_embedded(
+        Path(words[0]) if len(words) == 2 else None, engine, parse_env_args(option, "--option", "device=cpu")
+    )
     began = time.perf_counter()
     hits = retriever.search([words[-1]], top_k)[0]
     duration = time.perf_counter() - began
@@ -124,6 +137,7 @@ def query_command(words: Words, top_k: TopK = 3, engine: AnyEngine = "tantivy") 
 def serve_command(
     index: Index = None,
     engine: AnyEngine = "tantivy",
+    option: EngineOptions = None,
     env: Envs = None,
     host: serve.Host = "127.0.0.1",
     port: serve.Port = 8000,
@@ -141,16 +155,17 @@ def serve_command(
 
     address = serve.listen_address(host, port, token, token_file, insecure)
     ids = [find_env(name) for name in env or ()]
-    arguments = {**_same_search(ids, index, engine), **parse_env_args(env_arg)}
+    options = parse_env_args(option, "--option", "device=cpu")
+    arguments = {**_same_search(ids, index, engine, options), **parse_env_args(env_arg)}
     settings: dict[str, Any] = {"workers": workers, "max_sessions": max_sessions, "env_args": arguments}
-    retriever, about = open_or_embedded(index, engine)
-    corpus = f"{about['engine']} over {about['corpus']}, {about['passages']:,} passages"
+    retriever, about = open_or_embedded(index, engine, options)
+    corpus = f" over {about['corpus']}, {about['passages']:,} passages" if "passages" in about else ""
     serve.run_server(
         ids,
         address,
         dialects=dialect or (),
         mounts=[retrieve_routes(retriever, about)],
-        say=lambda url: f"POST {url}{PATH} searches with the protocol of Search-R1's server: {corpus}",
+        say=lambda url: f"POST {url}{PATH} searches with the protocol of Search-R1's server: {about['engine']}{corpus}",
         **settings,
     )
 
@@ -171,19 +186,22 @@ def data_command(folder: Folder, source: Source = "flashrag", as_json: Json = Fa
             stdout().print(f"{row.file} {row.problem}", style="yellow", markup=False, soft_wrap=True)
 
 
-def open_or_embedded(index: Path | None, engine: str) -> tuple[Retriever, dict[str, Any]]:
-    """Open an index or the embedded corpus; also return its engine, corpus, number of passages and sha256."""
+def open_or_embedded(
+    index: Path | None, engine: str, options: Mapping[str, Any] | None = None
+) -> tuple[Retriever, dict[str, Any]]:
+    """Open an index or the embedded corpus; also return its engine and, if known, corpus, passages and sha256."""
     from agentgym_envs.search.corpus.embedded import embedded_index
     from agentgym_envs.search.retrieval.factory import open_retriever
     from agentgym_envs.search.retrieval.manifest import read_manifest
 
     if engine not in RETRIEVERS:
         raise UsageError(f"there is no engine {engine!r}; choose one of {', '.join(RETRIEVERS)}")
-    retriever = open_retriever(engine, index)
-    manifest = read_manifest(
-        embedded_index(engine if engine in ENGINES else next(iter(ENGINES))) if index is None else index.resolve()
-    )
-    return retriever, {"engine": engine, **{key: manifest[key] for key in ("corpus", "passages", "sha256")}}
+    retriever = open_retriever({"engine": engine, **(options or {})}, index)
+    known = retriever.describe()
+    if RETRIEVERS[engine].own_index:
+        built = engine if engine in ENGINES else next(iter(ENGINES))
+        known |= read_manifest(embedded_index(built) if index is None else index.resolve())
+    return retriever, {"engine": engine, **{key: known[key] for key in _ABOUT if key in known}}
 
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
@@ -194,11 +212,12 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 }
 
 
-def _same_search(ids: Sequence[str], index: Path | None, engine: str) -> dict[str, Any]:
+def _same_search(ids: Sequence[str], index: Path | None, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments with which Search environments use the index of this server."""
     if not any(name.startswith("AgentGym/Search") for name in ids):
         return {}
-    return {"retriever": engine, **({} if index is None else {"index": str(index.resolve())})}
+    spec = {"engine": engine, **options} if options else engine
+    return {"retriever": spec, **({} if index is None else {"index": str(index.resolve())})}
 
 
 def _default_index(corpus: Path) -> Path:

@@ -28,6 +28,7 @@ from agentgym_envs.http.app import EnvServer
 from agentgym_envs.http.protocol import BadRequest, Malformed
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
+from agentgym_envs.search.retrieval.factory import uses_encoder
 
 PATH = "/retrieve"
 TOP_K, MOST_TOP_K, MOST_QUERIES = 3, 100, 4_096
@@ -39,8 +40,6 @@ _LARGE_CORPUS = 200_000
 """With more passages than this, a search runs in a thread."""
 _MANY_QUERIES = 32
 """With more queries than this, a search runs in a thread, whatever the engine."""
-_BATCHING_ENGINES = frozenset({"dense", "hybrid"})
-"""Engines whose encoder is much faster for many queries at once than one by one."""
 _UNAVAILABLE = 503
 _HEALTH_KEYS = ("engine", "corpus", "passages", "sha256")
 _JSON = (b"content-type", b"application/json")
@@ -74,7 +73,8 @@ class _RetrieveApp:
 
     def __init__(self, server: EnvServer, retriever: Retriever) -> None:
         about = retriever.describe()
-        if about.get("engine") in _BATCHING_ENGINES:
+        runs_a_model = uses_encoder(about.get("engine")) or "reranker" in about
+        if runs_a_model and not retriever.waits:  # much faster for many queries at once than one by one
             retriever = BatchingRetriever(_InThread(retriever))
         self._server, self._retriever = server, retriever
         self._semaphore = asyncio.Semaphore(_PARALLEL_SEARCHES)

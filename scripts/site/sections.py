@@ -4,9 +4,8 @@
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
-and `<!-- end of algorithms -->`; so are those of
-`benchmarks.grading` and of `agentgym_envs.validate`. `tests/docs` fails when a page differs from the
-code.
+and `<!-- end of algorithms -->`; so are those of `benchmarks.grading`, of `agentgym_envs.validate` and of the search
+engines. `tests/docs` fails when a page differs from the code.
 """
 
 from __future__ import annotations
@@ -28,6 +27,8 @@ _TABLES = {
     "samplers": lambda: _load("samplers").sampler_table(),
     "grading": lambda: _grading_table(),
     "validation checks": lambda: _check_table(),
+    "retrievers": lambda: _retriever_table(),
+    "rerank protocols": lambda: _rerank_table(),
 }
 
 
@@ -52,6 +53,20 @@ def _check_table() -> str:
     from agentgym_envs.validate import check_table
 
     return check_table()
+
+
+def _retriever_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from agentgym_envs.search.retrieval.tables import retriever_table
+
+    return retriever_table()
+
+
+def _rerank_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from agentgym_envs.search.retrieval.tables import rerank_table
+
+    return rerank_table()
 
 
 def _load(name: str) -> Any:

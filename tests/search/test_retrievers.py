@@ -425,7 +425,7 @@ def test_urls_select_a_server_and_its_dialect(folder: Path) -> None:
 def test_an_unknown_retriever_is_refused_with_the_choices(spec: Any, folder: Path) -> None:
     for ask in (open_retriever, check_retriever):
         with pytest.raises(
-            UsageError, match=r"'tantivy', 'bm25s', 'dense', 'hybrid', 'http://HOST:PORT', 'search-r1\+"
+            UsageError, match=r"'tantivy', 'bm25s', 'dense', 'hybrid', 'faiss', .*'http://HOST:PORT', 'search-r1\+"
         ):
             ask(spec, folder)
     assert not is_url(spec)

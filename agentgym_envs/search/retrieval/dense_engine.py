@@ -15,29 +15,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
+from agentgym_envs.errors import RetrieverError, UsageError
 from agentgym_envs.search.retrieval.base import Hit, check_queries
-from agentgym_envs.search.retrieval.encoders import Encoder, Vectors, load_encoder, reload_encoder
-from agentgym_envs.search.retrieval.local_base import MORE, LocalRetriever, Ranking, rank
+from agentgym_envs.search.retrieval.encoders import Encoder, load_encoder, reload_encoder
+from agentgym_envs.search.retrieval.local_base import LocalRetriever
 from agentgym_envs.search.retrieval.manifest import damaged
 from agentgym_envs.search.retrieval.passages import PassageStore
+from agentgym_envs.search.retrieval.vector_search import VectorSearch, import_faiss
 
 FOLDER = "dense"
 _VECTORS, _ENCODER, _RAW = "vectors.faiss", "encoder.json", "vectors.raw"
 _BATCH = 256
-_NEIGHBOURS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 100, 64
-_DECIMALS = 5
-"""Decimals of a score. Further ones vary with the batch size, and must not decide the order of ties."""
-
-
-def import_faiss() -> ModuleType:
-    """Import faiss. Raises MissingExtra."""
-    try:
-        import faiss
-    except ModuleNotFoundError:
-        raise missing_extra("this search engine", "faiss-cpu", "search-dense") from None
-    module: ModuleType = faiss
-    return module
+_NEIGHBOURS, _BUILD_EFFORT = 32, 100
 
 
 class DenseRetriever(LocalRetriever):
@@ -51,45 +40,24 @@ class DenseRetriever(LocalRetriever):
         Raises MissingExtra, RetrieverError for a damaged index, and UsageError if the encoder cannot be loaded.
         """
         super().__init__(folder, passages)
-        self._faiss = import_faiss()
+        faiss = import_faiss()
         try:
-            self._index = self._faiss.read_index(str(folder / FOLDER / _VECTORS))
+            index = faiss.read_index(str(folder / FOLDER / _VECTORS))
             self._about = json.loads((folder / FOLDER / _ENCODER).read_text(encoding="utf-8"))
-            self._encoder = reload_encoder(self._about)
+            encoder = reload_encoder(self._about)
         except (OSError, RuntimeError, KeyError, json.JSONDecodeError) as error:
             raise damaged("the dense index", folder, error) from None
-        if self._index.d != self._encoder.dimensions or self._index.ntotal != len(passages):
+        if index.d != encoder.dimensions or index.ntotal != len(passages):
             raise RetrieverError(f"the dense index in {folder} does not fit its passages or its encoder")
+        self._vectors = VectorSearch(index, encoder)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return the nearest passages for each query; nothing for a query without a letter or digit."""
-        checked = check_queries(queries, k)
-        results: list[list[Hit]] = [[] for _ in checked]
-        indices = [index for index, query in enumerate(checked) if k > 0 and any(map(str.isalnum, query))]
-        if indices:
-            vectors = self._encoder.encode([checked[index] for index in indices], "query")
-            for index, vector, first in zip(indices, vectors, self._nearest(vectors, k + MORE), strict=True):
-                results[index] = self._hits(self._best(vector[np.newaxis], k, first))
-        return results
+        return [self._hits(ranking) for ranking in self._vectors.rankings(check_queries(queries, k), k)]
 
     def describe(self) -> dict[str, Any]:
         """Describe the engine and its encoder."""
         return {**super().describe(), **self._about}
-
-    def _best(self, vector: Vectors, k: int, first: Ranking) -> Ranking:
-        if not vector.any():
-            return []
-        return rank(lambda limit: self._nearest(vector, limit)[0], k, len(self._passages), first)
-
-    def _nearest(self, vectors: Vectors, limit: int) -> list[Ranking]:
-        limit = min(limit, len(self._passages))
-        effort = None
-        if isinstance(self._index, self._faiss.IndexHNSW):
-            effort = self._faiss.SearchParametersHNSW(efSearch=max(_SEARCH_EFFORT, 2 * limit))
-        scores, numbers = self._index.search(vectors, limit, params=effort)
-        rows = zip((-scores).round(_DECIMALS).tolist(), numbers.tolist(), strict=True)
-        # faiss pads with the number -1 if it finds too few
-        return [[(score, number) for score, number in zip(*row, strict=True) if number >= 0] for row in rows]
 
 
 def build(

@@ -96,19 +96,20 @@ class SentenceTransformerEncoder:
         query_prompt: str | None = None,
         passage_prompt: str | None = None,
         backend: Literal["torch", "onnx", "openvino"] = "torch",
+        device: str | None = None,
     ) -> None:
         """Load a model from a folder, or by its name on the Hugging Face hub.
 
         The prompts are put before queries and passages. By default, a model with "e5" in its name gets the prompts
-        that E5 models were trained with, and others get none. Raises MissingExtra, and UsageError if the model cannot
-        be loaded.
+        that E5 models were trained with, and others get none. `device` is "cpu", "cuda" or None for the best one.
+        Raises MissingExtra, and UsageError if the model cannot be loaded.
         """
         try:
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError:
             raise missing_extra("this encoder", "sentence-transformers", "search-dense") from None
         try:
-            self._model = SentenceTransformer(model, backend=backend)
+            self._model = SentenceTransformer(model, backend=backend, device=device)
         except (OSError, ValueError, ImportError) as error:
             raise UsageError(f"the encoder {model!r} cannot be loaded: {str(error).strip()[:300]}") from error
         self._model.max_seq_length = min(MAX_TOKENS, self._model.max_seq_length or MAX_TOKENS)

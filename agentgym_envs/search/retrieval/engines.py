@@ -1,18 +1,18 @@
-"""The registry of search engines that run in this process: one row each.
+"""The registry of search engines over an index of our own: one row each.
 
-The factory, the index builder, the help of `agentgym search` and its completion all read `ENGINES`. To add an engine,
-write a module with a `LocalRetriever` and a build function, and add a row here.
+The index builder, the table of retrievers, the help of `agentgym search` and its completion all read `ENGINES`. To add
+an engine, write a module with a `LocalRetriever` and a build function, and add a row here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine
+from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine, vector_search
 from agentgym_envs.search.retrieval.base import Passage, Retriever
 from agentgym_envs.search.retrieval.passages import PassageStore
 
@@ -62,17 +62,12 @@ ENGINES: dict[str, SearchEngine] = {
         help="by meaning",
         retriever=dense_engine.DenseRetriever,
         build=dense_engine.build,
-        packages=(dense_engine.import_faiss,),
+        packages=(vector_search.import_faiss,),
         distribution="faiss-cpu",
         encodes=True,
     ),
 }
 """Engines by name; the first one is the default."""
-HYBRID = "hybrid"
-"""The dense engine and a lexical one combined."""
-HYBRID_HELP = "words and meaning"
-RETRIEVERS = (*ENGINES, HYBRID)
-"""The names that `open_retriever` takes, besides URLs."""
 
 
 def find_engine(name: str) -> SearchEngine:
@@ -82,7 +77,6 @@ def find_engine(name: str) -> SearchEngine:
     return ENGINES[name]
 
 
-def describe_engines(*, hybrid: bool = False) -> str:
-    """Return the names with their help, for the command line: "tantivy, bm25s (fast), dense (by meaning)"."""
-    rows = {name: engine.help for name, engine in ENGINES.items()} | ({HYBRID: HYBRID_HELP} if hybrid else {})
-    return ", ".join(f"{name} ({words})" if words else name for name, words in rows.items())
+def describe_helps(helps: Mapping[str, str]) -> str:
+    """Return names with their help, for the command line: "tantivy, bm25s (fast), dense (by meaning)"."""
+    return ", ".join(f"{name} ({words})" if words else name for name, words in helps.items())

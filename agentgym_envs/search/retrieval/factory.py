@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Retriever
 from agentgym_envs.search.retrieval.batching import BatchingRetriever
 from agentgym_envs.search.retrieval.cache import CachedRetriever
-from agentgym_envs.search.retrieval.engines import ENGINES, HYBRID, RETRIEVERS
 from agentgym_envs.search.retrieval.http_retriever import HttpRetriever
-from agentgym_envs.search.retrieval.hybrid import HybridRetriever
-from agentgym_envs.search.retrieval.index import open_index
-from agentgym_envs.search.retrieval.manifest import check_built_for, read_manifest
+from agentgym_envs.search.retrieval.rerankers import check_reranker
+from agentgym_envs.search.retrieval.reranking import DEPTH, check_depth, open_reranking
+from agentgym_envs.search.retrieval.retrievers import RETRIEVERS, Index, RetrieverKind
 from agentgym_envs.search.retrieval.wire import DIALECTS, Dialect
 
 _URL = re.compile(rf"(?:({'|'.join(map(re.escape, DIALECTS))})\+)?(https?://.+)", re.DOTALL)
+_ENGINE, _RERANKER, _DEPTH = "engine", "reranker", "rerank_depth"
 
 
-Spec = str | Retriever
-Index = str | os.PathLike[str] | None
+Spec = str | Retriever | Mapping[str, Any]
 
 
 def open_retriever(spec: Spec, index: Index = None, version: int | None = None) -> Retriever:
     """Open a retriever by name. All callers in a process share it.
 
     Args:
-        spec: the name of an engine in `engines.ENGINES`; "hybrid", which combines the dense engine and a lexical one;
-            the URL of a retrieval server, with an optional dialect as a prefix
-            ("skyrl+http://127.0.0.1:8000/retrieve"); or a retriever, which is returned. Results of a server are cached,
-            and concurrent queries to it are sent as one request.
+        spec: a name in `retrievers.RETRIEVERS`; the URL of a retrieval server, with an optional dialect as a prefix
+            ("skyrl+http://127.0.0.1:8000/retrieve"); a mapping with one of these as `engine` and its options
+            ({"engine": "faiss", "device": "cpu"}); or a retriever, which is returned. Every engine takes `reranker`
+            (see `rerankers`) and `rerank_depth`. Results of a server are cached, and concurrent queries to it are sent
+            as one request.
         index: the folder of the index, by default that of the embedded corpus; ignored for a server.
         version: the version of the embedded corpus; by default the newest.
 
@@ -44,62 +43,78 @@ def open_retriever(spec: Spec, index: Index = None, version: int | None = None) 
     check_retriever(spec, index)
     if isinstance(spec, Retriever):
         return spec
-    if found := _URL.fullmatch(spec):
-        return _server(found[2], cast("Dialect", found[1] or DIALECTS[0]))
-    if spec == HYBRID:
-        return _hybrid(*(_open_local(engine, index, version) for engine in _hybrid_engines(index)))
-    return _open_local(spec, index, version)
+    parsed = _parse(spec)
+    if found := _URL.fullmatch(parsed.engine):
+        retriever = _server(found[2], cast("Dialect", found[1] or DIALECTS[0]))
+    else:
+        kind = RETRIEVERS[parsed.engine]
+        retriever = kind.open(index, {**parsed.options, "version": version} if kind.own_index else parsed.options)
+    return retriever if parsed.reranker is None else open_reranking(retriever, parsed.reranker, parsed.depth)
 
 
 def check_retriever(spec: Spec, index: Index = None) -> Spec:
     """Return `spec` if `open_retriever` is expected to open it. Does not open an index or connect to a server.
 
     Raises:
-        UsageError: there is no such retriever or no such index.
+        UsageError: there is no such retriever, option or index.
         MissingExtra: a package that it needs is not installed.
     """
-    if isinstance(spec, Retriever) or is_url(spec):
-        return spec
-    if not isinstance(spec, str) or spec not in RETRIEVERS:
-        urls = ("http://HOST:PORT", *(f"{name}+http://..." for name in DIALECTS))
-        choices = ", ".join(map(repr, (*RETRIEVERS, *urls)))
-        raise UsageError(f"there is no retriever {spec!r}; choose one of {choices}, or pass a Retriever")
-    engines = _hybrid_engines(index) if spec == HYBRID else (spec,)
-    for engine in engines:
-        for import_package in ENGINES[engine].packages:
-            import_package()
-    if index is not None:
-        check_built_for(Path(index), engines)
+    if not isinstance(spec, Retriever):
+        parsed = _parse(spec)
+        kind = RETRIEVERS.get(parsed.engine)
+        known = kind.options if kind else ()
+        if unknown := [name for name in parsed.options if name not in known]:
+            choices = ", ".join((*known, _RERANKER, _DEPTH))
+            raise UsageError(f"the retriever {parsed.engine!r} has no option {unknown[0]!r}; it takes {choices}")
+        if kind:
+            kind.check(index, parsed.options)
     return spec
 
 
 def is_url(spec: object) -> bool:
-    """Return true if `spec` is the URL of a retrieval server."""
-    return isinstance(spec, str) and _URL.fullmatch(spec) is not None
+    """Return true if `spec` names a server, or an engine or a reranker behind one."""
+    kind = _kind(spec)
+    return bool(_URL.fullmatch(_engine_of(spec)) or (kind and kind.remote) or "://" in _reranker_of(spec))
 
 
 def uses_encoder(spec: object) -> bool:
-    """Return true if `spec` names an engine that encodes queries with a model, which takes CPU time."""
-    return spec == HYBRID or (isinstance(spec, str) and spec in ENGINES and ENGINES[spec].encodes)
+    """Return true if `spec` names an engine or a reranker that runs a model, which takes CPU time."""
+    kind, reranker = _kind(spec), _reranker_of(spec)
+    return bool((kind and kind.encodes) or (reranker and "://" not in reranker))
 
 
-def _open_local(engine: str, index: Index, version: int | None) -> Retriever:
-    if index is None:
-        from agentgym_envs.search.corpus.embedded import embedded_index
-
-        index = embedded_index(engine) if version is None else embedded_index(engine, version)
-    return open_index(index, engine)
-
-
-def _hybrid_engines(index: Index) -> tuple[str, str]:
-    """Engines that a hybrid combines. The lexical one is the fast one if the index was built for it."""
-    built = [] if index is None else read_manifest(Path(index))["engines"]
-    return "bm25s" if "bm25s" in built else "tantivy", "dense"
+class _Parsed(NamedTuple):
+    engine: str
+    options: dict[str, Any]
+    reranker: str | None
+    depth: int
 
 
-@lru_cache(maxsize=16)
-def _hybrid(*retrievers: Retriever) -> Retriever:
-    return HybridRetriever(retrievers)
+def _parse(spec: object) -> _Parsed:
+    engine = _engine_of(spec)
+    if engine not in RETRIEVERS and not _URL.fullmatch(engine):
+        urls = ("http://HOST:PORT", *(f"{name}+http://..." for name in DIALECTS))
+        choices = ", ".join(map(repr, (*RETRIEVERS, *urls)))
+        shown = engine if isinstance(spec, Mapping) else spec
+        raise UsageError(f"there is no retriever {shown!r}; choose one of {choices}, or pass a Retriever")
+    options = {key: value for key, value in spec.items() if key != _ENGINE} if isinstance(spec, Mapping) else {}
+    reranker, depth = options.pop(_RERANKER, None), options.pop(_DEPTH, DEPTH)
+    return _Parsed(engine, options, None if reranker is None else check_reranker(reranker), check_depth(depth))
+
+
+def _engine_of(spec: object) -> str:
+    """The name or URL in a specification; "" if there is none."""
+    engine = spec.get(_ENGINE) if isinstance(spec, Mapping) else spec
+    return engine if isinstance(engine, str) else ""
+
+
+def _reranker_of(spec: object) -> str:
+    reranker = spec.get(_RERANKER) if isinstance(spec, Mapping) else None
+    return reranker if isinstance(reranker, str) else ""
+
+
+def _kind(spec: object) -> RetrieverKind | None:
+    return RETRIEVERS.get(_engine_of(spec))
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,1 @@
+"""Search engines of the web: their protocols, limits, and recordings with which runs repeat offline."""
