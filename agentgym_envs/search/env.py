@@ -12,7 +12,7 @@ import numpy as np
 
 from agentgym_envs.core import TextEnv, Transition, describe
 from agentgym_envs.difficulty import dial
-from agentgym_envs.errors import EnvError, InvalidAction, RetrieverError, UsageError
+from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, RetrieverError, UsageError
 from agentgym_envs.grammar import GRAMMARS, ActionGrammar
 from agentgym_envs.search import scoring
 from agentgym_envs.search.actions import (
@@ -24,7 +24,8 @@ from agentgym_envs.search.actions import (
     read_search_r1,
     truncate_search_r1,
 )
-from agentgym_envs.search.formats import find_format
+from agentgym_envs.search.formats import find_format, shown_passages
+from agentgym_envs.search.oracle import is_grounded, queries_of
 from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever, uses_encoder
@@ -42,6 +43,10 @@ MOST_PASSAGES = 50
 _EXAMPLE = "For example, <answer> Beijing </answer>."
 """From Search-R1's prompt. Its scorer relies on this tag: it never counts the first tag of a transcript."""
 _RIGHT, _WRONG, _AGAIN = "That answer is right.", "That answer is wrong.", "You can search on and answer again."
+_UNGROUNDED = (
+    "the passages that the oracle's searches for {task!r} show do not hold its answer, so a demonstration would teach "
+    "guessing; the corpus may not know it"
+)
 _RULES = """\
 You are asked a question. Answer it with the help of a search engine over a collection of short passages, most of them \
 about a single thing. Several searches may be needed, each for what the one before it told.
@@ -196,6 +201,7 @@ class SearchEnv(TextEnv):
         self._found: dict[str, None] = {}  # ids in order, as a set
         self._done: list[SearchAction] = []
         self._transcript: list[str] = []
+        self._grounded: bool | None = None  # of the oracle's answer to this task; None until it is needed
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
@@ -225,6 +231,7 @@ class SearchEnv(TextEnv):
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._found, self._done, self._transcript = {}, [], [_EXAMPLE]
+        self._grounded = None
         return f"Question: {task.goal}"
 
     def _act(self, command: str) -> Transition:
@@ -299,11 +306,32 @@ class SearchEnv(TextEnv):
 
     def _plan(self) -> Sequence[str]:
         assert self.task is not None
-        queries = [
-            query for query in self.task.data.get("queries", ()) if SearchAction("search", query) not in self._done
-        ]
-        answer = next((gold for gold in self._golds if gold.strip()), "")
-        return [*(str(SearchAction("search", query)) for query in queries), str(SearchAction("answer", answer))]
+        if self._grounded is None:
+            self._grounded = self._is_grounded(self.task)
+        if not self._grounded:
+            raise NoOracle(_UNGROUNDED.format(task=self.task.id))
+        searches = [SearchAction("search", query) for query in queries_of(self.task)]
+        return [*(str(search) for search in searches if search not in self._done), self._right_answer()]
+
+    def _is_grounded(self, task: Task) -> bool:
+        """Return true if the passages that the oracle's searches show hold the answer. Changes nothing."""
+        found, texts = set[str](), list[str]()
+        for hits in self._search_for_plan(queries_of(task)):
+            shown = shown_passages(hits[: self.top_k], self.max_chars, neutral=False)
+            found.update(hit.passage.id for hit in hits[: len(shown)])
+            texts += [passage.contents for passage in shown]
+        return is_grounded(texts, found, task.data.get("passages", ()), self._golds)
+
+    def _search_for_plan(self, queries: Sequence[str]) -> list[list[Hit]]:
+        """Search as the oracle will. Raises NoOracle if the engine fails: planning must not end the episode."""
+        try:
+            with _failures():
+                return self.retriever.search(queries, self.top_k)
+        except EnvError as error:
+            raise NoOracle(f"the search engine failed during planning: {error}") from error
+
+    def _right_answer(self) -> str:
+        return str(SearchAction("answer", next((gold for gold in self._golds if gold.strip()), "")))
 
     def _save(self) -> Any:
         return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript)
@@ -313,6 +341,7 @@ class SearchEnv(TextEnv):
         if settings != self._settings():
             raise UsageError("the snapshot is of an environment with another search engine, format or rule")
         self._found, self._done, self._transcript = dict.fromkeys(found), list(done), list(transcript)
+        self._grounded = None
 
     def _settings(self) -> tuple[Any, ...]:
         """Options that affect the outcome of an action."""

@@ -222,3 +222,11 @@ def test_invalid_arguments_print_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "max_distractors" in refuses("serve", "textcraft", "--port", 0, "--env-arg", "max_distractors=-1").err
     assert "there are no questions" in refuses("serve", "search", "--port", 0, "--env-arg", "questions=nowhere").err
     assert "is not an index" in refuses("serve", "search", "--port", 0, "--env-arg", f"index={tmp_path}").err
+
+
+def test_demos_leave_out_questions_whose_answer_the_corpus_does_not_show(run: Run, made: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.jsonl"
+    rows = [{"question": "Which river is at City 8?", "golden_answers": [answer]} for answer in ("City 8", "Rhine")]
+    mine.write_text("\n".join(map(json.dumps, rows)))
+    words = ("--env-arg", f"index={made}", "--env-arg", f"questions={mine}", "--split", "test", "--out", "d.jsonl")
+    assert run("demos", "search", *words).out == "1 demonstrations in d.jsonl\nleft out: 1 tasks have no oracle\n"
