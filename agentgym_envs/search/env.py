@@ -13,15 +13,17 @@ import numpy as np
 from agentgym_envs.core import TextEnv, Transition, describe
 from agentgym_envs.difficulty import dial
 from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, RetrieverError, UsageError
-from agentgym_envs.grammar import GRAMMARS, ActionGrammar
+from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.search import scoring
 from agentgym_envs.search.actions import (
+    SEARCH_TOOLS,
     SearchAction,
-    SearchNativeTools,
     SearchTags,
     SearchTools,
+    TagTool,
     read_action,
     read_search_r1,
+    search_grammars,
     truncate_search_r1,
 )
 from agentgym_envs.search.formats import find_format, shown_passages
@@ -145,11 +147,9 @@ class SearchEnv(TextEnv):
         "format_reward",
         "compat",
     }
-    grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS | {
-        "bare": SearchTags,
-        "tool_call": SearchTools,
-        "tools": SearchNativeTools,
-    }
+    grammars: Mapping[str, Callable[[], ActionGrammar]] = search_grammars(SEARCH_TOOLS)
+    actions: ClassVar[tuple[TagTool, ...]] = SEARCH_TOOLS
+    """The tools of the agent."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class SearchEnv(TextEnv):
     def _read(self, command: str) -> SearchAction:
         if self.compat:  # only this mode needs the transcript, which may become long
             self._transcript.append(truncate_search_r1(command))
-        action = read_search_r1(command) if self.compat else read_action(command)
+        action = read_search_r1(command) if self.compat else read_action(command, self.actions)
         self._done.append(action)
         return action
 
