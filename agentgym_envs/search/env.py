@@ -45,18 +45,12 @@ MOST_PASSAGES = 50
 _EXAMPLE = "For example, <answer> Beijing </answer>."
 """From Search-R1's prompt. Its scorer relies on this tag: it never counts the first tag of a transcript."""
 _RIGHT, _WRONG, _AGAIN = "That answer is right.", "That answer is wrong.", "You can search on and answer again."
-_UNGROUNDED = (
-    "the passages that the oracle's searches for {task!r} show do not hold its answer, so a demonstration would teach "
-    "guessing; the corpus may not know it"
-)
 _RULES = """\
 You are asked a question. Answer it with the help of a search engine over a collection of short passages, most of them \
 about a single thing. Several searches may be needed, each for what the one before it told.
 
-{search}: the best passages come back.
-{answer}{end}. An answer is short, such as a name, a date or a number, without explanation."""
-_TAGS = {"search": "<search>query</search> searches", "answer": "<answer>answer</answer> answers"}
-_TOOLS = {"search": "search(query) searches", "answer": "answer(answer) answers"}
+{search} searches: the best passages come back.
+{answer} answers{end}. An answer is short, such as a name, a date or a number, without explanation."""
 
 
 class SearchEnv(TextEnv):
@@ -150,6 +144,8 @@ class SearchEnv(TextEnv):
     grammars: Mapping[str, Callable[[], ActionGrammar]] = search_grammars(SEARCH_TOOLS)
     actions: ClassVar[tuple[TagTool, ...]] = SEARCH_TOOLS
     """The tools of the agent."""
+    description: ClassVar[str] = _RULES
+    """The rules, with the names of the tools as fields."""
 
     def __init__(
         self,
@@ -179,8 +175,8 @@ class SearchEnv(TextEnv):
         self._questions, self._index = questions, index
         self._retriever_spec = check_retriever(retriever, index)
         self._retriever: Retriever | None = None
-        self.top_k = _whole("top_k", top_k, 1, MOST_PASSAGES)
-        self.format, self.max_chars = format, _whole("max_chars", max_chars, 1, find_format(format).most_chars)
+        self.top_k = check_whole("top_k", top_k, 1, MOST_PASSAGES)
+        self.format, self.max_chars = format, check_whole("max_chars", max_chars, 1, find_format(format).most_chars)
         if not isinstance(metric, str) or metric not in METRICS:
             raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
         self.metric, self.format_reward = metric, _fraction("format_reward", format_reward)
@@ -196,12 +192,20 @@ class SearchEnv(TextEnv):
             instructions=instructions,
             render_mode=render_mode,
         )
-        end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
-        self.rules = _RULES.format(**(_TOOLS if isinstance(self.grammar, SearchTools) else _TAGS), end=end)
+        self.rules = self._make_rules()
         self._found: dict[str, None] = {}  # ids in order, as a set
         self._done: list[SearchAction] = []
         self._transcript: list[str] = []
         self._grounded: bool | None = None  # of the oracle's answer to this task; None until it is needed
+
+    def _make_rules(self) -> str:
+        calls = isinstance(self.grammar, SearchTools)
+        tools = {
+            tool.name: f"{tool.name}({tool.argument})" if calls else f"<{tool.name}>{tool.argument}</{tool.name}>"
+            for tool in self.actions
+        }
+        end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
+        return self.description.format(**tools, end=end)
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
@@ -220,7 +224,7 @@ class SearchEnv(TextEnv):
 
     def prepare(self) -> None:
         """Open the search engine."""
-        with _failures():
+        with failures():
             _ = self.retriever
 
     def random_command(self, rng: random.Random) -> str:
@@ -236,26 +240,34 @@ class SearchEnv(TextEnv):
 
     def _act(self, command: str) -> Transition:
         action = self._read(command)
-        if action.kind == "answer":
-            return self._answer(action.text)
-        with _failures():
-            [hits] = self.retriever.search([action.text], self.top_k)
-        return self._show(action.text, hits[: self.top_k])
+        transition = self._take_action(action)
+        self._done.append(action)
+        return transition
 
     async def _act_async(self, command: str) -> Transition:
         action = self._read(command)
+        transition = await self._take_action_async(action)
+        self._done.append(action)
+        return transition
+
+    def _take_action(self, action: SearchAction) -> Transition:
         if action.kind == "answer":
             return self._answer(action.text)
-        with _failures():
+        with failures():
+            [hits] = self.retriever.search([action.text], self.top_k)
+        return self._show(action.text, hits[: self.top_k])
+
+    async def _take_action_async(self, action: SearchAction) -> Transition:
+        if action.kind == "answer":
+            return self._answer(action.text)
+        with failures():
             [hits] = await self.retriever.asearch([action.text], self.top_k)
         return self._show(action.text, hits[: self.top_k])
 
     def _read(self, command: str) -> SearchAction:
         if self.compat:  # only this mode needs the transcript, which may become long
             self._transcript.append(truncate_search_r1(command))
-        action = read_search_r1(command) if self.compat else read_action(command, self.actions)
-        self._done.append(action)
-        return action
+        return read_search_r1(command) if self.compat else read_action(command, self.actions)
 
     def _show(self, query: str, hits: Sequence[Hit]) -> Transition:
         text, count = find_format(self.format).render(hits, self.max_chars, neutral=not self.compat)
@@ -309,7 +321,7 @@ class SearchEnv(TextEnv):
         if self._grounded is None:
             self._grounded = self._is_grounded(self.task)
         if not self._grounded:
-            raise NoOracle(_UNGROUNDED.format(task=self.task.id))
+            raise self._ungrounded(self.task)
         searches = [SearchAction("search", query) for query in queries_of(self.task)]
         return [*(str(search) for search in searches if search not in self._done), self._right_answer()]
 
@@ -317,16 +329,27 @@ class SearchEnv(TextEnv):
         """Return true if the passages that the oracle's searches show hold the answer. Changes nothing."""
         found, texts = set[str](), list[str]()
         for hits in self._search_for_plan(queries_of(task)):
-            shown = shown_passages(hits[: self.top_k], self.max_chars, neutral=False)
+            shown = shown_passages(hits, self.max_chars, neutral=False)
             found.update(hit.passage.id for hit in hits[: len(shown)])
             texts += [passage.contents for passage in shown]
         return is_grounded(texts, found, task.data.get("passages", ()), self._golds)
 
+    def _ungrounded(self, task: Task) -> NoOracle:
+        return NoOracle(
+            f"the passages that the oracle's searches for {task.id!r} show do not hold its answer, so a demonstration "
+            "would teach guessing; the corpus may not know it"
+        )
+
     def _search_for_plan(self, queries: Sequence[str]) -> list[list[Hit]]:
-        """Search as the oracle will. Raises NoOracle if the engine fails: planning must not end the episode."""
+        with self._planning():
+            return [hits[: self.top_k] for hits in self.retriever.search(queries, self.top_k)]
+
+    @contextlib.contextmanager
+    def _planning(self) -> Iterator[None]:
+        """Convert any exception of the search engine to NoOracle: planning must not end the episode."""
         try:
-            with _failures():
-                return self.retriever.search(queries, self.top_k)
+            with failures():
+                yield
         except EnvError as error:
             raise NoOracle(f"the search engine failed during planning: {error}") from error
 
@@ -377,7 +400,7 @@ class SearchRetryEnv(SearchEnv):
 
 
 @contextlib.contextmanager
-def _failures() -> Iterator[None]:
+def failures() -> Iterator[None]:
     """Convert any exception of a search engine to an infrastructure error."""
     try:
         yield
@@ -397,7 +420,8 @@ def _check_compat(compat: str | None, **others: Any) -> str | None:
     return compat
 
 
-def _whole(name: str, value: object, minimum: int, maximum: int) -> int:
+def check_whole(name: str, value: object, minimum: int, maximum: int) -> int:
+    """Return an argument that is a whole number in a range. Raises UsageError."""
     if type(value) is not int or not minimum <= value <= maximum:
         raise UsageError(f"{name} must be a whole number from {minimum} to {maximum}, got {value!r}")
     return value
