@@ -16,6 +16,7 @@ from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, RetrieverErr
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.search import scoring
 from agentgym_envs.search.actions import (
+    ANSWER,
     SEARCH_TOOLS,
     SearchAction,
     SearchTags,
@@ -31,6 +32,7 @@ from agentgym_envs.search.oracle import is_grounded, queries_of
 from agentgym_envs.search.questions.sets import open_questions
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever, uses_encoder
+from agentgym_envs.search.scoring import RewardWeights
 from agentgym_envs.task import Task, TaskSet
 
 METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
@@ -90,8 +92,13 @@ class SearchEnv(TextEnv):
     ## Rewards
     The score of the answer by `metric`. "em" is exactly Search-R1's exact match. "em_plus" also ignores accents,
     quotes, dashes and hyphens. "subem" looks for an accepted answer within the given one, so a list of guesses may be
-    right. "f1" is the word F1. With `format_reward=w`, the score is multiplied by 1 - w, and w is added if each turn is
-    one thought and one action: Search-R1's structural reward (0.2 there).
+    right. "f1" is the word F1. Three terms of Search-R1's reward can be added, by default all 0 (there 0.2, 0 and 0.1;
+    an earlier recipe has 0.1 for retrieval):
+
+    - `format_reward=w`: the score is multiplied by 1 - w, and w is added if each turn is one thought and one action
+      (`structure_format_score` there).
+    - `retrieval_score=r`: a wrong answer after such turns gets r if a result held an accepted answer.
+    - `final_format_score=f`: a wrong answer after other turns gets f.
 
     ## Termination
     The first answer ends the episode. There is no turn limit; wrap the environment in `ScheduledTimeLimit`. An error of
@@ -108,7 +115,7 @@ class SearchEnv(TextEnv):
     - `top_k`: the number of passages per query, from 1 to 50.
     - `format`: "agentgym" (Search-R1's lines in a bare wrapper), "search-r1", "skyrl", "verl" or "plain".
     - `max_chars`: the most characters of passages in an observation; later passages are truncated first.
-    - `metric`, `format_reward`: see above.
+    - `metric`, `format_reward`, `retrieval_score`, `final_format_score`: see above.
     - `compat`: "search-r1" parses and scores as Search-R1 does, for comparison with its results: the first tag acts,
       even in a thought, and the last `<answer>` of the whole transcript is scored, even if a passage contains it.
     - `instructions`: replaces the text meant for the system prompt; "" removes it.
@@ -139,6 +146,8 @@ class SearchEnv(TextEnv):
         "max_chars",
         "metric",
         "format_reward",
+        "retrieval_score",
+        "final_format_score",
         "compat",
     }
     grammars: Mapping[str, Callable[[], ActionGrammar]] = search_grammars(SEARCH_TOOLS)
@@ -162,6 +171,8 @@ class SearchEnv(TextEnv):
         max_chars: int = 8_000,
         metric: str = "em",
         format_reward: float = 0.0,
+        retrieval_score: float = 0.0,
+        final_format_score: float = 0.0,
         compat: str | None = None,
         instructions: str | None = None,
         render_mode: str | None = None,
@@ -179,9 +190,16 @@ class SearchEnv(TextEnv):
         self.format, self.max_chars = format, check_whole("max_chars", max_chars, 1, find_format(format).most_chars)
         if not isinstance(metric, str) or metric not in METRICS:
             raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
-        self.metric, self.format_reward = metric, _fraction("format_reward", format_reward)
+        self.metric = metric
+        self._weights = _check_weights(format_reward, retrieval_score, final_format_score)
         self.compat = _check_compat(
-            compat, grammar=grammar, metric=metric, format_reward=self.format_reward, retry=self.retry
+            compat,
+            grammar=grammar,
+            metric=metric,
+            format_reward=self._weights.structure_format_score,
+            retrieval_score=self._weights.retrieval_score,
+            final_format_score=self._weights.final_format_score,
+            retry=self.retry,
         )
         self.blocking = self.needs_worker({"retriever": retriever})
         super().__init__(
@@ -196,6 +214,7 @@ class SearchEnv(TextEnv):
         self._found: dict[str, None] = {}  # ids in order, as a set
         self._done: list[SearchAction] = []
         self._transcript: list[str] = []
+        self._retrieved = False  # true if an observation held an accepted answer
         self._grounded: bool | None = None  # of the oracle's answer to this task; None until it is needed
 
     def _make_rules(self) -> str:
@@ -235,19 +254,21 @@ class SearchEnv(TextEnv):
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._found, self._done, self._transcript = {}, [], [_EXAMPLE]
-        self._grounded = None
+        self._grounded, self._retrieved = None, False
         return f"Question: {task.goal}"
 
     def _act(self, command: str) -> Transition:
         action = self._read(command)
-        transition = self._take_action(action)
-        self._done.append(action)
-        return transition
+        return self._record(action, self._take_action(action))
 
     async def _act_async(self, command: str) -> Transition:
         action = self._read(command)
-        transition = await self._take_action_async(action)
+        return self._record(action, await self._take_action_async(action))
+
+    def _record(self, action: SearchAction, transition: Transition) -> Transition:
         self._done.append(action)
+        if self._weights.retrieval_score and not self._retrieved and not transition.terminated:
+            self._retrieved = scoring.subem(transition.observation, self._golds)
         return transition
 
     def _take_action(self, action: SearchAction) -> Transition:
@@ -283,7 +304,8 @@ class SearchEnv(TextEnv):
         if score < 1.0 and self.retry:
             return Transition(f"{_WRONG} {_AGAIN}", info=info)
         info |= {"answers": list(self._golds), **{name: float(of(answer, self._golds)) for name, of in METRICS.items()}}
-        reward = scoring.add_format_reward(score, scoring.well_formed(self._turns()), self.format_reward)
+        formed = scoring.well_formed(self._turns(), [tool.name for tool in self.actions if tool is not ANSWER])
+        reward = scoring.combine_rewards(score, formed, self._retrieved, self._weights)
         return Transition(_RIGHT if score >= 1.0 else _WRONG, reward, True, score >= 1.0, info)
 
     def _score_answer(self, answer: str) -> float:
@@ -357,19 +379,19 @@ class SearchEnv(TextEnv):
         return str(SearchAction("answer", next((gold for gold in self._golds if gold.strip()), "")))
 
     def _save(self) -> Any:
-        return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript)
+        return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript), self._retrieved
 
     def _load(self, state: Any) -> None:
-        settings, found, done, transcript = state
+        settings, found, done, transcript, retrieved = state
         if settings != self._settings():
             raise UsageError("the snapshot is of an environment with another search engine, format or rule")
         self._found, self._done, self._transcript = dict.fromkeys(found), list(done), list(transcript)
-        self._grounded = None
+        self._grounded, self._retrieved = None, retrieved
 
     def _settings(self) -> tuple[Any, ...]:
         """Options that affect the outcome of an action."""
         engine = self._retriever_spec, str(self._index)
-        return *engine, self.top_k, self.format, self.max_chars, self.metric, self.format_reward, self.compat
+        return *engine, self.top_k, self.format, self.max_chars, self.metric, self._weights, self.compat
 
     def _draw(self) -> str:
         goal = "" if self.task is None else f"Question: {self.task.goal}\n"
@@ -413,9 +435,9 @@ def failures() -> Iterator[None]:
 def _check_compat(compat: str | None, **others: Any) -> str | None:
     if compat not in (None, "search-r1"):
         raise UsageError(f"compat must be 'search-r1' or None, got {compat!r}")
-    required = {"grammar": "bare", "metric": "em", "format_reward": 0.0, "retry": False}
-    if compat and others != required:
-        wrong = [f"{name}={value!r}" for name, value in others.items() if value != required[name]]
+    required = {"grammar": "bare", "metric": "em"}  # and no reward for the format, and no second answer
+    wrong = [f"{name}={value!r}" for name, value in others.items() if value != required.get(name, 0)]
+    if compat and wrong:
         raise UsageError(f"compat={compat!r} fixes how turns are parsed and answers scored; remove {', '.join(wrong)}")
     return compat
 
@@ -425,6 +447,20 @@ def check_whole(name: str, value: object, minimum: int, maximum: int) -> int:
     if type(value) is not int or not minimum <= value <= maximum:
         raise UsageError(f"{name} must be a whole number from {minimum} to {maximum}, got {value!r}")
     return value
+
+
+def _check_weights(format_reward: object, retrieval_score: object, final_format_score: object) -> RewardWeights:
+    weights = RewardWeights(
+        _fraction("format_reward", format_reward),
+        _fraction("retrieval_score", retrieval_score),
+        _fraction("final_format_score", final_format_score),
+    )
+    if weights.structure_format_score + weights.retrieval_score >= 1.0:
+        raise UsageError(
+            f"format_reward={format_reward} and retrieval_score={retrieval_score} are the reward of a wrong answer, so "
+            "their sum must be below 1"
+        )
+    return weights
 
 
 def _fraction(name: str, value: object) -> float:

@@ -53,7 +53,7 @@ class PageText(NamedTuple):
         return self.text[begin:end].strip()
 
     def ids_in(self, number: int) -> list[str]:
-        """Ids of the passages of which a window shows a part."""
+        """Ids of the passages in a window, in whole or in part."""
         begin, end = self._bounds(number)
         return [part.id for part in self.parts if part.begin < end and part.end > begin]
 

@@ -57,7 +57,7 @@ def make(index: Path | None, **options: Any) -> SearchPagesEnv:
 
 
 class Served(Retriever):
-    """What a server offers: queries only. It has none of the methods of an index."""
+    """A retriever like that of a server, which answers queries and has no page of its own."""
 
     def __init__(self, index: Path) -> None:
         self._index = index
