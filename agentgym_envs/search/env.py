@@ -28,20 +28,14 @@ from agentgym_envs.search.actions import (
     truncate_search_r1,
 )
 from agentgym_envs.search.formats import find_format, shown_passages
+from agentgym_envs.search.judging import JUDGE, AnswerJudge, Judgement, judge_answer, require_judge, wait_for
+from agentgym_envs.search.options import METRICS, check_compat, check_metric, check_weights, check_whole
 from agentgym_envs.search.oracle import is_grounded, queries_of
-from agentgym_envs.search.questions.sets import open_questions
+from agentgym_envs.search.questions.sets import open_questions, scorer_of
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever, uses_encoder
-from agentgym_envs.search.scoring import RewardWeights
 from agentgym_envs.task import Task, TaskSet
 
-METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
-    "em": scoring.em,
-    "em_plus": scoring.em_plus,
-    "subem": scoring.subem,
-    "f1": scoring.f1,
-}
-"""Scores of an answer, from 0 to 1."""
 MOST_PASSAGES = 50
 """The largest `top_k`."""
 _EXAMPLE = "For example, <answer> Beijing </answer>."
@@ -52,7 +46,10 @@ You are asked a question. Answer it with the help of a search engine over a coll
 about a single thing. Several searches may be needed, each for what the one before it told.
 
 {search} searches: the best passages come back.
-{answer} answers{end}. An answer is short, such as a name, a date or a number, without explanation."""
+{answer} answers{end}. {form}"""
+
+_SHORT = "An answer is short, such as a name, a date or a number, without explanation."
+_LONG = "An answer is one or a few sentences that say all that the question asks for."
 
 
 class SearchEnv(TextEnv):
@@ -90,9 +87,12 @@ class SearchEnv(TextEnv):
     `hits` (ids). With the answer it holds `answers` (the accepted ones), `em`, `em_plus`, `subem` and `f1`.
 
     ## Rewards
-    The score of the answer by `metric`. "em" is exactly Search-R1's exact match. "em_plus" also ignores accents,
+    The score of the answer by `metric`; by default "em", or "judge" if the file of the questions asks for it. "em" is
+    exactly Search-R1's exact match. "em_plus" also ignores accents,
     quotes, dashes and hyphens. "subem" looks for an accepted answer within the given one, so a list of guesses may be
-    right. "f1" is the word F1. Three terms of Search-R1's reward can be added, by default all 0 (there 0.2, 0 and 0.1;
+    right. "f1" is the word F1. "judge" asks a language model whether the answer is right; `info["judge"]` then holds
+    `correct`, `model`, `version` and `prompt`. A judge that gives no verdict ends the episode as `env_error`. Three
+    terms of Search-R1's reward can be added, by default all 0 (there 0.2, 0 and 0.1;
     an earlier recipe has 0.1 for retrieval):
 
     - `format_reward=w`: the score is multiplied by 1 - w, and w is added if each turn is one thought and one action
@@ -116,6 +116,8 @@ class SearchEnv(TextEnv):
     - `format`: "agentgym" (Search-R1's lines in a bare wrapper), "search-r1", "skyrl", "verl" or "plain".
     - `max_chars`: the most characters of passages in an observation; later passages are truncated first.
     - `metric`, `format_reward`, `retrieval_score`, `final_format_score`: see above.
+    - `judge`: an `AnswerJudge`; by default the model of the environment variables AGENTGYM_JUDGE_BASE_URL,
+      AGENTGYM_JUDGE_MODEL and AGENTGYM_JUDGE_API_KEY.
     - `compat`: "search-r1" parses and scores as Search-R1 does, for comparison with its results: the first tag acts,
       even in a thought, and the last `<answer>` of the whole transcript is scored, even if a passage contains it.
     - `instructions`: replaces the text meant for the system prompt; "" removes it.
@@ -169,10 +171,11 @@ class SearchEnv(TextEnv):
         top_k: int = 3,
         format: str = "agentgym",
         max_chars: int = 8_000,
-        metric: str = "em",
+        metric: str | None = None,
         format_reward: float = 0.0,
         retrieval_score: float = 0.0,
         final_format_score: float = 0.0,
+        judge: AnswerJudge | None = None,
         compat: str | None = None,
         instructions: str | None = None,
         render_mode: str | None = None,
@@ -188,20 +191,18 @@ class SearchEnv(TextEnv):
         self._retriever: Retriever | None = None
         self.top_k = check_whole("top_k", top_k, 1, MOST_PASSAGES)
         self.format, self.max_chars = format, check_whole("max_chars", max_chars, 1, find_format(format).most_chars)
-        if not isinstance(metric, str) or metric not in METRICS:
-            raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
-        self.metric = metric
-        self._weights = _check_weights(format_reward, retrieval_score, final_format_score)
-        self.compat = _check_compat(
+        self._choose_metric(metric, judge)
+        self._weights = check_weights(format_reward, retrieval_score, final_format_score)
+        self.compat = check_compat(
             compat,
             grammar=grammar,
-            metric=metric,
+            metric=metric or "em",
             format_reward=self._weights.structure_format_score,
             retrieval_score=self._weights.retrieval_score,
             final_format_score=self._weights.final_format_score,
             retry=self.retry,
         )
-        self.blocking = self.needs_worker({"retriever": retriever})
+        self.blocking = self._judges or self.needs_worker({"retriever": retriever})
         super().__init__(
             grammar=grammar,
             split=split,
@@ -217,6 +218,13 @@ class SearchEnv(TextEnv):
         self._retrieved = False  # true if an observation held an accepted answer
         self._grounded: bool | None = None  # of the oracle's answer to this task; None until it is needed
 
+    def _choose_metric(self, metric: str | None, judge: AnswerJudge | None) -> None:
+        """Take the metric, by default that of the questions. Raises UsageError if a judge is missing."""
+        self.metric, self._given_judge = check_metric(metric), judge
+        self._judges = metric == JUDGE or (metric is None and scorer_of(self.tasks) == JUDGE)
+        if self._judges:
+            require_judge(judge)
+
     def _make_rules(self) -> str:
         calls = isinstance(self.grammar, SearchTools)
         tools = {
@@ -224,7 +232,7 @@ class SearchEnv(TextEnv):
             for tool in self.actions
         }
         end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
-        return self.description.format(**tools, end=end)
+        return self.description.format(**tools, end=end, form=_LONG if self._judges else _SHORT)
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
@@ -273,14 +281,14 @@ class SearchEnv(TextEnv):
 
     def _take_action(self, action: SearchAction) -> Transition:
         if action.kind == "answer":
-            return self._answer(action.text)
+            return self._answer(action.text, wait_for(self._judge(action.text)) if self._judges else None)
         with failures():
             [hits] = self.retriever.search([action.text], self.top_k)
         return self._show(action.text, hits[: self.top_k])
 
     async def _take_action_async(self, action: SearchAction) -> Transition:
         if action.kind == "answer":
-            return self._answer(action.text)
+            return self._answer(action.text, await self._judge(action.text) if self._judges else None)
         with failures():
             [hits] = await self.retriever.asearch([action.text], self.top_k)
         return self._show(action.text, hits[: self.top_k])
@@ -298,9 +306,15 @@ class SearchEnv(TextEnv):
         self._found.update(dict.fromkeys(ids))
         return Transition(text, info={**self._details(), "query": query, "answer": None, "hits": ids})
 
-    def _answer(self, answer: str) -> Transition:
-        score = self._score_answer(answer)
+    async def _judge(self, answer: str) -> Judgement:
+        assert self.task is not None
+        return await judge_answer(require_judge(self._given_judge), self.task.goal, self._golds, answer)
+
+    def _answer(self, answer: str, judged: Judgement | None) -> Transition:
+        score = self._score_answer(answer) if judged is None else float(judged.correct)
         info = {**self._details(), "query": None, "answer": answer, "hits": []}
+        if judged is not None:
+            info["judge"] = judged.record
         if score < 1.0 and self.retry:
             return Transition(f"{_WRONG} {_AGAIN}", info=info)
         info |= {"answers": list(self._golds), **{name: float(of(answer, self._golds)) for name, of in METRICS.items()}}
@@ -312,7 +326,7 @@ class SearchEnv(TextEnv):
         """Score an answer without the format reward, from 0 to 1."""
         if self.compat:
             return scoring.search_r1_score("".join(self._transcript), self._golds)
-        return float(METRICS[self.metric](answer, self._golds))
+        return float(METRICS[self.metric or "em"](answer, self._golds))
 
     @property
     def _golds(self) -> list[str]:
@@ -430,40 +444,3 @@ def failures() -> Iterator[None]:
         raise
     except Exception as error:
         raise RetrieverError(describe(error)) from error
-
-
-def _check_compat(compat: str | None, **others: Any) -> str | None:
-    if compat not in (None, "search-r1"):
-        raise UsageError(f"compat must be 'search-r1' or None, got {compat!r}")
-    required = {"grammar": "bare", "metric": "em"}  # and no reward for the format, and no second answer
-    wrong = [f"{name}={value!r}" for name, value in others.items() if value != required.get(name, 0)]
-    if compat and wrong:
-        raise UsageError(f"compat={compat!r} fixes how turns are parsed and answers scored; remove {', '.join(wrong)}")
-    return compat
-
-
-def check_whole(name: str, value: object, minimum: int, maximum: int) -> int:
-    """Return an argument that is a whole number in a range. Raises UsageError."""
-    if type(value) is not int or not minimum <= value <= maximum:
-        raise UsageError(f"{name} must be a whole number from {minimum} to {maximum}, got {value!r}")
-    return value
-
-
-def _check_weights(format_reward: object, retrieval_score: object, final_format_score: object) -> RewardWeights:
-    weights = RewardWeights(
-        _fraction("format_reward", format_reward),
-        _fraction("retrieval_score", retrieval_score),
-        _fraction("final_format_score", final_format_score),
-    )
-    if weights.structure_format_score + weights.retrieval_score >= 1.0:
-        raise UsageError(
-            f"format_reward={format_reward} and retrieval_score={retrieval_score} are the reward of a wrong answer, so "
-            "their sum must be below 1"
-        )
-    return weights
-
-
-def _fraction(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
-        raise UsageError(f"{name} must be a number from 0 to below 1, got {value!r}")
-    return float(value)

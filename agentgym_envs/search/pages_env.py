@@ -11,7 +11,8 @@ import numpy as np
 from agentgym_envs.core import Transition
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.search.actions import ANSWER, SEARCH, SearchAction, TagTool, search_grammars
-from agentgym_envs.search.env import SearchEnv, check_whole, failures
+from agentgym_envs.search.env import SearchEnv, failures
+from agentgym_envs.search.options import check_whole
 from agentgym_envs.search.oracle import holds_answer, queries_of
 from agentgym_envs.search.page_text import (
     MAX_FIND_CHARS,
@@ -61,7 +62,7 @@ be needed, each for what the one before it told.
 {open} opens the page of a result, at the place that was found. A long page is shown in parts.
 {scroll} shows another part of the open page: down, up, or the number of the part.
 {find} lists the places of some words in the open page.
-{answer} answers{end}. An answer is short, such as a name, a date or a number, without explanation."""
+{answer} answers{end}. {form}"""
 _NO_PAGE = "No page is open. Open the page of a search result first."
 
 
