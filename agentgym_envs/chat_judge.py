@@ -38,7 +38,7 @@ class ChatModelJudge:
     """
 
     agents: ClassVar[str] = "language agents"
-    """The agents under test, as the model is told."""
+    """The agents under test, as the prompt names them."""
 
     def __init__(self, base_url: str, model: str, api_key: str | None = None, timeout: float = 60.0) -> None:
         """Configure the judge.

@@ -20,7 +20,7 @@ METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
 
 
 def check_metric(metric: object) -> str | None:
-    """Return the name of a metric; None stands for that of each question. Raises UsageError."""
+    """Return the name of a metric; None means that of the questions. Raises UsageError."""
     if metric is not None and (not isinstance(metric, str) or metric not in (*METRICS, JUDGE)):
         raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join((*METRICS, JUDGE))}")
     return metric

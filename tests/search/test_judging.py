@@ -106,7 +106,7 @@ def test_a_judge_of_your_own_can_be_given(make: Make, make_retry: Make) -> None:
     assert answer(make_retry(metric="judge", judge=Own()), "Lima")[2] is False
 
 
-def test_without_a_judge_the_environment_says_what_to_set(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_judge_the_error_names_the_variables(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BASE_URL", "MODEL", "API_KEY"):
         monkeypatch.delenv(f"AGENTGYM_JUDGE_{name}", raising=False)
     with pytest.raises(UsageError, match="set AGENTGYM_JUDGE_BASE_URL"):
