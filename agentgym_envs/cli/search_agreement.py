@@ -33,7 +33,7 @@ def agreement_command(runs: Runs, as_json: Json = False) -> None:
     lines = [
         f"{found['episodes']} judged answers by {', '.join(found['judges'])}",
         f"agreement with exact match {found['agreement']:.1%} (95 % interval {low:.1%} to {high:.1%}), "
-        f"kappa {'undefined' if found['kappa'] is None else format(found['kappa'], '.2f')}",
+        f"kappa {'undefined' if found['kappa'] is None else format(round(found['kappa'], 2) + 0.0, '.2f')}",
         f"both right {found['both_right']}, both wrong {found['both_wrong']}, only the judge accepts "
         f"{found['only_judge']}, only exact match accepts {found['only_em']}",
     ]

@@ -233,7 +233,8 @@ class SearchPagesEnv(SearchEnv):
                 way.append(SearchAction("search", query))
                 shown.update(handle(each.passage.id) for each in hits)
             page = self._page_for_plan(hit.passage)
-            way += self._opening(hit.passage, page, self._answer_window(page) or page.window_of(id))
+            begin = page.window_of(id)
+            way += self._opening(hit.passage, page, self._answer_window(page, begin) or begin)
         return way
 
     def _way_to_answer(self, found: Sequence[tuple[str, list[Hit]]]) -> list[SearchAction] | None:
@@ -241,9 +242,9 @@ class SearchPagesEnv(SearchEnv):
         if self._page is not None and holds_answer(self._page.window(self._window), self._golds):
             return []
         for query, hits in found:
-            for hit in hits:
+            for hit in sorted(hits, key=lambda hit: not holds_answer(hit.passage.text, self._golds)):
                 page = self._page_for_plan(hit.passage)
-                if window := self._answer_window(page):
+                if window := self._answer_window(page, page.window_of(hit.passage.id)):
                     known = handle(hit.passage.id) in self._results
                     search = [] if known else [SearchAction("search", query)]
                     return [*search, *self._opening(hit.passage, page, window)]
@@ -254,8 +255,9 @@ class SearchPagesEnv(SearchEnv):
         if window != page.window_of(passage.id):
             yield SearchAction("scroll", str(window))
 
-    def _answer_window(self, page: PageText) -> int | None:
-        windows = range(1, len(page.begins) + 1)
+    def _answer_window(self, page: PageText, begin: int) -> int | None:
+        """The first part of a page that holds the answer, from the part `begin` on and then from the first one on."""
+        windows = sorted(range(1, len(page.begins) + 1), key=lambda number: number < begin)
         return next((number for number in windows if holds_answer(page.window(number), self._golds)), None)
 
     def _page_for_plan(self, passage: Passage) -> PageText:
