@@ -38,6 +38,11 @@ REGISTRATIONS = (
         "agentgym_envs.search.env:SearchRetryEnv",
         "as Search, but a wrong answer does not end the episode",
     ),
+    Registration(
+        "AgentGym/SearchPages-v0",
+        "agentgym_envs.search.pages_env:SearchPagesEnv",
+        "as Search, but searches show snippets of pages, which can be opened",
+    ),
     Registration("AgentGym/WebArena-v0", "agentgym_envs.webarena.env:WebArenaEnv", "work on six web sites"),
     Registration("AgentGym/MiniWoB-v0", "agentgym_envs.webarena.miniwob.env:MiniWoBEnv", "small tasks on web pages"),
     Registration(

@@ -122,7 +122,7 @@ class TaskTable(TaskSet):
             lines = Path(path).read_text(encoding="utf-8").split("\n")  # not splitlines, as JSON may hold U+2028
         except UnicodeDecodeError as error:
             raise TaskTableError(f"{path} is not UTF-8 text: {error}") from None
-        tasks = [_parse_task(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+        tasks = [parse_task(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
         return cls(name or Path(path).stem, version, tasks)
 
     def get(self, task_id: str) -> Task:
@@ -255,7 +255,8 @@ def plain_number(word: str) -> int:
     return int(word) if plain else -1
 
 
-def _parse_task(line: str, where: str) -> Task:
+def parse_task(line: str, where: str) -> Task:
+    """Read a task from a JSON object. Raises TaskTableError, whose message begins with `where`."""
     try:
         row = json.loads(line)
         task = Task(**row)

@@ -54,7 +54,7 @@ EXAMPLES = {"miniwob": 15, "webarena": 15, "sciworld": 30}
 SEED = 5
 PIXEL_ENVS = {"AgentGym/MiniWoBPixels-v0", "AgentGym/WebArenaPixels-v0"}
 BROWSER_ENVS = {"AgentGym/MiniWoB-v0", "AgentGym/WebArena-v0", *PIXEL_ENVS}
-SLOW_ENVS = {"AgentGym/SciWorld-v0", "AgentGym/SearchRetry-v0", *BROWSER_ENVS}
+SLOW_ENVS = {"AgentGym/SciWorld-v0", "AgentGym/SearchPages-v0", "AgentGym/SearchRetry-v0", *BROWSER_ENVS}
 """Environments that are too slow for the daily run, or almost equal to another one."""
 NEEDS_SITES = {"AgentGym/WebArenaOfficial-v0"}
 """Environments that need running web sites. Their own tests check the contract."""

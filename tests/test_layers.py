@@ -24,7 +24,7 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
     {"errors", "whole_files"},
-    {"spaces", "schedule", "seeding", "times", "image_files", "corpus"},
+    {"spaces", "schedule", "seeding", "times", "image_files", "corpus", "chat_judge"},
     {"task", "grammar"},
     {"difficulty", "command_tools"},
     {"core"},
@@ -47,6 +47,7 @@ EVERYWHERE = {"gymnasium", "numpy"}
 """Packages that every module may import; the table adds to it. Scenarios import the rest when first needed."""
 THIRD_PARTY = {
     "image_observations": {"PIL"},
+    "chat_judge": {"httpx"},
     "rollout": {"httpx"},
     "http": {"httpcore", "httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},

@@ -1,4 +1,4 @@
-"""`agentgym search`: build, query and serve an index, and survey files of published questions."""
+"""`agentgym search`: build, query and serve an index, survey files of questions, and check a judge."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from agentgym_envs.cli import completion, serve
 from agentgym_envs.cli.common import Interrupted, Json, Overwrite, cannot_write, print_json, stderr, stdout
 from agentgym_envs.cli.envs import find_env, parse_env_args
+from agentgym_envs.cli.search_agreement import agreement_command
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Retriever
 from agentgym_envs.search.retrieval.engines import ENGINES, describe_helps, find_engine
@@ -209,6 +210,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "query": query_command,
     "serve": serve_command,
     "data": data_command,
+    "agreement": agreement_command,
 }
 
 

@@ -12,31 +12,30 @@ import numpy as np
 
 from agentgym_envs.core import TextEnv, Transition, describe
 from agentgym_envs.difficulty import dial
-from agentgym_envs.errors import EnvError, InvalidAction, RetrieverError, UsageError
-from agentgym_envs.grammar import GRAMMARS, ActionGrammar
+from agentgym_envs.errors import EnvError, InvalidAction, NoOracle, RetrieverError, UsageError
+from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.search import scoring
 from agentgym_envs.search.actions import (
+    ANSWER,
+    SEARCH_TOOLS,
     SearchAction,
-    SearchNativeTools,
     SearchTags,
     SearchTools,
+    TagTool,
     read_action,
     read_search_r1,
+    search_grammars,
     truncate_search_r1,
 )
-from agentgym_envs.search.formats import find_format
-from agentgym_envs.search.questions.sets import open_questions
+from agentgym_envs.search.formats import find_format, shown_passages
+from agentgym_envs.search.judging import JUDGE, AnswerJudge, Judgement, judge_answer, require_judge, wait_for
+from agentgym_envs.search.options import METRICS, check_compat, check_metric, check_weights, check_whole
+from agentgym_envs.search.oracle import is_grounded, queries_of
+from agentgym_envs.search.questions.sets import open_questions, scorer_of
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever, uses_encoder
 from agentgym_envs.task import Task, TaskSet
 
-METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
-    "em": scoring.em,
-    "em_plus": scoring.em_plus,
-    "subem": scoring.subem,
-    "f1": scoring.f1,
-}
-"""Scores of an answer, from 0 to 1."""
 MOST_PASSAGES = 50
 """The largest `top_k`."""
 _EXAMPLE = "For example, <answer> Beijing </answer>."
@@ -46,10 +45,11 @@ _RULES = """\
 You are asked a question. Answer it with the help of a search engine over a collection of short passages, most of them \
 about a single thing. Several searches may be needed, each for what the one before it told.
 
-{search}: the best passages come back.
-{answer}{end}. An answer is short, such as a name, a date or a number, without explanation."""
-_TAGS = {"search": "<search>query</search> searches", "answer": "<answer>answer</answer> answers"}
-_TOOLS = {"search": "search(query) searches", "answer": "answer(answer) answers"}
+{search} searches: the best passages come back.
+{answer} answers{end}. {form}"""
+
+_SHORT = "An answer is short, such as a name, a date or a number, without explanation."
+_LONG = "An answer is one or a few sentences that say all that the question asks for."
 
 
 class SearchEnv(TextEnv):
@@ -87,10 +87,18 @@ class SearchEnv(TextEnv):
     `hits` (ids). With the answer it holds `answers` (the accepted ones), `em`, `em_plus`, `subem` and `f1`.
 
     ## Rewards
-    The score of the answer by `metric`. "em" is exactly Search-R1's exact match. "em_plus" also ignores accents,
+    The score of the answer by `metric`; by default "em", or "judge" if the file of the questions asks for it. "em" is
+    exactly Search-R1's exact match. "em_plus" also ignores accents,
     quotes, dashes and hyphens. "subem" looks for an accepted answer within the given one, so a list of guesses may be
-    right. "f1" is the word F1. With `format_reward=w`, the score is multiplied by 1 - w, and w is added if each turn is
-    one thought and one action: Search-R1's structural reward (0.2 there).
+    right. "f1" is the word F1. "judge" asks a language model whether the answer is right; `info["judge"]` then holds
+    `correct`, `model`, `version` and `prompt`. A judge that gives no verdict ends the episode as `env_error`. Three
+    terms of Search-R1's reward can be added, by default all 0 (there 0.2, 0 and 0.1;
+    an earlier recipe has 0.1 for retrieval):
+
+    - `format_reward=w`: the score is multiplied by 1 - w, and w is added if each turn is one thought and one action
+      (`structure_format_score` there).
+    - `retrieval_score=r`: a wrong answer after such turns gets r if a result held an accepted answer.
+    - `final_format_score=f`: a wrong answer after other turns gets f.
 
     ## Termination
     The first answer ends the episode. There is no turn limit; wrap the environment in `ScheduledTimeLimit`. An error of
@@ -109,7 +117,9 @@ class SearchEnv(TextEnv):
     - `top_k`: the number of passages per query, from 1 to 50.
     - `format`: "agentgym" (Search-R1's lines in a bare wrapper), "search-r1", "skyrl", "verl" or "plain".
     - `max_chars`: the most characters of passages in an observation; later passages are truncated first.
-    - `metric`, `format_reward`: see above.
+    - `metric`, `format_reward`, `retrieval_score`, `final_format_score`: see above.
+    - `judge`: an `AnswerJudge`; by default the model of the environment variables AGENTGYM_JUDGE_BASE_URL,
+      AGENTGYM_JUDGE_MODEL and AGENTGYM_JUDGE_API_KEY.
     - `compat`: "search-r1" parses and scores as Search-R1 does, for comparison with its results: the first tag acts,
       even in a thought, and the last `<answer>` of the whole transcript is scored, even if a passage contains it.
     - `instructions`: replaces the text meant for the system prompt; "" removes it.
@@ -142,13 +152,15 @@ class SearchEnv(TextEnv):
         "max_chars",
         "metric",
         "format_reward",
+        "retrieval_score",
+        "final_format_score",
         "compat",
     }
-    grammars: Mapping[str, Callable[[], ActionGrammar]] = GRAMMARS | {
-        "bare": SearchTags,
-        "tool_call": SearchTools,
-        "tools": SearchNativeTools,
-    }
+    grammars: Mapping[str, Callable[[], ActionGrammar]] = search_grammars(SEARCH_TOOLS)
+    actions: ClassVar[tuple[TagTool, ...]] = SEARCH_TOOLS
+    """The tools of the agent."""
+    description: ClassVar[str] = _RULES
+    """The rules, with the names of the tools as fields."""
 
     def __init__(
         self,
@@ -164,8 +176,11 @@ class SearchEnv(TextEnv):
         top_k: int = 3,
         format: str = "agentgym",
         max_chars: int = 8_000,
-        metric: str = "em",
+        metric: str | None = None,
         format_reward: float = 0.0,
+        retrieval_score: float = 0.0,
+        final_format_score: float = 0.0,
+        judge: AnswerJudge | None = None,
         compat: str | None = None,
         instructions: str | None = None,
         render_mode: str | None = None,
@@ -179,15 +194,20 @@ class SearchEnv(TextEnv):
         self._questions, self._table_version, self._index = questions, table_version, index
         self._retriever_spec = check_retriever(retriever, index)
         self._retriever: Retriever | None = None
-        self.top_k = _whole("top_k", top_k, 1, MOST_PASSAGES)
-        self.format, self.max_chars = format, _whole("max_chars", max_chars, 1, find_format(format).most_chars)
-        if not isinstance(metric, str) or metric not in METRICS:
-            raise UsageError(f"there is no metric {metric!r}; choose one of {', '.join(METRICS)}")
-        self.metric, self.format_reward = metric, _fraction("format_reward", format_reward)
-        self.compat = _check_compat(
-            compat, grammar=grammar, metric=metric, format_reward=self.format_reward, retry=self.retry
+        self.top_k = check_whole("top_k", top_k, 1, MOST_PASSAGES)
+        self.format, self.max_chars = format, check_whole("max_chars", max_chars, 1, find_format(format).most_chars)
+        self._choose_metric(metric, judge)
+        self._weights = check_weights(format_reward, retrieval_score, final_format_score)
+        self.compat = check_compat(
+            compat,
+            grammar=grammar,
+            metric=metric or "em",
+            format_reward=self._weights.structure_format_score,
+            retrieval_score=self._weights.retrieval_score,
+            final_format_score=self._weights.final_format_score,
+            retry=self.retry,
         )
-        self.blocking = self.needs_worker({"retriever": retriever})
+        self.blocking = self._judges or self.needs_worker({"retriever": retriever})
         super().__init__(
             grammar=grammar,
             split=split,
@@ -196,11 +216,28 @@ class SearchEnv(TextEnv):
             instructions=instructions,
             render_mode=render_mode,
         )
-        end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
-        self.rules = _RULES.format(**(_TOOLS if isinstance(self.grammar, SearchTools) else _TAGS), end=end)
+        self.rules = self._make_rules()
         self._found: dict[str, None] = {}  # ids in order, as a set
         self._done: list[SearchAction] = []
         self._transcript: list[str] = []
+        self._retrieved = False  # true if an observation held an accepted answer
+        self._grounded: bool | None = None  # of the oracle's answer to this task; None until it is needed
+
+    def _choose_metric(self, metric: str | None, judge: AnswerJudge | None) -> None:
+        """Take the metric, by default that of the questions. Raises UsageError if a judge is missing."""
+        self.metric, self._given_judge = check_metric(metric), judge
+        self._judges = metric == JUDGE or (metric is None and scorer_of(self.tasks) == JUDGE)
+        if self._judges:
+            require_judge(judge)
+
+    def _make_rules(self) -> str:
+        calls = isinstance(self.grammar, SearchTools)
+        tools = {
+            tool.name: f"{tool.name}({tool.argument})" if calls else f"<{tool.name}>{tool.argument}</{tool.name}>"
+            for tool in self.actions
+        }
+        end = ", and if it is wrong, you go on" if self.retry else " and ends the episode"
+        return self.description.format(**tools, end=end, form=_LONG if self._judges else _SHORT)
 
     @classmethod
     def needs_worker(cls, options: Mapping[str, Any]) -> bool:
@@ -219,7 +256,7 @@ class SearchEnv(TextEnv):
 
     def prepare(self) -> None:
         """Open the search engine."""
-        with _failures():
+        with failures():
             _ = self.retriever
 
     def random_command(self, rng: random.Random) -> str:
@@ -230,30 +267,41 @@ class SearchEnv(TextEnv):
 
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._found, self._done, self._transcript = {}, [], [_EXAMPLE]
+        self._grounded, self._retrieved = None, False
         return f"Question: {task.goal}"
 
     def _act(self, command: str) -> Transition:
         action = self._read(command)
-        if action.kind == "answer":
-            return self._answer(action.text)
-        with _failures():
-            [hits] = self.retriever.search([action.text], self.top_k)
-        return self._show(action.text, hits[: self.top_k])
+        return self._record(action, self._take_action(action))
 
     async def _act_async(self, command: str) -> Transition:
         action = self._read(command)
+        return self._record(action, await self._take_action_async(action))
+
+    def _record(self, action: SearchAction, transition: Transition) -> Transition:
+        self._done.append(action)
+        if self._weights.retrieval_score and not self._retrieved and not transition.terminated:
+            self._retrieved = scoring.subem(transition.observation, self._golds)
+        return transition
+
+    def _take_action(self, action: SearchAction) -> Transition:
         if action.kind == "answer":
-            return self._answer(action.text)
-        with _failures():
+            return self._answer(action.text, wait_for(self._judge(action.text)) if self._judges else None)
+        with failures():
+            [hits] = self.retriever.search([action.text], self.top_k)
+        return self._show(action.text, hits[: self.top_k])
+
+    async def _take_action_async(self, action: SearchAction) -> Transition:
+        if action.kind == "answer":
+            return self._answer(action.text, await self._judge(action.text) if self._judges else None)
+        with failures():
             [hits] = await self.retriever.asearch([action.text], self.top_k)
         return self._show(action.text, hits[: self.top_k])
 
     def _read(self, command: str) -> SearchAction:
         if self.compat:  # only this mode needs the transcript, which may become long
             self._transcript.append(truncate_search_r1(command))
-        action = read_search_r1(command) if self.compat else read_action(command)
-        self._done.append(action)
-        return action
+        return read_search_r1(command) if self.compat else read_action(command, self.actions)
 
     def _show(self, query: str, hits: Sequence[Hit]) -> Transition:
         text, count = find_format(self.format).render(hits, self.max_chars, neutral=not self.compat)
@@ -263,20 +311,27 @@ class SearchEnv(TextEnv):
         self._found.update(dict.fromkeys(ids))
         return Transition(text, info={**self._details(), "query": query, "answer": None, "hits": ids})
 
-    def _answer(self, answer: str) -> Transition:
-        score = self._score_answer(answer)
+    async def _judge(self, answer: str) -> Judgement:
+        assert self.task is not None
+        return await judge_answer(require_judge(self._given_judge), self.task.goal, self._golds, answer)
+
+    def _answer(self, answer: str, judged: Judgement | None) -> Transition:
+        score = self._score_answer(answer) if judged is None else float(judged.correct)
         info = {**self._details(), "query": None, "answer": answer, "hits": []}
+        if judged is not None:
+            info["judge"] = judged.record
         if score < 1.0 and self.retry:
             return Transition(f"{_WRONG} {_AGAIN}", info=info)
         info |= {"answers": list(self._golds), **{name: float(of(answer, self._golds)) for name, of in METRICS.items()}}
-        reward = scoring.add_format_reward(score, scoring.well_formed(self._turns()), self.format_reward)
+        formed = scoring.well_formed(self._turns(), [tool.name for tool in self.actions if tool is not ANSWER])
+        reward = scoring.combine_rewards(score, formed, self._retrieved, self._weights)
         return Transition(_RIGHT if score >= 1.0 else _WRONG, reward, True, score >= 1.0, info)
 
     def _score_answer(self, answer: str) -> float:
         """Score an answer without the format reward, from 0 to 1."""
         if self.compat:
             return scoring.search_r1_score("".join(self._transcript), self._golds)
-        return float(METRICS[self.metric](answer, self._golds))
+        return float(METRICS[self.metric or "em"](answer, self._golds))
 
     @property
     def _golds(self) -> list[str]:
@@ -304,25 +359,58 @@ class SearchEnv(TextEnv):
 
     def _plan(self) -> Sequence[str]:
         assert self.task is not None
-        queries = [
-            query for query in self.task.data.get("queries", ()) if SearchAction("search", query) not in self._done
-        ]
-        answer = next((gold for gold in self._golds if gold.strip()), "")
-        return [*(str(SearchAction("search", query)) for query in queries), str(SearchAction("answer", answer))]
+        if self._grounded is None:
+            self._grounded = self._is_grounded(self.task)
+        if not self._grounded:
+            raise self._ungrounded(self.task)
+        searches = [SearchAction("search", query) for query in queries_of(self.task)]
+        return [*(str(search) for search in searches if search not in self._done), self._right_answer()]
+
+    def _is_grounded(self, task: Task) -> bool:
+        """Return true if the passages that the oracle's searches show hold the answer. Changes nothing."""
+        found, texts = set[str](), list[str]()
+        for hits in self._search_for_plan(queries_of(task)):
+            shown = shown_passages(hits, self.max_chars, neutral=False)
+            found.update(hit.passage.id for hit in hits[: len(shown)])
+            texts += [passage.contents for passage in shown]
+        return is_grounded(texts, found, task.data.get("passages", ()), self._golds)
+
+    def _ungrounded(self, task: Task) -> NoOracle:
+        return NoOracle(
+            f"the passages that the oracle's searches for {task.id!r} show do not hold its answer, so a demonstration "
+            "would teach guessing; the corpus may not know it"
+        )
+
+    def _search_for_plan(self, queries: Sequence[str]) -> list[list[Hit]]:
+        with self._planning():
+            return [hits[: self.top_k] for hits in self.retriever.search(queries, self.top_k)]
+
+    @contextlib.contextmanager
+    def _planning(self) -> Iterator[None]:
+        """Convert any exception of the search engine to NoOracle: planning must not end the episode."""
+        try:
+            with failures():
+                yield
+        except EnvError as error:
+            raise NoOracle(f"the search engine failed during planning: {error}") from error
+
+    def _right_answer(self) -> str:
+        return str(SearchAction("answer", next((gold for gold in self._golds if gold.strip()), "")))
 
     def _save(self) -> Any:
-        return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript)
+        return self._settings(), tuple(self._found), tuple(self._done), tuple(self._transcript), self._retrieved
 
     def _load(self, state: Any) -> None:
-        settings, found, done, transcript = state
+        settings, found, done, transcript, retrieved = state
         if settings != self._settings():
             raise UsageError("the snapshot is of an environment with another search engine, format or rule")
         self._found, self._done, self._transcript = dict.fromkeys(found), list(done), list(transcript)
+        self._grounded, self._retrieved = None, retrieved
 
     def _settings(self) -> tuple[Any, ...]:
         """Options that affect the outcome of an action."""
         engine = self._retriever_spec, str(self._index), self._table_version
-        return *engine, self.top_k, self.format, self.max_chars, self.metric, self.format_reward, self.compat
+        return *engine, self.top_k, self.format, self.max_chars, self.metric, self._weights, self.compat
 
     def _draw(self) -> str:
         goal = "" if self.task is None else f"Question: {self.task.goal}\n"
@@ -355,7 +443,7 @@ class SearchRetryEnv(SearchEnv):
 
 
 @contextlib.contextmanager
-def _failures() -> Iterator[None]:
+def failures() -> Iterator[None]:
     """Convert any exception of a search engine to an infrastructure error."""
     try:
         yield
@@ -363,25 +451,3 @@ def _failures() -> Iterator[None]:
         raise
     except Exception as error:
         raise RetrieverError(describe(error)) from error
-
-
-def _check_compat(compat: str | None, **others: Any) -> str | None:
-    if compat not in (None, "search-r1"):
-        raise UsageError(f"compat must be 'search-r1' or None, got {compat!r}")
-    required = {"grammar": "bare", "metric": "em", "format_reward": 0.0, "retry": False}
-    if compat and others != required:
-        wrong = [f"{name}={value!r}" for name, value in others.items() if value != required[name]]
-        raise UsageError(f"compat={compat!r} fixes how turns are parsed and answers scored; remove {', '.join(wrong)}")
-    return compat
-
-
-def _whole(name: str, value: object, minimum: int, maximum: int) -> int:
-    if type(value) is not int or not minimum <= value <= maximum:
-        raise UsageError(f"{name} must be a whole number from {minimum} to {maximum}, got {value!r}")
-    return value
-
-
-def _fraction(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
-        raise UsageError(f"{name} must be a number from 0 to below 1, got {value!r}")
-    return float(value)

@@ -45,16 +45,23 @@ class Format:
 
         `neutral=False` leaves tags in passages unescaped.
         """
-        rendered, left = list[str](), max_chars
-        for rank, hit in enumerate(hits, 1):
-            name, contents = (_MARKUP.sub("&lt;", text) if neutral else text for text in hit.passage)
-            if len(contents) > left:
-                contents = contents[:left] + _ELLIPSIS
-            rendered.append(self.one(rank, Passage(name, contents)))
-            left -= len(contents)
-            if left <= 0:
-                break
-        return RenderedHits(self.wrap("".join(rendered) if rendered else self.nothing), len(rendered))
+        shown = shown_passages(hits, max_chars, neutral=neutral)
+        rendered = "".join(self.one(rank, passage) for rank, passage in enumerate(shown, 1))
+        return RenderedHits(self.wrap(rendered if shown else self.nothing), len(shown))
+
+
+def shown_passages(hits: Sequence[Hit], max_chars: int, *, neutral: bool = True) -> list[Passage]:
+    """The passages of hits as an observation shows them: up to `max_chars` characters of their contents."""
+    shown, left = list[Passage](), max_chars
+    for hit in hits:
+        name, contents = (_MARKUP.sub("&lt;", text) if neutral else text for text in hit.passage)
+        if len(contents) > left:
+            contents = contents[:left] + _ELLIPSIS
+        shown.append(Passage(name, contents))
+        left -= len(contents)
+        if left <= 0:
+            break
+    return shown
 
 
 def _search_r1(rank: int, passage: Passage) -> str:

@@ -14,10 +14,11 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))  # of Latin, Greek and Cyrillic; in other scripts, marks are vowels
 _QUOTES = dict.fromkeys(map(ord, "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u2018\u2019\u201b\u2032"), "'")
 _MINUS = {0x2212: "-", 0x2043: "-"}
@@ -84,31 +85,50 @@ def search_r1_score(transcript: str, answers: str | Sequence[str]) -> float:
     return float(len(written) > 1 and em(written[-1], answers))
 
 
-def well_formed(turns: Sequence[str]) -> bool:
-    """Return true if each turn is a thought and a search, and the last one is a thought and an answer.
+def well_formed(turns: Sequence[str], actions: Sequence[str] = ("search",)) -> bool:
+    """Return true if each turn is a thought and one of the actions, and the last one is a thought and an answer.
 
     Args:
         turns: the text of the model, turn by turn, without retrieved text. Only white space may be between and around
             the tags, and they must not contain further tags.
+        actions: the names of the tags of the turns before the last one.
     """
-    return bool(turns) and all(
-        _is_thought_and(action, turn)
-        for action, turn in zip(["search"] * (len(turns) - 1) + ["answer"], turns, strict=True)
-    )
+    if not turns:
+        return False
+    tag = _tags_of(("think", *actions, "information", "answer"))
+    allowed = [actions] * (len(turns) - 1) + [("answer",)]
+    return all(_is_thought_and(names, tag.split(turn)) for names, turn in zip(allowed, turns, strict=True))
 
 
-def add_format_reward(score: float, formed: bool, weight: float) -> float:
-    """Combine the score of an answer, from 0 to 1, with the format of the turns, which has the weight `weight`.
+class RewardWeights(NamedTuple):
+    """The weights of the terms of Search-R1's reward (`qa_em_format.py`), with the names there.
 
-    For exact match this is the table of Search-R1 v0.3 (with weight 0.2), except that Search-R1 gives 0.1 to an answer
-    that is wrong and ill formed, which rewards any guess:
+    Search-R1 v0.3 trains with 0.2, 0 and 0.1.
+    """
+
+    structure_format_score: float = 0.0
+    """For well-formed turns."""
+    retrieval_score: float = 0.0
+    """For well-formed turns whose observations held an accepted answer, although the agent's answer is wrong."""
+    final_format_score: float = 0.0
+    """For a wrong answer after ill-formed turns. It rewards any guess."""
+
+
+def combine_rewards(score: float, formed: bool, retrieved: bool, weights: RewardWeights) -> float:
+    """Combine the score of an answer with the terms for format and retrieval.
+
+    For exact match this is Search-R1's table; for a score between 0 and 1, the value in proportion between its rows.
 
     | answer | well formed | ill formed |
     |---|---|---|
-    | right | 1 | 1 - weight |
-    | wrong | weight | 0 |
+    | right | 1 | 1 - structure |
+    | wrong, the observations held an accepted answer | structure + retrieval | final |
+    | wrong otherwise | structure | final |
     """
-    return (1.0 - weight) * score + weight * formed
+    structure, retrieval, final = weights
+    right = 1.0 if formed else 1.0 - structure
+    wrong = structure + retrieval * retrieved if formed else final
+    return score * right + (1.0 - score) * wrong
 
 
 def _listed(answers: str | Sequence[str]) -> Sequence[str]:
@@ -149,6 +169,13 @@ def _answers_in(transcript: str) -> Iterator[str]:
         end = close + len("</answer>")
 
 
-def _is_thought_and(action: str, turn: str) -> bool:
-    outside, tags = _TAG.split(turn)[0::4], _TAG.split(turn)[1::2]
-    return tags == ["<think>", "</think>", f"<{action}>", f"</{action}>"] and not "".join(outside).strip()
+def _is_thought_and(actions: Collection[str], pieces: Sequence[str]) -> bool:
+    """Check a turn that was split at its tags, so that every second piece is a tag."""
+    outside, tags = pieces[0::4], list(pieces[1::2])
+    wanted = (["<think>", "</think>", f"<{action}>", f"</{action}>"] for action in actions)
+    return tags in wanted and not "".join(outside).strip()
+
+
+@lru_cache
+def _tags_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(</?(?:{'|'.join(names)})>)")

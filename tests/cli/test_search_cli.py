@@ -19,6 +19,8 @@ from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.retrieval.manifest import MANIFEST, read_manifest
 from agentgym_envs.search.web.cassette import Cassette
 from agentgym_envs.search.web.vendors import WebResult
+from agentgym_envs.task import Task
+from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, Turn
 from tests.waiting import SECONDS
 
 from .conftest import Run, Start
@@ -235,3 +237,45 @@ def test_invalid_arguments_print_one_line(refuses: Run, tmp_path: Path) -> None:
     assert "max_distractors" in refuses("serve", "textcraft", "--port", 0, "--env-arg", "max_distractors=-1").err
     assert "there are no questions" in refuses("serve", "search", "--port", 0, "--env-arg", "questions=nowhere").err
     assert "is not an index" in refuses("serve", "search", "--port", 0, "--env-arg", f"index={tmp_path}").err
+
+
+def test_demos_leave_out_questions_whose_answer_the_corpus_does_not_show(run: Run, made: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.jsonl"
+    rows = [{"question": "Which river is at City 8?", "golden_answers": [answer]} for answer in ("City 8", "Rhine")]
+    mine.write_text("\n".join(map(json.dumps, rows)))
+    words = ("--env-arg", f"index={made}", "--env-arg", f"questions={mine}", "--split", "test", "--out", "d.jsonl")
+    assert run("demos", "search", *words).out == "1 demonstrations in d.jsonl\nleft out: 1 tasks have no oracle\n"
+
+
+def judged(task: str, correct: bool, em: float) -> Trajectory:
+    record = {"correct": correct, "model": "m", "version": "v1", "prompt": []}
+    turn = Turn("Question", "<answer>x</answer>", float(correct), {"judge": record, "em": em})
+    row = Task(task, "test", "g", "Q?", {"answers": ["a"]})
+    return Trajectory(
+        env_id="AgentGym/Search-v0",
+        env_kwargs={},
+        task=row,
+        seed=0,
+        instructions="",
+        turns=(turn,),
+        final_observation="",
+        score=float(correct),
+        success=correct,
+        stop_reason="success" if correct else "failure",
+    )
+
+
+def test_agreement_counts_the_verdicts_of_the_judge(run: Run, refuses: Run, tmp_path: Path) -> None:
+    verdicts = [(True, 1.0)] * 4 + [(False, 0.0)] * 3 + [(True, 0.0)] * 2 + [(False, 1.0)]
+    path = tmp_path / "trajectories.jsonl"
+    with TrajectoryWriter(path) as writer:
+        for number, (correct, em) in enumerate(verdicts):
+            writer.write(judged(f"t/{number}", correct, em))
+    found = run("search", "agreement", tmp_path, "--json").json
+    assert (found["episodes"], found["agreement"], found["judges"]) == (10, 0.7, ["m with v1"])
+    assert found["kappa"] == pytest.approx((0.7 - 0.5) / (1 - 0.5))  # the judge accepts 6 of 10, exact match 5
+    assert found["interval"][0] < 0.7 < found["interval"][1]
+    assert "only the judge accepts 2, only exact match accepts 1" in run("search", "agreement", path).out
+    path.write_text("")
+    assert "no answer of these episodes was judged" in refuses("search", "agreement", path).err
+    assert "there are no trajectories in" in refuses("search", "agreement", tmp_path / "x").err

@@ -97,10 +97,21 @@ def a_run() -> dict[str, Any]:
     return {}
 
 
+def a_corpus() -> dict[str, Any]:
+    """Notes for docs/search.md, and the index and the questions that it writes on the command line."""
+    Path("notes").mkdir()
+    Path("notes/cache.md").write_text("The cache folder is set by the variable AGENTGYM_CACHE. " * 30)
+    exec(blocks("docs/search.md", "python")[0].code, {})
+    assert main(["search", "index", "notes.jsonl", "--out", "notes.index"]) == 0
+    Path("mine.json").write_text(blocks("docs/search.md", "json")[0].code)
+    return {}
+
+
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "README.md": model_names,
     "docs/metrics.md": a_run,
     "docs/openenv.md": policy_names,
+    "docs/search.md": a_corpus,
 }
 
 

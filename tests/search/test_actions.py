@@ -115,7 +115,7 @@ TEXTS = st.text(min_size=1).map(str.strip).filter(bool)
 
 @given(st.sampled_from(["search", "answer"]), TEXTS.filter(lambda text: "</" not in text and "think>" not in text))
 def test_all_grammars_parse_their_own_output(kind: str, text: str) -> None:
-    command = str(SearchAction(kind, text))  # type: ignore[arg-type]
+    command = str(SearchAction(kind, text))
     for grammar in (SearchTags(), SearchTools(), SearchNativeTools()):
         assert read_action(grammar.parse(grammar.format(command)).command) == (kind, text)
         written = grammar.parse(grammar.format(command, "so it goes"))

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentgym_envs.search.scoring import (
-    add_format_reward,
+    RewardWeights,
+    combine_rewards,
     em,
     em_plus,
     f1,
@@ -160,9 +161,9 @@ def test_well_formed_rejects_invalid_turns(turns: list[str]) -> None:
     ("worth", "formed", "score"),
     [(1.0, True, 1.0), (1.0, False, 0.8), (0.5, True, 0.6), (0.5, False, 0.4), (0.0, True, 0.2), (0.0, False, 0.0)],
 )
-def test_add_format_reward_equals_the_table(worth: float, formed: bool, score: float) -> None:
-    assert add_format_reward(worth, formed, 0.2) == pytest.approx(score)
-    assert add_format_reward(worth, formed, 0.0) == worth
+def test_the_format_reward_equals_the_table(worth: float, formed: bool, score: float) -> None:
+    assert combine_rewards(worth, formed, True, RewardWeights(0.2)) == pytest.approx(score)
+    assert combine_rewards(worth, formed, True, RewardWeights()) == worth
 
 
 @given(TEXTS)

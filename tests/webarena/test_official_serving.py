@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from agentgym_envs.chat_judge import BASE_URL, MODEL
 from agentgym_envs.http.dialects.agentgym.server import agentgym_routes
 from agentgym_envs.http.run import background_server
-from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL
 from tests.webarena.stub_sites import Stubs
 from tests.webarena.test_official_env import DATA
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from agentgym_envs.chat_judge import BASE_URL, MODEL
 from agentgym_envs.errors import MissingExtra, TaskTableError, UnknownTask, UsageError
 from agentgym_envs.task import TaskTable
 from agentgym_envs.webarena.browser.sites import LocalSites
-from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL
 from agentgym_envs.webarena.official import tasks as official
 from agentgym_envs.webarena.official.readiness import check
 from agentgym_envs.webarena.official.scoring import evaluators_of

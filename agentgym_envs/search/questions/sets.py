@@ -10,19 +10,21 @@ from typing import Any
 
 from agentgym_envs.errors import TaskTableError, UsageError
 from agentgym_envs.search.questions.flashrag import FlashRagQuestions, QuestionFile
+from agentgym_envs.search.questions.layouts import LAYOUTS, read_table
 from agentgym_envs.task import Task, TaskSet, TaskTable
 
 EMBEDDED = "embedded"
+_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
 
 
 def open_questions(spec: str | os.PathLike[str] | TaskSet, version: int | None = None) -> TaskSet:
     """Open a set of questions. All callers in a process share it.
 
     Args:
-        spec: "embedded"; a folder with FlashRAG's files; a `.jsonl` file with one question a line; or a set of tasks,
-            which is returned. A line of a file is a task (id, split, group, goal, and data with `answers` and, if
-            known, `passages` and `queries`) or has FlashRAG's form (question, golden_answers). Questions in FlashRAG's
-            form are in the test split.
+        spec: "embedded"; a folder with FlashRAG's files; a `.jsonl` file with one question a line, a `.json` file with
+            an array, or a `.csv` or `.tsv` file; or a set of tasks, which is returned. A question in a file is a task
+            (id, split, group, goal, and data with `answers` and, if known, `passages`, `queries` and `scorer`) or has
+            one of the `LAYOUTS`: FlashRAG's, FRAMES's, SimpleQA's or BrowseComp's. Those are in the test split.
         version: a version of the embedded questions; by default the newest.
 
     Raises:
@@ -40,11 +42,11 @@ def open_questions(spec: str | os.PathLike[str] | TaskSet, version: int | None =
     path = Path(spec).resolve() if isinstance(spec, str | os.PathLike) and str(spec) else None
     if path is not None and path.is_dir():
         return _published(path)
-    if path is not None and path.is_file() and path.suffix == ".jsonl":
+    if path is not None and path.is_file() and path.suffix in _SUFFIXES:
         return _from_file(path)
     raise UsageError(
         f"there are no questions {str(spec)!r:.200}; give {EMBEDDED!r}, a folder with FlashRAG's files "
-        "(nq/test.jsonl and so on), or a .jsonl file with one question a line"
+        "(nq/test.jsonl and so on), or a .jsonl file with one question a line (or a .json, .csv or .tsv file)"
     )
 
 
@@ -60,15 +62,20 @@ _published = lru_cache(maxsize=16)(FlashRagQuestions)
 
 @lru_cache(maxsize=16)
 def _from_file(path: Path) -> TaskTable:
-    with open(path, "rb") as file:
-        first = next((line for line in file if line.strip()), b"")
-    if b'"golden_answers"' in first:
-        return _from_flashrag_file(path)
-    table = TaskTable.from_jsonl(path)
+    table = _read_jsonl(path) if path.suffix == ".jsonl" else read_table(path)
     for task in table:
         if wrong := _find_error(task.data):
             raise TaskTableError(f"{path}: the data of the task {task.id!r} {wrong}")
     return table
+
+
+def _read_jsonl(path: Path) -> TaskTable:
+    with open(path, "rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    if b'"golden_answers"' in first:
+        return _from_flashrag_file(path)
+    others = (layout for layout in LAYOUTS.values() if all(f'"{name}"'.encode() in first for name in layout.columns))
+    return TaskTable.from_jsonl(path) if next(others, None) is None else read_table(path)
 
 
 def _from_flashrag_file(path: Path) -> TaskTable:
@@ -78,12 +85,22 @@ def _from_flashrag_file(path: Path) -> TaskTable:
     return TaskTable(path.stem, 1, tasks)
 
 
+def scorer_of(tasks: TaskSet) -> str:
+    """The metric that the file of a set asks for, by default "em". Raises UsageError if it asks for several."""
+    scorers = {task.data.get("scorer", "em") for task in tasks} if isinstance(tasks, TaskTable) else {"em"}
+    if len(scorers) > 1:
+        raise UsageError(f"{tasks.name!r} has questions for the metrics {', '.join(sorted(scorers))}; choose a metric")
+    return str(scorers.pop())
+
+
 def _find_error(data: Mapping[str, Any]) -> str:
     """Return the error in a question's data, or "" if it is valid."""
     if not _are_strings(data.get("answers")) or not any(map(str.strip, data["answers"])):
         return "must hold 'answers', a list of strings with at least one that is not empty"
     wrong = [key for key in ("passages", "queries") if not _are_strings(data.get(key, []))]
-    return f"may hold {wrong[0]!r} only as a list of strings" if wrong else ""
+    if wrong:
+        return f"may hold {wrong[0]!r} only as a list of strings"
+    return "" if isinstance(data.get("scorer", "em"), str) else "may hold 'scorer' only as the name of a metric"
 
 
 def _are_strings(value: Any) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from agentgym_envs.errors import UsageError
@@ -13,6 +14,9 @@ MAX_TOP_K = 1_000
 """The most passages that a query can return."""
 MAX_QUERY_CHARS = 4_096
 """Longer queries are truncated: no engine finds more with the rest, and some would take seconds."""
+
+PAGE_HITS = 100
+"""The hits for a title among which a page is collected. Our own server returns no more."""
 
 
 class Passage(NamedTuple):
@@ -46,6 +50,17 @@ class Hit(NamedTuple):
     score: float
 
 
+class Page(NamedTuple):
+    """All passages of a document, in order. Passages with the same title are of one document.
+
+    `complete` is false if parts of it may be missing.
+    """
+
+    title: str
+    passages: tuple[Passage, ...]
+    complete: bool
+
+
 class Retriever(ABC):
     """A search engine. Many environments and threads of a process may use it at the same time.
 
@@ -72,6 +87,18 @@ class Retriever(ABC):
             return await asyncio.to_thread(self.search, queries, k)
         return self.search(queries, k)
 
+    def page(self, passage: Passage) -> Page:
+        """Return the page that a passage is from.
+
+        By default the passages with its title among the hits for the title, in the order of their ids: an engine that
+        only answers queries knows no more. Raises RetrieverError.
+        """
+        return page_of_hits(passage, self.search([passage.title], PAGE_HITS)[0] if passage.title else ())
+
+    async def apage(self, passage: Passage) -> Page:
+        """Return the page that a passage is from, without blocking the event loop."""
+        return page_of_hits(passage, (await self.asearch([passage.title], PAGE_HITS))[0] if passage.title else ())
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return a description (JSON): `engine`, and where known `corpus`, `passages` and `sha256`."""
@@ -87,3 +114,16 @@ def check_queries(queries: Sequence[str], k: int) -> list[str]:
     if type(k) is not int or k > MAX_TOP_K:
         raise UsageError(f"k must be a whole number of at most {MAX_TOP_K}, got {k!r}")
     return [query[:MAX_QUERY_CHARS] for query in queries]
+
+
+def page_of_hits(passage: Passage, hits: Iterable[Hit]) -> Page:
+    """Collect the page of a passage from the hits for its title."""
+    found = {hit.passage.id: hit.passage for hit in hits if hit.passage.title == passage.title}
+    ordered = sorted((found | {passage.id: passage}).values(), key=lambda part: _natural_order(part.id))
+    return Page(passage.title, tuple(ordered), complete=not passage.title)
+
+
+def _natural_order(id: str) -> list[tuple[int, str]]:
+    """A sort key in which "page#10" follows "page#9": digits are ordered by their number first."""
+    parts = [part.lstrip("0") if index % 2 else part for index, part in enumerate(re.split(r"([0-9]+)", id))]
+    return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)]

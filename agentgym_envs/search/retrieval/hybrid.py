@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Passage, Retriever
+from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Page, Passage, Retriever
 
 CONSTANT = 60
 """The constant of the paper. The larger it is, the less the first ranks count compared with the next."""
@@ -54,6 +54,14 @@ class HybridRetriever(Retriever):
         finally:
             for task in tasks:
                 task.cancel()
+
+    def page(self, passage: Passage) -> Page:
+        """Return the page that the first retriever knows."""
+        return self._retrievers[0].page(passage)
+
+    async def apage(self, passage: Passage) -> Page:
+        """Return the page that the first retriever knows."""
+        return await self._retrievers[0].apage(passage)
 
     def describe(self) -> dict[str, Any]:
         """Describe the retrievers, and what they have in common."""

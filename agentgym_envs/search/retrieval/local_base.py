@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agentgym_envs.search.retrieval.base import Hit, Retriever
+from agentgym_envs.search.retrieval.base import Hit, Page, Passage, Retriever
 from agentgym_envs.search.retrieval.manifest import (
     MANIFEST,
     check_built_for,
@@ -22,6 +23,8 @@ MORE = 8
 """Hits requested beyond `k`, so that ties at the end of the list can be broken."""
 MOST_TIES = 10_000
 """The most tied passages that are put in order; beyond this, the engine's own order decides (see `rank`)."""
+MOST_NEIGHBOURS = 1_000
+"""The most passages of a page before the one that is opened, and after it."""
 Ranking = list[tuple[float, int]]
 """Hits as (negated score, passage number), sorted: best first, and equal scores by passage number."""
 
@@ -42,11 +45,32 @@ class LocalRetriever(Retriever):
         """Return the engine's name and the number of passages."""
         return {"engine": self.engine, "passages": len(self._passages)}
 
+    def page(self, passage: Passage) -> Page:
+        """Return the passage with its neighbours in the corpus that have the same title.
+
+        A dump stores the parts of a document one after the other.
+        """
+        number = self._passages.find(passage.id)
+        if number is None or not passage.title:
+            return Page(passage.title, (passage,), complete=True)
+        last = min(number + MOST_NEIGHBOURS, len(self._passages) - 1)
+        before = self._same_title(passage.title, range(number - 1, max(number - MOST_NEIGHBOURS, 0) - 1, -1))
+        after = self._same_title(passage.title, range(number + 1, last + 1))
+        complete = max(len(before), len(after)) < MOST_NEIGHBOURS
+        return Page(passage.title, (*reversed(before), passage, *after), complete)
+
+    async def apage(self, passage: Passage) -> Page:
+        """Return the page as `page` does."""
+        return self.page(passage)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return open_shared, (type(self), self.engine, str(self._folder))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LocalRetriever:
         return self
+
+    def _same_title(self, title: str, numbers: Iterable[int]) -> list[Passage]:
+        return list(takewhile(lambda part: part.title == title, map(self._passages.__getitem__, numbers)))
 
     def _hits(self, ranking: Ranking) -> list[Hit]:
         return [Hit(self._passages[number], -score) for score, number in ranking]

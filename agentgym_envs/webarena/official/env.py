@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from agentgym_envs.chat_judge import BASE_URL, MODEL
 from agentgym_envs.errors import EnvError, NoOracle, UsageError
 from agentgym_envs.grammar import ActionGrammar
 from agentgym_envs.task import Task
@@ -20,7 +21,7 @@ from agentgym_envs.webarena.browser.pool import BrowserOptions
 from agentgym_envs.webarena.browser.session import BrowserSession, SessionOptions
 from agentgym_envs.webarena.browser.tab import ImageFormat, SettleTimeouts
 from agentgym_envs.webarena.evaluators.base import FinishedEpisode, Judge, Verdict, score_all
-from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
+from agentgym_envs.webarena.evaluators.judge import ChatJudge
 from agentgym_envs.webarena.official.login import make_login
 from agentgym_envs.webarena.official.readiness import Readiness, check
 from agentgym_envs.webarena.official.reset import ResetHook, make_reset, run_reset

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urljoin
 
+from agentgym_envs.chat_judge import BASE_URL, MODEL
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser.hosts import HostRules
-from agentgym_envs.webarena.evaluators.judge import BASE_URL, MODEL, ChatJudge
+from agentgym_envs.webarena.evaluators.judge import ChatJudge
 from agentgym_envs.webarena.official.sites import SITES, SiteAddresses, variables
 from agentgym_envs.webarena.official.tasks import GROUPS, is_unsolvable, needed_sites, needs_judge, open_tasks
 

@@ -38,6 +38,7 @@ ENVS = {
     "AgentGym/SciWorld-v0": None,
     "AgentGym/Search-v0": None,
     "AgentGym/SearchRetry-v0": None,
+    "AgentGym/SearchPages-v0": None,
     "AgentGym/PlannerActor-v0": "textcraft/28",
     "AgentGym/TextCraftCoop-v0": "textcraft-coop/2/28",
 }

@@ -126,6 +126,7 @@ def test_an_episode_is_played_by_the_tools_of_the_scenario() -> None:
     [
         ("AgentGym/BabyAI-v0", {"go_to", "pick_up", "toggle_and_go_through"}),
         ("AgentGym/Search-v0", {"search", "answer"}),
+        ("AgentGym/SearchPages-v0", {"search", "open", "scroll", "find", "answer"}),
         ("AgentGym/WebArena-v0", {"click", "type", "goto", "stop"}),
         ("AgentGym/SciWorld-v0", {"focus_on", "pour", "wait1"}),
         ("AgentGym/TextCraftCoop-v0", set[str]()),
