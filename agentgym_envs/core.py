@@ -168,6 +168,14 @@ class TextEnv(gym.Env[str, str], ABC):
         """The grammars of an environment with these arguments, for a client that has only the class."""
         return cls.grammars
 
+    @classmethod
+    def guess_rate(cls, task: Task) -> float | None:
+        """The chance that a guess without work solves a task, from the number of its options; None if unknown.
+
+        `agentgym audit` takes more wins of guessing attackers for a flaw.
+        """
+        return None
+
     def prepare(self) -> None:
         """Load what the first episode needs. Servers call this after making an environment. Raises EnvError."""
 
