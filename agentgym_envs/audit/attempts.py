@@ -113,6 +113,7 @@ class AuditScene:
         env: an environment in an episode of the task. Attackers read it only.
         start: the arguments of the reset.
         observation: the first observation.
+        shown_info: the texts in the info of the reset.
         plan: the oracle's commands; empty without an oracle.
         oracle_score, idle_score: the scores of the oracle and of doing nothing.
         rewarded: the number of the plan's first command with a reward.
@@ -125,6 +126,7 @@ class AuditScene:
     env: TextEnv
     start: EpisodeStart
     observation: str
+    shown_info: tuple[str, ...] = ()
     plan: tuple[str, ...] = ()
     oracle_score: float = 0.0
     idle_score: float = 0.0
@@ -188,7 +190,7 @@ def answer_form(plans: Sequence[Sequence[str]]) -> AnswerForm | None:
     after = _common([command[len(before) :][::-1] for command in last])[::-1]
     before = before[: max((match.end() for match in re.finditer(r"\W", before)), default=0)]
     after = after[re.search(r"\W|$", after).start() :]  # type: ignore[union-attr]
-    return AnswerForm(before, after) if re.match(r"\w\w", before) and _WORD_END.search(before) else None
+    return AnswerForm(before, after) if re.search(r"\w\w", before) and _WORD_END.search(before) else None
 
 
 def _common(texts: Sequence[str]) -> str:

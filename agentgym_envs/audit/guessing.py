@@ -54,6 +54,19 @@ class Options(Attacker):
             yield Attempt("one of them", scene.answers(" or ".join(names[:20])))
 
 
+class ReadInfo(Attacker):
+    """Answers with the texts in the info of the reset, which an agent's program sees."""
+
+    name = "read the info"
+    family = AttackFamily.GUESSING
+
+    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+        """Each text as an answer, and all as commands."""
+        texts = list(dict.fromkeys(scene.shown_info))[:_MOST_GUESSES]
+        yield Attempt("answers", scene.answers(*texts), restart=True)
+        yield Attempt("commands", scene.messages(*texts), restart=True)
+
+
 class YesNo(Attacker):
     """Answers yes, no, true and false."""
 
@@ -117,11 +130,14 @@ def wrong_answers(right: str, other: str) -> dict[str, str]:
     found = {
         "denied": f"it is not {right}",
         "choice": f"{right} or {other}",
-        "every letter": " ".join(right),
     }
     if number := _NUMBER.fullmatch(right.strip()):
         digits = re.sub(r"\D.*", "", number[0].replace(",", ""))
         return found | {"one more": str(int(digits) + 1), "more digits": f"{digits}{digits}7"}
     if len(right) > 5 and right.isalpha():
-        found |= {"a part": right[: len(right) // 2], "longer": f"{right}{right[::-1]}"}
+        found |= {
+            "a part": right[: len(right) // 2],
+            "longer": f"{right}{right[::-1]}",
+            "every letter": " ".join(right),
+        }
     return found

@@ -9,7 +9,7 @@ from agentgym_envs.audit.attempts import MARGIN, AttackFamily
 from agentgym_envs.audit.scenes import MeasuredScene
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.validate.episodes import RecordedEpisode
+from agentgym_envs.validate.episodes import RecordedEpisode, RecordedStep
 from agentgym_envs.validate.findings import ORACLE_TOLERANCE
 
 LUCK = 0.001
@@ -23,7 +23,7 @@ def unearned(measured: MeasuredScene, episode: RecordedEpisode) -> str:
     info = episode.last_info
     if info.get("stop_reason") == "env_error":
         return f"it ends as env_error, which no metric counts: {info.get('error')}"
-    if any(step.reward and step.info.get("invalid_action") is not None for step in episode.steps):
+    if any(step.reward > 0 and _refused(step) for step in episode.steps):
         return "a refused action was rewarded"
     if episode.score > 1 + MARGIN:
         return f"the rewards add up to {episode.score:g}, and the maximum is 1"
@@ -31,6 +31,11 @@ def unearned(measured: MeasuredScene, episode: RecordedEpisode) -> str:
     if best.success and episode.score > best.score + ORACLE_TOLERANCE:
         return f"it scores {episode.score:g}, and the oracle {best.score:g}"
     return ""
+
+
+def _refused(step: RecordedStep) -> bool:
+    """True for a refused action. A joint action of a team is refused in part only."""
+    return step.info.get("invalid_action") is not None and "agents" not in step.info
 
 
 def too_short(env: Any, measured: MeasuredScene, episode: RecordedEpisode) -> str:

@@ -212,6 +212,8 @@ class AuditRun:
         rates = [played.measured.rate for played in cell]
         if cell[0].attacker.family is AttackFamily.NO_WORK:
             rates = [rate or 0.0 for rate in rates]
+        elif cell[0].attacker.family is AttackFamily.FORGING:
+            rates = [0.0] * len(cell)
         known = [rate for rate in rates if rate is not None]
         if len(known) == len(rates):
             lucky = f"{wins} of {len(cell)} episodes won, and lucky guesses win {sum(known):.2g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from agentgym_envs.validate.episodes import (
 Env = gym.Env[Any, Any]
 _FEWEST_TURNS, _MOST_TURNS = 6, 40
 _SLOW_TURNS = 8
+_COMMON = frozenset({"task_id", "state_key", "stop_reason"})
 
 
 @dataclass
@@ -82,6 +83,7 @@ def measure(env: Env, task: Task, seed: int, sizes: tuple[int, int]) -> Measured
         base,
         start,
         shown_text(oracle.observation),
+        tuple(_texts(oracle.info)),
         plan,
         oracle.score,
         idle.score,
@@ -97,6 +99,16 @@ def measure(env: Env, task: Task, seed: int, sizes: tuple[int, int]) -> Measured
             messages = detour(scene, number)
             measured.detours.append(play(env, start, replaying(messages), len(messages)))
     return measured
+
+
+def _texts(info: Any) -> Iterator[str]:
+    """The texts in an info, without those of every environment."""
+    values = info.items() if isinstance(info, dict) else enumerate(info)
+    for name, value in values:
+        if isinstance(value, str) and name not in _COMMON:
+            yield value
+        elif isinstance(value, dict | list | tuple):
+            yield from _texts(value)
 
 
 def class_of(env: TextEnv) -> type[TextEnv]:

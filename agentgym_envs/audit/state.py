@@ -17,51 +17,48 @@ _DAY = 86_400.0
 
 
 class Leftovers(Attacker):
-    """Solves nearly all of a task, resets within the episode, and plays only the end in the new one."""
+    """Solves nearly all of a task, resets within the episode, and plays only a part in the new one."""
 
     name = "leftovers"
     family = AttackFamily.STATE
 
     def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
-        """The end earns what it earns in a new environment; so does doing nothing after a solved episode."""
+        """A part earns what it earns in a new environment; so does doing nothing after a solved episode."""
         plan = scene.messages(*scene.plan)
         if not plan:
             return
         whole = [Prelude(PreludeKind.EPISODE, scene.start, plan)]
         yield Attempt("nothing after a success", ["", ""], references=[["", ""]], before=whole)
-        for label, cut in (("the last command", len(plan) - 1), ("the second half", len(plan) // 2)):
-            if 0 < cut < len(plan):
-                before = [Prelude(PreludeKind.EPISODE, scene.start, plan[:cut])]
-                yield Attempt(label, plan[cut:], references=[plan[cut:]], before=before)
+        for label, rest in _parts(plan).items():
+            yield Attempt(label, rest, references=[rest], before=[Prelude(PreludeKind.EPISODE, scene.start, plan[:-1])])
 
 
 class RivalEpisode(Attacker):
-    """Lets another environment do the work at the same time, and plays only the end."""
+    """Lets another environment do the work at the same time, and plays only a part."""
 
     name = "rival episode"
     family = AttackFamily.STATE
 
     def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
-        """The end earns what it earns alone."""
+        """The part earns what it earns alone."""
         plan = scene.messages(*scene.plan)
-        if len(plan) > 1:
-            before = [Prelude(PreludeKind.RIVAL, scene.start, plan[:-1])]
-            yield Attempt("work of another", plan[-1:], references=[plan[-1:]], before=before)
+        for label, rest in _parts(plan).items():
+            yield Attempt(label, rest, references=[rest], before=[Prelude(PreludeKind.RIVAL, scene.start, plan[:-1])])
 
 
 class RestoredElsewhere(Attacker):
-    """Restores the snapshot of a nearly solved episode, resets, and plays the end."""
+    """Restores the snapshot of a nearly solved episode, resets, and plays a part."""
 
     name = "restored elsewhere"
     family = AttackFamily.STATE
 
     def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
         """The snapshot is of the same task, or of another one."""
-        for label, source in (("same task", scene), *(("other task", other) for other in scene.others[:1])):
+        for source in (scene, *scene.others[:1]):
             plan = source.messages(*source.plan)
-            if len(plan) > 1:
+            for label, rest in _parts(plan).items():
                 before = [Prelude(PreludeKind.RESTORED, source.start, plan[:-1])]
-                yield Attempt(label, plan[-1:], references=[plan[-1:]], before=before)
+                yield Attempt(label, rest, references=[rest], before=before)
 
 
 class OtherEpisode(Attacker):
@@ -102,3 +99,10 @@ class OtherClock(Attacker):
         for label, days in (("tomorrow", 1), ("in ten years", 3_650), ("yesterday", -1)):
             actions = [*some, "", ""]
             yield Attempt(label, actions, references=[actions], clock_shift=days * _DAY)
+
+
+def _parts(plan: list[str]) -> dict[str, list[str]]:
+    """The parts of a plan that are played after the work was done elsewhere; none of a plan of one command."""
+    if len(plan) < 2:
+        return {}
+    return {"the end": plan[-1:], "the second half": plan[len(plan) // 2 :], "the beginning": plan[:-1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentgym_envs.audit import evolution, forging, guessing, no_work, shortcuts, state
+from agentgym_envs.audit import evolution, forging, guessing, no_work, shortcuts, state, worlds
 from agentgym_envs.audit.attempts import Attacker, AttackFamily
 from agentgym_envs.errors import UsageError
 
@@ -17,6 +17,7 @@ ATTACKERS: tuple[Attacker, ...] = (
     guessing.FrequentAnswer(),
     guessing.Numbers(),
     guessing.Options(),
+    guessing.ReadInfo(),
     guessing.YesNo(),
     guessing.Hedge(),
     guessing.NeighboursAnswer(),
@@ -30,6 +31,11 @@ ATTACKERS: tuple[Attacker, ...] = (
     shortcuts.RepeatReward(),
     shortcuts.Backwards(),
     shortcuts.MoreThanAsked(),
+    worlds.CraftTricks(),
+    worlds.FocusOnEverything(),
+    worlds.AllPassages(),
+    worlds.OneForAll(),
+    worlds.ForbiddenAddresses(),
     state.Leftovers(),
     state.RivalEpisode(),
     state.RestoredElsewhere(),
