@@ -110,8 +110,9 @@ class AuditScene:
     """A task as attackers know it: what an agent sees, and what the audit measured.
 
     Attributes:
-        env: an environment in an episode of the task. Attackers read it only.
+        env: the attacked environment, for its grammar and its instructions. Attackers read it only.
         start: the arguments of the reset.
+        goal: the goal of the task, as an agent reads it.
         observation: the first observation.
         shown_info: the texts in the info of the reset.
         plan: the oracle's commands; empty without an oracle.
@@ -125,6 +126,7 @@ class AuditScene:
 
     env: TextEnv
     start: EpisodeStart
+    goal: str
     observation: str
     shown_info: tuple[str, ...] = ()
     plan: tuple[str, ...] = ()
@@ -135,12 +137,6 @@ class AuditScene:
     others: Sequence[AuditScene] = ()
     form: AnswerForm | None = None
     kind: type[TextEnv] = TextEnv
-
-    @property
-    def goal(self) -> str:
-        """The goal of the task, as an agent reads it."""
-        task = self.env.task
-        return "" if task is None else task.goal
 
     @property
     def scenarios(self) -> frozenset[str]:

@@ -14,6 +14,8 @@ from agentgym_envs.validate.findings import ORACLE_TOLERANCE
 
 LUCK = 0.001
 """Wins that chance explains with at least this probability are no finding."""
+FLOOR_LUCK = 0.01
+"""The same, if the chance is estimated from the honest floor (by Laplace's rule of succession)."""
 JUDGED_BY_GROUP = frozenset({AttackFamily.NO_WORK, AttackFamily.GUESSING, AttackFamily.FORGING})
 """Families whose attempts earn by luck only, unless they have a limit of their own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,16 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from agentgym_envs.audit.attempts import MARGIN, Attacker, AttackFamily, Attempt, AuditScene, answer_form
-from agentgym_envs.audit.judging import JUDGED_BY_GROUP, LUCK, beyond_limit, chance_of, earned_late, too_short, unearned
+from agentgym_envs.audit.judging import (
+    FLOOR_LUCK,
+    JUDGED_BY_GROUP,
+    LUCK,
+    beyond_limit,
+    chance_of,
+    earned_late,
+    too_short,
+    unearned,
+)
 from agentgym_envs.audit.playing import carried_out_beyond, play_actions, play_attempt
 from agentgym_envs.audit.report import AttackerResult, AuditFinding, AuditReport, GroupResult
 from agentgym_envs.audit.scenes import MeasuredScene, measure, sample_tasks
@@ -93,13 +103,14 @@ class AuditRun:
         sizes = _HONEST_EPISODES[slow]
         chosen = sample_tasks(base, groups or base.groups or base.tasks.groups, count, seed)
         end = self._subject.time_left * (1 - _MEASURING)
+        numbers = itertools.count(seed)
         for number in range(count):
             scenes: list[MeasuredScene] = []
             for tasks in chosen.values():
                 if number < len(tasks) and (not self._rounds or self._subject.time_left > end):
                     self._progress(f"measuring {tasks[number].id}")
                     self._subject.check_time()
-                    scenes.append(measure(env, tasks[number], seed + number, sizes))
+                    scenes.append(measure(env, tasks[number], next(numbers), sizes))
             self._rounds.append(scenes)
         self._introduce()
 
@@ -218,9 +229,11 @@ class AuditRun:
         if len(known) == len(rates):
             lucky = f"{wins} of {len(cell)} episodes won, and lucky guesses win {sum(known):.2g}"
             return lucky if chance_of(wins, known) < LUCK else ""
-        floor = self._floor(cell[0].measured.group)[0]
-        mean = fmean(played.episode.score for played in cell)
-        return f"it scores {mean:.2f} on average, and the honest floor is {floor.high:.2f}" if mean > floor.high else ""
+        group = cell[0].measured.group
+        floor, tasks = self._floor(group)[0], sum(measured.group == group for measured in self.scenes)
+        mean, rate = fmean(played.episode.score for played in cell), (floor.mean * tasks + 1) / (tasks + 2)
+        above = mean > floor.high and chance_of(wins, [rate] * len(cell)) < FLOOR_LUCK
+        return f"it scores {mean:.2f} on average, and the honest floor is at most {floor.high:.2f}" if above else ""
 
     def _floor(self, group: str) -> tuple[Estimate, str]:
         scenes = [measured for measured in self.scenes if measured.group == group]

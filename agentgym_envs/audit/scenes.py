@@ -82,6 +82,7 @@ def measure(env: Env, task: Task, seed: int, sizes: tuple[int, int]) -> Measured
     scene = AuditScene(
         base,
         start,
+        task.goal,
         shown_text(oracle.observation),
         tuple(_texts(oracle.info)),
         plan,
