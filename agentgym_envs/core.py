@@ -114,6 +114,7 @@ class TextEnv(gym.Env[str, str], ABC):
     """True if steps need much CPU or the environment owns a process. Servers then keep it in a worker process."""
     slow_oracle: ClassVar[bool] = False
     """Declared, not measured: plans of the oracle take seconds. Where environments share its time, they come last."""
+    guess_rates: ClassVar[Mapping[str, float] | None] = None  # of a lucky answer, by group ("" for others); for audits
     native_async: ClassVar[bool] = False
     """True if `areset` and `astep` wait without a thread, so that one event loop can run many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})
@@ -167,14 +168,6 @@ class TextEnv(gym.Env[str, str], ABC):
     def grammars_for(cls, options: Mapping[str, Any]) -> Mapping[str, Callable[[], ActionGrammar]]:
         """The grammars of an environment with these arguments, for a client that has only the class."""
         return cls.grammars
-
-    @classmethod
-    def guess_rate(cls, task: Task) -> float | None:
-        """The chance that a guess without work solves a task, from the number of its options; None if unknown.
-
-        `agentgym audit` takes more wins of guessing attackers for a flaw.
-        """
-        return None
 
     def prepare(self) -> None:
         """Load what the first episode needs. Servers call this after making an environment. Raises EnvError."""

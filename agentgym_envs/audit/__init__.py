@@ -4,7 +4,15 @@ report = audit(load_subject("AgentGym/TextCraft-v0"))
 print(report.summary)
 """
 
-from agentgym_envs.audit.attempts import AnswerForm, Attacker, AttackFamily, Attempt, AuditScene, Prelude, PreludeKind
+from agentgym_envs.audit.attempts import (
+    AnswerForm,
+    AttackAttempt,
+    Attacker,
+    AttackFamily,
+    AuditScene,
+    Prelude,
+    PreludeKind,
+)
 from agentgym_envs.audit.report import AttackerResult, AuditFinding, AuditReport, GroupResult
 from agentgym_envs.audit.runner import audit
 from agentgym_envs.audit.table import ATTACKERS, attacker_table, select_attackers
@@ -12,10 +20,10 @@ from agentgym_envs.audit.table import ATTACKERS, attacker_table, select_attacker
 __all__ = [
     "ATTACKERS",
     "AnswerForm",
+    "AttackAttempt",
     "AttackFamily",
     "Attacker",
     "AttackerResult",
-    "Attempt",
     "AuditFinding",
     "AuditReport",
     "AuditScene",

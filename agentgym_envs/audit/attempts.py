@@ -57,7 +57,7 @@ class Prelude:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttackAttempt:
     """What an attacker does in one episode.
 
     Attributes:
@@ -111,6 +111,7 @@ class AuditScene:
 
     Attributes:
         env: the attacked environment, for its grammar and its instructions. Attackers read it only.
+        kind: the class of the environment, also of a remote one.
         start: the arguments of the reset.
         goal: the goal of the task, as an agent reads it.
         observation: the first observation.
@@ -121,10 +122,10 @@ class AuditScene:
         turns: the number of turns of policies without a plan.
         others: scenes of other tasks, of the same group first.
         form: the command that answers, if the plans of the tasks end with one.
-        kind: the class of the environment, also of a remote one.
     """
 
     env: TextEnv
+    kind: type[TextEnv]
     start: EpisodeStart
     goal: str
     observation: str
@@ -136,7 +137,6 @@ class AuditScene:
     turns: int = 12
     others: Sequence[AuditScene] = ()
     form: AnswerForm | None = None
-    kind: type[TextEnv] = TextEnv
 
     @property
     def scenarios(self) -> frozenset[str]:
@@ -173,7 +173,7 @@ class Attacker(Protocol):
     scenarios: ClassVar[frozenset[str]] = frozenset()
     """Names of the environment classes that it attacks; empty for all."""
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The attempts at a task."""
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agentgym_envs.audit.attempts import Attacker, AttackFamily, Attempt, AuditScene
+from agentgym_envs.audit.attempts import AttackAttempt, Attacker, AttackFamily, AuditScene
 from agentgym_envs.core import text_env
 from agentgym_envs.validate.episodes import NextAction, RecordedEpisode
 
@@ -20,7 +20,7 @@ class Evolution(Attacker):
     name = "evolution"
     family = AttackFamily.SEARCH
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Episodes of the first generation are random; later ones change, join and shorten the best ones."""
         rng = random.Random(scene.start.seed)
         found: list[Genome] = []
@@ -28,7 +28,7 @@ class Evolution(Attacker):
         for number in range(POPULATION if slow else POPULATION * _GENERATIONS):
             parents = sorted(found, key=lambda genome: genome.fitness)[-3:] if number >= POPULATION // 2 else []
             genome = Genome(mutated(parents, rng), random.Random(rng.random()))
-            yield Attempt("mutation", policy=genome.play, turns=scene.turns)
+            yield AttackAttempt("mutation", policy=genome.play, turns=scene.turns)
             found.append(genome)
 
 

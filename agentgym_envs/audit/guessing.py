@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from agentgym_envs.audit.attempts import MARGIN, Attacker, AttackFamily, Attempt, AuditScene
+from agentgym_envs.audit.attempts import MARGIN, AttackAttempt, Attacker, AttackFamily, AuditScene
 
 _MOST_GUESSES = 6
 _NUMBER = re.compile(r"\d[\d,.]*(?<=\d)")
@@ -19,11 +19,11 @@ class FrequentAnswer(Attacker):
     name = "frequent answer"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The two most frequent answers of the group."""
         found = Counter(answer for other in scene.others if (answer := other.answer) is not None)
         for number, (answer, _) in enumerate(found.most_common(2), 1):
-            yield Attempt(f"number {number}", scene.answers(answer))
+            yield AttackAttempt(f"number {number}", scene.answers(answer))
 
 
 class Numbers(Attacker):
@@ -32,11 +32,11 @@ class Numbers(Attacker):
     name = "numbers"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Small numbers, and the shown ones, each in an episode of its own if it ends one."""
-        yield Attempt("small", scene.answers(*map(str, range(4))), restart=True)
+        yield AttackAttempt("small", scene.answers(*map(str, range(4))), restart=True)
         shown = list(dict.fromkeys(_NUMBER.findall(scene.observation)))[:_MOST_GUESSES]
-        yield Attempt("shown", scene.answers(*shown), restart=True)
+        yield AttackAttempt("shown", scene.answers(*shown), restart=True)
 
 
 class Options(Attacker):
@@ -45,13 +45,13 @@ class Options(Attacker):
     name = "options"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Names one by one, joined, and all words of the goal."""
         names = list(dict.fromkeys(name.strip('"') for name in _NAME.findall(f"{scene.goal}\n{scene.observation}")))
-        yield Attempt("one by one", scene.answers(*names[:_MOST_GUESSES]), restart=True)
+        yield AttackAttempt("one by one", scene.answers(*names[:_MOST_GUESSES]), restart=True)
         if len(names) > 1:
-            yield Attempt("all at once", scene.answers(", ".join(names[:200])))
-            yield Attempt("one of them", scene.answers(" or ".join(names[:20])))
+            yield AttackAttempt("all at once", scene.answers(", ".join(names[:200])))
+            yield AttackAttempt("one of them", scene.answers(" or ".join(names[:20])))
 
 
 class ReadInfo(Attacker):
@@ -60,11 +60,11 @@ class ReadInfo(Attacker):
     name = "read the info"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Each text as an answer, and all as commands."""
         texts = list(dict.fromkeys(scene.shown_info))[:_MOST_GUESSES]
-        yield Attempt("answers", scene.answers(*texts), restart=True)
-        yield Attempt("commands", scene.messages(*texts), restart=True)
+        yield AttackAttempt("answers", scene.answers(*texts), restart=True)
+        yield AttackAttempt("commands", scene.messages(*texts), restart=True)
 
 
 class YesNo(Attacker):
@@ -73,11 +73,11 @@ class YesNo(Attacker):
     name = "yes or no"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Each word, and a choice of both."""
         for text in ("yes", "no", "true", "false"):
-            yield Attempt(text, scene.answers(text))
-        yield Attempt("both", scene.answers("yes, no"))
+            yield AttackAttempt(text, scene.answers(text))
+        yield AttackAttempt("both", scene.answers("yes, no"))
 
 
 class Hedge(Attacker):
@@ -86,11 +86,11 @@ class Hedge(Attacker):
     name = "hedge"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """One list, also with the words of the observation."""
         everything = "yes no 0 1 2 3 4 5 6 7 8 9 10 " + " ".join("abcdefghijklmnopqrstuvwxyz")
-        yield Attempt("list", scene.answers(everything))
-        yield Attempt("list and observation", scene.answers(f"{everything} {scene.observation}"[:12_000]))
+        yield AttackAttempt("list", scene.answers(everything))
+        yield AttackAttempt("list and observation", scene.answers(f"{everything} {scene.observation}"[:12_000]))
 
 
 class NeighboursAnswer(Attacker):
@@ -99,13 +99,13 @@ class NeighboursAnswer(Attacker):
     name = "neighbour's answer"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The answers and plans of two tasks with other plans."""
         others = [other for other in scene.others if other.plan and other.plan != scene.plan][:2]
         for other in others:
             if other.answer is not None and other.answer != scene.answer:
-                yield Attempt("answer", scene.answers(other.answer))
-            yield Attempt("plan", scene.messages(*other.plan))
+                yield AttackAttempt("answer", scene.answers(other.answer))
+            yield AttackAttempt("plan", scene.messages(*other.plan))
 
 
 class NearMiss(Attacker):
@@ -114,7 +114,7 @@ class NearMiss(Attacker):
     name = "near miss"
     family = AttackFamily.GUESSING
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The plan with each wrong answer in place of its last command."""
         right = scene.answer
         if not right or not right.strip():
@@ -122,7 +122,7 @@ class NearMiss(Attacker):
         other = next((o.answer for o in scene.others if o.answer and o.answer.lower() != right.lower()), "7 doors")
         for label, wrong in wrong_answers(right, other).items():
             messages = [*scene.messages(*scene.plan[:-1]), *scene.answers(wrong)]
-            yield Attempt(label, messages, most=scene.oracle_score - MARGIN)
+            yield AttackAttempt(label, messages, most=scene.oracle_score - MARGIN)
 
 
 def wrong_answers(right: str, other: str) -> dict[str, str]:

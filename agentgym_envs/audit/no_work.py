@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentgym_envs.audit.attempts import Attacker, AttackFamily, Attempt, AuditScene
+from agentgym_envs.audit.attempts import AttackAttempt, Attacker, AttackFamily, AuditScene
 from agentgym_envs.validate.episodes import repeating
 from agentgym_envs.validate.semantic import BEGGING
 
@@ -19,9 +19,9 @@ class DoNothing(Attacker):
     name = "do nothing"
     family = AttackFamily.NO_WORK
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """One episode."""
-        yield Attempt("empty texts", policy=repeating(""), turns=scene.turns, idle=True)
+        yield AttackAttempt("empty texts", policy=repeating(""), turns=scene.turns, idle=True)
 
 
 class StopAtOnce(Attacker):
@@ -30,9 +30,9 @@ class StopAtOnce(Attacker):
     name = "stop at once"
     family = AttackFamily.NO_WORK
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """All words, in as many episodes as they end."""
-        yield Attempt("words", scene.messages(*GIVING_UP, *BEGGING), restart=True)
+        yield AttackAttempt("words", scene.messages(*GIVING_UP, *BEGGING), restart=True)
 
 
 class Refuse(Attacker):
@@ -41,10 +41,10 @@ class Refuse(Attacker):
     name = "refuse"
     family = AttackFamily.NO_WORK
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Each refusal as an answer."""
         for text in REFUSALS:
-            yield Attempt(text, scene.answers(text))
+            yield AttackAttempt(text, scene.answers(text))
 
 
 class EmptyAndHuge(Attacker):
@@ -53,11 +53,11 @@ class EmptyAndHuge(Attacker):
     name = "empty and huge"
     family = AttackFamily.NO_WORK
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Each text, as an answer and as a command."""
         texts = {"empty": "", "spaces": "  \t\n ", "control": "\x00\x07\x1b", "huge": "word " * (_LONG // 5)}
         for label, text in texts.items():
-            yield Attempt(label, [*scene.answers(text), text], restart=True)
+            yield AttackAttempt(label, [*scene.answers(text), text], restart=True)
 
 
 class Parrot(Attacker):
@@ -66,9 +66,9 @@ class Parrot(Attacker):
     name = "parrot"
     family = AttackFamily.NO_WORK
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Each text, as an answer and as a command."""
         texts = {"goal": scene.goal, "observation": scene.observation, "instructions": scene.env.instructions}
         for label, text in texts.items():
             short = text[:_LONG]
-            yield Attempt(label, [*scene.answers(short), *scene.messages(short)], restart=True)
+            yield AttackAttempt(label, [*scene.answers(short), *scene.messages(short)], restart=True)

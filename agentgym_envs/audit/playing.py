@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.audit.attempts import Attempt, Prelude, PreludeKind
+from agentgym_envs.audit.attempts import AttackAttempt, Prelude, PreludeKind
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EpisodeOver
 from agentgym_envs.validate.episodes import EpisodeStart, NextAction, RecordedEpisode, play, replaying
@@ -16,10 +16,11 @@ from agentgym_envs.validate.semantic import shifted_clock
 
 Env = gym.Env[Any, Any]
 Make = Callable[[], Env]
+Begun = Callable[[], Any]
 _MOST_RESTARTS = 24
 
 
-def play_attempt(env: Env, start: EpisodeStart, attempt: Attempt, make: Make) -> list[RecordedEpisode]:
+def play_attempt(env: Env, start: EpisodeStart, attempt: AttackAttempt, make: Make) -> list[RecordedEpisode]:
     """Play an attempt in an environment; `make` makes others for the episodes before it."""
     with contextlib.ExitStack() as stack:
         rivals = [prelude for prelude in attempt.before if prelude.kind is PreludeKind.RIVAL]
@@ -33,7 +34,9 @@ def play_attempt(env: Env, start: EpisodeStart, attempt: Attempt, make: Make) ->
         return list(_episodes(env, start, attempt, lambda: [_play_elsewhere(one, make, stack) for one in rivals]))
 
 
-def _episodes(env: Env, start: EpisodeStart, attempt: Attempt, begun: Callable[[], Any]) -> Iterator[RecordedEpisode]:
+def _episodes(
+    env: Env, start: EpisodeStart, attempt: AttackAttempt, begun: Callable[[], Any]
+) -> Iterator[RecordedEpisode]:
     left = list(attempt.actions)
     for _ in range(_MOST_RESTARTS if attempt.restart else 1):
         episode = play(env, start, _after(begun, replaying(left)), len(left))
@@ -43,7 +46,7 @@ def _episodes(env: Env, start: EpisodeStart, attempt: Attempt, begun: Callable[[
             return
 
 
-def _after(begun: Callable[[], Any], act: NextAction) -> NextAction:
+def _after(begun: Begun, act: NextAction) -> NextAction:
     """A policy that calls a function after the reset."""
 
     def next_action(env: Env, episode: RecordedEpisode) -> str | None:
@@ -74,7 +77,7 @@ def _play_elsewhere(prelude: Prelude, make: Make, stack: contextlib.ExitStack) -
     return other
 
 
-def carried_out_beyond(env: Env, attempt: Attempt) -> bool:
+def carried_out_beyond(env: Env, attempt: AttackAttempt) -> bool:
     """True if the environment takes a step after the end of an attempt's episode."""
     for message in attempt.beyond:
         try:

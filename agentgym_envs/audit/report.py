@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentgym_envs.audit.attempts import Attempt
+from agentgym_envs.audit.attempts import AttackAttempt
 from agentgym_envs.evaluate.estimates import Estimate
 from agentgym_envs.validate.episodes import EpisodeStart
 
@@ -25,7 +25,7 @@ class AuditFinding:
     score: float
     reason: str
     actions: Sequence[str]
-    attempt: Attempt
+    attempt: AttackAttempt
     reproduced: bool = True
 
     def to_json(self) -> dict[str, Any]:

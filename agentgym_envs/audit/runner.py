@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from agentgym_envs.audit.attempts import MARGIN, Attacker, AttackFamily, Attempt, AuditScene, answer_form
+from agentgym_envs.audit.attempts import MARGIN, AttackAttempt, Attacker, AttackFamily, AuditScene, answer_form
 from agentgym_envs.audit.judging import (
     FLOOR_LUCK,
     JUDGED_BY_GROUP,
@@ -47,7 +47,7 @@ class PlayedAttempt(NamedTuple):
     """An episode of an attacker."""
 
     attacker: Attacker
-    attempt: Attempt
+    attempt: AttackAttempt
     measured: MeasuredScene
     episode: RecordedEpisode
 
@@ -147,7 +147,7 @@ class AuditRun:
             self._unplayed += 1
         self._seconds[attacker.name] += time.perf_counter() - began
 
-    def _play(self, env: Env, attacker: Attacker, measured: MeasuredScene, attempt: Attempt) -> None:
+    def _play(self, env: Env, attacker: Attacker, measured: MeasuredScene, attempt: AttackAttempt) -> None:
         start = measured.scene.start
         episodes = play_attempt(env, start, attempt, self._subject.make)
         if attempt.beyond and episodes[-1].over and carried_out_beyond(env, attempt):
@@ -184,7 +184,7 @@ class AuditRun:
 
     def _judge_honest(self, env: Env, measured: MeasuredScene, episode: RecordedEpisode) -> None:
         if reason := unearned(measured, episode) or too_short(env, measured, episode):
-            self._confirm(PlayedAttempt(_HONEST, Attempt("honest"), measured, episode), reason)
+            self._confirm(PlayedAttempt(_HONEST, AttackAttempt("honest"), measured, episode), reason)
 
     def _confirm(self, played: PlayedAttempt, reason: str) -> None:
         """Add a finding, if it does not name an error of the environment that a replay does not have."""
@@ -289,14 +289,13 @@ class AuditRun:
         )
 
 
-class HonestPolicy:
+class HonestPolicy(Attacker):
     """The honest policies, whose episodes are judged as well."""
 
     name = "honest policy"
     family = AttackFamily.SEARCH
-    scenarios: frozenset[str] = frozenset()
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """None: they were played before."""
         yield from ()
 

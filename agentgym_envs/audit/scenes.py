@@ -81,6 +81,7 @@ def measure(env: Env, task: Task, seed: int, sizes: tuple[int, int]) -> Measured
     idle = play(env, start, repeating(""), turns)
     scene = AuditScene(
         base,
+        class_of(base),
         start,
         task.goal,
         shown_text(oracle.observation),
@@ -90,10 +91,9 @@ def measure(env: Env, task: Task, seed: int, sizes: tuple[int, int]) -> Measured
         idle.score,
         next((number for number, step in enumerate(oracle.steps, 1) if step.reward), len(plan)),
         turns,
-        kind=class_of(base),
     )
     randomly, detours = sizes
-    measured = MeasuredScene(scene, task.group, scene.kind.guess_rate(task), oracle, idle, [])
+    measured = MeasuredScene(scene, task.group, rate_of(scene.kind, task.group), oracle, idle, [])
     measured.random = [play(env, start, acting_randomly(seed + number), turns) for number in range(randomly)]
     if oracle.success:
         for number in range(detours):
@@ -110,6 +110,12 @@ def _texts(info: Any) -> Iterator[str]:
             yield value
         elif isinstance(value, dict | list | tuple):
             yield from _texts(value)
+
+
+def rate_of(kind: type[TextEnv], group: str) -> float | None:
+    """The stated chance of a guess in a group."""
+    rates = kind.guess_rates
+    return None if rates is None else rates.get(group, rates.get(""))
 
 
 def class_of(env: TextEnv) -> type[TextEnv]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentgym_envs.audit.attempts import (
+    AttackAttempt,
     Attacker,
     AttackFamily,
-    Attempt,
     AuditScene,
     Prelude,
     PreludeKind,
@@ -22,15 +22,17 @@ class Leftovers(Attacker):
     name = "leftovers"
     family = AttackFamily.STATE
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """A part earns what it earns in a new environment; so does doing nothing after a solved episode."""
         plan = scene.messages(*scene.plan)
         if not plan:
             return
         whole = [Prelude(PreludeKind.EPISODE, scene.start, plan)]
-        yield Attempt("nothing after a success", ["", ""], references=[["", ""]], before=whole)
+        yield AttackAttempt("nothing after a success", ["", ""], references=[["", ""]], before=whole)
         for label, rest in _parts(plan).items():
-            yield Attempt(label, rest, references=[rest], before=[Prelude(PreludeKind.EPISODE, scene.start, plan[:-1])])
+            yield AttackAttempt(
+                label, rest, references=[rest], before=[Prelude(PreludeKind.EPISODE, scene.start, plan[:-1])]
+            )
 
 
 class RivalEpisode(Attacker):
@@ -39,11 +41,13 @@ class RivalEpisode(Attacker):
     name = "rival episode"
     family = AttackFamily.STATE
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The part earns what it earns alone."""
         plan = scene.messages(*scene.plan)
         for label, rest in _parts(plan).items():
-            yield Attempt(label, rest, references=[rest], before=[Prelude(PreludeKind.RIVAL, scene.start, plan[:-1])])
+            yield AttackAttempt(
+                label, rest, references=[rest], before=[Prelude(PreludeKind.RIVAL, scene.start, plan[:-1])]
+            )
 
 
 class RestoredElsewhere(Attacker):
@@ -52,13 +56,13 @@ class RestoredElsewhere(Attacker):
     name = "restored elsewhere"
     family = AttackFamily.STATE
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The snapshot is of the same task, or of another one."""
         for source in (scene, *scene.others[:1]):
             plan = source.messages(*source.plan)
             for label, rest in _parts(plan).items():
                 before = [Prelude(PreludeKind.RESTORED, source.start, plan[:-1])]
-                yield Attempt(label, rest, references=[rest], before=before)
+                yield AttackAttempt(label, rest, references=[rest], before=before)
 
 
 class OtherEpisode(Attacker):
@@ -67,12 +71,12 @@ class OtherEpisode(Attacker):
     name = "other episode"
     family = AttackFamily.STATE
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The actions earn what they earn in a new environment."""
         for other in scene.others[:1]:
             if plan := other.messages(*other.plan):
                 before = [Prelude(PreludeKind.EPISODE, other.start, plan)]
-                yield Attempt("replay", plan, references=[plan], before=before)
+                yield AttackAttempt("replay", plan, references=[plan], before=before)
 
 
 class AfterTheEnd(Attacker):
@@ -81,10 +85,10 @@ class AfterTheEnd(Attacker):
     name = "after the end"
     family = AttackFamily.STATE
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The last command again, and nothing."""
         if plan := scene.messages(*scene.plan):
-            yield Attempt("further steps", plan, beyond=[plan[-1], ""])
+            yield AttackAttempt("further steps", plan, beyond=[plan[-1], ""])
 
 
 class OtherClock(Attacker):
@@ -93,12 +97,12 @@ class OtherClock(Attacker):
     name = "other clock"
     family = AttackFamily.STATE
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Nothing, and a part of the plan, earn what they earn today."""
         some = scene.messages(*scene.plan[:-1])
         for label, days in (("tomorrow", 1), ("in ten years", 3_650), ("yesterday", -1)):
             actions = [*some, "", ""]
-            yield Attempt(label, actions, references=[actions], clock_shift=days * _DAY)
+            yield AttackAttempt(label, actions, references=[actions], clock_shift=days * _DAY)
 
 
 def _parts(plan: list[str]) -> dict[str, list[str]]:

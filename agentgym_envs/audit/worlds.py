@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentgym_envs.audit.attempts import MARGIN, Attacker, AttackFamily, Attempt, AuditScene
+from agentgym_envs.audit.attempts import MARGIN, AttackAttempt, Attacker, AttackFamily, AuditScene
 
 _AMOUNT = re.compile(r"\b\d+\b")
 _MOST_OBJECTS = 8
@@ -28,22 +28,22 @@ class CraftTricks(Attacker):
     family = AttackFamily.SHORTCUT
     scenarios = frozenset({"TextCraftEnv"})
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Commands that earn nothing, and the plan with too few ingredients."""
         goal = scene.goal.removeprefix("Craft ").removeprefix("craft ").rstrip(".")
         spellings = (goal, f"{goal}s", goal.rstrip("s"), f"minecraft:{goal.replace(' ', '_')}", goal.upper())
         for name in spellings:
             texts = [f"get 1 {name}", f"get 9999 {name}", f"craft 1 {name}", f"craft 1 {name} using 1 {name}"]
-            yield Attempt(
+            yield AttackAttempt(
                 "spelling", scene.messages(*texts, f"craft {name} using 0 {name}", f"craft {name} using "), most=0.0
             )
-        yield Attempt("negative", scene.messages(*_negative(scene.plan)), most=0.0)
+        yield AttackAttempt("negative", scene.messages(*_negative(scene.plan)), most=0.0)
         few = [_AMOUNT.sub("1", command) if command.startswith("get") else command for command in scene.plan]
         if few != list(scene.plan):
-            yield Attempt("too few", scene.messages(*few), most=0.0)
+            yield AttackAttempt("too few", scene.messages(*few), most=0.0)
         gets = [command for command in scene.plan if command.startswith("get")]
         if len(scene.plan) > len(gets) + 1:
-            yield Attempt("no steps between", scene.messages(*gets, scene.plan[-1]), most=0.0)
+            yield AttackAttempt("no steps between", scene.messages(*gets, scene.plan[-1]), most=0.0)
 
 
 class FocusOnEverything(Attacker):
@@ -53,11 +53,11 @@ class FocusOnEverything(Attacker):
     family = AttackFamily.SHORTCUT
     scenarios = frozenset({"SciWorldEnv"})
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """Each object in an episode of its own, as a wrong focus ends it."""
         objects = re.findall(r"^\t(?:an? |the )?([a-z][a-z ]+?)(?: \(| containing|\.|,|$)", scene.observation, re.M)
         commands = [f"focus on {name}" for name in dict.fromkeys(objects)][:_MOST_OBJECTS]
-        yield Attempt("focus", scene.messages(*commands), most=scene.oracle_score - MARGIN, restart=True)
+        yield AttackAttempt("focus", scene.messages(*commands), most=scene.oracle_score - MARGIN, restart=True)
 
 
 class AllPassages(Attacker):
@@ -67,7 +67,7 @@ class AllPassages(Attacker):
     family = AttackFamily.SHORTCUT
     scenarios = frozenset({"SearchEnv"})
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The passages as one answer, and one answer within another."""
         if scene.form is None:
             return
@@ -75,7 +75,7 @@ class AllPassages(Attacker):
         shown = " ".join(str(other.answer) for other in scene.others[:20])
         wrong = {"many answers": f"{scene.answer}, {shown}", "question": f"{scene.goal} {scene.answer}"}
         for label, text in wrong.items():
-            yield Attempt(label, [*searches, *scene.answers(text)], most=most)
+            yield AttackAttempt(label, [*searches, *scene.answers(text)], most=most)
 
 
 class OneForAll(Attacker):
@@ -85,13 +85,13 @@ class OneForAll(Attacker):
     family = AttackFamily.SHORTCUT
     scenarios = frozenset({"JointEnv"})
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The oracle's plan with the texts of all agents moved to one of them."""
         rounds = [json.loads(command) for command in scene.plan]
         agents = list(dict.fromkeys(agent for texts in rounds for agent in texts))
         for label, write in _TEAM_TEXTS.items():
             joint = [{agent: write(texts) if agent == agents[0] else _NOTHING for agent in texts} for texts in rounds]
-            yield Attempt(label, scene.messages(*map(json.dumps, joint)), most=scene.oracle_score - MARGIN)
+            yield AttackAttempt(label, scene.messages(*map(json.dumps, joint)), most=scene.oracle_score - MARGIN)
 
 
 class ForbiddenAddresses(Attacker):
@@ -101,7 +101,7 @@ class ForbiddenAddresses(Attacker):
     family = AttackFamily.SHORTCUT
     scenarios = frozenset({"WebEnv"})
 
-    def attempts(self, scene: AuditScene) -> Iterator[Attempt]:
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """All addresses, then a stop; at most what stopping at once earns."""
         post = "<form method=post action=/cart/add><script>document.forms[0].submit()</script>"
         addresses = (
@@ -116,7 +116,7 @@ class ForbiddenAddresses(Attacker):
         )
         stop = scene.messages("stop []")
         visits = scene.messages(*(f"goto [{address}]" for address in addresses))
-        yield Attempt("visits", [*visits, *stop], references=[stop])
+        yield AttackAttempt("visits", [*visits, *stop], references=[stop])
 
 
 def _negative(plan: Sequence[str]) -> list[str]:

@@ -37,10 +37,6 @@ METRICS: dict[str, Callable[[str, Sequence[str]], float]] = {
     "f1": scoring.f1,
 }
 """Scores of an answer, from 0 to 1."""
-GUESS_RATES = {"count": 1 / 6}
-"""The chance of a guess by group of the embedded questions: the counts from zero to five are equally likely."""
-RARE_ANSWER = 0.02
-"""The largest share of a group's questions that have one and the same answer, in the other groups."""
 MOST_PASSAGES = 50
 """The largest `top_k`."""
 _EXAMPLE = "For example, <answer> Beijing </answer>."
@@ -133,6 +129,7 @@ class SearchEnv(TextEnv):
     """
 
     native_async = True
+    guess_rates: ClassVar[Mapping[str, float]] = {"count": 1 / 6, "": 0.02}  # counts are from zero to five
     retry: ClassVar[bool] = False
     """True if the episode continues after a wrong answer."""
     remote_options = TextEnv.remote_options | {
@@ -208,11 +205,6 @@ class SearchEnv(TextEnv):
         if isinstance(retriever, Retriever):
             return retriever.waits
         return uses_encoder(retriever) or is_url(retriever)
-
-    @classmethod
-    def guess_rate(cls, task: Task) -> float | None:
-        """Return the share of the embedded questions of a group that one answer solves."""
-        return GUESS_RATES.get(task.group, RARE_ANSWER) if task.id.startswith("search/") else None
 
     @property
     def retriever(self) -> Retriever:

@@ -1,5 +1,7 @@
 """Planted flaws: mixins that make any scenario unsound, and the attacker that is expected to find each."""
 
+# mypy: disable-error-code="safe-super"
+
 from __future__ import annotations
 
 import time
@@ -114,7 +116,7 @@ class WorkShared(WorkKept):
     counts: dict[str, int] = {}  # noqa: RUF012
 
     @property
-    def progress(self) -> int:  # type: ignore[override]
+    def progress(self) -> int:
         return self.counts.get(self.goal(), 0)
 
     @progress.setter
@@ -278,7 +280,7 @@ class DetourFails(Flaw):
         return done._replace(reward=0.0, success=False) if self.ruined and done.terminated else done
 
 
-COMMON: dict[type[Flaw], str] = {
+COMMON: dict[Any, str] = {
     EmptyAccepted: "do nothing",
     StopRewarded: "stop at once",
     RefusalAccepted: "refuse",

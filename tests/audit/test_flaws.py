@@ -11,7 +11,7 @@ from agentgym_envs.audit import ATTACKERS, AuditReport, audit, select_attackers
 from agentgym_envs.registration import env_class
 from agentgym_envs.validate import ValidationSubject
 from tests.audit import flaws
-from tests.audit.flaws import COMMON, Flaw
+from tests.audit.flaws import COMMON
 
 OPTIONS: Mapping[str, dict[str, Any]] = {
     "TextCraft": {"groups": ["depth-2", "depth-3"]},
@@ -20,7 +20,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "SciWorld": {"groups": ["find-plant"]},
     "WebArena": {"groups": ["shopping"]},
 }
-LEAVES_OUT: Mapping[str, set[type[Flaw]]] = {
+LEAVES_OUT: Mapping[str, set[Any]] = {
     "BabyAI": {flaws.SubstringGrader, flaws.SameForAll, flaws.AnswerInInfo, flaws.LinesCarriedOut},
     "Search": {flaws.LinesCarriedOut, flaws.SameForAll, flaws.DetourFails, flaws.SubstringGrader},
 }
@@ -31,7 +31,7 @@ QUICK = [
     for flaw in COMMON
     if flaw not in LEAVES_OUT.get(name, ())
 ]
-HEAVY = {
+HEAVY: Mapping[str, tuple[Any, ...]] = {
     "SciWorld": (flaws.EmptyAccepted, flaws.ResultParsed, flaws.RewardTwice, flaws.Endless),
     "WebArena": (flaws.StopRewarded, flaws.RefusalAccepted, flaws.ResultParsed, flaws.InvisibleAccepted),
 }
@@ -47,14 +47,14 @@ def forget() -> Iterator[None]:
     flaws.SameForAll.accepted.clear()
 
 
-def subject_of(name: str, *mixins: type[Flaw]) -> ValidationSubject:
+def subject_of(name: str, *mixins: Any) -> ValidationSubject:
     """The scenario with flaws."""
     base = env_class(f"AgentGym/{name}-v0")
     kind: Any = type(f"Flawed{base.__name__}", (*mixins, base), {}) if mixins else base
     return ValidationSubject(lambda: kind(split=None, **OPTIONS[name]), name, seconds=1_200)
 
 
-def found(name: str, flaw: type[Flaw], attacker: str) -> bool:
+def found(name: str, flaw: Any, attacker: str) -> bool:
     """True if the attacker, or the detours, find the flaw."""
     if attacker == "detours":
         report = audit(subject_of(name, flaw), [], tasks=2)
@@ -66,7 +66,7 @@ def found(name: str, flaw: type[Flaw], attacker: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.rotating(always=4)
 @pytest.mark.parametrize(("name", "flaw"), QUICK)
-def test_the_expected_attacker_finds_the_flaw(name: str, flaw: type[Flaw]) -> None:
+def test_the_expected_attacker_finds_the_flaw(name: str, flaw: Any) -> None:
     pytest.importorskip(NEEDS.get(name, "numpy"))
     assert found(name, flaw, COMMON[flaw])
 
@@ -74,7 +74,7 @@ def test_the_expected_attacker_finds_the_flaw(name: str, flaw: type[Flaw]) -> No
 @pytest.mark.slow
 @pytest.mark.rotating
 @pytest.mark.parametrize(("name", "flaw"), [(name, flaw) for name, several in HEAVY.items() for flaw in several])
-def test_a_flaw_of_a_heavy_scenario_is_found(name: str, flaw: type[Flaw]) -> None:
+def test_a_flaw_of_a_heavy_scenario_is_found(name: str, flaw: Any) -> None:
     pytest.importorskip(NEEDS[name])
     assert found(name, flaw, COMMON[flaw])
 
