@@ -31,8 +31,8 @@ TARGETS = {
     "TextCraft, invented": Target("AgentGym/TextCraft-v0", 10, {"worlds": "invented"}),
     "BabyAI": Target("AgentGym/BabyAI-v0", 12),
     "BabyAI, primitive": Target("AgentGym/BabyAI-v0", 3, {"actions": "primitive"}),
-    "Search": Target("AgentGym/Search-v0", 20),
-    "SearchRetry": Target("AgentGym/SearchRetry-v0", 6),
+    "Search": Target("AgentGym/Search-v0", 6),
+    "SearchRetry": Target("AgentGym/SearchRetry-v0", 2),
     "TextCraftCoop": Target("AgentGym/TextCraftCoop-v0", 10),
     "PlannerActor": Target("AgentGym/PlannerActor-v0", 10),
     "SciWorld": Target("AgentGym/SciWorld-v0", 1),
@@ -45,6 +45,41 @@ TARGETS = {
 def measure(target: Target, budget: float, tasks: int | None) -> AuditReport:
     """Attack an environment."""
     return audit(load_subject(target.env, target.arguments, budget), tasks=tasks or target.tasks)
+
+
+def table(result: dict[str, Any]) -> str:
+    """The results as two tables in Markdown: by environment, and by family of attackers and environment."""
+    environments = result["environments"]
+    rows = [
+        "| environment | groups | tasks | episodes | findings | floor | best | oracle | detours | not played | time |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        *(f"| {name} | {' | '.join(_summary(report))} |" for name, report in environments.items()),
+    ]
+    families = list(dict.fromkeys(row["family"] for report in environments.values() for row in report["attackers"]))
+    rows += ["", f"| environment | {' | '.join(families)} |", f"|---|{'--:|' * len(families)}"]
+    for name, report in environments.items():
+        cells = [_family(report, family) for family in families]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _summary(report: dict[str, Any]) -> list[str]:
+    groups = report["groups"]
+    tasks = sum(group["tasks"] for group in groups)
+    detours, won = (sum(group[key] for group in groups) for key in ("detours", "detour_successes"))
+    floor, best, oracle = (
+        sum(group["tasks"] * value(group) for group in groups) / tasks
+        for value in (lambda g: g["floor"]["mean"], lambda g: g["best"], lambda g: g["oracle"])
+    )
+    means = [f"{value:.2f}" for value in (floor, best, oracle)]
+    counts = [len(groups), tasks, f"{report['episodes']:,}", len(report["findings"])]
+    rest = [f"{won} of {detours}", report["unplayed"], f"{report['seconds']:.0f} s"]
+    return [str(cell) for cell in (*counts, *means, *rest)]
+
+
+def _family(report: dict[str, Any], family: str) -> str:
+    rows = [row for row in report["attackers"] if row["family"] == family]
+    return f"{sum(row['episodes'] for row in rows):,}: {max(row['best'] for row in rows):.2f}"
 
 
 def main() -> None:

@@ -5,7 +5,7 @@
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
 and `<!-- end of algorithms -->`; so are those of
-`benchmarks.grading` and of `agentgym_envs.validate`. `tests/docs` fails when a page differs from the
+`benchmarks.grading`, `benchmarks.audit`, `agentgym_envs.validate` and `agentgym_envs.audit`. `tests/docs` fails when a page differs from the
 code.
 """
 
@@ -28,6 +28,8 @@ _TABLES = {
     "samplers": lambda: _load("samplers").sampler_table(),
     "grading": lambda: _grading_table(),
     "validation checks": lambda: _check_table(),
+    "attackers": lambda: _attacker_table(),
+    "audit": lambda: _audit_table(),
 }
 
 
@@ -52,6 +54,20 @@ def _check_table() -> str:
     from agentgym_envs.validate import check_table
 
     return check_table()
+
+
+def _attacker_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from agentgym_envs.audit import attacker_table
+
+    return attacker_table()
+
+
+def _audit_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.audit import table
+
+    return table(json.loads((ROOT / "benchmarks/results/audit.json").read_text(encoding="utf-8")))
 
 
 def _load(name: str) -> Any:
