@@ -180,8 +180,8 @@ class Attacker(Protocol):
 def answer_form(plans: Sequence[Sequence[str]]) -> AnswerForm | None:
     """The form of the last commands of plans, if they differ in one part; None if they have no form in common."""
     last = sorted({plan[-1] for plan in plans if plan})
-    if len(last) < _FEWEST_ANSWERS:
-        return None
+    if len(last) < _FEWEST_ANSWERS or last[0].startswith("{"):
+        return None  # the command of a team is a JSON object
     before = _common(last)
     after = _common([command[len(before) :][::-1] for command in last])[::-1]
     before = before[: max((match.end() for match in re.finditer(r"\W", before)), default=0)]

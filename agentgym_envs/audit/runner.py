@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections import defaultdict
@@ -64,7 +65,7 @@ def audit(
     """Attack `tasks` tasks of each group of an environment (by default six, or one of a slow one) within its budget.
 
     The tasks of a later round come only when all attackers have attacked those of the earlier ones. Raises UsageError
-    if the environment is no `TextEnv`, and BudgetUsed if the honest policies leave no time for an attack.
+    if the environment is no `TextEnv`, or if the budget is too short for one task.
     """
     if not subject.is_text_env:
         raise UsageError(f"{subject.name} is no TextEnv; the audit needs tasks, an oracle and scores from 0 to 1")
@@ -104,14 +105,16 @@ class AuditRun:
         chosen = sample_tasks(base, groups or base.groups or base.tasks.groups, count, seed)
         end = self._subject.time_left * (1 - _MEASURING)
         numbers = itertools.count(seed)
-        for number in range(count):
-            scenes: list[MeasuredScene] = []
-            for tasks in chosen.values():
-                if number < len(tasks) and (not self._rounds or self._subject.time_left > end):
-                    self._progress(f"measuring {tasks[number].id}")
-                    self._subject.check_time()
-                    scenes.append(measure(env, tasks[number], next(numbers), sizes))
-            self._rounds.append(scenes)
+        with contextlib.suppress(BudgetUsed):
+            for number in range(count):
+                self._rounds.append([])
+                for tasks in chosen.values():
+                    if number < len(tasks) and (number == 0 or self._subject.time_left > end):
+                        self._progress(f"measuring {tasks[number].id}")
+                        self._subject.check_time()
+                        self._rounds[-1].append(measure(env, tasks[number], next(numbers), sizes))
+        if not self.scenes:
+            raise UsageError(f"{self._subject.seconds:g} s are too short to play one task; give a larger budget")
         self._introduce()
 
     def _introduce(self) -> None:
@@ -190,7 +193,7 @@ class AuditRun:
         """Add a finding, if it does not name an error of the environment that a replay does not have."""
         attempt, episode = played.attempt, played.episode
         replay = replace(attempt, actions=episode.actions, policy=None, restart=False)
-        with self._subject.fresh() as env:
+        with contextlib.closing(self._subject.make()) as env:  # also at the end of the budget
             [again] = play_attempt(env, episode.start, replay, self._subject.make)
         failed = again.last_info.get("stop_reason") == "env_error"
         same = abs(again.score - episode.score) < MARGIN and again.success == episode.success

@@ -263,7 +263,7 @@ class ValidationSubject:
         attackers = select_attackers(["no work", "guessing", "forging", "shortcuts"])
         try:
             return audit(part, attackers, tasks=1 if self.sizes is SLOW else 2)
-        except BudgetUsed:
+        except (BudgetUsed, UsageError):
             raise NotApplicable(f"{seconds:.0f} s are too short for an audit; run agentgym audit") from None
 
     @property

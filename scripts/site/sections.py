@@ -5,8 +5,8 @@
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
 and `<!-- end of algorithms -->`; so are those of
-`benchmarks.grading`, `benchmarks.audit`, `agentgym_envs.validate` and `agentgym_envs.audit`. `tests/docs` fails when a page differs from the
-code.
+`benchmarks.grading`, `benchmarks.audit`, `agentgym_envs.validate` and `agentgym_envs.audit`. `tests/docs` fails when a
+page differs from the code.
 """
 
 from __future__ import annotations
