@@ -58,7 +58,7 @@ class Prelude:
 
 @dataclass(frozen=True)
 class AttackAttempt:
-    """What an attacker does in one episode.
+    """The actions of an attacker in one episode.
 
     Attributes:
         label: names the variant, the same for all tasks.
@@ -166,7 +166,7 @@ class AuditScene:
 
 
 class Attacker(Protocol):
-    """A strategy to get rewards without solving the task. The docstring of a class says what it tries."""
+    """A strategy to get rewards without solving the task. The docstring of a class describes it."""
 
     name: ClassVar[str]
     family: ClassVar[AttackFamily]

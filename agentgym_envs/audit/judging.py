@@ -71,7 +71,7 @@ def earned_late(episode: RecordedEpisode) -> str:
 
 
 def chance_of(wins: int, rates: Sequence[float]) -> float:
-    """The probability of at least so many wins, if each task is won with its rate."""
+    """The probability of at least this number of wins, if each task is won with its rate."""
     chances = [1.0]
     for rate in rates:
         lost = [chance * (1 - rate) for chance in chances] + [0.0]

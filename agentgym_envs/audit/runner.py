@@ -109,7 +109,7 @@ class AuditRun:
             for number in range(count):
                 self._rounds.append([])
                 for tasks in chosen.values():
-                    if number < len(tasks) and (number == 0 or self._subject.time_left > end):
+                    if number < len(tasks) and (not self.scenes or self._subject.time_left > end):
                         self._progress(f"measuring {tasks[number].id}")
                         self._subject.check_time()
                         self._rounds[-1].append(measure(env, tasks[number], next(numbers), sizes))
@@ -163,7 +163,7 @@ class AuditRun:
                 self._confirm(played, reason)
 
     def _reason(self, env: Env, played: PlayedAttempt) -> str:
-        """The reason why an episode alone is a finding; "" if it is none."""
+        """The reason why an episode alone is a finding; "" if it is not a finding."""
         attempt, measured, episode = played.attempt, played.measured, played.episode
         if reason := unearned(measured, episode) or too_short(env, measured, episode):
             return reason

@@ -18,7 +18,7 @@ _TEAM_TEXTS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "nested": lambda texts: dict(texts),
     "quoted": lambda texts: json.dumps(texts),
 }
-"""What the first agent writes for all."""
+"""The text of the first agent, which acts for all."""
 
 
 class CraftTricks(Attacker):

@@ -24,7 +24,7 @@ LEAVES_OUT: Mapping[str, set[Any]] = {
     "BabyAI": {flaws.SubstringGrader, flaws.SameForAll, flaws.AnswerInInfo, flaws.LinesCarriedOut},
     "Search": {flaws.LinesCarriedOut, flaws.SameForAll, flaws.DetourFails, flaws.SubstringGrader},
 }
-"""Flaws that are none there: a text may be a thought, and a command that ends an episode is not the whole solution."""
+"""Flaws that cannot exist there: a text may be a thought, and the last command of a solution may be a solution."""
 QUICK = [
     (name, flaw)
     for name in ("TextCraft", "BabyAI", "Search")

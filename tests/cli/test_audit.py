@@ -24,7 +24,7 @@ def test_a_finding_ends_with_1_and_can_be_replayed(run: Run) -> None:
     assert finding["actions"] == ["pass 4 doors"] and finding["task"] == "corridor/4/3"
 
 
-def test_what_the_budget_leaves_out_is_counted(run: Run) -> None:
+def test_attacks_beyond_the_budget_are_counted(run: Run) -> None:
     assert run("audit", TOY, "--budget", "1", "--tasks", "36", "--json").json[0]["unplayed"] > 0
 
 
