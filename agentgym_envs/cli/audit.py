@@ -8,7 +8,7 @@ import typer
 
 from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import EnvArgs, Groups, Json, Seed, finite, names_of, print_json, stderr, stdout
-from agentgym_envs.cli.envs import find_env, import_module, parse_env_args
+from agentgym_envs.cli.envs import find_subject, parse_env_args
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,7 +60,7 @@ def audit_command(
     for env in envs:
         with stderr().status(f"auditing {env}") as status:
             report = audit(
-                load_subject(_find(env), arguments, budget),
+                load_subject(find_subject(env), arguments, budget),
                 chosen,
                 tasks=tasks,
                 groups=names_of(groups),
@@ -74,14 +74,6 @@ def audit_command(
         print_json([report.to_json() for report in reports])
     if any(report.findings for report in reports):
         raise typer.Exit(1)
-
-
-def _find(env: str) -> str:
-    module, colon, _ = env.rpartition(":")
-    if colon:
-        import_module(module)
-        return env
-    return find_env(env)
 
 
 def _show(report: AuditReport) -> None:
