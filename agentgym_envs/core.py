@@ -115,6 +115,7 @@ class TextEnv(SeededEnv, ABC):
     """True if steps need much CPU or the environment owns a process. Servers then keep it in a worker process."""
     slow_oracle: ClassVar[bool] = False
     """Declared, not measured: plans of the oracle take seconds. Where environments share its time, they come last."""
+    guess_rates: ClassVar[Mapping[str, float] | None] = None  # of a lucky answer, by group ("" for others); for audits
     native_async: ClassVar[bool] = False
     """True if `areset` and `astep` wait without a thread, so that one event loop can run many episodes."""
     remote_options: ClassVar[frozenset[str]] = frozenset({"grammar", "split", "groups", "instructions", "render_mode"})

@@ -60,6 +60,7 @@ COMMANDS = (
     CliCommand("label", "agentgym_envs.cli.label:label_command", "Evaluate"),
     CliCommand("compare", "agentgym_envs.cli.compare:compare_command", "Evaluate"),
     CliCommand("validate", "agentgym_envs.cli.validate:validate_command", "Evaluate"),
+    CliCommand("audit", "agentgym_envs.cli.audit:audit_command", "Evaluate"),
     CliCommand("view", "agentgym_envs.cli.view:view_command", "Evaluate"),
     CliCommand("export", "agentgym_envs.cli.export:export_command", "Evaluate"),
     CliCommand("serve", "agentgym_envs.cli.serve:serve_command", "Serve"),

@@ -50,6 +50,15 @@ def find_env(name: str) -> str:
     raise UsageError(f"there is no environment {name!r}; {hint}")
 
 
+def find_subject(name: str) -> str:
+    """Return the name of an environment for `load_subject`, which keeps MODULE:NAME for other processes."""
+    module, colon, _ = name.rpartition(":")
+    if colon:
+        import_module(module)
+        return name
+    return find_env(name)
+
+
 def full_name(name: str) -> str:
     """Return the id for a short name and keep the weight after the colon.
 

@@ -10,7 +10,7 @@ import typer
 
 from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import EnvArgs, cannot_write, check_writable, finite, names_of, print_json, stderr, stdout
-from agentgym_envs.cli.envs import find_env, import_module, parse_env_args
+from agentgym_envs.cli.envs import find_subject, parse_env_args
 from agentgym_envs.trajectory import strict_json
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def validate_command(
     for option, path in files.items():
         if path is not None:
             check_writable(option, path)
-    subject = load_subject(_find(env), parse_env_args(env_arg), budget)
+    subject = load_subject(find_subject(env), parse_env_args(env_arg), budget)
     with stderr().status("validating") as status:
         report = validate(subject, chosen, lambda check: status.update(f"measuring {check.id}"))
     _write("--json", files["--json"], strict_json(report.to_json(), indent=2) + "\n")
@@ -87,15 +87,6 @@ def validate_command(
         _show(report, show_all)
     if report.verdict == "fail":
         raise typer.Exit(1)
-
-
-def _find(env: str) -> str:
-    """The name of the environment for `load_subject`: MODULE:NAME is kept, as other processes import the module."""
-    module, colon, _ = env.rpartition(":")
-    if colon:
-        import_module(module)
-        return env
-    return find_env(env)
 
 
 def _write(option: str, path: Path | None, text: str) -> None:

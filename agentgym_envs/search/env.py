@@ -142,6 +142,7 @@ class SearchEnv(TextEnv):
     """
 
     native_async = True
+    guess_rates: ClassVar[Mapping[str, float]] = {"count": 1 / 6, "": 0.02}  # counts are from zero to five
     retry: ClassVar[bool] = False
     """True if the episode continues after a wrong answer."""
     remote_options = TextEnv.remote_options | {

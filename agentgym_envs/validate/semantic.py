@@ -141,7 +141,7 @@ def verifier_determinism(subject: ValidationSubject) -> Finding:
     """The same episode gets the same scores again, also a day later by the clock."""
     problems = []
     for number, script in enumerate(subject.within(subject.scripts)):
-        with _later(_DAY * (1 + number)):
+        with shifted_clock(_DAY * (1 + number)):
             later = subject.replay(script)
         one, again = subject.replay(script), subject.replay(script)
         for kind, other in (("again", again), ("on another day", later)):
@@ -151,7 +151,7 @@ def verifier_determinism(subject: ValidationSubject) -> Finding:
 
 
 @contextmanager
-def _later(seconds: float) -> Iterator[None]:
+def shifted_clock(seconds: float) -> Iterator[None]:
     """Shift the wall clock of `time.time`; code that imported the function itself keeps the real one."""
     now, nanoseconds = time.time, time.time_ns
     with (

@@ -6,26 +6,24 @@ An estimate beyond its bound is a failure. The interval says how much the sample
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean, pstdev
+from typing import TYPE_CHECKING
 
 from agentgym_envs.core import text_env
 from agentgym_envs.evaluate.estimates import Z95
 from agentgym_envs.validate.episodes import (
     EpisodeStart,
-    NextAction,
-    RecordedEpisode,
     play,
     play_oracle,
-    repeating,
-    replaying,
-    shown_text,
     with_slips,
 )
 from agentgym_envs.validate.findings import FLOOR_MARGIN, SPREAD_TOLERANCE, Finding, NotApplicable, estimated
 from agentgym_envs.validate.semantic import MAXIMUM
 from agentgym_envs.validate.subject import ValidationSubject
+
+if TYPE_CHECKING:
+    from agentgym_envs.audit import AuditReport
 
 REACHABLE = 0.9
 """The smallest share of tasks on which a policy earns something."""
@@ -115,29 +113,32 @@ def training_signal(subject: ValidationSubject) -> Finding:
 
 
 def adversarial_floor(subject: ValidationSubject) -> Finding:
-    """Policies that ignore the task stay below the maximum: repeating its text, copying lines, short answers."""
-    means = {}
-    for name, policy in _ADVERSARIES.items():
-        with subject.fresh() as env:
-            most = subject.sizes.turns
-            scores = [play(env, start, policy(), most).score for start in subject.within(subject.starts, share=0.05)]
-        means[name] = scores
-    worst = max(means, key=lambda name: fmean(means[name]))
-    bound = MAXIMUM - FLOOR_MARGIN
-    problems = [f"{name} scores {fmean(scores):.2f}" for name, scores in means.items() if fmean(scores) > bound]
-    return Finding(problems, estimated(means[worst], bound, worst=worst))
+    """Attackers that do no work, guess, or forge results stay at the honest floor (`agentgym audit`)."""
+    report = subject.attacks
+    worst = max(report.groups, key=lambda group: group.best)
+    more = {"worst": worst.best_attacker, "episodes": report.episodes, "unplayed": report.unplayed}
+    best = [group.best for group in report.groups]
+    return Finding(_findings(report, shortcuts=False), estimated(best, MAXIMUM - FLOOR_MARGIN, **more))
 
 
 def gameability_gap(subject: ValidationSubject) -> Finding:
-    """No episode without success scores as high as one with it."""
+    """No episode without success scores as high as one with it, and no shortcut of `agentgym audit` does."""
+    shortcuts = _findings(subject.attacks, shortcuts=True)
     won = [episode.score for episode in subject.known_episodes if episode.success]
     lost = [episode for episode in subject.known_episodes if not episode.success]
-    if not won or not lost:
+    if not shortcuts and (not won or not lost):
         raise NotApplicable("there are no episodes of both kinds, with and without success")
-    least = min(won)
+    least = min(won, default=MAXIMUM)
     gamed = [float(episode.score >= least) for episode in lost]
     problems = [f"{e.start}: {e.score:g} without success" for e in lost if e.score >= least]
-    return Finding(problems, estimated(gamed, 0.0, gap=round(least - max(e.score for e in lost), 4)))
+    gap = round(least - max((e.score for e in lost), default=0.0), 4)
+    return Finding([*shortcuts, *problems], estimated([*gamed, float(bool(shortcuts))], 0.0, gap=gap))
+
+
+def _findings(report: AuditReport, *, shortcuts: bool) -> list[str]:
+    """The findings of shortcuts, or of the other attackers, in a line each."""
+    names = {attacker.attacker for attacker in report.attackers if (attacker.family == "shortcuts") is shortcuts}
+    return [f"{one.start}: {one.attacker}: {one.reason}" for one in report.findings if one.attacker in names]
 
 
 def _rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
@@ -151,33 +152,3 @@ def _ranks(values: Sequence[float]) -> list[float]:
     """The ranks, equal values sharing the mean of theirs."""
     ordered = sorted(values)
     return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]
-
-
-def _repeats_the_task() -> NextAction:
-    return lambda env, episode: text_env(env).grammar.format(_goal(env))
-
-
-def _goal(env: object) -> str:
-    task = text_env(env).task  # type: ignore[arg-type]
-    return "" if task is None else task.goal
-
-
-def _copies_lines() -> NextAction:
-    lines: list[str] = []
-
-    def act(env: object, episode: RecordedEpisode) -> str | None:
-        if not episode.steps:
-            found = re.split(r"[\n;]|\. ", shown_text(episode.observation))
-            lines[:] = [line.strip(" -*0123456789.:\"'`") for line in found if line.strip()]
-        turn = len(episode.steps)
-        return text_env(env).grammar.format(lines[turn]) if turn < len(lines) else None  # type: ignore[arg-type]
-
-    return act
-
-
-_ADVERSARIES: dict[str, Callable[[], NextAction]] = {
-    "repeating the task": _repeats_the_task,
-    "copying lines of the observation": _copies_lines,
-    "short answers": lambda: replaying(("yes", "no", "1", "0", "a", "the answer", "ok", "done")),
-    "one long answer": lambda: repeating("because " * 500),
-}

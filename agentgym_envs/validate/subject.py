@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import gymnasium as gym
 from gymnasium import spaces
@@ -32,6 +32,9 @@ from agentgym_envs.validate.episodes import (
 from agentgym_envs.validate.findings import BudgetUsed, NotApplicable, RefusedSubject
 from agentgym_envs.validate.other_process import OtherProcess, play_elsewhere
 from agentgym_envs.validate.watch import Watch, joined, watching
+
+if TYPE_CHECKING:
+    from agentgym_envs.audit import AuditReport
 
 Env = gym.Env[Any, Any]
 _T = TypeVar("_T")
@@ -249,6 +252,19 @@ class ValidationSubject:
     def events(self) -> Watch:
         """The events of two lives: also of the first environment's, which may load things once per process."""
         return joined(self.start_watch, self.watched)
+
+    @cached_property
+    def attacks(self) -> AuditReport:
+        """A short audit, without the attackers that other checks replace. Raises NotApplicable without time for it."""
+        from agentgym_envs.audit import audit, select_attackers  # which needs subjects
+
+        seconds = _SHARE * self.time_left
+        part = ValidationSubject(self._make, self.name, kwargs=self.kwargs, seconds=seconds, clock=self._clock)
+        attackers = select_attackers(["no work", "guessing", "forging", "shortcuts"])
+        try:
+            return audit(part, attackers, tasks=1 if self.sizes is SLOW else 2)
+        except (BudgetUsed, UsageError):
+            raise NotApplicable(f"{seconds:.0f} s are too short for an audit; run agentgym audit") from None
 
     @property
     def _oracle_or_none(self) -> list[RecordedEpisode]:

@@ -14,7 +14,7 @@ PACKAGES = {
     "Core": ("agentgym_envs",),
     "Rollouts and agents": ("agentgym_envs/rollout",),
     "Evaluation": ("agentgym_envs/evaluate",),
-    "Validation": ("agentgym_envs/validate",),
+    "Validation": ("agentgym_envs/validate", "agentgym_envs/audit"),
     "Vector environments": ("agentgym_envs/vector", "agentgym_envs/hosting"),
     "Serving": ("agentgym_envs/http",),
     "Teams": ("agentgym_envs/multiagent",),

@@ -4,8 +4,8 @@
 
 A page of a scenario names the sections of a docstring: `<!-- docstring PATH CLASS: SECTION; SECTION -->` up to
 `<!-- end of docstring -->`. A table of the TRL adapter (algorithms, credit, samplers) is between `<!-- algorithms -->`
-and `<!-- end of algorithms -->`; so are those of `benchmarks.grading`, of `agentgym_envs.validate` and of the search
-engines. `tests/docs` fails when a page differs from the code.
+and `<!-- end of algorithms -->`; so are those of `benchmarks.grading`, `benchmarks.audit`, `agentgym_envs.validate`,
+`agentgym_envs.audit` and of the search engines. `tests/docs` fails when a page differs from the code.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _TABLES = {
     "validation checks": lambda: _check_table(),
     "retrievers": lambda: _retriever_table(),
     "rerank protocols": lambda: _rerank_table(),
+    "attackers": lambda: _attacker_table(),
+    "audit": lambda: _audit_table(),
 }
 
 
@@ -67,6 +69,20 @@ def _rerank_table() -> str:
     from agentgym_envs.search.retrieval.tables import rerank_table
 
     return rerank_table()
+
+
+def _attacker_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from agentgym_envs.audit import attacker_table
+
+    return attacker_table()
+
+
+def _audit_table() -> str:
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.audit import table
+
+    return table(json.loads((ROOT / "benchmarks/results/audit.json").read_text(encoding="utf-8")))
 
 
 def _load(name: str) -> Any:

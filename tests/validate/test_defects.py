@@ -24,6 +24,8 @@ EXPENSIVE = {*IN_OTHER_PROCESS, "agentgym.served", "static.dependency_pinning"}
 QUICK = [check for check in CHECKS if check.measured and check.id not in EXPENSIVE]
 NO_PLAN = {"semantic.oracle_max", "statistical.reward_reachability"}
 """The checks of a scenario whose oracle earns nothing."""
+GAMED = {"statistical.adversarial_floor", "statistical.gameability_gap"}
+"""The checks that play the attackers of `agentgym audit`."""
 
 DEFECTS: dict[str, set[str]] = {
     "ResetCrash": {"runtime.startup"},
@@ -39,12 +41,12 @@ DEFECTS: dict[str, set[str]] = {
     "SharedState": {"runtime.episode_isolation", "agentgym.pickle_roundtrip"},
     "Leftover": {"runtime.episode_determinism", "runtime.episode_isolation"},
     "OracleFails": NO_PLAN,
-    "RewardTooLarge": {"runtime.reward_well_formed"},
-    "HighFloor": {"semantic.floor_gap", "semantic.canary_floor"},
+    "RewardTooLarge": {"runtime.reward_well_formed", "statistical.gameability_gap"},
+    "HighFloor": {"semantic.floor_gap", "semantic.canary_floor", *GAMED},
     "LeakedPlan": {"semantic.no_solution_leakage"},
     "LeakedInInfo": {"runtime.oracle_containment"},
     "LeakedByCommand": {"runtime.oracle_containment"},
-    "CheatCode": {"runtime.oracle_containment"},
+    "CheatCode": {"runtime.oracle_containment", "statistical.adversarial_floor"},
     "ClockVerdict": {"semantic.verifier_determinism"},
     "Phones": {"runtime.network_policy"},
     "Writes": {"runtime.host_containment"},

@@ -1,0 +1,60 @@
+"""The audit itself: its rates, its forms of answers, remote environments, and the mutations."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym_envs.audit import audit, select_attackers
+from agentgym_envs.audit.attempts import AnswerForm, answer_form
+from agentgym_envs.audit.evolution import Genome, mutated
+from agentgym_envs.audit.judging import chance_of
+from agentgym_envs.validate import load_subject
+
+
+@given(st.lists(st.floats(0, 1), max_size=7), st.integers(0, 8))
+def test_the_chance_of_wins_is_that_of_all_outcomes(rates: list[float], wins: int) -> None:
+    outcomes = product((False, True), repeat=len(rates))
+    exact = sum(
+        prod(p if won else 1 - p for won, p in zip(one, rates, strict=True)) for one in outcomes if sum(one) >= wins
+    )
+    assert chance_of(wins, rates) == pytest.approx(exact, abs=1e-9)
+
+
+@given(st.sets(st.text("abc 12", min_size=1, max_size=6), min_size=2, max_size=5))
+def test_answers_are_read_from_their_form(answers: set[str]) -> None:
+    form = answer_form([["look", f"<answer>{answer}</answer>"] for answer in answers])
+    assert form is not None and form.before.startswith("<answer>") and form.after.endswith("</answer>")
+    for command in (f"<answer>{answer}</answer>" for answer in answers):
+        assert form(str(form.answer_in(command))) == command
+
+
+def test_commands_without_a_common_form_have_none() -> None:
+    assert answer_form([["go to red ball"], ["pickup key"]]) is None
+    assert answer_form([["up"], ["up"]]) is None
+    assert AnswerForm("blame ", "").answer_in("build 3") is None
+
+
+def test_mutations_use_only_the_actions_of_the_parents() -> None:
+    rng = random.Random(0)
+    parents = [Genome("abc", rng), Genome("de", rng)]
+    children = ["".join(mutated(parents, rng)) for _ in range(200)]
+    assert len(set(children)) > 20 and set("".join(children)) == set("abcde")
+    assert mutated([], rng) == []
+
+
+@pytest.mark.slow
+def test_a_remote_environment_is_attacked_alike() -> None:
+    run = pytest.importorskip("agentgym_envs.http.run", reason="the extra serve is not installed")
+    attackers = select_attackers(["no work", "state"])
+    with run.background_server(["AgentGym/TextCraft-v0"]) as url:
+        remote = audit(load_subject("AgentGym/TextCraft-v0", {"base_url": url}), attackers, tasks=1)
+    local = audit(load_subject("AgentGym/TextCraft-v0"), attackers, tasks=1)
+    assert remote.findings == local.findings == [] and remote.episodes == local.episodes > 0
+    counts = [[(result.attacker, result.episodes) for result in report.attackers] for report in (remote, local)]
+    assert counts[0] == counts[1]

@@ -1,0 +1,97 @@
+"""Planted flaws in the five scenarios: the expected attacker finds each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from agentgym_envs.audit import ATTACKERS, AuditReport, audit, select_attackers
+from agentgym_envs.registration import env_class
+from agentgym_envs.validate import ValidationSubject
+from tests.audit import flaws
+from tests.audit.flaws import COMMON
+
+OPTIONS: Mapping[str, dict[str, Any]] = {
+    "TextCraft": {"groups": ["depth-2", "depth-3"]},
+    "BabyAI": {"groups": ["PutNext"], "levels": "PutNextLocal"},
+    "Search": {"groups": ["2hop-city", "sum"]},
+    "SciWorld": {"groups": ["find-plant"]},
+    "WebArena": {"groups": ["shopping"]},
+}
+LEAVES_OUT: Mapping[str, set[Any]] = {
+    "BabyAI": {flaws.SubstringGrader, flaws.SameForAll, flaws.AnswerInInfo, flaws.LinesCarriedOut},
+    "Search": {flaws.LinesCarriedOut, flaws.SameForAll, flaws.DetourFails, flaws.SubstringGrader},
+}
+"""Flaws that cannot exist there: a text may be a thought, and the last command of a solution may be a solution."""
+QUICK = [
+    (name, flaw)
+    for name in ("TextCraft", "BabyAI", "Search")
+    for flaw in COMMON
+    if flaw not in LEAVES_OUT.get(name, ())
+]
+HEAVY: Mapping[str, tuple[Any, ...]] = {
+    "SciWorld": (flaws.EmptyAccepted, flaws.ResultParsed, flaws.RewardTwice, flaws.Endless),
+    "WebArena": (flaws.StopRewarded, flaws.RefusalAccepted, flaws.ResultParsed, flaws.InvisibleAccepted),
+}
+"""Flaws of scenarios that start a Java process or a browser, where a few prove that the audit reaches them."""
+NEEDS = {"SciWorld": "scienceworld", "WebArena": "playwright", "Search": "tantivy", "BabyAI": "minigrid"}
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    """Empty what flaws keep in their classes."""
+    yield
+    flaws.WorkShared.counts.clear()
+    flaws.SameForAll.accepted.clear()
+
+
+def subject_of(name: str, *mixins: Any) -> ValidationSubject:
+    """The scenario with flaws."""
+    base = env_class(f"AgentGym/{name}-v0")
+    kind: Any = type(f"Flawed{base.__name__}", (*mixins, base), {}) if mixins else base
+    return ValidationSubject(lambda: kind(split=None, **OPTIONS[name]), name, seconds=1_200)
+
+
+def found(name: str, flaw: Any, attacker: str) -> bool:
+    """True if the attacker, or the detours, find the flaw."""
+    if attacker == "detours":
+        report = audit(subject_of(name, flaw), [], tasks=2)
+        return any(group.detour_successes < group.detours for group in report.groups)
+    report = audit(subject_of(name, flaw), select_attackers([attacker]), tasks=2)
+    return any(finding.attacker in (attacker, "honest policy") for finding in report.findings)
+
+
+@pytest.mark.slow
+@pytest.mark.rotating(always=4)
+@pytest.mark.parametrize(("name", "flaw"), QUICK)
+def test_the_expected_attacker_finds_the_flaw(name: str, flaw: Any) -> None:
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    assert found(name, flaw, COMMON[flaw])
+
+
+@pytest.mark.slow
+@pytest.mark.rotating
+@pytest.mark.parametrize(("name", "flaw"), [(name, flaw) for name, several in HEAVY.items() for flaw in several])
+def test_a_flaw_of_a_heavy_scenario_is_found(name: str, flaw: Any) -> None:
+    pytest.importorskip(NEEDS[name])
+    assert found(name, flaw, COMMON[flaw])
+
+
+def clean(name: str) -> AuditReport:
+    return audit(subject_of(name), ATTACKERS, tasks=2)
+
+
+def test_there_are_forty_flaws_over_five_scenarios() -> None:
+    assert len(QUICK) + sum(map(len, HEAVY.values())) >= 40
+    assert {name for name, _ in QUICK} | set(HEAVY) == set(OPTIONS)
+    assert {attacker.name for attacker in ATTACKERS} | {"detours"} >= set(COMMON.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["TextCraft", "BabyAI", "Search"])
+def test_without_a_flaw_nothing_is_found(name: str) -> None:
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    report = clean(name)
+    assert [finding.to_json() for finding in report.findings] == [] and report.episodes > 100
