@@ -3,8 +3,7 @@
 `errors, whole_files → spaces, schedule, seeding, times, image_files → task, grammar → difficulty → core →
 image_observations → wrappers, trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, export,
 viewer, multiagent → validate, audit, mcp, inspect_tasks → cli → adapters`. A scenario is a folder of the package with
-an `env.py` in or below it,
-so that a new one is held to the same rules without a change here.
+an `env.py` in or below it, so that a new one is held to the same rules without a change here.
 """
 
 import ast

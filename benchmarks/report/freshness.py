@@ -1,4 +1,4 @@
-"""Tell whether the code that a section measured has changed since: the commit of its figures, and a hash of the files.
+"""Show whether the code that a section measured has changed since: the commit of its figures, and a hash of the files.
 
 `MEASURES` is the table: for each section, the files and folders whose code its figures measure. A change of anything
 else leaves the figures valid.

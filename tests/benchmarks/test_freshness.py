@@ -11,7 +11,7 @@ from benchmarks.report.sections import SECTIONS
 from benchmarks.report.venvs import ROOT
 
 WAITING = {"babyai", "lockstep", "sciworld", "search", "serving", "textcraft", "vector", "web"}
-"""Sections of the README that were measured before the report knew of which code. Measure them, and take them out."""
+"""Sections of the README that were measured before the report recorded their code. Measure them, and take them out."""
 
 
 def test_every_section_names_the_code_that_it_measures() -> None:

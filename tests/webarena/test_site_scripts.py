@@ -156,7 +156,7 @@ def test_a_calendar_fills_in_a_day(visitor: Visitor) -> None:
 
 
 def test_a_stream_shows_every_post_once_in_order_and_stays_small(visitor: Visitor) -> None:
-    """Scrolling to the end shows all posts; on the way back the parts above return. The text is never cut."""
+    """Scrolling to the end shows all posts; on the way back the parts above return. The text is never truncated."""
     database = visitor.env.session.state["episode"].database
     hidden = "SELECT post FROM forum_hidden WHERE account = 1"
     blocked = "SELECT user FROM forum_blocks WHERE account = 1"
@@ -174,7 +174,7 @@ def test_a_stream_shows_every_post_once_in_order_and_stays_small(visitor: Visito
             shown = visitor.js(titles_shown)
             start = titles.index(shown[0])
             assert shown == titles[start : start + len(shown)] and 1 <= len(shown) <= 16
-            assert shown[-1] in visitor.tree, "the text is cut"
+            assert shown[-1] in visitor.tree, "the text is truncated"
             assert not seen or titles.index(seen[-1]) + 1 >= start or direction == "up", "posts were skipped"
             seen += [one for one in shown if one not in seen]
             visitor.act(f"scroll [{direction}]")

@@ -18,9 +18,10 @@ from agentgym_envs.webarena.browser.session import BrowserSession, show_nothing
 from agentgym_envs.webarena.browser.view import ViewOptions
 from agentgym_envs.webarena.env import WebArenaEnv
 from agentgym_envs.webarena.sites.episodes import episodes
+from tests.children import kill
 from tests.waiting import until
 from tests.webarena.conftest import HOME, Agent, MakeAgent, Site, html
-from tests.webarena.test_faults import kill
+from tests.webarena.test_faults import processes_of
 
 pytestmark = pytest.mark.slow
 STORE = """
@@ -141,7 +142,7 @@ def test_a_crash_of_the_browser_breaks_the_spare_session(
     first = make_agent(browser=options)
     prepare(first, show_nothing)
     spare = spare_of(first)
-    kill("chrom")
+    kill(processes_of("chrom"))
     until(lambda: first.session._broken.done())
     second = make_agent(browser=options)
     assert second.session is not spare
