@@ -33,7 +33,7 @@ from agentgym_envs.search.options import METRICS, check_compat, check_metric, ch
 from agentgym_envs.search.oracle import is_grounded, queries_of
 from agentgym_envs.search.questions.sets import open_questions, scorer_of
 from agentgym_envs.search.retrieval.base import Hit, Retriever
-from agentgym_envs.search.retrieval.factory import check_retriever, is_url, open_retriever, uses_encoder
+from agentgym_envs.search.retrieval.factory import Spec, check_retriever, is_url, open_retriever, uses_encoder
 from agentgym_envs.task import Task, TaskSet
 
 MOST_PASSAGES = 50
@@ -111,9 +111,11 @@ class SearchEnv(TextEnv):
     - `questions`: "embedded", a folder with the published sets, a JSONL file of tasks, or a `TaskSet`.
     - `table_version`: the version of the embedded questions and their corpus; by default 2, the newest. Version 1 has
       some false statements, such as ICAO codes that do not exist.
-    - `retriever`: the search engine: "tantivy", "bm25s", "dense", "hybrid", the URL of a Search-R1 server
-      (`http://host:8000/retrieve`), or a `Retriever`.
-    - `index`: the folder of an index built by `agentgym search index`; by default the embedded corpus.
+    - `retriever`: the search engine: "tantivy", "bm25s", "dense", "hybrid", "faiss" (Search-R1's prebuilt indexes), a
+      web engine such as "brave", the URL of a Search-R1 server (`http://host:8000/retrieve`), a mapping with the
+      engine, its options and a reranker (`{"engine": "tantivy", "reranker": "..."}`), or a `Retriever`.
+    - `index`: the folder of an index built by `agentgym search index`, or of a prebuilt one; by default the embedded
+      corpus.
     - `top_k`: the number of passages per query, from 1 to 50.
     - `format`: "agentgym" (Search-R1's lines in a bare wrapper), "search-r1", "skyrl", "verl" or "plain".
     - `max_chars`: the most characters of passages in an observation; later passages are truncated first.
@@ -172,7 +174,7 @@ class SearchEnv(TextEnv):
         difficulty: Sequence[int] | None = None,
         questions: str | os.PathLike[str] | TaskSet = "embedded",
         table_version: int | None = None,
-        retriever: str | Retriever = "tantivy",
+        retriever: Spec = "tantivy",
         index: str | os.PathLike[str] | None = None,
         top_k: int = 3,
         format: str = "agentgym",
