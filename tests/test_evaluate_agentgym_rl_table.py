@@ -29,7 +29,13 @@ from .episodes import episode, several
 
 TEXTCRAFT, SEARCH, WEB = "AgentGym/TextCraft-v0", "AgentGym/Search-v0", "AgentGym/WebArena-v0"
 PIXELS = {"AgentGym/MiniWoBPixels-v0", "AgentGym/WebArenaPixels-v0"}
-OUTSIDE = {"AgentGym/MiniWoB-v0", "AgentGym/PlannerActor-v0", "AgentGym/TextCraftCoop-v0", *PIXELS}
+OUTSIDE = {
+    "AgentGym/MiniWoB-v0",
+    "AgentGym/PlannerActor-v0",
+    "AgentGym/SearchPages-v0",
+    "AgentGym/TextCraftCoop-v0",
+    *PIXELS,
+}
 """Environments that are not in the paper."""
 
 

@@ -58,3 +58,9 @@ def test_a_remote_environment_is_attacked_alike() -> None:
     assert remote.findings == local.findings == [] and remote.episodes == local.episodes > 0
     counts = [[(result.attacker, result.episodes) for result in report.attackers] for report in (remote, local)]
     assert counts[0] == counts[1]
+
+
+def test_attacks_beyond_the_budget_are_counted() -> None:
+    short = audit(load_subject("tests.validate.toy:CorridorEnv", seconds=0.02), tasks=36)
+    assert short.unplayed > 0
+    assert audit(load_subject("tests.validate.toy:CorridorEnv"), tasks=1).unplayed == 0

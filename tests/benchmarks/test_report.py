@@ -12,6 +12,7 @@ from benchmarks import peers
 from benchmarks.report import runner, text, venvs
 from benchmarks.report.__main__ import main
 from benchmarks.report.figures import Row, figure, find
+from benchmarks.report.freshness import MEASURES
 from benchmarks.report.readers import scale
 from benchmarks.report.render import PAGE, README, TABLES, Report, anchor, block, missed, render
 from benchmarks.report.rows import RAY
@@ -234,6 +235,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Section:
     (tmp_path / "small_script.py").write_text(SCRIPT, encoding="utf-8")
     limits = {**thread_limits(), "PYTHONPATH": str(tmp_path)}
     monkeypatch.setattr(runner, "thread_limits", lambda: limits)
+    monkeypatch.setitem(MEASURES, "small", ())
     return small("small_script")
 
 

@@ -24,10 +24,6 @@ def test_a_finding_ends_with_1_and_can_be_replayed(run: Run) -> None:
     assert finding["actions"] == ["pass 4 doors"] and finding["task"] == "corridor/4/3"
 
 
-def test_attacks_beyond_the_budget_are_counted(run: Run) -> None:
-    assert run("audit", TOY, "--budget", "1", "--tasks", "36", "--json").json[0]["unplayed"] > 0
-
-
 def test_another_attacker_or_no_text_env_is_refused(run: Run) -> None:
     assert "there is no attacker nobody" in run("audit", TOY, "--attackers", "nobody").err
     assert "is no TextEnv" in run("audit", "tests.validate.toy:Echo").err

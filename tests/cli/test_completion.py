@@ -63,7 +63,7 @@ def test_the_program_completes_in_a_subprocess(spawn: Run, monkeypatch: pytest.M
         ("agentgym solve textcraft --split a", "all"),
         ("agentgym demos textcraft --grammar t", "tag tool_call tools"),
         ("agentgym compare a b --value su", "success"),
-        ("agentgym search query --engine b", "bm25s"),
+        ("agentgym search query --engine b", "bm25s brave"),
         ("agentgym serve --dialect o", "openenv"),
     ],
 )
