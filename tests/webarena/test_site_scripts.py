@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ import pytest
 
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.sites.framework.site import ORIGINS
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -180,3 +182,12 @@ def test_a_stream_shows_every_post_once_in_order_and_stays_small(visitor: Visito
             visitor.act(f"scroll [{direction}]")
         assert direction == "up" or seen == titles[titles.index(first) :]
     assert visitor.js(titles_shown)[0] != first and titles.index(visitor.js(titles_shown)[0]) < titles.index(first)
+
+
+def test_the_stream_notices_a_scroll_while_it_waits_for_a_frame(visitor: Visitor) -> None:
+    pages = "[...document.querySelectorAll('.stream section')].map(e => e.dataset.page).join()"
+    visitor.visit("forum", "/stream")
+    visitor.js("void (globalThis.requestAnimationFrame = callback => setTimeout(callback, 500))")
+    for shown in ("1,2", "2,3", "3,4"):
+        visitor.js("scrollTo(0, 1e6)")
+        until(partial(lambda wanted: visitor.js(pages) == wanted, shown))

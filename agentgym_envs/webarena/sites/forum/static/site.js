@@ -53,12 +53,16 @@ async function loadNearEdges() {
   if (!list || loading) return;
   loading = true;
   try {
-    for (const step of [1, -1]) {
-      let loaded = false;
-      while (near[step]() && await loadPart(list, step)) loaded = true;
-      if (loaded) break;
-    }
-    await new Promise(requestAnimationFrame);  // the scroll events of `loadPart` come before this frame
+    let position;
+    do {
+      for (const step of [1, -1]) {
+        let loaded = false;
+        while (near[step]() && await loadPart(list, step)) loaded = true;
+        if (loaded) break;
+      }
+      position = scrollY;
+      await new Promise(requestAnimationFrame);  // the scroll events of `loadPart` come before this frame
+    } while (scrollY !== position);  // somebody scrolled meanwhile
   } finally {
     loading = false;
   }
