@@ -29,10 +29,7 @@ class Leftovers(Attacker):
             return
         whole = [Prelude(PreludeKind.EPISODE, scene.start, plan)]
         yield AttackAttempt("nothing after a success", ["", ""], references=[["", ""]], before=whole)
-        for label, rest in _parts(plan).items():
-            yield AttackAttempt(
-                label, rest, references=[rest], before=[Prelude(PreludeKind.EPISODE, scene.start, plan[:-1])]
-            )
+        yield from _parts_after(PreludeKind.EPISODE, scene)
 
 
 class RivalEpisode(Attacker):
@@ -43,11 +40,7 @@ class RivalEpisode(Attacker):
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The part earns what it earns alone."""
-        plan = scene.messages(*scene.plan)
-        for label, rest in _parts(plan).items():
-            yield AttackAttempt(
-                label, rest, references=[rest], before=[Prelude(PreludeKind.RIVAL, scene.start, plan[:-1])]
-            )
+        yield from _parts_after(PreludeKind.RIVAL, scene)
 
 
 class RestoredElsewhere(Attacker):
@@ -59,10 +52,7 @@ class RestoredElsewhere(Attacker):
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The snapshot is of the same task, or of another one."""
         for source in (scene, *scene.others[:1]):
-            plan = source.messages(*source.plan)
-            for label, rest in _parts(plan).items():
-                before = [Prelude(PreludeKind.RESTORED, source.start, plan[:-1])]
-                yield AttackAttempt(label, rest, references=[rest], before=before)
+            yield from _parts_after(PreludeKind.RESTORED, source)
 
 
 class OtherEpisode(Attacker):
@@ -105,8 +95,15 @@ class OtherClock(Attacker):
             yield AttackAttempt(label, actions, references=[actions], clock_shift=days * _DAY)
 
 
-def _parts(plan: list[str]) -> dict[str, list[str]]:
-    """The parts of a plan that are played after the work was done elsewhere; none of a plan of one command."""
+def _parts_after(kind: PreludeKind, source: AuditScene) -> Iterator[AttackAttempt]:
+    """Parts of a plan, played after all but its last command was done elsewhere; none of a plan of one command.
+
+    Each part earns what it earns in a new environment.
+    """
+    plan = source.messages(*source.plan)
     if len(plan) < 2:
-        return {}
-    return {"the end": plan[-1:], "the second half": plan[len(plan) // 2 :], "the beginning": plan[:-1]}
+        return
+    before = [Prelude(kind, source.start, plan[:-1])]
+    parts = {"the end": plan[-1:], "the second half": plan[len(plan) // 2 :], "the beginning": plan[:-1]}
+    for label, rest in parts.items():
+        yield AttackAttempt(label, rest, references=[rest], before=before)
