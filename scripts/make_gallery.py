@@ -26,9 +26,10 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/gallery"
 sys.path.insert(0, str(ROOT / "scripts/site"))
 
-from gallery import Picture, animation, placed, transcript  # noqa: E402
+from gallery import HEIGHT, WIDTH, Picture, animation, placed, transcript  # noqa: E402
 
-_IMAGE_TOP, _IMAGE_WIDTH = 60, 640
+_IMAGE_TOP, _PIXELS = 58, 880
+"""The upper edge of a screenshot, and its width in pixels, which sharp screens show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Episode:
 
 def grid(env: gym.Env[str, str], info: Mapping[str, Any]) -> str:
     """The grid of BabyAI."""
-    return placed(str(env.render()), 20, 70, 310)
+    return placed(str(env.render()), 14, 66, 222)
 
 
 def screenshot(env: gym.Env[str, str], info: Mapping[str, Any]) -> str:
@@ -62,11 +63,10 @@ def screenshot(env: gym.Env[str, str], info: Mapping[str, Any]) -> str:
     from PIL import Image
 
     picture = Image.open(io.BytesIO(info["screenshot"])).convert("RGB")
-    height = _IMAGE_WIDTH * picture.height // picture.width
     written = io.BytesIO()
-    picture.resize((960, 960 * picture.height // picture.width)).save(written, "WEBP", quality=45, method=6)
+    picture.resize((_PIXELS, _PIXELS * picture.height // picture.width)).save(written, "WEBP", quality=45, method=6)
     data = base64.b64encode(written.getvalue()).decode()
-    place = f'x="0" y="{_IMAGE_TOP}" width="{_IMAGE_WIDTH}" height="{height}"'
+    place = f'y="{_IMAGE_TOP}" width="{WIDTH}" height="{HEIGHT - _IMAGE_TOP - 24}" preserveAspectRatio="xMidYMin slice"'
     return f'<image {place} href="data:image/webp;base64,{data}"/>'
 
 

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 640, 400
+WIDTH, HEIGHT = 480, 320
 _SECONDS, _LAST_SECONDS = 2.4, 4.5
 _FONT, _LINE = 12.5, 16.5
 """The size of a letter, and the height of a line."""
-_LEFT, _TOP, _BOTTOM = 20, 62, HEIGHT - 20
+_LEFT, _TOP, _BOTTOM = 14, 56, HEIGHT - 12
+_BESIDE = 246
+"""The left edge of the text next to an image."""
 _CHAR = 0.605 * _FONT
 _PAPER, _BAR, _TEXT, _DIM, _ACTION, _GOAL = "#10191c", "#12323a", "#c3d0d0", "#8fa3a5", "#6fcfc6", "#ffb454"
 _PROMPT = "› "
@@ -42,7 +44,7 @@ def animation(title: str, goal: str, pictures: Sequence[Picture], *, wide: bool 
     frames = "".join(_frame(number, len(pictures) - 1, picture, wide) for number, picture in enumerate(pictures))
     still = f"@media(prefers-reduced-motion:reduce){{.f{{animation:none!important}}.f{len(pictures) - 1}{{opacity:1}}}}"
     mono = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-    goal_line = textwrap.shorten(goal, 78, placeholder=" …")
+    goal_line = textwrap.shorten(goal, 58, placeholder=" …")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(f"{title}: {goal}")}">\n'
@@ -83,14 +85,14 @@ def _style(number: int, count: int, total: float) -> str:
 
 def _frame(number: int, last: int, picture: Picture, wide: bool) -> str:
     beside = bool(picture.image) and not wide
-    left = 350 if beside else _LEFT
+    left = _BESIDE if beside else _LEFT
     lines = _wrapped(picture.text, int((WIDTH - left - _LEFT) / _CHAR))
     room = 1 if wide else int((_BOTTOM - _TOP) / _LINE)
     shown = lines[-room:]
     top = _BOTTOM + 4 if wide else _TOP + _LINE
     written = "".join(_written(left, top + _LINE * row, text, color) for row, (text, color) in enumerate(shown))
-    end = "solved · " if picture.solved else ""
-    count = f"turn {number} of {last} · {end}score {picture.score:.2f}"
+    end = "solved, score " if picture.solved else "score "
+    count = f"turn {number}/{last} · {end}{picture.score:.2f}"
     counter = f'<text x="{WIDTH - _LEFT}" y="20" text-anchor="end" style="fill:{_DIM}">{count}</text>'
     return f'<g class="f f{number}">{counter}{picture.image}{written}</g>\n'
 

@@ -11,6 +11,10 @@ import repository
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 
+_BOOST = {"install.md": 3.0, "tutorials/scalinginter.md": 2.0, "about/changelog.md": 0.3, "about/contributing.md": 0.5}
+"""Pages that a search puts before or behind others with the same words."""
+
+
 def on_config(config: Any) -> None:
     """Link to the repository, if its address is known, and draw flow charts without a script."""
     fence = {"name": "mermaid", "class": "flowchart", "format": flowchart.draw}
@@ -43,6 +47,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Let links to other files of the repository lead to their places in the site, and name its address."""
+    if boost := _BOOST.get(page.file.src_uri):
+        page.meta["search"] = {"boost": boost}
     text = repository.with_address(_with_notebook(markdown, page.file))
     return repository.relink(text, _origin(page.file.src_uri), page.file.src_uri, _modules(reference.sections()))
 

@@ -44,4 +44,4 @@ def test_every_picture_is_small_solved_and_on_the_first_page(script: ModuleType)
     assert {path.stem for path in (ROOT / "docs/gallery").glob("*")} == script.EPISODES.keys()
     for name in script.EPISODES:
         assert f"(gallery/{name}.svg)" in page
-        assert len(stored(name)) < MAX_BYTES and "solved · score" in stored(name)
+        assert len(stored(name)) < MAX_BYTES and "solved, score" in stored(name)
