@@ -10,7 +10,6 @@ import reference
 import repository
 from mkdocs.structure.files import File, Files, InclusionLevel
 
-
 _BOOST = {"install.md": 3.0, "tutorials/scalinginter.md": 2.0, "about/changelog.md": 0.3, "about/contributing.md": 0.5}
 """Pages that a search puts before or behind others with the same words."""
 

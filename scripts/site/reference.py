@@ -50,7 +50,7 @@ def sections() -> dict[str, list[Module]]:
 
 def module_page(module: Module) -> str:
     """The page of a module. Guides come before it in the results of a search."""
-    return f"---\ntitle: {module.name}\nsearch:\n  boost: 0.4\n---\n\n# `{module.name}`\n\n::: {module.name}\n"
+    return f"---\ntitle: {module.name}\nsearch:\n  boost: 0.1\n---\n\n# `{module.name}`\n\n::: {module.name}\n"
 
 
 def index_page(modules: dict[str, list[Module]]) -> str:
