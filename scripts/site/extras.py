@@ -47,7 +47,7 @@ def _extras(project: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
 
 
 def _packages(requirements: list[str]) -> str:
-    """The names of packages; of our own, its extras. A long list is cut."""
+    """The names of packages; of our own, its extras. A long list is truncated."""
     names = [_name(requirement) for requirement in requirements]
     shown = names if len(names) <= 6 else [*names[:5], f"{len(names) - 5} more"]
     return ", ".join(shown)

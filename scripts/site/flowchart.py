@@ -1,7 +1,7 @@
 """Draws the flow charts of the pages as SVG, so that the site needs no script from another host.
 
-It reads the part of Mermaid's language that the pages use: `flowchart BT` (from the bottom to the top), a box with a
-text (`name["text"]`), and an arrow between two boxes, each of which may have its text: `a --> b["text"]`.
+It reads the part of Mermaid's language that the pages use: `flowchart BT` (from the bottom to the top), boxes
+(`name["text"]`), and arrows between two boxes (`a --> b["text"]`).
 """
 
 from __future__ import annotations

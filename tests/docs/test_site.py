@@ -129,7 +129,7 @@ SEARCHES = {
     "vllm": "training-one-machine",
     "miniwob": "webarena",
 }
-"""What readers search for, and the page that has it."""
+"""Searches of readers, and the page that each one has to find first."""
 WITH_TABLES = (".", "architecture", "benchmarks", "cheatsheet", "install", "leaderboard", "reference/commands", "tasks")
 WAYS = {
     "plain": ["-c", PLAIN],
