@@ -47,15 +47,15 @@ def _extras(project: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
 
 
 def _packages(requirements: list[str]) -> str:
-    """The names of packages; of our own, its extras. A long list is truncated."""
-    names = [_name(requirement) for requirement in requirements]
-    shown = names if len(names) <= 6 else [*names[:5], f"{len(names) - 5} more"]
+    """The names of packages and of our own extras. A long list is truncated."""
+    names = [name for requirement in requirements for name in _names(requirement)]
+    shown = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
     return ", ".join(shown)
 
 
-def _name(requirement: str) -> str:
+def _names(requirement: str) -> list[str]:
     if own := re.match(r"agentgym-envs\[(.+?)\]", requirement):
-        return f"`[{own[1]}]`"
+        return [f"`[{extra}]`" for extra in own[1].split(",")]
     found = _NAME.match(requirement)
     assert found is not None
-    return found[0]
+    return [found[0]]
