@@ -70,6 +70,11 @@ def screenshot(env: gym.Env[str, str], info: Mapping[str, Any]) -> str:
     return f'<image {place} href="data:image/webp;base64,{data}"/>'
 
 
+def without_actions(observation: str) -> str:
+    """The observation of BabyAI without the list of actions, which leaves no room for the turns before."""
+    return observation.partition("\nAvailable actions:")[0]
+
+
 def team_text(observation: str) -> str:
     """The observations of a team, each below the name of its agent."""
     from agentgym_envs.multiagent.joint_format import read_texts
@@ -85,7 +90,7 @@ def no_text(observation: str) -> str:
 
 EPISODES = {
     "textcraft": Episode("AgentGym/TextCraft-v0", "textcraft/300"),
-    "babyai": Episode("AgentGym/BabyAI-v0", "babyai/GoToSeqS5R2/20018", {"render_mode": "svg"}, grid),
+    "babyai": Episode("AgentGym/BabyAI-v0", "babyai/GoToSeqS5R2/20018", {"render_mode": "svg"}, grid, without_actions),
     "sciworld": Episode("AgentGym/SciWorld-v0", "sciworld/chemistry-mix-paint-secondary-color/27"),
     "search": Episode("AgentGym/Search-v0", "search/3hop-city/100"),
     "webarena": Episode(
