@@ -69,11 +69,12 @@
     );
   }
 
-  function goldList(shared, index) {
+  /* The gold passages; `verb` says what happened to those that the agent has had. */
+  function goldList(shared, index, verb = "found") {
     if (!shared.gold.length) return null;
     const row = (one) => {
       const found = one.turn !== null && one.turn <= index;
-      const when = found ? `found in turn ${one.turn}` : one.turn !== null ? "not yet found" : "never found";
+      const when = found ? `${verb} in turn ${one.turn}` : one.turn !== null ? `not yet ${verb}` : `never ${verb}`;
       return el(
         "li",
         { class: found ? "found" : "" },
@@ -84,7 +85,7 @@
     };
     const found = shared.gold.filter((one) => one.turn !== null && one.turn <= index).length;
     return [
-      el("h3", {}, `Gold passages (${found} of ${shared.gold.length} found)`),
+      el("h3", {}, `Gold passages (${found} of ${shared.gold.length} ${verb})`),
       el("ul", { class: "se-gold" }, shared.gold.map(row)),
     ];
   }
@@ -100,6 +101,7 @@
     ];
   }
 
+  Viewer.goldList = goldList;
   Viewer.panels.search = {
     title: "Searches",
     draw(states, index) {

@@ -154,6 +154,7 @@
 
   Viewer.panels.webarena = {
     title: "The page",
+    drawsObservation: true,
     draw(states, index, detail) {
       const shared = states[0].shared;
       const state = states[index];
