@@ -17,7 +17,7 @@ from agentgym_envs.viewer.detail import detail_of
 from agentgym_envs.viewer.figures import FIGURES, EpisodeFigures, Figures
 from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
 from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot, read_bytes, read_episode
-from agentgym_envs.viewer.notes import Note, Notes, find_mark, mark_of, write_note
+from agentgym_envs.viewer.notes import Note, Notes, find_mark, mark_of
 from agentgym_envs.viewer.runs import Runs
 from agentgym_envs.viewer.sources import ATIF
 
@@ -88,8 +88,8 @@ class Viewer:
         return entry.id
 
     def write_note(self, number: int, text: str, tags: Sequence[str], version: int) -> dict[str, Any]:
-        """Write the note of an episode; see `notes.write_note`. Raises UnknownEpisode, too."""
-        return write_note(self._entry(number), text, tags, version)._asdict()
+        """Write the note of an episode; see `write_note`. Raises UnknownEpisode, too."""
+        return self._notes.write(self._entry(number), text, tags, version)._asdict()
 
     def export(self, number: int) -> str:
         """The episode as one HTML page; see `export`. Raises UnknownEpisode."""

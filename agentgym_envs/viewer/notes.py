@@ -26,6 +26,7 @@ SCHEMA_VERSION = 1
 MAX_TEXT_CHARS, MAX_TAGS, MAX_TAG_CHARS = 10_000, 20, 40
 MAX_FILE_BYTES = 32_000_000
 """A longer file of notes is neither read nor written."""
+REFRESH_SECONDS = 1.0
 _Key = tuple[str, int]
 """The mark and the offset of an episode's line."""
 
@@ -58,22 +59,39 @@ class Notes:
 
     def __init__(self) -> None:
         self._files: dict[Path, _NotesOfFile] = {}
-        self._version, self._lock = 0, threading.Lock()
+        self._found: dict[int, Note] = {}
+        self._version, self._looked, self._lock = 0, (-1, float("-inf")), threading.Lock()
 
     def add_to(self, snapshot: IndexSnapshot) -> IndexSnapshot:
-        """The snapshot with its notes. Its version also grows when notes change."""
+        """The snapshot with its notes. Its version also grows when notes change.
+
+        The files of notes are looked at when the snapshot has changed, and otherwise once in `REFRESH_SECONDS`.
+        """
         with self._lock:
-            states = {file.path: (_state(notes_path(file.path)), tuple(file.ids[-1:])) for file in snapshot.files}
-            known = {path: self._files[path] for path in states.keys() & self._files.keys()}
-            changed = {path for path, state in states.items() if path not in known or known[path].state != state}
-            found = {path: _NotesOfFile(states[path], {}) for path in changed}
-            for path, entries in _by_path(snapshot.entries, {p for p in changed if states[p][0] is not None}).items():
-                found[path] = _NotesOfFile(states[path], _by_id(entries, read_notes(path)))
-            before = _merged(self._files)
-            self._files = known | found
-            notes = _merged(self._files)
-            self._version += notes != before
-            return snapshot._replace(version=snapshot.version + self._version, notes=notes)
+            version, time_of_look = self._looked
+            if version != snapshot.version or time.monotonic() - time_of_look >= REFRESH_SECONDS:
+                self._look(snapshot)
+                self._looked = snapshot.version, time.monotonic()
+            return snapshot._replace(version=snapshot.version + self._version, notes=self._found)
+
+    def write(self, entry: EpisodeEntry, text: str, tags: Sequence[str], version: int) -> Note:
+        """Write a note; see `write_note`. The next snapshot has it."""
+        written = write_note(entry, text, tags, version)
+        with self._lock:
+            self._looked = -1, float("-inf")
+        return written
+
+    def _look(self, snapshot: IndexSnapshot) -> None:
+        states = {file.path: (_state(notes_path(file.path)), tuple(file.ids[-1:])) for file in snapshot.files}
+        known = {path: self._files[path] for path in states.keys() & self._files.keys()}
+        changed = {path for path, state in states.items() if path not in known or known[path].state != state}
+        found = {path: _NotesOfFile(states[path], {}) for path in changed}
+        for path, entries in _by_path(snapshot.entries, {p for p in changed if states[p][0] is not None}).items():
+            found[path] = _NotesOfFile(states[path], _by_id(entries, read_notes(path)))
+        self._files = known | found
+        notes = {number: note for of_file in self._files.values() for number, note in of_file.by_id.items()}
+        self._version += notes != self._found
+        self._found = notes
 
 
 def notes_path(trajectories: Path) -> Path:
@@ -151,10 +169,6 @@ def _has_mark(entry: EpisodeEntry, mark: str) -> bool:
         return mark_of(read_bytes(entry)) == mark
     except AgentGymError:
         return False
-
-
-def _merged(files: Mapping[Path, _NotesOfFile]) -> dict[int, Note]:
-    return {number: note for found in files.values() for number, note in found.by_id.items()}
 
 
 def _check(text: str, tags: Sequence[str]) -> None:

@@ -169,18 +169,19 @@
     const row = rows[i];
     const sides = ["a", "b"].map((name, side) => cell(side, row[name] === null ? missing(side, i) : brief(i, side)));
     const line = i === view.first ? el("p", { class: "parting", id: "first-difference" }, "First difference") : null;
-    const changed = row.seen
-      ? el(
-          "section",
-          { class: "seen-diff card", "aria-label": "Difference of the observations" },
-          el("h4", { class: "label" }, "Observations, A to B"),
-          Viewer.diff.textDiff(details[0].turns[row.a].observation, details[1].turns[row.b].observation),
-        )
-      : null;
+    const changed = row.seen ? seenDiff(details[0].turns[row.a].observation, details[1].turns[row.b].observation) : null;
     const label = `Turn ${(row.a ?? row.b) + 1}${row.action ? ", different" : ""}`;
     const node = el("div", { class: `pair${row.action ? " different" : ""}`, role: "group", "aria-label": label }, line, sides, changed);
     view.nodes.set(i, node);
     return node;
+  }
+
+  /* The difference of two observations; nothing if they have little in common. */
+  function seenDiff(before, after) {
+    const found = Viewer.diff.textDiff(before, after);
+    if (!found) return null;
+    const label = "Difference of the observations";
+    return el("section", { class: "seen-diff card", "aria-label": label }, el("h4", { class: "label" }, "Observations, A to B"), found);
   }
 
   /* The place of a turn that the other episode does not have. */
@@ -195,7 +196,7 @@
     const [number, other] = [row["ab"[side]], row["ab"[1 - side]]];
     const detail = view.details[side];
     const turn = detail.turns[number];
-    const on = { onSelect: () => choose(i, true), seen: SEEN, compact: row.seen };
+    const on = { onSelect: () => choose(i, true), seen: SEEN, compact: other !== null };
     if (detail.team) {
       const shown = Viewer.team.turn(detail.team, number, turn, on);
       const against = view.details[1 - side].team;

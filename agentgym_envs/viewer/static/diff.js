@@ -5,6 +5,7 @@
   const MOST_CELLS = 1_500_000; // of a table; longer sequences are only compared from both ends
   const CONTEXT = 2; // equal lines around a change
   const MOST_CHARS = 60_000;
+  const LEAST_EQUAL = 0.25; // the share of equal lines below which a difference says nothing
 
   /*
    * Aligns two sequences of which `weigh(i, j)` says how alike two items are (0: not at all). Returns the pairs [i, j] of
@@ -86,10 +87,15 @@
     return [lineNode("removed", "−", left), lineNode("added", "+", right)];
   }
 
-  /* The difference of two texts by lines, with changed words marked; equal lines far from a change are left out. */
+  /*
+   * The difference of two texts by lines, with changed words marked; equal lines far from a change are left out. It is
+   * null if two long texts have little in common.
+   */
   function textDiff(before, after) {
     const [one, other] = [before, after].map((text) => text.slice(0, MOST_CHARS).split("\n"));
     const rows = compareLists(one, other);
+    const equal = rows.filter((row) => row.aligned).length;
+    if (rows.length > 12 && equal < LEAST_EQUAL * rows.length) return null;
     const near = rows.map((_, i) => rows.slice(Math.max(0, i - CONTEXT), i + CONTEXT + 1).some((row) => !row.aligned));
     const nodes = [];
     let skipped = 0;
