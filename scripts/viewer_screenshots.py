@@ -54,6 +54,14 @@ def page_finders(address: str) -> dict[str, Callable[[], str]]:
         found = rows(limit="500", sort="score", desc="1", source="tiny")
         return f"episode/{next(row['id'] for row in found if row['has_tokens'])}?tab=tokens"
 
+    def compared(played: list[dict[str, Any]]) -> str:
+        """Two episodes of one task; the first one solved it."""
+        for row in (row for row in played if row["turns"] > 1):
+            for other in httpx.get(f"{address}api/episodes/{row['id']}").json()["siblings"]:
+                if other["success"]:
+                    return f"compare/{other['id']}/{row['id']}"
+        raise LookupError("no two episodes of one task")
+
     def solved_episode(env: str, turn: int, **query: str) -> Callable[[], str]:
         return lambda: f"episode/{longest_episode(env=f'AgentGym/{env}-v0', success='1', **query)}?turn={turn}"
 
@@ -67,6 +75,9 @@ def page_finders(address: str) -> dict[str, Callable[[], str]]:
         "team": lambda: most_transfers(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
         "tokens": tokens,
         "training": lambda: "training",
+        "runs": lambda: "runs?env=AgentGym/TextCraft-v0",
+        "run": lambda: "run?name=textcraft-random",
+        "compare": lambda: compared(rows(source="textcraft-random", sort="turns", limit="50")),
     }
 
 

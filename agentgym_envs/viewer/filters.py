@@ -62,7 +62,7 @@ _SINGLE = {"offset", "limit", "sort", "desc", "q", "success", "noted"} | {
 class Query(NamedTuple):
     """The filters, order and search text of a list. Equal queries give equal lists of the same snapshot.
 
-    `tags` are those of which a note must have one; `noted` is "1" for episodes with a note, "0" for the others.
+    A note must have one of `tags`; `noted` is "1" for episodes with a note, "0" for the others.
     """
 
     values: tuple[tuple[str, frozenset[str]], ...] = ()

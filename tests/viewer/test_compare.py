@@ -155,7 +155,7 @@ def test_runs_are_sorted_and_lead_to_their_episodes(browser: Any, tmp_path: Path
     save(tmp_path / "bad.jsonl", record("t/1", "x", group="g"))
     save(tmp_path / "good.jsonl", record("t/1", "x", group="g", score=1.0, success=True), record("t/2", "x", group="h"))
     with serving(tmp_path) as address, page_of(browser, address + "#/runs") as page:
-        names = page.locator(".runs-table tbody .name a")
+        names = page.locator(".runs-table tbody .col-name a")
         names.first.wait_for()
         assert names.all_inner_texts() == ["good.jsonl", "bad.jsonl"]  # by success
         page.get_by_role("button", name="Success").click()
@@ -166,7 +166,7 @@ def test_runs_are_sorted_and_lead_to_their_episodes(browser: Any, tmp_path: Path
         assert names.all_inner_texts() == ["bad.jsonl", "good.jsonl"]
         names.nth(1).click()
         page.wait_for_selector(".big-figures")
-        groups = page.locator(".runs-table tbody .group a")
+        groups = page.locator(".runs-table tbody .col-group a")
         assert groups.all_inner_texts() == ["g", "h"]
         assert page.locator(".big-figures").inner_text().split("\n")[1].startswith("50")
         groups.nth(1).click()

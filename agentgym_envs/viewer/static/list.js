@@ -101,7 +101,7 @@
     state = { ...state, sort: key, desc: desc ? "1" : "" };
     Viewer.keepAddress("", state);
     restart();
-    const used = [`[role=columnheader].${key} button`, "[name=sort]"].map((one) => parts.table.querySelector(one));
+    const used = [`[role=columnheader] [data-sort=${key}]`, "[name=sort]"].map((one) => parts.table.querySelector(one));
     used.find((one) => one.checkVisibility()).focus();
   }
 

@@ -4,20 +4,17 @@
   const { el } = Viewer;
   const SHOWN = 700;
 
-  function passage(shared, number, rank) {
-    const one = shared.passages[number];
+  const goldChip = () => Viewer.chip("gold", "good", "contains the answer, or leads to it");
+
+  /* A passage of a result, with further marks in its head. */
+  function passage(one, rank, text, ...marks) {
     const title = one.title || one.id || "untitled";
+    const head = [el("span", { class: "se-rank" }, String(rank)), el("b", {}, Viewer.line(title, 120))];
     return el(
       "li",
       { class: `se-passage ${one.gold ? "gold" : ""}` },
-      el(
-        "div",
-        { class: "se-head" },
-        el("span", { class: "se-rank" }, String(rank)),
-        el("b", {}, Viewer.line(title, 120)),
-        one.gold ? Viewer.chip("gold", "good", "contains the answer, or leads to it") : null,
-      ),
-      el("p", {}, Viewer.text(one.text, { limit: SHOWN })),
+      el("div", { class: "se-head" }, head, one.gold ? goldChip() : null, marks),
+      el("p", {}, Viewer.text(text, { limit: SHOWN })),
     );
   }
 
@@ -26,7 +23,7 @@
     return el(
       "ol",
       { class: "se-passages" },
-      state.passages.map((number, index) => passage(shared, number, index + 1)),
+      state.passages.map((number, index) => passage(shared.passages[number], index + 1, shared.passages[number].text)),
     );
   }
 
@@ -101,7 +98,7 @@
     ];
   }
 
-  Viewer.goldList = goldList;
+  Viewer.searchParts = { goldChip, goldList, passage };
   Viewer.panels.search = {
     title: "Searches",
     draw(states, index) {

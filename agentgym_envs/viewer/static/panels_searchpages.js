@@ -2,23 +2,11 @@
 (function () {
   "use strict";
   const { el, chip } = Viewer;
-  const gold = () => chip("gold", "good", "contains the answer, or leads to it");
+  const { goldChip, goldList, passage } = Viewer.searchParts;
 
   function result(one, rank) {
-    return el(
-      "li",
-      { class: `se-passage ${one.gold ? "gold" : ""}` },
-      el(
-        "div",
-        { class: "se-head" },
-        el("span", { class: "se-rank" }, String(rank)),
-        el("b", {}, Viewer.line(one.title || one.id, 120)),
-        el("code", { class: "dim" }, Viewer.line(one.id, 60)),
-        one.gold ? gold() : null,
-        one.opened ? chip("opened", "accent") : null,
-      ),
-      el("p", {}, Viewer.text(one.snippet, { limit: 400 })),
-    );
+    const marks = [el("code", { class: "dim" }, Viewer.line(one.id, 60)), one.opened && chip("opened", "accent")];
+    return passage(one, rank, one.snippet, marks);
   }
 
   function results(state, folded) {
@@ -59,7 +47,7 @@
         { class: "se-head" },
         el("b", {}, Viewer.line(open.title, 140)),
         el("span", { class: "dim num" }, open.parts > 1 ? `part ${open.part} of ${open.parts}` : "the whole page"),
-        golds.length ? gold() : null,
+        golds.length ? goldChip() : null,
       ),
       parts(open),
       text(open, shared),
@@ -102,7 +90,7 @@
       return el(
         "div",
         { class: "p-box p-search" },
-        Viewer.goldList(shared, index, "read"),
+        goldList(shared, index, "read"),
         answer(state, shared),
         places(state),
         searching ? [results(state, false), open] : [open, results(state, true)],

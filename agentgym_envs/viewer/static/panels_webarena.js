@@ -142,6 +142,13 @@
     return before || after ? el("div", { class: "wa-pictures" }, before, after) : null;
   }
 
+  /* How to get pictures, if no state has one. */
+  function unseen(states) {
+    if (states.some((state) => state.image)) return null;
+    const option = el("code", {}, "--env-arg record_screenshots=true");
+    return el("p", { class: "p-empty" }, "No pictures were recorded; ", option, " records them.");
+  }
+
   /* Below pictures, the tree opens on request. */
   function tree(shared, state, under) {
     if (!state.lines.length) return null;
@@ -166,7 +173,7 @@
         bar(state),
         notes(state),
         facts(state, index),
-        images,
+        images || unseen(states),
         tree(shared, state, images !== null),
         gone(shared, state),
       );

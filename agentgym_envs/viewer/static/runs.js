@@ -142,11 +142,11 @@
         column.name,
         el("span", { class: "arrow", "aria-hidden": "true" }, arrow),
       );
-      return el("th", { scope: "col", class: column.key, "aria-sort": state, title: column.title }, button);
+      return el("th", { scope: "col", class: `col-${column.key}`, "aria-sort": state, title: column.title }, button);
     };
     const line = (pair) =>
       el("tr", {}, shown.map((column, i) =>
-        el(i ? "td" : "th", { class: column.key, scope: i ? null : "row", "data-name": column.name }, column.draw(pair))));
+        el(i ? "td" : "th", { class: `col-${column.key}`, scope: i ? null : "row", "data-name": column.name }, column.draw(pair))));
     return el(
       "div",
       { class: "runs-table card", tabindex: "0", role: "region", "aria-label": label },

@@ -66,6 +66,8 @@
     return shown.map((column) => ({ ...column, sourced }));
   }
 
+  const classOf = ({ key, right, optional }) =>
+    [optional === "figures" ? "figure-column" : key, right && "right"].filter(Boolean).join(" ");
   const canSort = (column) => column.key !== "policy";
 
   /* The sort control for narrow screens, where rows are cards without a header. */
@@ -86,13 +88,13 @@
       const sortable = canSort(column);
       const button = el(
         "button",
-        { type: "button", on: { click: () => onSort(column.key, state === "ascending") } },
+        { type: "button", "data-sort": column.key, on: { click: () => onSort(column.key, state === "ascending") } },
         column.name === "#" ? el("span", { "aria-label": "Number" }, "#") : column.name,
         el("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "↑", descending: "↓", none: "" }[state]),
       );
       const props = {
         role: "columnheader",
-        class: `${column.key}${column.right ? " right" : ""}`,
+        class: classOf(column),
         "aria-sort": sortable ? state : null,
       };
       return el("div", props, sortable ? button : column.name);
@@ -108,7 +110,7 @@
     const cell = (column) =>
       el(
         "div",
-        { role: "cell", class: `${column.key}${column.right ? " right num" : ""}` },
+        { role: "cell", class: `${classOf(column)}${column.right ? " num" : ""}` },
         row ? DRAW[column.key](row, column) : null,
       );
     return el(
@@ -125,10 +127,11 @@
       this.pages = new Map();
       this.nodes = new Map();
       this.body = el("div", { role: "rowgroup", class: "rows" });
-      const widths = this.columns.map((column) => column.width).join(" ");
+      const widths = (columns) => columns.map((column) => column.width).join(" ");
+      const few = this.columns.filter((column) => column.optional !== "figures"); // for windows of medium width
       this.root = el(
         "div",
-        { role: "table", class: "table card", "aria-label": "Episodes", style: { "--cols": widths } },
+        { role: "table", class: "table card", "aria-label": "Episodes", style: { "--cols": widths(this.columns), "--few-cols": widths(few) } },
         header(this.columns, sort, onSort),
         this.body,
       );
