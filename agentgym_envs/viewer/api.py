@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooSlow
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.errors import AgentGymError, UnknownTask
 from agentgym_envs.image_files import FOLDER, read_image
@@ -18,8 +19,10 @@ from agentgym_envs.viewer.figures import FIGURES, EpisodeFigures, Figures
 from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
 from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot, read_bytes, read_episode
 from agentgym_envs.viewer.notes import Note, Notes, find_mark, mark_of
-from agentgym_envs.viewer.runs import Runs
 from agentgym_envs.viewer.sources import ATIF
+
+if TYPE_CHECKING:
+    from agentgym_envs.viewer.runs import Runs
 
 REFRESH_SECONDS = 1.0
 """Minimum time between two checks of the files, which happen on requests."""
@@ -39,10 +42,11 @@ class Viewer:
 
     def __init__(self, paths: Sequence[Path], *, panel_seconds: float = PANEL_SECONDS) -> None:
         self.index, self._notes, self._figures = Index(paths), Notes(), Figures()
-        self._lists, self._runs = Lists(figures=self._figures), Runs(self._figures)
+        self._lists = Lists(figures=self._figures)
         self._panel_seconds = panel_seconds
         self._summary: tuple[int, dict[str, Any]] = (-1, {})
         self._tasks: tuple[int, dict[_TaskKey, list[EpisodeEntry]]] = (-1, {})
+        self._means: tuple[Selection | None, dict[str, float] | None] = None, None
         self._panels = _Panels()
 
     def summary(self) -> dict[str, Any]:
@@ -62,7 +66,7 @@ class Viewer:
         figures = self._figures.of(shown)
         rows = [row_of(entry, figures[entry.id], snapshot.notes.get(entry.id)) for entry in shown]
         found = {"version": snapshot.version, "total": len(selection.entries), "rows": rows, "note": selection.note}
-        return found | {"means": means_of(selection.entries)}
+        return found | {"means": self._means_of(selection)}
 
     def select(self, query: Query) -> Selection:
         """The episodes that match a query."""
@@ -109,11 +113,11 @@ class Viewer:
 
     def runs(self) -> dict[str, Any]:
         """The figures of all runs."""
-        return self._runs.table(self._now())
+        return self._known_runs.table(self._now())
 
     def run(self, name: str) -> dict[str, Any]:
         """The figures of one run, with its groups, errors and config. Raises UnknownEpisode."""
-        found = self._runs.run(self._now(), name)
+        found = self._known_runs.run(self._now(), name)
         if found is None:
             raise UnknownEpisode(f"there is no run {name!r:.200}")
         return found
@@ -145,6 +149,21 @@ class Viewer:
 
         snapshot = self._now()
         return training_of(snapshot.runs, snapshot.entries)
+
+    @cached_property
+    def _known_runs(self) -> Runs:
+        """The runs, whose module is not needed for the first page."""
+        from agentgym_envs.viewer.runs import Runs
+
+        return Runs(self._figures)
+
+    def _means_of(self, selection: Selection) -> dict[str, float] | None:
+        """The means of a list, which all of its pages share."""
+        known, means = self._means
+        if known is not selection:
+            means = means_of(selection.entries)
+            self._means = selection, means
+        return means
 
     def _known_figures(self, snapshot: IndexSnapshot) -> list[str]:
         """The figures that the records seem to have, by a sample of them."""
