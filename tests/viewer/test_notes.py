@@ -22,7 +22,6 @@ from agentgym_envs.viewer.index import EpisodeEntry, Index
 from agentgym_envs.viewer.notes import Note, NoteConflict, NoteNotWritten, notes_path, read_notes, write_note
 from agentgym_envs.viewer.server import make_app
 from tests.viewer.records import record, save
-from tests.waiting import until
 
 Post = Callable[..., httpx.Response]
 OWN = "http://127.0.0.1:8000"
@@ -78,14 +77,15 @@ def test_note_survives_a_restart_and_filters_the_list(folder: Path, post: Post) 
     assert [(row["tags"], row["noted"]) for row in rows[1:4:2]] == [(["a"], True), (["b c"], False)]
 
 
-def test_note_of_another_viewer_appears(folder: Path) -> None:
+def test_note_of_another_viewer_appears(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "REFRESH_SECONDS", 0.0)
     viewer = Viewer([folder])
     before = viewer.summary()["version"]
     write_note(entries_of(folder)[2], "seen", [], 0)
-    until(lambda: viewer.summary()["version"] > before)
+    assert viewer.summary()["version"] > before
     assert listed(viewer, noted="1") == [2]
     write_note(entries_of(folder)[2], "", [], 1)
-    until(lambda: listed(viewer, noted="1") == [])
+    assert listed(viewer, noted="1") == []
 
 
 @pytest.mark.parametrize(
