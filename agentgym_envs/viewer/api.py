@@ -240,6 +240,7 @@ def summary_of(snapshot: IndexSnapshot) -> dict[str, Any]:
         "policies": sorted({one.policy for one in summaries if one.policy is not None}),
         "steps": sorted({one.step for one in summaries if one.step is not None}),
         "tags": sorted({tag for note in snapshot.notes.values() for tag in note.tags}),
+        "noted": any(note.text or note.tags for note in snapshot.notes.values()),
         "has_training": bool(snapshot.runs),
         "problems": snapshot.problems,
     }

@@ -52,8 +52,9 @@ def export_html(
     left_out = [f"episode {entry.id} could not be read and was left out" for entry in entries if entry.id not in ids]
     on_left_out(left_out)
     data["rows"] = rows = [data["episodes"][entry.id]["row"] for entry in readable]
-    known = {"figures": [name for name in FIGURES if any(row[name] is not None for row in rows)]}
+    known: dict[str, Any] = {"figures": [name for name in FIGURES if any(row[name] is not None for row in rows)]}
     known["tags"] = sorted({tag for row in rows for tag in row["tags"]})
+    known["noted"] = any(row["noted"] or row["tags"] for row in rows)
     data["summary"] = {**_summary(viewer, readable), **known, "problems": left_out}
     data["runs"] = runs_of(readable)
     return page_with(to_json(data))

@@ -85,6 +85,7 @@ def test_summary_lists_sources_and_filter_values(get: Get) -> None:
         "policies": ["hf:me"],
         "steps": [5],
         "tags": [],
+        "noted": False,
         "figures": [],
         "has_training": False,
         "problems": [],

@@ -93,7 +93,7 @@ def test_two_episodes_are_aligned_and_equal_turns_are_folded(browser: Any, addre
             "End",
         ]
         assert page.locator(".parting").count() == 1
-        assert "No such turn." in rows.nth(0).inner_text() and "The episode had ended." in rows.nth(3).inner_text()
+        assert "Only in A." in rows.nth(0).inner_text() and "The episode had ended." in rows.nth(3).inner_text()
         assert page.locator(".seen-diff").count() == 1
         page.keyboard.press("d")
         reaches(page, "Turn 7 | –")

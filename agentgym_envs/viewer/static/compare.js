@@ -188,7 +188,7 @@
   function missing(side, i) {
     const name = "ab"[side];
     const ended = view.rows.slice(i).every((row) => row[name] === null);
-    return el("p", { class: "gone dim" }, ended ? "The episode had ended." : "No such turn.");
+    return el("p", { class: "gone dim" }, ended ? "The episode had ended." : `Only in ${"BA"[side]}.`);
   }
 
   function brief(i, side) {

@@ -35,7 +35,7 @@
         ["0", "No success"],
       ];
     if (key === "noted")
-      return (summary.tags || []).length || summary.noted
+      return summary.noted
         ? [
             ["1", "With a note or tag"],
             ["0", "Without"],
