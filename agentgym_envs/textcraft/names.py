@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
@@ -31,15 +31,15 @@ Spoken = Sequence[str] | Mapping[int, str]
 class _RecipeText(NamedTuple):
     """A recipe with places for names.
 
-    `refs` are the item and its ingredients. The tuples `amounts` and `kinds` say of each ingredient how many are
-    needed, and whether it is a tag.
+    `refs` are the item and its ingredients. `parts` has the reference of each ingredient, how many are needed, and
+    whether it is a tag; `tags` are the references of those that are.
     """
 
     line: str
     refs: tuple[int, ...]
     makes: int
-    amounts: tuple[int, ...]
-    kinds: tuple[bool, ...]
+    parts: tuple[tuple[int, int, bool], ...]
+    tags: tuple[int, ...]
 
 
 class ItemNames(ABC):
@@ -74,16 +74,19 @@ class ItemNames(ABC):
 
     def describe(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """Return recipes as JSON: `item`, `count` and `ingredients`, lists of name, amount and whether it is a tag."""
-        found, name_of = [], self.spoken.__getitem__
-        for _, refs, makes, amounts, kinds in [self._texts[number] for number in numbers]:
-            item, *names = map(name_of, refs)
-            ingredients = list(map(list, zip(names, amounts, kinds, strict=True)))
-            found.append({"item": item, "count": makes, "ingredients": ingredients})
-        return found
+        spoken = self.spoken
+        return [
+            {"item": spoken[refs[0]], "count": makes, "ingredients": [[spoken[ref], n, kind] for ref, n, kind in parts]}
+            for _, refs, makes, parts, _ in [self._texts[number] for number in numbers]
+        ]
 
     def explain(self, tag: int) -> str:
         """Write a tag and all its members."""
         return f"{self.name_of(tag)}: {', '.join(map(self.spoken.__getitem__, self.recipe_book.members[tag]))}"
+
+    def tags(self, numbers: Sequence[int]) -> Iterable[int]:
+        """Return the tags that recipes use, in the order of first use."""
+        return dict.fromkeys(chain.from_iterable([self._texts[number].tags for number in numbers]))
 
 
 class RealNames(ItemNames):
@@ -98,6 +101,7 @@ class RealNames(ItemNames):
         self._lines = super().lines(range(len(recipe_book.recipes))).split("\n")
         self._indexes = np.arange(len(self.spoken), dtype=np.uint64)
         self._index_bits = np.uint64((1 << len(self.spoken).bit_length()) - 1)
+        self._number_bits = ~self._index_bits
         self._indexes[recipe_book.size :] |= np.uint64(1 << 63)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,19 +116,21 @@ class RealNames(ItemNames):
         """Return the recipes from a precomputed list."""
         return "\n".join([self._lines[number] for number in numbers])
 
-    def shuffle(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def shuffle(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Sort the items by their random numbers, and the tags by theirs, like two stable `argsort`s.
 
         NumPy sorts numbers several times faster than indexes. So the low bits of each number are replaced by its index,
         and the highest bit is set for tags. If the other bits of two numbers are equal, `argsort` decides.
         """
-        keys = (numbers >> _ONE) & ~self._index_bits | self._indexes
+        keys = numbers >> _ONE
+        keys &= self._number_bits
+        keys |= self._indexes
         keys.sort()
         if ((keys[1:] ^ keys[:-1]) <= self._index_bits).any():
             size = self.recipe_book.size
             items, tags = numbers[:size].argsort(kind="stable"), numbers[size:].argsort(kind="stable") + size
-            return np.concatenate((items, tags)).astype(np.uint64)
-        return keys & self._index_bits
+            return np.concatenate((items, tags)).astype(np.int64)
+        return (keys & self._index_bits).view(np.int64)  # NumPy would convert other indexes
 
 
 class ShuffledNames(ItemNames):
@@ -222,9 +228,10 @@ def _recipe_texts(recipe_book: RecipeBook) -> list[_RecipeText]:
     """Write the recipes of a book without their names, which differ between worlds."""
     texts = []
     for item, makes, parts in recipe_book.recipes:
-        refs, amounts = zip(*parts, strict=True)
-        line = f"craft {makes} %s using " + ", ".join([f"{amount} %s" for amount in amounts])
-        texts.append(_RecipeText(line, (item, *refs), makes, amounts, tuple(ref >= recipe_book.size for ref in refs)))
+        line = f"craft {makes} %s using " + ", ".join([f"{amount} %s" for _, amount in parts])
+        described = tuple((ref, amount, ref >= recipe_book.size) for ref, amount in parts)
+        refs, tags = [ref for ref, _ in parts], tuple(ref for ref, _, is_tag in described if is_tag)
+        texts.append(_RecipeText(line, (item, *refs), makes, described, tags))
     return texts
 
 
