@@ -115,7 +115,10 @@ class Simulation:
             return self._lines(self._interface.getPossibleObjects())
 
     def available_actions(self) -> list[str]:
-        """Return every command that is possible now, thousands in a full room."""
+        """Return ScienceWorld's list of commands, thousands in a full room.
+
+        The parser does not know about a tenth of them, since the list includes things in closed containers.
+        """
         with self._separate_random():
             return self._lines(self._interface.getValidActionObjectCombinations())
 
