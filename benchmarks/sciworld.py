@@ -5,8 +5,9 @@
 Both sides run the same gold paths of eight tasks, each with its own Java process: ours with our options, the baseline's
 `ScienceWorldEnv` with its defaults, which are all that it offers. They alternate at every task, so that load on the
 computer affects both equally. A warm-up comes first, since Java compiles frequent code; ours is shown as "cold". CPU is
-that of Python and Java together, with all threads. Memory is the resident memory of Java plus the growth of this process. `--soak` also plays 2,000 short random
-episodes of all thirty tasks, which takes minutes. `--quick` is a smoke run: its figures mean nothing.
+that of Python and Java together, with all threads. Memory is the resident memory of Java plus the growth of this
+process. `--soak` also plays 2,000 short random episodes of all thirty tasks, which takes minutes. `--quick` is a smoke
+run: its figures mean nothing.
 """
 
 from __future__ import annotations

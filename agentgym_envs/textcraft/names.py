@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym_envs.seeding import pcg64
 from agentgym_envs.textcraft.recipes import RecipeBook
 
 Worlds = Literal["real", "fictional", "invented"]
@@ -97,7 +98,6 @@ class RealNames(ItemNames):
         self.spoken: list[str] = [name.replace("_", " ") for name in (*recipe_book.items, *recipe_book.tags)]
         self._refs = {name: ref for ref, name in enumerate(self.spoken[: recipe_book.size])}
         self._variants = _variants(self._refs)
-        self.words = np.array(self.spoken, object)
         self._lines = super().lines(range(len(recipe_book.recipes))).split("\n")
         self._indexes = np.arange(len(self.spoken), dtype=np.uint64)
         self._index_bits = np.uint64((1 << len(self.spoken).bit_length()) - 1)
@@ -120,17 +120,18 @@ class RealNames(ItemNames):
         """Sort the items by their random numbers, and the tags by theirs, like two stable `argsort`s.
 
         NumPy sorts numbers several times faster than indexes. So the low bits of each number are replaced by its index,
-        and the highest bit is set for tags. If the other bits of two numbers are equal, `argsort` decides.
+        and the highest bit is set for tags. If the other bits of two numbers may be equal, `argsort` decides.
         """
         keys = numbers >> _ONE
         keys &= self._number_bits
         keys |= self._indexes
         keys.sort()
-        if ((keys[1:] ^ keys[:-1]) <= self._index_bits).any():
+        if np.minimum.reduce(keys[1:] - keys[:-1]) <= self._index_bits:
             size = self.recipe_book.size
             items, tags = numbers[:size].argsort(kind="stable"), numbers[size:].argsort(kind="stable") + size
             return np.concatenate((items, tags)).astype(np.int64)
-        return (keys & self._index_bits).view(np.int64)  # NumPy would convert other indexes
+        keys &= self._index_bits
+        return keys.view(np.int64)
 
 
 class ShuffledNames(ItemNames):
@@ -143,7 +144,7 @@ class ShuffledNames(ItemNames):
         super().__init__(recipe_book, world)
         self._real = real_names(recipe_book)
         self._order = self._real.shuffle(_world_stream(0, world).random_raw(len(recipe_book.recipes_for)))
-        self.spoken = self._real.words[self._order].tolist()
+        self.spoken = _OtherWords(self._real.spoken, self._order)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShuffledNames, (self.recipe_book, self.world)
@@ -169,7 +170,7 @@ class InventedNames(ItemNames):
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         super().__init__(recipe_book, world)
         stream = _world_stream(1, world)
-        factor, shift = int(stream.random_raw()) % _INVENTABLE, int(stream.random_raw()) % _INVENTABLE
+        factor, shift = stream.random_raw() % _INVENTABLE, stream.random_raw() % _INVENTABLE
         while not (factor % 2 and factor % 5 and factor % 7):
             factor += 1  # multiplying is one-to-one if the factor shares no prime with 70**3, whose primes are 2, 5, 7
         self._factor, self._shift = factor, shift
@@ -193,6 +194,19 @@ class InventedNames(ItemNames):
     @cached_property
     def _inverse(self) -> int:
         return int(pow(self._factor, -1, _INVENTABLE))
+
+
+class _OtherWords(dict[int, str]):
+    """The shuffled words of a world by reference; each is found when it is first looked up, as few are."""
+
+    __slots__ = ("_index_of", "_words")
+
+    def __init__(self, words: Sequence[str], order: NDArray[np.int64]) -> None:
+        self._words, self._index_of = words, order.item
+
+    def __missing__(self, ref: int) -> str:
+        self[ref] = word = self._words[self._index_of(ref)]
+        return word
 
 
 class _Words(dict[int, str]):
@@ -237,7 +251,7 @@ def _recipe_texts(recipe_book: RecipeBook) -> list[_RecipeText]:
 
 def _world_stream(kind: int, world: int) -> np.random.PCG64:
     """Return PCG64 seeded with (kind, world). NumPy reads a number as its words of 32 bits, faster than a list."""
-    return np.random.PCG64(kind + (world << 32))
+    return pcg64(kind + (world << 32))
 
 
 def _variants(refs: dict[str, int]) -> dict[str, int]:
