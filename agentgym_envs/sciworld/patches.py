@@ -31,7 +31,7 @@ _WIDE = (5, 6)
 """Kinds that count twice."""
 
 
-class Redirect(NamedTuple):
+class RedirectedCall(NamedTuple):
     """A virtual call of a method of `_PARSER` that becomes a call of a static method of `_MEMO`.
 
     `number` counts the calls of this method in the order of the class file, from 0.
@@ -47,7 +47,7 @@ class PatchedClass(NamedTuple):
     """A class of the simulator: the SHA-256 of its file, and its redirected calls."""
 
     sha256: str
-    redirects: tuple[Redirect, ...]
+    redirects: tuple[RedirectedCall, ...]
 
 
 _TOKENIZE = "tokenize", "(Ljava/lang/String;)[Ljava/lang/String;"
@@ -57,13 +57,13 @@ CLASSES: Mapping[str, PatchedClass] = {
     "scienceworld/input/InputParser": PatchedClass(
         "0f4d5a84efa4ee2b7c980b7300b45f9c01c916202dd247a5569879f423b065d3",
         (
-            Redirect(*_TOKENIZE, 1, "begin"),
-            Redirect(*_REFERENTS, 1, "getObjectReferents"),
-            Redirect(*_COLLECT, 4, "collectUniverse"),
+            RedirectedCall(*_TOKENIZE, 1, "begin"),
+            RedirectedCall(*_REFERENTS, 1, "getObjectReferents"),
+            RedirectedCall(*_COLLECT, 4, "collectUniverse"),
         ),
     ),
     _PARSER: PatchedClass(
-        "8705dbd8d0f062111f10cbe661b8cf655c38be52d055e6342705a5dbb53e4c1f", (Redirect(*_TOKENIZE, 0, "tokenize"),)
+        "8705dbd8d0f062111f10cbe661b8cf655c38be52d055e6342705a5dbb53e4c1f", (RedirectedCall(*_TOKENIZE, 0, "tokenize"),)
     ),
 }
 
@@ -107,7 +107,7 @@ def write_patches(simulator: Path, jar: IO[bytes]) -> bool:
     return True
 
 
-def redirect(data: bytes, redirects: Sequence[Redirect]) -> bytes:
+def redirect(data: bytes, redirects: Sequence[RedirectedCall]) -> bytes:
     """Return a class file with calls redirected. The receiver becomes the first argument, so nothing else changes."""
     constants = _read_constants(data)
     end = 10 + sum(map(len, constants))
