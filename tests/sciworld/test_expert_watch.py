@@ -63,7 +63,7 @@ def test_an_expert_with_too_many_commands_is_stopped_once(at: Any) -> None:
         at(13, 0)
 
 
-def test_an_expert_that_stands_still_is_stopped_then_given_up(at: Any) -> None:
+def test_an_expert_without_progress_is_stopped_then_given_up(at: Any) -> None:
     assert [at(1, 5), at(9.9, 5), at(10.1, 5)] == [0, 0, 1]
     with pytest.raises(TimeoutError):
         at(11, 5)
