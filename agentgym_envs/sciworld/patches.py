@@ -1,9 +1,10 @@
-"""Faster calls inside the simulator: its classes with some calls redirected to our own class `ParserMemo`.
+"""Faster calls inside the simulator: its classes with some calls redirected to our own class `StepMemo`.
 
 Half of the time of a step is spent on the names of the objects in reach, which the parser computes again for every way
-of reading a command. `ParserMemo` (in `java_classes`, with its source) remembers them within one command. The
-simulator's jar stays as it is: the changed classes are written into a small jar of their own, which comes before it on
-the class path. A class is changed only if its bytes are those that the table below was made for.
+of reading a command. Much of the rest is spent on the objects in a room, which are gathered again for every subgoal.
+`StepMemo` (in `java_classes`, with its source) remembers both within one command. The simulator's jar stays as it is:
+the changed classes are written into a small jar of their own, which comes before it on the class path. A class is
+changed only if its bytes are those that the table below was made for.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, NamedTuple
 
-_MEMO = "agentgym/ParserMemo"
-_KNOWN = f"{_MEMO}$Known"
+_MEMO = "agentgym/StepMemo"
+_OURS = (_MEMO, f"{_MEMO}$Known", f"{_MEMO}$Contents")
 _PARSER = "scienceworld/input/InputParser$"
 _OBJECT = "Lscienceworld/struct/EnvObject;"
 _INVOKEVIRTUAL, _INVOKESTATIC = b"\xb6", b"\xb8"
@@ -32,11 +33,12 @@ _WIDE = (5, 6)
 
 
 class RedirectedCall(NamedTuple):
-    """A virtual call of a method of `_PARSER` that becomes a call of a static method of `_MEMO`.
+    """A virtual call of a method of `owner` that becomes a call of a static method of `_MEMO`.
 
     `number` counts the calls of this method in the order of the class file, from 0.
     """
 
+    owner: str
     method: str
     signature: str
     number: int
@@ -50,9 +52,13 @@ class PatchedClass(NamedTuple):
     redirects: tuple[RedirectedCall, ...]
 
 
-_TOKENIZE = "tokenize", "(Ljava/lang/String;)[Ljava/lang/String;"
-_REFERENTS = "getObjectReferents", f"({_OBJECT}{_OBJECT})[Ljava/lang/String;"
-_COLLECT = "collectAccessibleObjects", f"({_OBJECT}Z)Lscala/collection/mutable/Set;"
+_TOKENIZE = _PARSER, "tokenize", "(Ljava/lang/String;)[Ljava/lang/String;"
+_REFERENTS = _PARSER, "getObjectReferents", f"({_OBJECT}{_OBJECT})[Ljava/lang/String;"
+_COLLECT = _PARSER, "collectAccessibleObjects", f"({_OBJECT}Z)Lscala/collection/mutable/Set;"
+_GOALS = "scienceworld/tasks/goals/"
+_TICK = f"{_GOALS}GoalSequence", "tick", f"(L{_GOALS}ObjMonitor;Lscienceworld/objects/agent/Agent;)V"
+_CONTENTS = "getContainedObjectsAndPortalsRecursive"
+_IN_ROOM = RedirectedCall(_OBJECT[1:-1], _CONTENTS, "(ZZ)Lscala/collection/immutable/Set;", 0, _CONTENTS)
 CLASSES: Mapping[str, PatchedClass] = {
     "scienceworld/input/InputParser": PatchedClass(
         "0f4d5a84efa4ee2b7c980b7300b45f9c01c916202dd247a5569879f423b065d3",
@@ -64,6 +70,16 @@ CLASSES: Mapping[str, PatchedClass] = {
     ),
     _PARSER: PatchedClass(
         "8705dbd8d0f062111f10cbe661b8cf655c38be52d055e6342705a5dbb53e4c1f", (RedirectedCall(*_TOKENIZE, 0, "tokenize"),)
+    ),
+    "scienceworld/runtime/AgentInterface": PatchedClass(
+        "c49f4b9efa58bcec4b50939f802ddf7aa1efbc202665a21b0fa141a438ce7d57",
+        (RedirectedCall(*_TICK, 0, "tick"), RedirectedCall(*_TICK, 1, "tick")),
+    ),
+    f"{_GOALS}specificgoals/GoalLifeStageAnywhere": PatchedClass(
+        "21de065976e611df457808f082624b6bf1d4017b86a713a56ea05920565e2386", (_IN_ROOM,)
+    ),
+    f"{_GOALS}specificgoals/GoalSpecificObjectInDirectContainer": PatchedClass(
+        "466b7c2a85807c22f1df9986d4f2df40cfb1748eb9828e5a63689214205ea20b", (_IN_ROOM,)
     ),
 }
 
@@ -86,7 +102,7 @@ def patch_jar(simulator: Path) -> Iterator[list[str]]:
 
 def patched_classes() -> list[str]:
     """Return the names of the classes in the jar, for Java to load them."""
-    return [name.replace("/", ".") for name in (_MEMO, _KNOWN, *CLASSES)]
+    return [name.replace("/", ".") for name in (*_OURS, *CLASSES)]
 
 
 def write_patches(simulator: Path, jar: IO[bytes]) -> bool:
@@ -100,7 +116,7 @@ def write_patches(simulator: Path, jar: IO[bytes]) -> bool:
         return False
     folder = files("agentgym_envs.sciworld") / "java_classes"
     with zipfile.ZipFile(jar, "w") as archive:
-        for name in (_MEMO, _KNOWN):
+        for name in _OURS:
             archive.writestr(f"{name}.class", (folder / f"{name}.class").read_bytes())
         for name, data in classes.items():
             archive.writestr(f"{name}.class", redirect(data, CLASSES[name].redirects))
@@ -112,12 +128,13 @@ def redirect(data: bytes, redirects: Sequence[RedirectedCall]) -> bytes:
     constants = _read_constants(data)
     end = 10 + sum(map(len, constants))
     code = bytearray(data[end:])
-    for method, signature, number, static_method in redirects:
-        old = _method(constants, _PARSER, method, signature)
-        new = _method(constants, _MEMO, static_method, f"(L{_PARSER};{signature[1:]}")
+    original = bytes(code)
+    for owner, method, signature, number, static_method in redirects:
+        old = _method(constants, owner, method, signature)
+        new = _method(constants, _MEMO, static_method, f"(L{owner};{signature[1:]}")
         position = -1
         for _ in range(number + 1):
-            position = code.index(_INVOKEVIRTUAL + old, position + 1)
+            position = original.index(_INVOKEVIRTUAL + old, position + 1)
         code[position : position + 3] = _INVOKESTATIC + new
     return data[:8] + struct.pack(">H", len(constants)) + b"".join(constants) + code
 

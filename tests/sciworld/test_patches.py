@@ -77,8 +77,8 @@ def test_the_class_files_are_those_of_their_source(tmp_path: Path) -> None:
     if not (said.stdout + said.stderr).startswith("javac 17."):
         pytest.skip("another compiler may write other bytes")
     command = ["javac", "--release", "17", "-g:none", "-cp", str(simulator_jar()), "-d", str(tmp_path)]
-    subprocess.run([*command, str(MEMO / "ParserMemo.java")], check=True)
-    for name in ("ParserMemo.class", "ParserMemo$Known.class"):
+    subprocess.run([*command, str(MEMO / "StepMemo.java")], check=True)
+    for name in ("StepMemo.class", "StepMemo$Known.class", "StepMemo$Contents.class"):
         assert (tmp_path / "agentgym" / name).read_bytes() == (MEMO / name).read_bytes()
 
 
