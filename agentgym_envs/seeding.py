@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
@@ -41,10 +44,28 @@ class SeededEnv(gym.Env[str, str]):
         return seed
 
 
+class _QuickSeedSequence(np.random.SeedSequence):
+    """NumPy's seed sequence, asked in its own words of 32 bits and without `errstate`: the same numbers, faster."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """Return the state for a generator; NumPy defines words of 64 bits as pairs of these."""
+        if dtype is not np.uint64 or sys.byteorder != "little":
+            return super().generate_state(n_words, dtype)
+        return _generate_state(self, 2 * n_words).view(np.uint64)
+
+
+_generate_state = getattr(np.random.SeedSequence.generate_state, "__wrapped__", np.random.SeedSequence.generate_state)
+
+
+def pcg64(seed: int) -> np.random.PCG64:
+    """Return `np.random.PCG64(seed)`, made in about two thirds of the time."""
+    return np.random.PCG64(_QuickSeedSequence(seed))
+
+
 def episode_generator(seed: int) -> tuple[np.random.Generator, int]:
     """Return the generator of an episode, and the number below 2**63 that selects its task, drawn from it first.
 
     The number is that of `integers(2**63)`: a raw number without its lowest bit.
     """
-    bits = np.random.PCG64(seed)
+    bits = pcg64(seed)
     return np.random.Generator(bits), int(bits.random_raw()) >> 1

@@ -23,7 +23,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,12 +61,18 @@ class Episode(NamedTuple):
     primitives: list[int]
 
 
-def measure(repeats: int) -> dict[str, Any]:
-    """Every figure but AgentGym's; both sides take turns, so that a busy machine is as unfair to one as the other."""
+def measure(repeats: int, peer: Callable[[], dict[str, float]] | None = None) -> dict[str, Any]:
+    """Every figure; the sides take turns, so that a busy machine is as unfair to one as the other.
+
+    `peer` measures AgentGym's wrapper once, if it is there.
+    """
     env = make_env()
     episodes = [record(env, level, seed) for level in AGENTGYM_LEVELS for seed in range(SEEDS)]
     samples: dict[str, list[float]] = {}
+    theirs: dict[str, list[float]] = {}
     for repeat in range(repeats):
+        for name, value in peer().items() if peer else ():
+            theirs.setdefault(name, []).append(value)
         for name, value in {
             "text step": step_cost(env, episodes),
             "minigrid step + gen_obs": minigrid_step_cost(episodes),
@@ -74,16 +81,19 @@ def measure(repeats: int) -> dict[str, Any]:
             "restore by playing again": snapshot_cost(env, episodes, by_copy=False),
         }.items():
             samples.setdefault(name, []).append(value)
-    figures = {name: statistics.median(values) for name, values in samples.items()}
     turns = sum(len(episode.commands) for episode in episodes)
     return {
         "machine": machine(),
         "repeats": repeats,
         "turns": turns,
         "primitive actions per turn": sum(len(episode.primitives) for episode in episodes) / turns,
-        "median": figures,
-        "samples": samples,
+        **with_medians(samples),
+        **({"agentgym": with_medians(theirs)} if theirs else {}),
     }
+
+
+def with_medians(samples: dict[str, list[float]]) -> dict[str, Any]:
+    return {"median": {name: statistics.median(values) for name, values in samples.items()}, "samples": samples}
 
 
 def make_env() -> BabyAIEnv:
@@ -237,7 +247,7 @@ def quiet() -> Iterator[None]:
 
 
 def show(result: dict[str, Any]) -> None:
-    figures, theirs = result["median"], result.get("agentgym", {})
+    figures, theirs = result["median"], result.get("agentgym", {}).get("median", {})
     table = Table(title=f"BabyAI, us of CPU, median of {result['repeats']} repeats")
     for column in ("figure", "AgentGym Envs", "minigrid, no text", "AgentGym", "times faster than AgentGym", "target"):
         table.add_column(column, justify="left" if column == "figure" else "right")
@@ -271,9 +281,8 @@ def main() -> None:
     parser.add_argument("--agentgym-python", default=sys.executable, help="a Python with AgentGym's packages")
     arguments = parser.parse_args()
     vector = vector_figures()
-    result = measure(arguments.repeats) | {"vector": vector, "views": compare_views(arguments.views)}
-    if arguments.agentgym:
-        result["agentgym"] = agentgym_figures(arguments.agentgym, arguments.agentgym_python)
+    peer = partial(agentgym_figures, arguments.agentgym, arguments.agentgym_python) if arguments.agentgym else None
+    result = measure(arguments.repeats, peer) | {"vector": vector, "views": compare_views(arguments.views)}
     show(result)
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

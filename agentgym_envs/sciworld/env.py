@@ -108,9 +108,11 @@ class SciWorldEnv(TextEnv):
     ## Observation
     First the task and, on a new line, the result of `look around`; then the simulator's replies. `info` also holds
     `moves`, the number of simulator ticks so far; most commands take one tick, and some none. With `info=` it can hold
-    `available_actions` (every possible command, thousands in a full room: 40 to 100 ms a turn), `possible_actions` and
-    `possible_objects` (command templates and object names: 2 ms), `look`, `inventory`, `goal_progress` and
-    `object_tree` (the whole world as JSON text: 60 ms). The last two reveal more than an agent should see.
+    `available_actions` (ScienceWorld's list of commands, thousands in a full room: 40 to 100 ms a turn),
+    `possible_actions` and `possible_objects` (command templates and object names: 2 ms), `look`, `inventory`,
+    `goal_progress` and `object_tree` (the whole world as JSON text: 60 ms). The last two reveal more than an agent
+    should see. About a tenth of `available_actions` are commands that the simulator does not know now, most of them
+    about things in closed containers: the list does not care whether a container is open, and the parser does.
 
     ## Rewards
     The increase of the simulator's score, as a fraction of 1: subgoals are rewarded, too. A reward is never negative,

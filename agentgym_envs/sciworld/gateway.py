@@ -5,10 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 ADDRESS = "127.0.0.1"
 _BLOCK = 1 << 16
+_WATCH_SECONDS = 1.0
+Watch = Callable[[], None]
+"""A function that is called during a long call. It raises TimeoutError to give the call up."""
 
 
 class GatewayLost(Exception):
@@ -39,6 +43,8 @@ class Client:
         self.seconds = seconds
         self.lost = False
         """True if the answer of a call was not read. The call may still be running, so no further call is made."""
+        self.watch_next: Watch | None = None
+        """The watch of the next call, which may then take longer than `seconds`. The watch itself may make calls."""
         self._token = token
         self._unused: deque[str] = deque()
         self._connections: set[_Connection] = set()
@@ -48,11 +54,12 @@ class Client:
         """Send a command of py4j's protocol and wait for the answer. Raises GatewayLost."""
         if self.lost:
             raise GatewayLost("the connection was given up")
+        watch, self.watch_next = self.watch_next, None
         try:
             connection = self._free_connections.pop()
         except IndexError:
             connection = self._connect()
-        answer = self._call(connection, command)
+        answer = self._call(connection, command, watch)
         self._free_connections.append(connection)
         if self.lost:
             self.close()
@@ -88,10 +95,10 @@ class Client:
         self._call(connection, f"A\n{self._token}\n")
         return connection
 
-    def _call(self, connection: _Connection, command: str) -> str:
+    def _call(self, connection: _Connection, command: str, watch: Watch | None = None) -> str:
         message, start = command.encode(), time.monotonic()
         try:
-            return connection.call(message).removeprefix("!")
+            return connection.call(message, watch).removeprefix("!")
         except BaseException as error:
             self.lost = True
             self._disconnect(connection)
@@ -110,10 +117,13 @@ class _Connection:
 
     def __init__(self, port: int, seconds: float) -> None:
         self._socket = socket.create_connection((ADDRESS, port), timeout=seconds)
+        self._seconds = seconds
         self._received = bytearray()
 
-    def call(self, message: bytes) -> str:
+    def call(self, message: bytes, watch: Watch | None) -> str:
         self._socket.sendall(message)
+        if watch is not None:
+            self._wait(watch)
         end = -1
         while end < 0:
             start = len(self._received)
@@ -125,6 +135,17 @@ class _Connection:
         line = self._received[:end].decode()
         del self._received[: end + 1]
         return line
+
+    def _wait(self, watch: Watch) -> None:
+        """Wait until the answer begins."""
+        self._socket.settimeout(min(_WATCH_SECONDS, self._seconds / 4))
+        while True:
+            try:
+                self._socket.recv(1, socket.MSG_PEEK)
+                break
+            except TimeoutError:
+                watch()
+        self._socket.settimeout(self._seconds)
 
     def close(self) -> None:
         self._socket.close()

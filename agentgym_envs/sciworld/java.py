@@ -11,12 +11,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from agentgym_envs.errors import EnvError, MissingExtra, UsageError, missing_extra
 from agentgym_envs.sciworld.gateway import Client, GatewayLost, connect
+from agentgym_envs.sciworld.patches import patch_jar, patched_classes
 
 START_SECONDS = 60.0
 """The longest time that a JVM may take to start."""
@@ -113,14 +114,16 @@ def javas() -> Iterator[str]:
 
 
 def _start(java: str, heap_mb: int, call_seconds: float) -> JavaProcess:
-    with contextlib.ExitStack() as undo:
+    with patch_jar(simulator_jar()) as patches, contextlib.ExitStack() as undo:
         stderr = undo.enter_context(tempfile.TemporaryFile())
-        process = _launch(_command(java, heap_mb), stderr)
+        process = _launch(_command(java, heap_mb, patches), stderr)
         undo.callback(end_process, process)
         try:
             client, gateway = connect(*_read_port_and_token(process), call_seconds)
             undo.callback(client.close)
             _check(gateway.jvm.java.lang.System)
+            for name in patched_classes() if patches else ():
+                gateway.jvm.java.lang.Class.forName(name)
         except (GatewayLost, _UnsuitableJvm) as error:
             end_process(process)
             status = describe_exit(process, stderr)
@@ -148,10 +151,10 @@ def _launch(command: list[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     return process
 
 
-def _command(java: str, heap_mb: int) -> list[str]:
+def _command(java: str, heap_mb: int, patches: Sequence[str]) -> list[str]:
     from py4j.java_gateway import find_jar_path
 
-    classpath = os.pathsep.join([os.path.abspath(find_jar_path()), str(simulator_jar())])
+    classpath = os.pathsep.join([*patches, os.path.abspath(find_jar_path()), str(simulator_jar())])
     crash = f"-XX:ErrorFile={os.path.join(tempfile.gettempdir(), 'hs_err_pid%p.log')}"
     gateway = ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]  # on 127.0.0.1, at a free port
     return [java, f"-Xmx{heap_mb}m", *_OPTIONS, crash, "-classpath", classpath, *gateway]

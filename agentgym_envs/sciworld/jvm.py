@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentgym_envs.errors import EnvError
-from agentgym_envs.sciworld.gateway import GatewayLost
+from agentgym_envs.sciworld.gateway import GatewayLost, Watch
 from agentgym_envs.sciworld.java import describe_exit, end_process, start_java
 
 GLOBALS = (
@@ -82,6 +82,15 @@ class Jvm:
             finally:
                 if self._client.lost:
                     self.kill("a call was interrupted")
+
+    @contextlib.contextmanager
+    def watched(self, watch: Watch) -> Iterator[None]:
+        """Let the next call take longer than `call_seconds`, watched by `watch`. Use it within `exclusive`."""
+        self._client.watch_next = watch
+        try:
+            yield
+        finally:
+            self._client.watch_next = None
 
     def new_globals(self) -> list[Any]:
         """Create one of each of `GLOBALS` for a world, and install them. Use it within `exclusive`."""

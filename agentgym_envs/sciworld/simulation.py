@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ UNKNOWN = "No known action matches that input."
 _NO_RESULT = (
     "Unknown action.  Type 'help' for a list of actions, and 'objects' for a list of possible object referents. "
 )
+EXPERT_COMMANDS = 1_500
+"""The largest number of commands of the expert. The longest of its paths that we know has 761."""
 WORDS = frozenset({"help", "objects", "task"})  # the simulator's interface answers these, not its parser
 
 
@@ -79,18 +81,18 @@ class Simulation:
     def gold_path(self, task: str, variation: int) -> list[str]:
         """Let the simulator's own expert act in this world, and return its commands. One call takes seconds.
 
-        Raises EnvError if the expert crashes, or if it is stopped before `call_seconds` have passed.
+        The limit is the number of commands, so the result does not depend on the load of the computer: each command may
+        take as long as any other call. Raises EnvError if the expert crashes, or gives more than `EXPERT_COMMANDS`.
         """
         interface = self._interface
         with self.jvm.exclusive(self, self._globals):
-            watchdog = threading.Timer(0.9 * self.jvm.call_seconds, _stop_expert, [interface])
-            watchdog.daemon = True
-            watchdog.start()
-            try:
-                interface.taskMaker().createGoldActions(task, variation, interface)
-                return self._lines(interface.getActionHistory())
-            finally:
-                watchdog.cancel()
+            act = interface.taskMaker().createGoldActions
+            with self.jvm.watched(_ExpertWatch(interface, self.jvm)):
+                act(task, variation, interface)
+            path = self._lines(interface.getActionHistory())
+        if len(path) > EXPERT_COMMANDS:
+            raise EnvError(f"the expert gave more than {EXPERT_COMMANDS} commands")
+        return path
 
     def look(self) -> str:
         """Return the result of `look around`, without a move."""
@@ -113,7 +115,10 @@ class Simulation:
             return self._lines(self._interface.getPossibleObjects())
 
     def available_actions(self) -> list[str]:
-        """Return every command that is possible now, thousands in a full room."""
+        """Return ScienceWorld's list of commands, thousands in a full room.
+
+        The parser does not know about a tenth of them, since the list includes things in closed containers.
+        """
         with self._separate_random():
             return self._lines(self._interface.getValidActionObjectCombinations())
 
@@ -162,10 +167,36 @@ class Simulation:
         return joined.split("\n") if joined else []
 
 
-def _stop_expert(interface: Any) -> None:
-    """Make the expert fail at its next step, by removing its history. The next `load` creates a new one."""
-    with contextlib.suppress(Exception):
-        getattr(interface, "currentHistory_$eq")(None)
+class _ExpertWatch:
+    """Stops the expert after too many commands, or if one command takes nearly as long as a call may take."""
+
+    def __init__(self, interface: Any, jvm: Jvm) -> None:
+        self._interface, self._jvm = interface, jvm
+        self._commands, self._since = 0, time.monotonic()
+        self._stopped = False
+
+    def __call__(self) -> None:
+        """Look at the progress. Raises TimeoutError if the expert did not end after it was stopped."""
+        commands = self._commands if self._stopped else self._count()
+        now = time.monotonic()
+        if commands != self._commands:
+            self._commands, self._since = commands, now
+        late = (now - self._since) / self._jvm.call_seconds
+        if late >= 1:
+            raise TimeoutError
+        if not self._stopped and (commands > EXPERT_COMMANDS or late >= 0.9):
+            self._stop()
+
+    def _count(self) -> int:
+        history = self._interface.currentHistory()
+        count = int(history.length())
+        self._jvm.release(history)
+        return count
+
+    def _stop(self) -> None:
+        """Make the expert fail at its next command, by removing its history. The next `load` creates a new one."""
+        self._stopped = True
+        getattr(self._interface, "currentHistory_$eq")(None)
 
 
 def check_simplifications(chosen: str | Sequence[str]) -> str:

@@ -279,8 +279,7 @@ class TextCraftEnv(TextEnv):
 
     def _explain_kinds(self) -> str:
         """Write a paragraph on the tags among the shown ingredients, in the order of first use; "" without tags."""
-        recipes, size = self.recipe_book.recipes, self.recipe_book.size
-        tags = dict.fromkeys(ref for number in self._shown for ref, _ in recipes[number].parts if ref >= size)
+        tags = self._names.tags(self._shown)
         return "\n\nKinds of items:\n" + "\n".join(map(self._names.explain, tags)) if tags else ""
 
     def _sample(self, pool: Sequence[int], rng: np.random.Generator) -> list[int]:

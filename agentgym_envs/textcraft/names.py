@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym_envs.seeding import pcg64
 from agentgym_envs.textcraft.recipes import RecipeBook
 
 Worlds = Literal["real", "fictional", "invented"]
@@ -31,15 +32,15 @@ Spoken = Sequence[str] | Mapping[int, str]
 class _RecipeText(NamedTuple):
     """A recipe with places for names.
 
-    `refs` are the item and its ingredients. The tuples `amounts` and `kinds` say of each ingredient how many are
-    needed, and whether it is a tag.
+    `refs` are the item and its ingredients. `parts` has the reference of each ingredient, how many are needed, and
+    whether it is a tag; `tags` are the references of those that are.
     """
 
     line: str
     refs: tuple[int, ...]
     makes: int
-    amounts: tuple[int, ...]
-    kinds: tuple[bool, ...]
+    parts: tuple[tuple[int, int, bool], ...]
+    tags: tuple[int, ...]
 
 
 class ItemNames(ABC):
@@ -74,16 +75,19 @@ class ItemNames(ABC):
 
     def describe(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """Return recipes as JSON: `item`, `count` and `ingredients`, lists of name, amount and whether it is a tag."""
-        found, name_of = [], self.spoken.__getitem__
-        for _, refs, makes, amounts, kinds in [self._texts[number] for number in numbers]:
-            item, *names = map(name_of, refs)
-            ingredients = list(map(list, zip(names, amounts, kinds, strict=True)))
-            found.append({"item": item, "count": makes, "ingredients": ingredients})
-        return found
+        spoken = self.spoken
+        return [
+            {"item": spoken[refs[0]], "count": makes, "ingredients": [[spoken[ref], n, kind] for ref, n, kind in parts]}
+            for _, refs, makes, parts, _ in [self._texts[number] for number in numbers]
+        ]
 
     def explain(self, tag: int) -> str:
         """Write a tag and all its members."""
         return f"{self.name_of(tag)}: {', '.join(map(self.spoken.__getitem__, self.recipe_book.members[tag]))}"
+
+    def tags(self, numbers: Sequence[int]) -> Iterable[int]:
+        """Return the tags that recipes use, in the order of first use."""
+        return dict.fromkeys(chain.from_iterable([self._texts[number].tags for number in numbers]))
 
 
 class RealNames(ItemNames):
@@ -94,10 +98,10 @@ class RealNames(ItemNames):
         self.spoken: list[str] = [name.replace("_", " ") for name in (*recipe_book.items, *recipe_book.tags)]
         self._refs = {name: ref for ref, name in enumerate(self.spoken[: recipe_book.size])}
         self._variants = _variants(self._refs)
-        self.words = np.array(self.spoken, object)
         self._lines = super().lines(range(len(recipe_book.recipes))).split("\n")
         self._indexes = np.arange(len(self.spoken), dtype=np.uint64)
         self._index_bits = np.uint64((1 << len(self.spoken).bit_length()) - 1)
+        self._number_bits = ~self._index_bits
         self._indexes[recipe_book.size :] |= np.uint64(1 << 63)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,19 +116,22 @@ class RealNames(ItemNames):
         """Return the recipes from a precomputed list."""
         return "\n".join([self._lines[number] for number in numbers])
 
-    def shuffle(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def shuffle(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Sort the items by their random numbers, and the tags by theirs, like two stable `argsort`s.
 
         NumPy sorts numbers several times faster than indexes. So the low bits of each number are replaced by its index,
-        and the highest bit is set for tags. If the other bits of two numbers are equal, `argsort` decides.
+        and the highest bit is set for tags. If the other bits of two numbers may be equal, `argsort` decides.
         """
-        keys = (numbers >> _ONE) & ~self._index_bits | self._indexes
+        keys = numbers >> _ONE
+        keys &= self._number_bits
+        keys |= self._indexes
         keys.sort()
-        if ((keys[1:] ^ keys[:-1]) <= self._index_bits).any():
+        if np.minimum.reduce(keys[1:] - keys[:-1]) <= self._index_bits:
             size = self.recipe_book.size
             items, tags = numbers[:size].argsort(kind="stable"), numbers[size:].argsort(kind="stable") + size
-            return np.concatenate((items, tags)).astype(np.uint64)
-        return keys & self._index_bits
+            return np.concatenate((items, tags)).astype(np.int64)
+        keys &= self._index_bits
+        return keys.view(np.int64)
 
 
 class ShuffledNames(ItemNames):
@@ -137,7 +144,7 @@ class ShuffledNames(ItemNames):
         super().__init__(recipe_book, world)
         self._real = real_names(recipe_book)
         self._order = self._real.shuffle(_world_stream(0, world).random_raw(len(recipe_book.recipes_for)))
-        self.spoken = self._real.words[self._order].tolist()
+        self.spoken = _OtherWords(self._real.spoken, self._order)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShuffledNames, (self.recipe_book, self.world)
@@ -163,7 +170,7 @@ class InventedNames(ItemNames):
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         super().__init__(recipe_book, world)
         stream = _world_stream(1, world)
-        factor, shift = int(stream.random_raw()) % _INVENTABLE, int(stream.random_raw()) % _INVENTABLE
+        factor, shift = stream.random_raw() % _INVENTABLE, stream.random_raw() % _INVENTABLE
         while not (factor % 2 and factor % 5 and factor % 7):
             factor += 1  # multiplying is one-to-one if the factor shares no prime with 70**3, whose primes are 2, 5, 7
         self._factor, self._shift = factor, shift
@@ -187,6 +194,19 @@ class InventedNames(ItemNames):
     @cached_property
     def _inverse(self) -> int:
         return int(pow(self._factor, -1, _INVENTABLE))
+
+
+class _OtherWords(dict[int, str]):
+    """The shuffled words of a world by reference; each is found when it is first looked up, as few are."""
+
+    __slots__ = ("_index_of", "_words")
+
+    def __init__(self, words: Sequence[str], order: NDArray[np.int64]) -> None:
+        self._words, self._index_of = words, order.item
+
+    def __missing__(self, ref: int) -> str:
+        self[ref] = word = self._words[self._index_of(ref)]
+        return word
 
 
 class _Words(dict[int, str]):
@@ -222,15 +242,16 @@ def _recipe_texts(recipe_book: RecipeBook) -> list[_RecipeText]:
     """Write the recipes of a book without their names, which differ between worlds."""
     texts = []
     for item, makes, parts in recipe_book.recipes:
-        refs, amounts = zip(*parts, strict=True)
-        line = f"craft {makes} %s using " + ", ".join([f"{amount} %s" for amount in amounts])
-        texts.append(_RecipeText(line, (item, *refs), makes, amounts, tuple(ref >= recipe_book.size for ref in refs)))
+        line = f"craft {makes} %s using " + ", ".join([f"{amount} %s" for _, amount in parts])
+        described = tuple((ref, amount, ref >= recipe_book.size) for ref, amount in parts)
+        refs, tags = [ref for ref, _ in parts], tuple(ref for ref, _, is_tag in described if is_tag)
+        texts.append(_RecipeText(line, (item, *refs), makes, described, tags))
     return texts
 
 
 def _world_stream(kind: int, world: int) -> np.random.PCG64:
     """Return PCG64 seeded with (kind, world). NumPy reads a number as its words of 32 bits, faster than a list."""
-    return np.random.PCG64(kind + (world << 32))
+    return pcg64(kind + (world << 32))
 
 
 def _variants(refs: dict[str, int]) -> dict[str, int]:

@@ -44,9 +44,9 @@ TEXTCRAFT = (
 
 _MINIGRID = "minigrid, without text"
 BABYAI = (
-    Row("turn, CPU", "µs", med("text step"), peer=("agentgym", "step"), by="AgentGym's wrapper", target=240),
+    Row("turn, CPU", "µs", med("text step"), peer=("agentgym", "median", "step"), by="AgentGym's wrapper", target=240),
     Row("turn, CPU", "µs", med("text step"), peer=med("minigrid step + gen_obs"), by=_MINIGRID),
-    Row("reset, CPU", "µs", med("reset"), peer=("agentgym", "reset"), by="AgentGym's wrapper"),
+    Row("reset, CPU", "µs", med("reset"), peer=("agentgym", "median", "reset"), by="AgentGym's wrapper"),
     Row("reset, as a multiple of minigrid's", "×", med("reset / minigrid's reset"), target=1.3),
     Row(
         "a snapshot and back",
@@ -77,6 +77,7 @@ SCIWORLD = (
     _science("step, CPU in Python", "a step, CPU in Python"),
     _science("reset, CPU", "reset, CPU"),
     Row("eight environments, resident", "MB", ("together", "MB after their episodes"), target=700),
+    Row("step, CPU, in a new Java process", "ms", ("against scienceworld", "cold", "step, CPU")),
 )
 
 

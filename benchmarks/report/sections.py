@@ -83,7 +83,7 @@ _ALL = (
         quick=("--quick",),
         extras=("sciworld",),
         peers=("scienceworld==1.2.3", "psutil"),
-        minutes=12,
+        minutes=20,
         headline=(0, 1, 4),
         readme=(0,),
     ),

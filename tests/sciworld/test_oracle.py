@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from agentgym_envs.errors import NoOracle
-from agentgym_envs.sciworld import oracle
+from agentgym_envs.sciworld import oracle, simulation
 from agentgym_envs.sciworld.env import SciWorldEnv
+from agentgym_envs.sciworld.plan_check import PlanningTask
 from agentgym_envs.sciworld.rooms import ROOMS, room_in, route, tour, walk_commands
 from agentgym_envs.sciworld.tasks import choose_kinds
 from tests.plugins.rotation import part
@@ -230,19 +231,29 @@ def test_two_threads_can_plan_in_two_jvms_at_once() -> None:
 
 
 @pytest.mark.rotating
-def test_a_slow_expert_is_stopped_without_affecting_other_environments(
+def test_an_endless_expert_is_stopped_without_affecting_other_environments(
     env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(make()) as other:
         begin(other, PAINT)
         begin(env, "mendelian-genetics-unknown-plant/181")
         assert env.world.jvm is other.world.jvm
-        monkeypatch.setattr(env.world.jvm, "call_seconds", 1.0)  # its connection still waits for longer
+        monkeypatch.setattr(simulation, "EXPERT_COMMANDS", 3)
         with pytest.raises(NoOracle, match="mendelian-genetics-unknown-plant 181"):
             env.oracle()
         monkeypatch.undo()
         assert env.step("look around")[-1]["stop_reason"] is None
         solve_in(other)
+
+
+def test_the_experts_budget_is_a_number_of_commands(env: SciWorldEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(env, THING)
+    list(env.oracle())
+    checker, problem = oracle._checkers[env.world.jvm], PlanningTask("find-non-living-thing", 280, "")
+    path = checker.gold_path(problem, ())
+    for budget, expected in ((len(path), path), (len(path) - 1, []), (0, [])):
+        monkeypatch.setattr(simulation, "EXPERT_COMMANDS", budget)
+        assert checker.gold_path(problem, ()) == expected
 
 
 @pytest.mark.rotating
