@@ -12,6 +12,7 @@ import typer
 from agentgym_envs.cli import completion
 from agentgym_envs.cli.envs import SHORT_NAMES, json_or_text
 from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import default_max_turns
 from agentgym_envs.task import SPLITS, Task, TaskSet
 from agentgym_envs.trajectory import strict_json
 
@@ -48,7 +49,11 @@ Groups = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print only JSON on stdout.")]
 Split = Annotated[str, typer.Option(help="train, validation, test, or all.", autocompletion=completion.splits)]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
-MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum number of turns per episode.")]
+MaxTurns = Annotated[
+    int | None,
+    typer.Option(min=1, help="Maximum number of turns per episode; default: that of the environment."),
+]
+_LENIENT_MAX_TURNS = 100
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output of an earlier run.")]
 
 
@@ -117,6 +122,16 @@ def finite(value: float) -> float:
     if not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number; give one such as 1.5")
     return value
+
+
+def lenient_max_turns(given: int | None, env_id: str) -> int:
+    """The turn limit of --max-turns for people and oracles; by default at least that of the environment, and 100."""
+    return given or max(_LENIENT_MAX_TURNS, default_max_turns(env_id))
+
+
+def note(text: str) -> None:
+    """Print a note on stderr, as one line."""
+    stderr().print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
 
 
 def choose_tasks(

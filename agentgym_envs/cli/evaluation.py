@@ -14,6 +14,7 @@ from agentgym_envs.cli.evaluating.plan import EvalPlan, make_plan
 from agentgym_envs.cli.evaluating.running import play, report_saved
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
+from agentgym_envs.cli.evaluating.turn_limits import turn_limits
 from agentgym_envs.cli.evaluating.warnings import option_warnings
 from agentgym_envs.cli.label import label_missing, read_label_table
 from agentgym_envs.cli.policies import PolicyOptions, PolicyPlayer, check_policy, has_tokens, make_player
@@ -41,7 +42,7 @@ def eval_command(
     tasks: opt.Tasks = None,
     skip_unknown: opt.SkipUnknown = False,
     episodes_per_task: opt.EpisodesPerTask = 1,
-    max_turns: opt.MaxTurns = 30,
+    max_turns: opt.MaxTurns = None,
     max_tokens: opt.MaxTokens = 8192,
     max_turn_tokens: opt.TurnTokens = 512,
     temperature: opt.Temperature = 1.0,
@@ -60,9 +61,10 @@ def eval_command(
     as_json: opt.Json = False,
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks."""
+    guide = choose_agent(policy, agent, context, attempts)
     settings = EvalSettings(
         policy=check_policy(policy, base_url),
-        env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
+        env=(env_ids := _envs([*(env or ()), *(more_env or ())], guide)),
         env_args=_env_args(env_arg, guide, tools),
         agent=recorded_agent(guide),
         base_url=base_url,
@@ -72,7 +74,7 @@ def eval_command(
         groups=names_of(groups),
         tasks=_tasks(tasks, groups),
         episodes_per_task=episodes_per_task,
-        max_turns=max_turns,
+        max_turns=turn_limits(max_turns, env_ids),
         max_tokens=max_tokens,
         max_turn_tokens=max_turn_tokens,
         temperature=temperature,
@@ -80,7 +82,8 @@ def eval_command(
         max_images=max_images,
     )
     plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens, labels)
-    with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
+    notes = option_warnings(settings, plan, split_given=split is not None, max_turns_given=max_turns is not None)
+    with report_saved(plan, store, notes):
         play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
         _report(store, plan, agentgym_rl, by, labels, as_json)
 

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agentgym_envs.cli import show
-from agentgym_envs.cli.common import EnvArgs, EnvId, Groups, Interrupted, MaxTurns, Seed, Split, check_writable, stdout
+from agentgym_envs.cli.common import (
+    EnvArgs,
+    EnvId,
+    Groups,
+    Interrupted,
+    MaxTurns,
+    Seed,
+    Split,
+    check_writable,
+    lenient_max_turns,
+    stdout,
+)
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
 from agentgym_envs.cli.solve import TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
@@ -41,7 +52,7 @@ def play_command(
     seed: Seed = 0,
     split: Split = "train",
     groups: Groups = None,
-    max_turns: MaxTurns = 100,
+    max_turns: MaxTurns = None,
     env_arg: EnvArgs = None,
     out: Out = None,
 ) -> None:
@@ -51,7 +62,7 @@ def play_command(
         check_writable("--out", out)
     made, console = make_env(env_id, _with_map(env_id, parse_env_args(env_arg))), stdout()
     writer = None if out is None else TrajectoryWriter(out)
-    game = (TeamGame if is_team(env_id) else Game)(made, console, env_id, max_turns)
+    game = (TeamGame if is_team(env_id) else Game)(made, console, env_id, lenient_max_turns(max_turns, env_id))
     try:
         with _line_editing(game):
             again = True

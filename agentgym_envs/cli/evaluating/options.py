@@ -187,7 +187,13 @@ By = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Resume the run in --out.")]
 MaxTurns = Annotated[
-    int, typer.Option("--max-turns", min=1, rich_help_panel=LIMITS, help="Maximum number of turns per episode.")
+    int | None,
+    typer.Option(
+        "--max-turns",
+        min=1,
+        rich_help_panel=LIMITS,
+        help="Maximum number of turns per episode; default: that of the environment, which is printed.",
+    ),
 ]
 EnvArgs = Annotated[
     list[str] | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agentgym_envs.cli.common import Interrupted, stderr
+from agentgym_envs.cli.common import Interrupted, note, stderr
 from agentgym_envs.cli.evaluating.plan import EvalPlan
 from agentgym_envs.cli.policies import EpisodeRequest, PlayedEpisode, PolicyPlayer
 from agentgym_envs.cli.run_store import RunStore
@@ -20,7 +20,7 @@ def report_saved(plan: EvalPlan, store: RunStore, warnings: Iterable[str]) -> It
     """Print the warnings on stderr. On an error or Ctrl-C, add to the message what is saved; then close the store."""
     try:
         for warning in warnings:
-            stderr().print(f"note: {warning}", style="yellow", markup=False, soft_wrap=True)
+            note(warning)
         yield
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {store.saved(plan.episodes)}") from None

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agentgym_envs.cli.common import note
 from agentgym_envs.errors import UsageError
 from agentgym_envs.rollout import Agent
 from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
-from agentgym_trl.config import AgentConfig
+from agentgym_trl.config import AgentConfig, default_schedule
 from agentgym_trl.error_messages import as_usage_errors
 
 _EVAL_SEED = 20_000
@@ -34,6 +35,9 @@ def _train(algorithm: str, env_args: EnvArguments, args: AgentConfig, model_args
     from agentgym_trl.trainer import AgentTrainer
 
     found = [_for_agent(environment, args.agent_options) for environment in environments(env_args)]
+    if args.max_turns is None:
+        args.max_turns = default_schedule([environment.id for environment in found])
+        note(f"at most {args.max_turns} turns per episode, by default; --max-turns changes it")
     codec = make_codec(
         load_tokenizer(model_args.model_name_or_path),
         template=read_template(args.chat_template),
