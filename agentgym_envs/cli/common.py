@@ -134,6 +134,11 @@ def note(text: str) -> None:
     stderr().print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
 
 
+def finite_or_none(value: float | None) -> float | None:
+    """Validate an option that may be left out; see `finite`."""
+    return None if value is None else finite(value)
+
+
 def choose_tasks(
     tasks: TaskSet, count: int | None, *, split: str, groups: tuple[str, ...] | None, seed: int
 ) -> list[Task]:

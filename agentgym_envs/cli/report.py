@@ -32,7 +32,7 @@ Markdown = Annotated[
     Path | None, typer.Option("--markdown", rich_help_panel=OUTPUT, metavar="FILE", help="Write Markdown tables.")
 ]
 
-_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "retried": int}
+_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "retried": int, "usage": dict}
 """The keys of `eval.json` that a report uses, and their types."""
 _MAX_SHOWN = 3
 """The most runs in an error message."""

@@ -287,7 +287,6 @@ def test_invalid_policies_are_refused(refuses: Run, tmp_path: Path, toy: str) ->
     assert "not a file" in err("replay:nowhere.jsonl")
     assert "empty.jsonl contains no episode to replay" in err("replay:empty.jsonl")
     assert "bad.jsonl:1" in err("replay:bad.jsonl")
-    assert "--base-url" in err("openai:some-model")
     assert "has only 108" in err("oracle", "--tasks", 1000)
     assert "has an unlimited number of tasks" in err("oracle", "--env-arg", "worlds=invented")
     assert "cannot be read" in err("hf:x", "--chat-template", "nowhere.jinja")

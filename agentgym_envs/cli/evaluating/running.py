@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agentgym_envs.cli.common import Interrupted, note, stderr
+from agentgym_envs.cli.evaluating.model_server import ModelServer
 from agentgym_envs.cli.evaluating.plan import EvalPlan
 from agentgym_envs.cli.policies import EpisodeRequest, PlayedEpisode, PolicyPlayer
 from agentgym_envs.cli.run_store import RunStore
@@ -32,17 +33,37 @@ def report_saved(plan: EvalPlan, store: RunStore, warnings: Iterable[str]) -> It
         store.close()
 
 
-def play(plan: EvalPlan, store: RunStore, make: Callable[[], PolicyPlayer], concurrency: int, retries: int) -> None:
+def play(
+    plan: EvalPlan,
+    store: RunStore,
+    make: Callable[[], PolicyPlayer],
+    concurrency: int,
+    retries: int,
+    server: ModelServer | None = None,
+) -> None:
     """Play the episodes that are not in the store.
 
-    An episode in which the environment failed is repeated up to `retries` times.
+    An episode in which the environment failed is repeated up to `retries` times. If `server` replays a recording, the
+    episodes are played one after another and their times are not recorded, so that the files have the same bytes again.
     """
+    replays = server is not None and server.replays
     with _progress(plan.episodes, store) as advance:
-        _play(plan, store, make, concurrency, retries, advance)
+        _play(plan, store, make, 1 if replays else concurrency, retries, advance, timed=not replays)
+    counts = None if server is None else server.pace.counts
+    if counts is not None and counts.repeated:
+        limited = f", {counts.rate_limited} of them because of the server's rate limit" if counts.rate_limited else ""
+        note(f"{counts.sent:,} requests were sent; {counts.repeated:,} were repetitions{limited}")
 
 
 def _play(
-    plan: EvalPlan, store: RunStore, make: Callable[[], PolicyPlayer], concurrency: int, retries: int, advance: Advance
+    plan: EvalPlan,
+    store: RunStore,
+    make: Callable[[], PolicyPlayer],
+    concurrency: int,
+    retries: int,
+    advance: Advance,
+    *,
+    timed: bool,
 ) -> None:
     from agentgym_envs.rollout import run_sync
 
@@ -52,7 +73,8 @@ def _play(
     player = make()
 
     def done(played: PlayedEpisode) -> None:
-        store.add(played.trajectory, played.segments, player.codec)
+        trajectory = played.trajectory if timed else replace(played.trajectory, times=None)
+        store.add(trajectory, played.segments, player.codec)
         advance()
 
     async def everything() -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import agentgym_envs
+from agentgym_envs.cli.evaluating.usage import usage_note
 from agentgym_envs.cli.reports.attempts import attempts_notes
 from agentgym_envs.cli.reports.by_difficulty import BANDS, by_difficulty
 from agentgym_envs.evaluate import (
@@ -88,6 +89,8 @@ class EvalReport:
             were, they = ("was", "it belongs") if len(skipped) == 1 else ("were", "they belong")
             names = _count(len(skipped), "id")
             found.append(f"{names} in the task file {were} skipped, because {they} to none of the environments.")
+        if usage := self.result.get("usage"):
+            found.append(usage_note(usage))
         if self.result.get("complete") is False:
             found.append("The run is not complete; these are the episodes so far.")
         return found
