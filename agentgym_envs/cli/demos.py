@@ -76,8 +76,8 @@ def demos_command(
     made, limit = make_env(env_id, arguments), lenient_max_turns(max_turns, env_id)
     chosen = choose_tasks(text_env(made).tasks, tasks, split=split, groups=names_of(groups), seed=seed)
     _clear(out, overwrite)
-    given, table = max_turns is not None, text_env(made).tasks
-    for text in (*limit_notes(limit, given=given), *oracle_notes(env_id, table, chosen, limit)):
+    limits = () if as_json else limit_notes(limit, given=max_turns is not None)
+    for text in (*limits, *oracle_notes(env_id, text_env(made).tasks, chosen, limit)):
         note(text)
     specs = _specs([task.id for task in chosen], seed, policy)
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Notes before a run: the turn limit, and options that have no effect."""
+"""Warnings about options that have no effect in this run."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from collections.abc import Iterator
 from agentgym_envs.cli.evaluating.plan import EvalPlan
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile
-from agentgym_envs.cli.evaluating.turn_limits import limit_notes
 from agentgym_envs.cli.policies import is_model
 
 
-def option_warnings(
-    settings: EvalSettings, plan: EvalPlan, *, split_given: bool, max_turns_given: bool
-) -> Iterator[str]:
-    """Yield the turn limits, then one line per warning. `split_given` is True if --split was given."""
-    yield from limit_notes(settings.max_turns, given=max_turns_given)
-    yield from plan.notes
+def option_warnings(settings: EvalSettings, plan: EvalPlan, *, split_given: bool) -> Iterator[str]:
+    """Yield one line per warning. `split_given` is True if --split was given."""
     if settings.agent is not None and not is_model(settings.policy):
         yield (
             f"--agent {settings.agent.name} only sets the form of the answers, because agents do not guide --policy "
