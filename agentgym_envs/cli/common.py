@@ -57,10 +57,6 @@ _LENIENT_MAX_TURNS = 100
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output of an earlier run.")]
 
 
-class Interrupted(Exception):
-    """Ctrl-C, raised after the results so far are saved. The message says what was saved."""
-
-
 def stdout() -> Console:
     """A console on the current `sys.stdout`."""
     return _console(sys.stdout)

@@ -14,7 +14,6 @@ from agentgym_envs.cli.common import (
     EnvArgs,
     EnvId,
     Groups,
-    Interrupted,
     Json,
     MaxTurns,
     Overwrite,
@@ -30,6 +29,7 @@ from agentgym_envs.cli.common import (
 )
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
 from agentgym_envs.cli.evaluating.turn_limits import limit_notes, oracle_notes
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.policies import check_policy, oracle_policy
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle, UsageError

@@ -15,7 +15,6 @@ from agentgym_envs.cli.common import (
     EnvArgs,
     EnvId,
     Groups,
-    Interrupted,
     MaxTurns,
     Seed,
     Split,
@@ -24,6 +23,7 @@ from agentgym_envs.cli.common import (
     stdout,
 )
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.solve import TaskId, reset_options
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle

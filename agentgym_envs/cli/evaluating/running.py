@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agentgym_envs.cli.common import Interrupted, note, stderr
+from agentgym_envs.cli.common import note, stderr
 from agentgym_envs.cli.evaluating.model_server import ModelServer
 from agentgym_envs.cli.evaluating.plan import EvalPlan
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.policies import EpisodeRequest, PlayedEpisode, PolicyPlayer
 from agentgym_envs.cli.run_store import RunStore
 from agentgym_envs.errors import AgentGymError

@@ -22,6 +22,7 @@ def verl(argv: Sequence[str]) -> int | None:
 
 
 def _app() -> typer.Typer:
+    from agentgym_envs.cli.app import CONTEXT_SETTINGS
     from agentgym_verl.cli.data import data_command
     from agentgym_verl.cli.train import train_command
 
@@ -29,7 +30,7 @@ def _app() -> typer.Typer:
         add_completion=False,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=CONTEXT_SETTINGS,
     )
     app.callback(invoke_without_command=True)(_root)
     app.command("data")(data_command)
