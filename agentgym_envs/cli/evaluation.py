@@ -225,6 +225,7 @@ def _report(
         print_json({**store.result, "out": None if store.directory is None else str(store.directory)})
         return
     console = stdout()
+    reports.print_title(console, report)
     reports.print_report(console, report)
     if agentgym_rl and report.agentgym_rl_table is not None:
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)

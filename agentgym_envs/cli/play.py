@@ -25,6 +25,7 @@ from agentgym_envs.cli.common import (
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
 from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.solve import TaskId, reset_options
+from agentgym_envs.command_tools import command_forms
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.image_observations import text_of
@@ -201,6 +202,8 @@ class Game:
         assert self._base.task is not None
         note = f"at most {self._max_turns} turns · :hint :undo :map :solve :help :quit"
         show.opening(self._console, self._env_id, self._base.task, self._opening, note)
+        if commands := command_forms(self._base.grammars):
+            self._say(f"commands: {' · '.join(commands)}")
 
     def _map(self) -> None:
         from rich.text import Text

@@ -77,6 +77,7 @@ def report_command(
         print_json({**report.result, "metrics": metrics, "agentgym_rl_table": table, **mistakes})
         return
     console = stdout()
+    reports.print_title(console, report)
     reports.print_report(console, report)
     if agentgym_rl and report.agentgym_rl_table is not None:
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,10 +11,35 @@ from agentgym_envs.cli.evaluating.model_server import ModelServer
 from agentgym_envs.cli.evaluating.plan import EvalPlan
 from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.policies import EpisodeRequest, PlayedEpisode, PolicyPlayer
-from agentgym_envs.cli.run_store import RunStore
+from agentgym_envs.cli.run_store import EpisodeKey, RunStore
 from agentgym_envs.errors import AgentGymError
+from agentgym_envs.trajectory import Trajectory
 
 Advance = Callable[[], None]
+_MAX_GROUPS = 3
+
+
+class FinishedEpisodes:
+    """The success of the episodes of a plan before the first one that still runs, by group.
+
+    Short episodes end first and are more often successes, and a plan begins with the easy groups. So the success of all
+    episodes that have ended, or of all groups at once, would be too high while a run goes on.
+    """
+
+    def __init__(self, plan: EvalPlan, episodes: Mapping[EpisodeKey, Trajectory]) -> None:
+        """`episodes` are those that have ended; it grows."""
+        self._keys = [(batch.env_id, spec.task or "", spec.seed) for batch in plan.batches for spec in batch.specs]
+        self._episodes, self._next = episodes, 0
+        self._groups: dict[str, list[bool]] = {}
+
+    def text(self) -> str:
+        """The success of the groups that were played last."""
+        while self._next < len(self._keys) and (episode := self._episodes.get(self._keys[self._next])):
+            self._next += 1
+            if episode.usable:
+                self._groups.setdefault(episode.task.group, []).append(episode.success)
+        last = list(self._groups.items())[-_MAX_GROUPS:]
+        return ", ".join(f"{group} {100 * sum(found) / len(found):.0f}% of {len(found)}" for group, found in last)
 
 
 @contextmanager
@@ -48,7 +73,7 @@ def play(
     episodes are played one after another and their times are not recorded, so that the files have the same bytes again.
     """
     replays = server is not None and server.replays
-    with _progress(plan.episodes, store) as advance:
+    with _progress(plan, store) as advance:
         _play(plan, store, make, 1 if replays else concurrency, retries, advance, timed=not replays)
     counts = None if server is None else server.pace.counts
     if counts is not None and counts.repeated:
@@ -99,7 +124,7 @@ def _select(batches: list[EpisodeRequest], wanted: Callable[[str, str, int], boo
 
 
 @contextmanager
-def _progress(wanted: int, store: RunStore) -> Iterator[Advance]:
+def _progress(plan: EvalPlan, store: RunStore) -> Iterator[Advance]:
     """Show a progress bar with the success so far on stderr, if that is a terminal."""
     from rich.progress import (
         BarColumn,
@@ -110,16 +135,16 @@ def _progress(wanted: int, store: RunStore) -> Iterator[Advance]:
         TimeRemainingColumn,
     )
 
-    text = TextColumn("success {task.fields[share]}{task.fields[failed]}")
+    text = TextColumn("{task.fields[success]}{task.fields[failed]}")
     columns = (MofNCompleteColumn(), BarColumn(), text, TimeElapsedColumn(), "left", TimeRemainingColumn())
     console = stderr()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=wanted, share="–", failed="")
+        task = bar.add_task("", total=plan.episodes, success="", failed="")
+        finished = FinishedEpisodes(plan, store.episodes)
 
         def advance() -> None:
-            usable, solved, failed = store.counts
-            share = f"{100 * solved / usable:.1f}%" if usable else "–"
-            bar.update(task, completed=usable, share=share, failed=f", failed {failed}" if failed else "")
+            usable, _, failed = store.counts
+            bar.update(task, completed=usable, success=finished.text(), failed=f", failed {failed}" if failed else "")
 
         advance()
         yield advance

@@ -59,6 +59,11 @@ class EvalReport:
         return " and ".join(sorted({_player(episode.meta) for episode in self.episodes})) or "a policy"
 
     @property
+    def title(self) -> str:
+        """The policies and the environments."""
+        return f"{self.policy} on {', '.join(self.envs)}"
+
+    @property
     def envs(self) -> tuple[str, ...]:
         """Ids of the environments."""
         return tuple(str(row.env_id) for row in self.evaluation.environments)
