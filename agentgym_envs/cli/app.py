@@ -194,7 +194,7 @@ def _help(context: typer.Context) -> None:
 
 
 def _not_loaded() -> None:
-    """Stand for a command that the line does not name."""
+    """The function of a command that was not imported; it is never called."""
 
 
 def _panel(name: str) -> str:

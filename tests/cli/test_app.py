@@ -175,7 +175,7 @@ def test_options_have_one_spelling_and_accept_others(run: Run, words: list[objec
     assert (settings["groups"], settings["max_turns"]) == (["depth-1"], 5)
 
 
-def test_a_misspelt_option_or_command_is_answered_with_those_that_are_like_it(refuses: Run) -> None:
+def test_a_misspelt_option_or_command_gets_a_suggestion(refuses: Run) -> None:
     assert "--policy" in refuses("eval", "textcraft", "--polcy", "oracle").err
     assert "--max-turns" in refuses("demos", "textcraft", "--max-turn", 3, "--out", "o").err
     assert "'eval'" in refuses("evl").err

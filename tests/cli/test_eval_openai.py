@@ -145,7 +145,7 @@ def test_a_recorded_run_is_replayed_with_equal_bytes(
     assert all(files("one")[name] == files("recorded")[name] for name in derived)
 
 
-def test_a_cassette_continues_a_run_and_refuses_what_it_lacks(run: Run, server: ChatServer, refuses: Run) -> None:
+def test_a_cassette_continues_a_run_and_refuses_other_requests(run: Run, server: ChatServer, refuses: Run) -> None:
     words = (*WORDS, "--cassette", "tape.jsonl", "--concurrency", 1)
     assert run(*words, "--tasks", 2, "--out", "out").code == 0
     first = len(server.requests)

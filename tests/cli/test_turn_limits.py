@@ -72,7 +72,7 @@ def test_a_plan_longer_than_the_limit_is_reported() -> None:
     assert table.asked == 118
 
 
-def test_eval_and_demos_say_their_limit(run: Run, toy: str) -> None:
+def test_eval_and_demos_report_their_limit(run: Run, toy: str) -> None:
     words = ("eval", "textcraft", "--policy", "oracle", "--split", "test", "--tasks", 5, "--seed", 1)
     assert "at most 50 turns per episode, by default" in run(*words, "--out", "long").err
     assert {episode.meta["max_turns"] for episode in read_trajectories("long/trajectories.jsonl")} == {50}
