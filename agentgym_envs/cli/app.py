@@ -17,16 +17,12 @@ from typer.core import TyperGroup
 
 import agentgym_envs
 from agentgym_envs.cli import plugins
-from agentgym_envs.cli.lazy import Interrupted, docstring_of, normalize_option, paragraphs
+from agentgym_envs.cli.lazy import Interrupted, docstring_of, paragraphs
 from agentgym_envs.errors import AgentGymError, UsageError
 from agentgym_envs.registration import load_object
 
 OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 _DEBUG, _COMPLETE = "AGENTGYM_DEBUG", "_AGENTGYM_COMPLETE"
-CONTEXT_SETTINGS: dict[str, Any] = {
-    "help_option_names": ["-h", "--help"],
-    "token_normalize_func": normalize_option,
-}
 PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine", plugins.PANEL)
 """The panels of the help, in order; that of other packages comes last."""
 
@@ -109,7 +105,7 @@ def make_app(only: str | None = None) -> typer.Typer:
         cls=_Commands,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        context_settings=CONTEXT_SETTINGS,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
     for row in COMMANDS:
@@ -231,8 +227,11 @@ def _message(error: Exception) -> str:
 
 
 def _typer_message(error: Any) -> str:
-    """Typer's message with readable names of types."""
+    """Typer's message with readable names of types, and a question for options that are like an unknown one."""
     message: str = error.format_message().rstrip(".")
+    if near := getattr(error, "possibilities", None):
+        name, options = message.partition(" (")[0].partition(" Did you")[0], " or ".join(sorted(near))
+        message = f"{name}; did you mean {options}?"
     for name, words in _TYPE_NAMES.items():
         message = message.replace(f"is not a valid {name}", f"is not {words}")
     return message

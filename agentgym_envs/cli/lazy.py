@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,10 +16,15 @@ class Interrupted(Exception):
     """Ctrl-C, raised after the results so far are saved. The message says what was saved."""
 
 
-def normalize_option(name: str) -> str:
-    """The spelling of an option that the help shows, for one with underscores or an alias."""
-    spelled = name.replace("_", "-")
-    return _ALIASES.get(spelled, spelled)
+def normalize_options(words: Sequence[str]) -> list[str]:
+    """The words of a command line with the options in the spelling of the help: hyphens, and no alias."""
+    return [_normalized(word) if word.startswith("--") else word for word in words]
+
+
+def _normalized(word: str) -> str:
+    name, equals, value = word[2:].partition("=")
+    name = name.replace("_", "-")
+    return f"--{_ALIASES.get(name, name)}{equals}{value}"
 
 
 def docstring_of(function: str) -> str:

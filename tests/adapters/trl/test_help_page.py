@@ -128,3 +128,12 @@ def test_both_spellings_of_an_option_are_accepted() -> None:
     two = parse(AgentConfig, [*common, "--output-dir=d", "--group=a,b", "--max_turns", "3", "--learning-rate", "0.5"])
     for env, args, _ in (one, two):
         assert (env.groups, args.output_dir, args.max_turns, args.learning_rate) == (["a", "b"], "d", "3", 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.train
+def test_an_unknown_option_of_tiny_model_gets_a_suggestion() -> None:
+    from agentgym_trl.cli import tiny_model
+
+    with pytest.raises(UsageError, match="no option --hiden-size; did you mean --hidden-size"):
+        tiny_model(["--hiden-size", "3", "folder"])

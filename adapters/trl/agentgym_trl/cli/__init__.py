@@ -94,7 +94,7 @@ def tiny_model(argv: Sequence[str]) -> int:
     parser.add_argument("--hidden-size", type=int, default=128, help="width; a multiple of twice --heads")
     parser.add_argument("--layers", type=int, default=3, help="number of layers")
     parser.add_argument("--heads", type=int, default=4, help="attention heads of a layer")
-    options = parser.parse_args(list(argv))
+    options = parser.parse_words(argv)
     quiet()
     ids = [find_env(name) for name in options.env or ["textcraft"]]
     corpus = [text for env_id in ids for text in environment_corpus(partial(gym_make, env_id, {}))]

@@ -135,7 +135,7 @@ def parse(
             parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
         _show_one_spelling(parser, classes, hidden=fixed or {})
         _show_ours_first(parser, classes)
-        _check_known(parser, rest)
+        _check_known(parser, rest, "--help and --help-all list")
         if unknown := [key for key in defaults if parser.set_defaults_with_config(**{key: defaults[key]})]:
             raise UsageError(f"the config file sets {', '.join(unknown)}, which is not an option")
         words = ["--help" if word == HELP_ALL else word for word in rest]
@@ -166,6 +166,11 @@ class _OneLine:
 class Parser(_OneLine, argparse.ArgumentParser):
     """A parser for options of our own."""
 
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse all words of a command line. Raises UsageError, with options that are like an unknown one."""
+        _check_known(self, words, "--help lists")
+        return self.parse_args(list(words))
+
 
 class _ConfigParser(_OneLine, TrlParser):  # type: ignore[misc]
     """A parser for the fields of dataclasses, such as TRL's configs."""
@@ -194,7 +199,7 @@ def _show_ours_first(parser: argparse.ArgumentParser, classes: Sequence[type[Any
     del parser._optionals._group_actions[1:]
 
 
-def _check_known(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+def _check_known(parser: argparse.ArgumentParser, words: Sequence[str], where: str) -> None:
     """Raise UsageError for an option that does not exist, with those that are like it."""
     known = {text.replace("-", "_") for text in parser._option_string_actions}
     shown = [text for action in parser._actions for text in action.option_strings if action.help != argparse.SUPPRESS]
@@ -202,7 +207,7 @@ def _check_known(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
         option = word.partition("=")[0]
         if option.startswith("--") and option != HELP_ALL and option.replace("-", "_") not in known:
             near = meant(option, shown)
-            raise UsageError(f"there is no option {option}; {near}--help and --help-all list the options")
+            raise UsageError(f"there is no option {option}; {near}{where} the options")
 
 
 def _own_fields(config: type[Any]) -> set[str]:

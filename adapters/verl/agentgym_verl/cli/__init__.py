@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import typer
 
+from agentgym_envs.cli.lazy import normalize_options
 from agentgym_envs.errors import missing_extra
 from agentgym_verl.cli.overrides import CONFIG_DIR
 
@@ -17,12 +18,11 @@ def verl(argv: Sequence[str]) -> int | None:
         if find_spec(package) is None:
             raise missing_extra("agentgym verl", package, "verl")
     command = typer.main.get_command(_app())
-    result = command.main(list(argv), prog_name="agentgym verl", standalone_mode=False)
+    result = command.main(normalize_options(argv), prog_name="agentgym verl", standalone_mode=False)
     return result if isinstance(result, int) else None
 
 
 def _app() -> typer.Typer:
-    from agentgym_envs.cli.app import CONTEXT_SETTINGS
     from agentgym_verl.cli.data import data_command
     from agentgym_verl.cli.train import train_command
 
@@ -30,7 +30,7 @@ def _app() -> typer.Typer:
         add_completion=False,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        context_settings=CONTEXT_SETTINGS,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
     app.command("data")(data_command)
