@@ -54,6 +54,14 @@ MaxTurns = Annotated[
     typer.Option(min=1, help="Maximum number of turns per episode; default: that of the environment."),
 ]
 _LENIENT_MAX_TURNS = 100
+LenientMaxTurns = Annotated[
+    int | None,
+    typer.Option(
+        "--max-turns",
+        min=1,
+        help=f"Maximum number of turns per episode; default: that of the environment, at least {_LENIENT_MAX_TURNS}.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output of an earlier run.")]
 
 

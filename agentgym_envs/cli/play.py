@@ -15,7 +15,7 @@ from agentgym_envs.cli.common import (
     EnvArgs,
     EnvId,
     Groups,
-    MaxTurns,
+    LenientMaxTurns,
     Seed,
     Split,
     check_writable,
@@ -53,7 +53,7 @@ def play_command(
     seed: Seed = 0,
     split: Split = "train",
     groups: Groups = None,
-    max_turns: MaxTurns = None,
+    max_turns: LenientMaxTurns = None,
     env_arg: EnvArgs = None,
     out: Out = None,
 ) -> None:
