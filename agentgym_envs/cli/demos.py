@@ -28,7 +28,7 @@ from agentgym_envs.cli.common import (
     stderr,
 )
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
-from agentgym_envs.cli.evaluating.turn_limits import limit_notes, oracle_notes
+from agentgym_envs.cli.evaluating.turn_limits import default_notes, oracle_notes
 from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.policies import check_policy, oracle_policy
 from agentgym_envs.core import text_env
@@ -76,7 +76,7 @@ def demos_command(
     made, limit = make_env(env_id, arguments), lenient_max_turns(max_turns, env_id)
     chosen = choose_tasks(text_env(made).tasks, tasks, split=split, groups=names_of(groups), seed=seed)
     _clear(out, overwrite)
-    limits = () if as_json else limit_notes(limit, given=max_turns is not None)
+    limits = () if as_json or max_turns is not None else default_notes(limit)
     for text in (*limits, *oracle_notes(env_id, text_env(made).tasks, chosen, limit)):
         note(text)
     specs = _specs([task.id for task in chosen], seed, policy)

@@ -23,7 +23,7 @@ from agentgym_envs.cli.evaluating.plan import EvalPlan, make_plan
 from agentgym_envs.cli.evaluating.running import play, report_saved
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
-from agentgym_envs.cli.evaluating.turn_limits import limit_notes, turn_limits
+from agentgym_envs.cli.evaluating.turn_limits import default_notes, turn_limits
 from agentgym_envs.cli.evaluating.usage import usage_row
 from agentgym_envs.cli.evaluating.warnings import option_warnings
 from agentgym_envs.cli.label import label_missing, read_label_table
@@ -80,7 +80,7 @@ def eval_command(
     settings = _settings(given, guide)
     server = _server(given, settings)
     plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens, labels)
-    limits = () if as_json else limit_notes(settings.max_turns, given=max_turns is not None)
+    limits = () if as_json or max_turns is not None else default_notes(settings.max_turns)
     notes = chain(limits, plan.notes, option_warnings(settings, plan, split_given=split is not None))
     with report_saved(plan, store, notes):
         play(plan, store, lambda: _player(settings, guide, server, tokens), concurrency, retries, server)

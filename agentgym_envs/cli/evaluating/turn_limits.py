@@ -27,11 +27,10 @@ def limit_of(limits: TurnLimits, env_id: str) -> int:
     return limits if isinstance(limits, int) else limits[env_id]
 
 
-def limit_notes(limits: TurnLimits, *, given: bool) -> Iterator[str]:
-    """Yield a note with each limit. `given` is True if it is that of --max-turns."""
-    source = "" if given else ", by default; --max-turns N changes it"
+def default_notes(limits: TurnLimits) -> Iterator[str]:
+    """Yield a note with each default limit."""
     for where, limit in {"": limits}.items() if isinstance(limits, int) else limits.items():
-        yield f"{where}{': ' * bool(where)}at most {limit} turn{'s' * (limit > 1)} per episode{source}"
+        yield f"{where}{': ' * bool(where)}at most {limit} turns per episode, by default; --max-turns N changes it"
 
 
 def oracle_notes(env_id: str, tasks: TaskSet, chosen: Sequence[Task], limit: int) -> Iterator[str]:
