@@ -28,15 +28,17 @@ def usage_row(episodes: Iterable[Trajectory], price: Price | None) -> dict[str, 
 
 def usage_note(usage: Mapping[str, Any]) -> str:
     """The usage as a sentence."""
-    found = f"The model answered {usage['requests']:,} requests"
-    if usage["prompt_tokens"] is None or usage["answer_tokens"] is None:
+    found = f"The model answered {usage.get('requests', 0):,} requests"
+    read, wrote = usage.get("prompt_tokens"), usage.get("answer_tokens")
+    if read is None or wrote is None:
         return f"{found}; the server did not count the tokens."
-    found += f"; it read {usage['prompt_tokens']:,} tokens and wrote {usage['answer_tokens']:,}"
-    if (price := usage.get("dollars_per_million_tokens")) is None:
+    found += f"; it read {read:,} tokens and wrote {wrote:,}"
+    price, dollars = usage.get("dollars_per_million_tokens"), usage.get("dollars")
+    if price is None or dollars is None:
         return f"{found}. For the cost, give --price INPUT,OUTPUT (dollars per million tokens)."
     return (
-        f"{found}: ${usage['dollars']:,.4f} at ${price['input']:g} and ${price['output']:g} per million, without "
-        "discounts for cached input."
+        f"{found}: ${dollars:,.4f} at ${price['input']:g} and ${price['output']:g} per million, without discounts for "
+        "cached input."
     )
 
 
