@@ -63,10 +63,14 @@ def page_finders(address: str) -> dict[str, Callable[[], str]]:
         "babyai": solved_episode("BabyAI", 2),
         "sciworld": solved_episode("SciWorld", 2),
         "search": solved_episode("Search", 2),
+        "pages": solved_episode("SearchPages", 5),
         "web": solved_episode("WebArena", 2),
         "team": lambda: most_transfers(address, rows(env="AgentGym/TextCraftCoop-v0", success="1", limit="50")),
         "tokens": tokens,
         "training": lambda: "training",
+        "runs": lambda: "runs?env=AgentGym/TextCraft-v0",
+        "run": lambda: "run?name=textcraft-random",
+        "compare": lambda: most_in_common(address, rows(source="textcraft-random", limit="50")),
     }
 
 
@@ -80,6 +84,24 @@ def most_transfers(address: str, rows: list[dict[str, Any]]) -> str:
                 transfers = [one for played in team["turns"][turn : turn + 3] for one in played["transfers"]]
                 kinds = {"item" in one for one in transfers}
                 yield len(kinds), True in kinds, len(transfers), f"episode/{row['id']}?turn={turn + 1}"
+
+    return max(found())[-1]
+
+
+def most_in_common(address: str, rows: list[dict[str, Any]]) -> str:
+    """The comparison of two episodes that begin with the most equal actions, and then differ."""
+
+    def episode(number: int) -> Any:
+        return httpx.get(f"{address}api/episodes/{number}").json()
+
+    def found() -> Iterator[tuple[int, str]]:
+        for row in rows:
+            one = episode(row["id"])
+            for other in map(episode, [sibling["id"] for sibling in one["siblings"]]):
+                pairs = zip(one["turns"], other["turns"], strict=False)
+                equal = [a["action"] == b["action"] for a, b in pairs]
+                if not all(equal):
+                    yield equal.index(False), f"compare/{other['row']['id']}/{row['id']}"
 
     return max(found())[-1]
 

@@ -109,11 +109,14 @@ def evaluate(trajectories: Iterable[Trajectory], *, group_order: Sequence[str] =
     return Evaluation(overall, tuple(environments), tuple(groups))
 
 
-def measure(episodes: Sequence[EpisodeFacts], env_id: str | None, group: str | None) -> Metrics:
-    """Compute the metrics of the episodes as one set."""
+def measure(
+    episodes: Sequence[EpisodeFacts], env_id: str | None, group: str | None, *, at_most_k: int | None = None
+) -> Metrics:
+    """Compute the metrics of the episodes as one set. With `at_most_k`, larger k are left out, which saves time."""
     by_task = split((episode for episode in episodes if episode.usable), lambda facts: facts.key)
     tasks = [by_task[key] for key in sorted(by_task)]
     max_k = max(map(len, tasks), default=0)
+    max_k = max_k if at_most_k is None else min(max_k, at_most_k)
     counted = [known for task in tasks if (known := [facts for facts in task if facts.tokens is not None])]
     found = estimates(_columns(tasks, counted, max_k))
     invalid = share(*_turns(tasks)) if tasks else None

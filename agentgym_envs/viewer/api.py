@@ -7,22 +7,28 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooSlow
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.errors import AgentGymError, UnknownTask
 from agentgym_envs.image_files import FOLDER, read_image
 from agentgym_envs.trajectory import Trajectory, strict_json
 from agentgym_envs.viewer.detail import detail_of
+from agentgym_envs.viewer.figures import FIGURES, EpisodeFigures, Figures
 from agentgym_envs.viewer.filters import Lists, PageQuery, Query, Selection
 from agentgym_envs.viewer.index import EpisodeEntry, Index, IndexSnapshot, read_bytes, read_episode
+from agentgym_envs.viewer.notes import Note, Notes, find_mark, mark_of
 from agentgym_envs.viewer.sources import ATIF
+
+if TYPE_CHECKING:
+    from agentgym_envs.viewer.runs import Runs
 
 REFRESH_SECONDS = 1.0
 """Minimum time between two checks of the files, which happen on requests."""
 PANEL_SECONDS = 20.0
 MAX_SIBLINGS = 50
-_CACHED_PANELS, _PANEL_THREADS = 32, 2
+_CACHED_PANELS, _PANEL_THREADS, _SAMPLED = 32, 2, 16
 _TaskKey = tuple[str, str]
 _NO_PANELS: dict[str, Any] = {"kind": None, "states": []}
 
@@ -35,9 +41,12 @@ class Viewer:
     """Queries over the episodes below the given paths. All methods are thread-safe."""
 
     def __init__(self, paths: Sequence[Path], *, panel_seconds: float = PANEL_SECONDS) -> None:
-        self.index, self._lists, self._panel_seconds = Index(paths), Lists(), panel_seconds
+        self.index, self._notes, self._figures = Index(paths), Notes(), Figures()
+        self._lists = Lists(figures=self._figures)
+        self._panel_seconds = panel_seconds
         self._summary: tuple[int, dict[str, Any]] = (-1, {})
         self._tasks: tuple[int, dict[_TaskKey, list[EpisodeEntry]]] = (-1, {})
+        self._means: tuple[Selection | None, dict[str, float] | None] = None, None
         self._panels = _Panels()
 
     def summary(self) -> dict[str, Any]:
@@ -45,16 +54,19 @@ class Viewer:
         snapshot = self._now()
         version, known = self._summary
         if version != snapshot.version:
-            known = summary_of(snapshot)
+            known = summary_of(snapshot) | {"figures": self._known_figures(snapshot)}
             self._summary = (snapshot.version, known)
         return known
 
     def page(self, page: PageQuery) -> dict[str, Any]:
-        """The requested rows of a list, and their total number."""
+        """The requested rows of a list, their total number, and means over all of them."""
         snapshot = self._now()
         selection = self._lists.select(snapshot, page.query)
-        rows = [row_of(entry) for entry in selection.entries[page.offset : page.offset + page.limit]]
-        return {"version": snapshot.version, "total": len(selection.entries), "rows": rows, "note": selection.note}
+        shown = selection.entries[page.offset : page.offset + page.limit]
+        figures = self._figures.of(shown)
+        rows = [row_of(entry, figures[entry.id], snapshot.notes.get(entry.id)) for entry in shown]
+        found = {"version": snapshot.version, "total": len(selection.entries), "rows": rows, "note": selection.note}
+        return found | {"means": self._means_of(selection)}
 
     def select(self, query: Query) -> Selection:
         """The episodes that match a query."""
@@ -62,9 +74,53 @@ class Viewer:
 
     def episode(self, number: int) -> dict[str, Any]:
         """The full episode. Raises UnknownEpisode."""
+        entry, notes = self._entry(number), self._notes.add_to(self.index.snapshot).notes
+        note = notes.get(entry.id, Note())
+        row = row_of(entry, self._figures.of([entry])[entry.id], note)
+        own = {"labels": _labels_of(entry), "mark": _mark_of(entry), "note": note._asdict()}
+        siblings = [row_of(other, note=notes.get(other.id)) for other in self._siblings(entry)]
+        return {"row": row, **detail_of(_read(entry)), **own, "siblings": siblings}
+
+    def find(self, number: int, mark: str) -> int:
+        """The number of the episode with a mark; `number` is the one that it had. Raises UnknownEpisode."""
+        snapshot = self._now()
+        entry = self.index.get(number)
+        if entry is None or _mark_of(entry) != mark:
+            entry = find_mark(snapshot.entries, mark)
+        if entry is None:
+            raise UnknownEpisode("the linked episode is not here; open the folder that the link was made for")
+        return entry.id
+
+    def write_note(self, number: int, text: str, tags: Sequence[str], version: int) -> dict[str, Any]:
+        """Write the note of an episode; see `write_note`. Raises UnknownEpisode, too."""
+        return self._notes.write(self._entry(number), text, tags, version)._asdict()
+
+    def export(self, number: int) -> str:
+        """The episode as one HTML page; see `export`. Raises UnknownEpisode."""
+        from agentgym_envs.viewer.export import export_html
+
+        return export_html(self, [self._entry(number)])
+
+    def animation(self, number: int) -> bytes:
+        """The episode as an animated GIF. Raises UnknownEpisode, or MissingExtra without Pillow."""
+        from agentgym_envs.image_observations import check_pillow
+
+        check_pillow("an animation", "images")
+        from agentgym_envs.viewer.animation import animate
+
         entry = self._entry(number)
-        detail = {**detail_of(_read(entry)), "labels": _labels_of(entry)}
-        return {"row": row_of(entry), **detail, "siblings": [row_of(other) for other in self._siblings(entry)]}
+        return animate(_read(entry), entry.file.path.parent)
+
+    def runs(self) -> dict[str, Any]:
+        """The figures of all runs."""
+        return self._known_runs.table(self._now())
+
+    def run(self, name: str) -> dict[str, Any]:
+        """The figures of one run, with its groups, errors and config. Raises UnknownEpisode."""
+        found = self._known_runs.run(self._now(), name)
+        if found is None:
+            raise UnknownEpisode(f"there is no run {name!r:.200}")
+        return found
 
     def panels(self, number: int) -> dict[str, Any]:
         """The panel of the scenario, or a note if it is not available. Raises UnknownEpisode."""
@@ -94,6 +150,27 @@ class Viewer:
         snapshot = self._now()
         return training_of(snapshot.runs, snapshot.entries)
 
+    @cached_property
+    def _known_runs(self) -> Runs:
+        """The runs, whose module is not needed for the first page."""
+        from agentgym_envs.viewer.runs import Runs
+
+        return Runs(self._figures)
+
+    def _means_of(self, selection: Selection) -> dict[str, float] | None:
+        """The means of a list, which all of its pages share."""
+        known, means = self._means
+        if known is not selection:
+            means = means_of(selection.entries)
+            self._means = selection, means
+        return means
+
+    def _known_figures(self, snapshot: IndexSnapshot) -> list[str]:
+        """The figures that the records seem to have, by a sample of them."""
+        sample = snapshot.entries[:: max(1, len(snapshot.entries) // _SAMPLED)]
+        found = self._figures.of(sample).values()
+        return [name for name in FIGURES if any(getattr(one, name) is not None for one in found)]
+
     def _siblings(self, entry: EpisodeEntry) -> list[EpisodeEntry]:
         """Other episodes of the task, those with the same seed first; the nearest ones if there are many."""
         snapshot = self.index.snapshot
@@ -108,7 +185,7 @@ class Viewer:
         return sorted(found[:MAX_SIBLINGS], key=lambda other: (other.summary.seed != entry.summary.seed, other.id))
 
     def _now(self) -> IndexSnapshot:
-        return self.index.refresh(REFRESH_SECONDS)
+        return self._notes.add_to(self.index.refresh(REFRESH_SECONDS))
 
     def _entry(self, number: int) -> EpisodeEntry:
         entry = self.index.get(number)
@@ -124,11 +201,27 @@ def _task_key(entry: EpisodeEntry) -> _TaskKey:
     return entry.summary.env, entry.summary.task
 
 
-def row_of(entry: EpisodeEntry) -> dict[str, Any]:
+def row_of(entry: EpisodeEntry, figures: EpisodeFigures | None = None, note: Note | None = None) -> dict[str, Any]:
     """An episode as a row of a list."""
     summary = entry.summary
     row: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
+    row |= {name: getattr(figures, name, None) for name in FIGURES}
+    row |= {"tags": list(note.tags) if note else [], "noted": note is not None and bool(note.text)}
     return {"id": entry.id, "source": entry.file.source.name, **row, "has_tokens": entry.file.has_tokens}
+
+
+def means_of(entries: Sequence[EpisodeEntry]) -> dict[str, float] | None:
+    """Means over the usable episodes: success, score and turns; None without one."""
+    usable = [entry.summary for entry in entries if entry.summary.stop != "env_error" and entry.summary.turns]
+    if not usable:
+        return None
+    count = len(usable)
+    return {
+        "episodes": count,
+        "success": sum(one.success for one in usable) / count,
+        "score": sum(one.score for one in usable) / count,
+        "turns": sum(one.turns for one in usable) / count,
+    }
 
 
 def summary_of(snapshot: IndexSnapshot) -> dict[str, Any]:
@@ -146,6 +239,8 @@ def summary_of(snapshot: IndexSnapshot) -> dict[str, Any]:
         "stops": sorted({one.stop for one in summaries}),
         "policies": sorted({one.policy for one in summaries if one.policy is not None}),
         "steps": sorted({one.step for one in summaries if one.step is not None}),
+        "tags": sorted({tag for note in snapshot.notes.values() for tag in note.tags}),
+        "noted": any(note.text or note.tags for note in snapshot.notes.values()),
         "has_training": bool(snapshot.runs),
         "problems": snapshot.problems,
     }
@@ -169,6 +264,14 @@ def _read(entry: EpisodeEntry) -> Trajectory:
         return read_episode(entry)
     except AgentGymError as error:
         raise UnknownEpisode(f"episode {entry.id} can no longer be read: {error}") from None
+
+
+def _mark_of(entry: EpisodeEntry) -> str | None:
+    """The mark of an episode; None if its file can no longer be read."""
+    try:
+        return mark_of(read_bytes(entry))
+    except AgentGymError:
+        return None
 
 
 def _labels_of(entry: EpisodeEntry) -> dict[str, Any] | None:

@@ -15,9 +15,11 @@ from contextlib import suppress
 from typing import Any
 
 from agentgym_envs.image_files import is_image_name, read_image, to_data_url
-from agentgym_envs.viewer.api import UnknownEpisode, Viewer, row_of, summary_of, to_json
+from agentgym_envs.viewer.api import UnknownEpisode, Viewer, summary_of, to_json
+from agentgym_envs.viewer.figures import FIGURES, Figures
 from agentgym_envs.viewer.index import EpisodeEntry
 from agentgym_envs.viewer.pages import PAGE, read_static
+from agentgym_envs.viewer.runs import entries_by_source, run_of
 
 _SCRIPT = re.compile(r'<script src="static/([\w.-]+)"></script>')
 _STYLE = re.compile(r'<link rel="stylesheet" href="static/([\w.-]+)" ?/?>')
@@ -49,8 +51,12 @@ def export_html(
     data["episodes"] = {entry.id: _with_siblings(data["episodes"][entry.id], ids) for entry in readable}
     left_out = [f"episode {entry.id} could not be read and was left out" for entry in entries if entry.id not in ids]
     on_left_out(left_out)
-    data["summary"] = {**_summary(viewer, readable), "problems": left_out}
-    data["rows"] = [row_of(entry) for entry in readable]
+    data["rows"] = rows = [data["episodes"][entry.id]["row"] for entry in readable]
+    known: dict[str, Any] = {"figures": [name for name in FIGURES if any(row[name] is not None for row in rows)]}
+    known["tags"] = sorted({tag for row in rows for tag in row["tags"]})
+    known["noted"] = any(row["noted"] or row["tags"] for row in rows)
+    data["summary"] = {**_summary(viewer, readable), **known, "problems": left_out}
+    data["runs"] = runs_of(readable)
     return page_with(to_json(data))
 
 
@@ -59,6 +65,13 @@ def _images(entry: EpisodeEntry, panel: dict[str, Any]) -> dict[str, str]:
     names = {state.get("image") for state in panel["states"]}
     found = {name: read_image(entry.file.path.parent, name) for name in names if is_image_name(name)}
     return {name: to_data_url(image) for name, image in found.items() if image is not None}
+
+
+def runs_of(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
+    """The runs of these episodes, by name. Their config is left out, as it has paths of this machine."""
+    cache = Figures()
+    found = {source.name: run_of(source, own, cache) for source, own in entries_by_source(entries).items()}
+    return {name: {**run, "config": {}} for name, run in found.items()}
 
 
 def _with_siblings(episode: dict[str, Any], ids: Container[int]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import msgspec
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.export.atif_import import texts_of_step
+from agentgym_envs.viewer.figures import FIGURES, Figures
 from agentgym_envs.viewer.index import EpisodeEntry, EpisodeSummary, IndexSnapshot, lines_of, to_text
 from agentgym_envs.viewer.team import texts_within
 
@@ -32,6 +33,7 @@ _VALUES: dict[str, Callable[[EpisodeEntry], Any]] = {
     "task": lambda entry: entry.summary.task,
     "source": lambda entry: entry.file.source.name,
     "step": lambda entry: None if entry.summary.step is None else str(entry.summary.step),
+    "seed": lambda entry: str(entry.summary.seed),
     "success": lambda entry: "1" if entry.summary.success else "0",
 }
 """The value that a filter compares, by name. An episode must match one of the values of each filter."""
@@ -50,19 +52,26 @@ _SORTS: dict[str, Callable[[EpisodeEntry], Any]] = {
     "reward": lambda entry: entry.summary.reward,
     "task": lambda entry: entry.summary.task,
 }
-_SINGLE = {"offset", "limit", "sort", "desc", "q", "success"} | {
+_OF_NOTES = ("tag", "noted")
+"""Filters by notes, which may change while the episodes stay as they are."""
+_SINGLE = {"offset", "limit", "sort", "desc", "q", "success", "noted"} | {
     f"{end}_{name}" for end in ("min", "max") for name in _RANGES
 }
 
 
 class Query(NamedTuple):
-    """The filters, order and search text of a list. Equal queries give equal lists of the same snapshot."""
+    """The filters, order and search text of a list. Equal queries give equal lists of the same snapshot.
+
+    A note must have one of `tags`; `noted` is "1" for episodes with a note, "0" for the others.
+    """
 
     values: tuple[tuple[str, frozenset[str]], ...] = ()
     ranges: tuple[tuple[str, float, float], ...] = ()
     sort: str = "id"
     descending: bool = False
     text: str = ""
+    tags: frozenset[str] = frozenset()
+    noted: str = ""
 
     def matches(self, entry: EpisodeEntry) -> bool:
         """True if an episode passes the filters; the text is not searched here."""
@@ -90,10 +99,8 @@ def parse_page(items: Sequence[tuple[str, str]]) -> PageQuery:
     """Parse the parameters of a list, as (name, value). Empty values are ignored. Raises UsageError."""
     given: dict[str, list[str]] = {}
     for name, value in items:
-        if name not in _SINGLE and name not in _VALUES:
-            raise UsageError(
-                f"there is no parameter {name!r}; choose one of {', '.join(sorted(_SINGLE | set(_VALUES)))}"
-            )
+        if name not in (known := {*_SINGLE, *_VALUES, *_OF_NOTES}):
+            raise UsageError(f"there is no parameter {name!r}; choose one of {', '.join(sorted(known))}")
         if value != "":
             given.setdefault(name, []).append(value)
     if twice := next((name for name in given if name in _SINGLE and len(given[name]) > 1), None):
@@ -102,9 +109,11 @@ def parse_page(items: Sequence[tuple[str, str]]) -> PageQuery:
     query = Query(
         values=tuple((name, frozenset(given[name])) for name in _VALUES if name in given),
         ranges=_read_ranges(single),
-        sort=_choice(single, "sort", "id", tuple(_SORTS)),
+        sort=_choice(single, "sort", "id", (*_SORTS, *FIGURES)),
         descending=_choice(single, "desc", "0", ("0", "1")) == "1",
         text=single.get("q", ""),
+        tags=frozenset(given.get("tag", ())),
+        noted=_choice(single, "noted", "", ("", "0", "1")),
     )
     _choice(single, "success", "0", ("0", "1"))
     return PageQuery(query, _count(single, "offset", 0, None), _count(single, "limit", 100, MAX_ROWS))
@@ -153,8 +162,8 @@ class _TextSearch:
 class Lists:
     """Lists of a snapshot. The last few are cached, so that scrolling does not sort or search again."""
 
-    def __init__(self, search_seconds: float = SEARCH_SECONDS) -> None:
-        self._seconds = search_seconds
+    def __init__(self, search_seconds: float = SEARCH_SECONDS, figures: Figures | None = None) -> None:
+        self._seconds, self._figures = search_seconds, figures or Figures()
         self._searches: OrderedDict[str, _TextSearch] = OrderedDict()
         self._lists: OrderedDict[tuple[int, Query], Selection] = OrderedDict()
         self._lock = threading.Lock()
@@ -178,7 +187,13 @@ class Lists:
                 _cache(self._searches, query.text, search, _CACHED_SEARCHES)
             with search.lock:
                 entries, note = self._search(entries, query.text, search)
-        return Selection(ordered([entry for entry in entries if query.matches(entry)], query), note)
+        if query.tags or query.noted:
+            entries = [entry for entry in entries if _has_note(snapshot, entry, query)]
+        found = [entry for entry in entries if query.matches(entry)]
+        if query.sort not in FIGURES:
+            return Selection(ordered(found, query, _SORTS[query.sort]), note)
+        figures = self._figures.of(found)
+        return Selection(ordered(found, query, lambda entry: getattr(figures[entry.id], query.sort)), note)
 
     def _search(
         self, entries: list[EpisodeEntry], text: str, search: _TextSearch
@@ -199,9 +214,15 @@ class Lists:
         return found, note
 
 
-def ordered(entries: list[EpisodeEntry], query: Query) -> list[EpisodeEntry]:
-    """Sort episodes by a query. Those without the value come last in both directions."""
-    value = _SORTS[query.sort]
+def _has_note(snapshot: IndexSnapshot, entry: EpisodeEntry, query: Query) -> bool:
+    note = snapshot.notes.get(entry.id)
+    noted = note is not None and bool(note.text or note.tags)
+    has_tag = not query.tags or (note is not None and not query.tags.isdisjoint(note.tags))
+    return has_tag and (query.noted == "" or noted == (query.noted == "1"))
+
+
+def ordered(entries: list[EpisodeEntry], query: Query, value: Callable[[EpisodeEntry], Any]) -> list[EpisodeEntry]:
+    """Sort episodes by a value. Those without it come last in both directions."""
     known = [entry for entry in entries if _is_known(value(entry))]
     unknown = [entry for entry in entries if not _is_known(value(entry))]
     return [*sorted(known, key=value, reverse=query.descending), *unknown]

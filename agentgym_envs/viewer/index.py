@@ -11,10 +11,10 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,9 @@ from agentgym_envs.viewer import atif
 from agentgym_envs.viewer.agentgym_rl import find_records, read_record
 from agentgym_envs.viewer.follow import Tail
 from agentgym_envs.viewer.sources import AGENTGYM_RL, ATIF, Source, SourceScan, find_sources
+
+if TYPE_CHECKING:
+    from agentgym_envs.viewer.notes import Note
 
 MAX_GOAL_CHARS = 300
 """The most characters of a goal in a row."""
@@ -82,7 +85,11 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 class EpisodeSummary(msgspec.Struct, frozen=True, gc=False):
-    """The facts of an episode in a list. `step` and `training` belong to training runs; `invalid` counts turns."""
+    """The facts of an episode in a list. `invalid` counts turns.
+
+    `step` and `training` belong to training runs. Steps are counted as in the log of a run: the first one is 1, and an
+    evaluation has the number of the step before it. Records have the number of finished steps.
+    """
 
     env: str
     group: str
@@ -126,13 +133,17 @@ class EpisodeFile:
 
 
 class IndexSnapshot(NamedTuple):
-    """The state of the index at a time. `version` grows with every change; `runs` are folders of training runs."""
+    """The state of the index at a time. `version` grows with every change; `runs` are folders of training runs.
+
+    `notes` are those of the episodes, by number; the index itself reads none.
+    """
 
     version: int
     entries: list[EpisodeEntry]
     files: list[EpisodeFile]
     runs: list[Path]
     problems: list[str]
+    notes: Mapping[int, Note] = {}
 
 
 class Index:
@@ -242,13 +253,18 @@ class Index:
         self._next += 1
 
 
-def summarize_line(line: bytes, step: tuple[int, bool] | None = None) -> EpisodeSummary:
-    """Summarize a trajectory line. `step` is the step in the name of its file. Raises TrajectoryError."""
+def summarize_line(line: bytes, step: tuple[int, bool] | None = None, *, finished: bool = True) -> EpisodeSummary:
+    """Summarize a trajectory line. `step` is the step in the name of its file. Raises TrajectoryError.
+
+    With `finished`, a step of training in the record or the name is the number of steps that were finished before it.
+    """
     try:
         row = _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         row = _decode_slowly(line)
     task, meta = row.task, row.meta
+    training = meta.training if isinstance(meta.training, bool) else step[1] if step else None
+    number = meta.step if type(meta.step) is int else step[0] if step else None
     return EpisodeSummary(
         env=sys.intern(row.env_id),
         group=sys.intern(task.group),
@@ -262,8 +278,8 @@ def summarize_line(line: bytes, step: tuple[int, bool] | None = None) -> Episode
         turns=len(row.turns),
         invalid=sum(turn.info.invalid_action is not None for turn in row.turns),
         stop=sys.intern(row.stop_reason),
-        step=meta.step if type(meta.step) is int else step[0] if step else None,
-        training=meta.training if isinstance(meta.training, bool) else step[1] if step else None,
+        step=number if number is None or not training else number + finished,
+        training=training,
         max_turns=meta.max_turns if type(meta.max_turns) is int else None,
         policy=_label(meta.policy),
         agent=_label(meta.agent.get("name") if isinstance(meta.agent, dict) else meta.agent),
@@ -348,7 +364,8 @@ def _converted(file: EpisodeFile, text: bytes) -> Trajectory:
 
 
 def _summarize(trajectory: Trajectory) -> EpisodeSummary:
-    return summarize_line(json.dumps({"schema": SCHEMA_VERSION, **asdict(trajectory)}).encode())
+    """The summary of another program's episode, which has the number of its own step."""
+    return summarize_line(json.dumps({"schema": SCHEMA_VERSION, **asdict(trajectory)}).encode(), finished=False)
 
 
 def _label(value: Any) -> str | None:

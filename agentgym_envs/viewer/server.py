@@ -1,14 +1,17 @@
-"""The viewer over HTTP, for the browser of this machine. It is read-only and answers only its own page.
+"""The viewer over HTTP, for the browser of this machine. It answers only its own page.
 
 Pages of other sites can send requests to the loopback address, even under their own host name (DNS rebinding).
-Therefore the Host header must name this server, responses cannot be read across origins, and no request changes
-anything.
+Therefore the Host header must name this server, and responses cannot be read across origins. The only request that
+changes anything writes the note of an episode. It needs a token that only this page can read, and is refused if other
+machines can reach the server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
+import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import nullcontext
@@ -22,10 +25,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.errors import AgentGymError, MissingExtra, UsageError
 from agentgym_envs.image_files import media_type
 from agentgym_envs.viewer.api import UnknownEpisode, Viewer, to_json
 from agentgym_envs.viewer.filters import parse_page
+from agentgym_envs.viewer.notes import NoteConflict, NoteNotWritten
 from agentgym_envs.viewer.pages import PAGE, read_static
 
 POLICY = (
@@ -41,6 +45,10 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _MAX_PANEL_REQUESTS = 8
+_MAX_BODY_BYTES = 100_000
+_TOKEN_HEADER = "x-agentgym-token"
+_READ_ONLY = "notes can only be written on the machine of the viewer: it was started for other machines as well"
+_STATUS = {UnknownEpisode: 404, UsageError: 400, NoteConflict: 409, NoteNotWritten: 403, MissingExtra: 501}
 _LOCAL_NAMES = frozenset({"localhost", socket.gethostname().lower(), socket.getfqdn().lower()})
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 
@@ -52,14 +60,20 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 def make_app(viewer: Viewer, *, host: str = "127.0.0.1") -> _App:
     """Make the ASGI application. `host` is the name or address that it listens on."""
-    endpoints = _Endpoints(viewer)
+    endpoints = _Endpoints(viewer, writable=is_loopback(host))
     routes = [
         Route("/", endpoints.file),
         Route("/static/{name}", endpoints.file),
         Route("/api/summary", endpoints.summary),
         Route("/api/training", endpoints.training),
         Route("/api/episodes", endpoints.episodes),
+        Route("/api/runs", endpoints.runs),
+        Route("/api/session", endpoints.session),
+        Route("/api/find/{number}/{mark}", endpoints.find),
         Route("/api/episodes/{number}", endpoints.episode),
+        Route("/api/episodes/{number}/note", endpoints.note, methods=["POST"]),
+        Route("/api/episodes/{number}/episode.html", endpoints.page),
+        Route("/api/episodes/{number}/episode.gif", endpoints.animation),
         Route("/api/episodes/{number}/{part}", endpoints.episode),
         Route("/api/episodes/{number}/images/{name}", endpoints.image),
         Route("/{path:path}", _nothing),
@@ -80,9 +94,10 @@ def make_server(viewer: Viewer, host: str, port: int) -> uvicorn.Server:
 class _Endpoints:
     """The endpoints. Files are read in threads, so that requests do not block each other."""
 
-    def __init__(self, viewer: Viewer) -> None:
-        self._viewer = viewer
+    def __init__(self, viewer: Viewer, *, writable: bool) -> None:
+        self._viewer, self._writable, self._token = viewer, writable, secrets.token_urlsafe(24)
         self._panels = asyncio.Semaphore(_MAX_PANEL_REQUESTS)  # panels are slow and must not occupy all threads
+        self._exports = asyncio.Semaphore(2)
 
     async def file(self, request: Request) -> Response:
         found = read_static(request.path_params.get("name", PAGE))
@@ -106,6 +121,57 @@ class _Endpoints:
         async with self._panels if part == "panels" else nullcontext():
             return await _answer(lambda: load(int(number)))
 
+    async def runs(self, request: Request) -> Response:
+        name = request.query_params.get("name")
+        return await _answer(self._viewer.runs if name is None else lambda: self._viewer.run(name))
+
+    async def session(self, request: Request) -> Response:
+        """The token of a write, which pages of other sites cannot read."""
+        found = {"token": self._token} if self._writable else {"token": None, "why": _READ_ONLY}
+        return Response(to_json(found), media_type="application/json")
+
+    async def find(self, request: Request) -> Response:
+        number, mark = request.path_params["number"], request.path_params["mark"]
+        if not _is_number(number):
+            return await _nothing(request)
+        return await _answer(lambda: {"id": self._viewer.find(int(number), mark)})
+
+    async def note(self, request: Request) -> Response:
+        number = request.path_params["number"]
+        if not _is_number(number):
+            return await _nothing(request)
+        if refusal := self._refusal(request):
+            return _error(refusal, 403)
+        note = _read_note(await _body(request))
+        return await _answer(lambda: self._viewer.write_note(int(number), *note))
+
+    def _refusal(self, request: Request) -> str | None:
+        """The reason to refuse a write; None if it comes from this page."""
+        if not self._writable:
+            return _READ_ONLY
+        origin, host = request.headers.get("origin"), request.headers.get("host", "")
+        if origin is not None and origin.partition("://")[2] != host:
+            return "notes are written only from the viewer's own page"
+        given = request.headers.get(_TOKEN_HEADER, "")
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return "the token of this write is missing or of an earlier viewer; load the page again"
+        return None
+
+    async def page(self, request: Request) -> Response:
+        return await self._file(request, "html", lambda number: self._viewer.export(number).encode(), "text/html")
+
+    async def animation(self, request: Request) -> Response:
+        return await self._file(request, "gif", self._viewer.animation, "image/gif")
+
+    async def _file(self, request: Request, ending: str, make: Callable[[int], bytes], kind: str) -> Response:
+        number = request.path_params["number"]
+        if not _is_number(number):
+            return await _nothing(request)
+        async with self._exports:
+            data = await run_in_threadpool(make, int(number))
+        headers = {"Content-Disposition": f'attachment; filename="episode-{number}.{ending}"'}
+        return Response(data, media_type=kind, headers=headers)
+
     async def image(self, request: Request) -> Response:
         number, name = request.path_params["number"], request.path_params["name"]
         if not _is_number(number):
@@ -116,6 +182,30 @@ class _Endpoints:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 16
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request. Raises UsageError if it is too long."""
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > _MAX_BODY_BYTES:
+            raise UsageError(f"a note may have {_MAX_BODY_BYTES:,} bytes as JSON")
+    return bytes(data)
+
+
+def _read_note(body: bytes) -> tuple[str, list[str], int]:
+    """Text, tags and version of a note as JSON. Raises UsageError."""
+    try:
+        row = json.loads(body)
+        text, tags, version = row["text"], row["tags"], row["version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise UsageError("a note is a JSON object with text, tags and version") from None
+    if not isinstance(text, str) or not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise UsageError("the text of a note and each of its tags must be texts")
+    if type(version) is not int:
+        raise UsageError(f"the version of a note must be a whole number, not {version!r:.40}")
+    return text, tags, version
 
 
 class _Guard:
@@ -177,8 +267,7 @@ async def _nothing(request: Request) -> Response:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    status = 404 if isinstance(error, UnknownEpisode) else 400 if isinstance(error, UsageError) else 500
-    return _error(str(error), status)
+    return _error(str(error), next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500))
 
 
 async def _fail(request: Request, error: Exception) -> Response:

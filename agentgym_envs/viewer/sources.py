@@ -23,6 +23,8 @@ _ATIF_HEAD = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 _RUN_FILES = ("metrics.jsonl", "run.json", "eval.json")
 _SKIPPED = re.compile(r"\..*|__pycache__|node_modules|site-packages|checkpoint-[0-9]+")
 _HEAD_BYTES = 4096
+NOTES_ENDING = ".notes.jsonl"
+"""The end of the name of a file of notes; see `notes`."""
 _Identity = tuple[int, int]
 
 
@@ -116,7 +118,7 @@ def _add_folder(folder: Path, names: list[str], base: Path, scan: SourceScan, se
 
 def _is_derived(name: str) -> bool:
     """True for files next to trajectories that are not trajectories themselves."""
-    return is_token_file(name) or is_label_file(name)
+    return is_token_file(name) or is_label_file(name) or name.endswith(NOTES_ENDING)
 
 
 def _add_file(path: Path, base: Path, scan: SourceScan, seen: set[_Identity]) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from agentgym_envs.viewer.index import EpisodeEntry, EpisodeSummary
-from agentgym_envs.viewer.sources import AGENTGYM_RL
 
 MAIN = ("success", "score", "reward", "turns", "max_turns")
 """Series that every row may have; the others keep their logged names."""
@@ -22,6 +21,7 @@ _EVALUATED = re.compile(rf"(?:(?P<env>[^/]+)/)?(?P<name>{'|'.join((*MAIN, 'succe
 _SUMMARY = re.compile(r"train_(runtime|samples_per_second|steps_per_second|loss)|total_flos|step|round")
 _MAX_VALUE = 1e300  # larger values, NaN and infinity cannot be plotted
 _REPLACED = re.compile(r".*\.replaced-[0-9]+")
+_MAX_SETTINGS_BYTES = 4_000_000
 
 
 class _RowKey(NamedTuple):
@@ -36,38 +36,57 @@ _Rows = dict[_RowKey, dict[str, float]]
 def training_of(folders: Sequence[Path], entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     """Return the runs, each with rows per step and the names of its series.
 
-    A row has `step`, `env` (None for all environments), `eval` (True for an evaluation), `episodes` (the step number of
-    its episodes in the list, or None) and the values of the series. An episode that starts after N steps belongs to the
-    step logged as N + 1; AgentGym-RL's folders have the number of the step itself. `source` is the source of the run's
-    episodes, if it has any.
+    A row has `step`, `env` (None for all environments), `eval` (True for an evaluation), `episodes` (True if episodes
+    of the step are in the list) and the values of the series. `algorithm` is that of the run, None if unknown. `source`
+    is the source of the run's episodes, if it has any.
     """
     played = defaultdict[Path, list[EpisodeEntry]](list)
     for entry in entries:
-        if entry.summary.step is not None and not _REPLACED.fullmatch(entry.file.path.stem):
+        if entry.summary.step is not None and not is_replaced(entry.file.path):
             played[entry.file.source.folder].append(entry)
     names = _names(folders)
     return {"runs": [_run(names[folder], folder, played[folder]) for folder in folders]}
 
 
+def read_settings(path: Path) -> dict[str, Any]:
+    """The JSON object in a small file of a run; empty if there is none that is readable."""
+    try:
+        small = path.is_file() and path.stat().st_size <= _MAX_SETTINGS_BYTES
+        found = json.loads(path.read_bytes()) if small else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_replaced(path: Path) -> bool:
+    """True for a file whose episodes a resumed run has played again; see `StepFiles`."""
+    return _REPLACED.fullmatch(path.stem) is not None
+
+
 def _run(name: str, folder: Path, entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
-    shift = 0 if any(entry.file.source.kind == AGENTGYM_RL for entry in entries) else 1
     logged = _logged(folder)
-    counted = _counted([entry.summary for entry in entries], shift)
+    counted = _counted([entry.summary for entry in entries])
     rows = {key: counted.get(key, {}) | logged.get(key, {}) for key in sorted(logged | counted, key=_order)}
     listed = {(key.step, key.eval) for key in counted}
     series = dict.fromkeys([*MAIN, *sorted({key for row in rows.values() for key in row})])
     return {
         "name": name,
         "source": entries[0].file.source.name if entries else None,
-        "rows": [_row(key, row, shift, listed) for key, row in rows.items()],
+        "algorithm": _algorithm(folder),
+        "rows": [_row(key, row, listed) for key, row in rows.items()],
         "series": [key for key in series if any(key in row for row in rows.values())],
     }
 
 
-def _row(key: _RowKey, values: Mapping[str, float], shift: int, listed: set[tuple[int, bool]]) -> dict[str, Any]:
-    episodes = key.step - (0 if key.eval else shift)
+def _row(key: _RowKey, values: Mapping[str, float], listed: set[tuple[int, bool]]) -> dict[str, Any]:
     where = {"step": key.step, "env": key.env, "eval": key.eval}
-    return {**where, "episodes": episodes if (key.step, key.eval) in listed else None, **values}
+    return {**where, "episodes": (key.step, key.eval) in listed, **values}
+
+
+def _algorithm(folder: Path) -> str | None:
+    """The algorithm of a run, from its `run.json`."""
+    found = read_settings(folder / "run.json").get("algorithm")
+    return found if isinstance(found, str) else None
 
 
 def _order(key: _RowKey) -> tuple[int, bool, str]:
@@ -111,13 +130,13 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield {**nested, "step": line.get("step")} if isinstance(nested, dict) else line
 
 
-def _counted(episodes: Sequence[EpisodeSummary], shift: int) -> _Rows:
+def _counted(episodes: Sequence[EpisodeSummary]) -> _Rows:
     """Compute the figures of the episodes of each step: of all, and per environment if there are several."""
     names = _short({summary.env for summary in episodes})
     groups = defaultdict[_RowKey, list[EpisodeSummary]](list)
     for summary in episodes:
         is_eval = summary.training is False
-        step = (summary.step or 0) + (0 if is_eval else shift)
+        step = summary.step or 0
         groups[_RowKey(step, is_eval, None)].append(summary)
         if len(names) > 1:
             groups[_RowKey(step, is_eval, names[summary.env])].append(summary)

@@ -32,6 +32,12 @@ def commands_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence of a help or a docstring, as a cell of a table."""
+    first = _clean(text.partition("\n\n")[0])
+    return re.split(r"(?<=[.])\s(?=[A-Z`])", first, maxsplit=1)[0].replace("|", "\\|")
+
+
 def _walk(group: Any, words: str) -> Iterator[tuple[str, Any]]:
     """The commands below a group, with the words that call them."""
     for name, command in group.commands.items():

@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import commands
+import flowchart
 import reference
 import repository
 from mkdocs.structure.files import File, Files, InclusionLevel
+
+_BOOST = {"install.md": 3.0, "tutorials/scalinginter.md": 2.0, "about/changelog.md": 0.3, "about/contributing.md": 0.5}
+"""Pages that a search puts before or behind others with the same words."""
+
+
+def on_config(config: Any) -> None:
+    """Link to the repository, if its address is known, and draw flow charts without a script."""
+    fence = {"name": "mermaid", "class": "flowchart", "format": flowchart.draw}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
+    if address := repository.address():
+        config.repo_url, config.repo_name = address, address.rpartition("/")[2]
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -33,8 +45,20 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links to other files of the repository lead to their places in the site."""
-    return repository.relink(markdown, _origin(page.file.src_uri), page.file.src_uri, _modules(reference.sections()))
+    """Let links to other files of the repository lead to their places in the site, and name its address."""
+    if boost := _BOOST.get(page.file.src_uri):
+        page.meta["search"] = {"boost": boost}
+    text = repository.with_address(_with_notebook(markdown, page.file))
+    return repository.relink(text, _origin(page.file.src_uri), page.file.src_uri, _modules(reference.sections()))
+
+
+def _with_notebook(markdown: str, file: File) -> str:
+    """The page with links to its notebook below the title, if it is one."""
+    name = file.src_uri.removeprefix("notebooks/").removesuffix(".md")
+    if name == "index" or not file.src_uri.startswith("notebooks/"):
+        return markdown
+    links = f"[Open in Colab]({repository.colab_link(name)}) · [Download the notebook]({name}.ipynb)"
+    return markdown.replace("\n\n", f"\n\n{links}\n\n", 1)
 
 
 def _modules(sections: dict[str, list[reference.Module]]) -> dict[str, str]:

@@ -23,7 +23,7 @@ PACKAGES = {
     "BabyAI": ("agentgym_envs/babyai",),
     "SciWorld": ("agentgym_envs/sciworld",),
     "Search": ("agentgym_envs/search",),
-    "The web": ("agentgym_envs/webarena",),
+    "WebArena and MiniWoB": ("agentgym_envs/webarena",),
     "Training with TRL": ("adapters/trl/agentgym_trl",),
     "Training with verl": ("adapters/verl/agentgym_verl",),
 }
@@ -49,8 +49,8 @@ def sections() -> dict[str, list[Module]]:
 
 
 def module_page(module: Module) -> str:
-    """The page of a module."""
-    return f"---\ntitle: {module.name}\n---\n\n# `{module.name}`\n\n::: {module.name}\n"
+    """The page of a module. Guides come before it in the results of a search."""
+    return f"---\ntitle: {module.name}\nsearch:\n  boost: 0.1\n---\n\n# `{module.name}`\n\n::: {module.name}\n"
 
 
 def index_page(modules: dict[str, list[Module]]) -> str:

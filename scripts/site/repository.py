@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,29 @@ ABOUT = {
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".toml": "toml"}
+
+
+PLACEHOLDER = "REPOSITORY_URL"
+"""Written on pages, as long as the repository has no public address."""
+_HIDDEN = "---\nsearch:\n  exclude: true\n---\n\n"
+
+
+def address() -> str | None:
+    """The public address of the repository: AGENTGYM_REPOSITORY, or `Repository` of the URLs in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = os.environ.get("AGENTGYM_REPOSITORY") or project.get("urls", {}).get("Repository")
+    return found.removesuffix(".git").rstrip("/") if found else None
+
+
+def with_address(text: str) -> str:
+    """The text with the address of the repository, if it is known, in place of the placeholder."""
+    return text.replace(PLACEHOLDER, address() or PLACEHOLDER)
+
+
+def colab_link(notebook: str) -> str:
+    """The address at which Colab opens a notebook of docs/notebooks."""
+    path = (address() or PLACEHOLDER).removeprefix("https://github.com/")
+    return f"https://colab.research.google.com/github/{path}/blob/main/docs/notebooks/{notebook}.ipynb"
 
 
 def uri_of(path: str, modules: dict[str, str]) -> str:
@@ -62,14 +87,14 @@ def relink(markdown: str, origin: str, uri: str, modules: dict[str, str]) -> str
 
 
 def source_page(path: str) -> str:
-    """A page that shows a file as it is, or what a folder holds."""
+    """A page that shows a file as it is, or what a folder holds. Searches do not find it."""
     source = ROOT / path
     if source.is_dir():
-        return f"# `{path}`\n\n" + "\n".join(f"- `{file.name}`" for file in sorted(source.iterdir()))
+        return f"{_HIDDEN}# `{path}`\n\n" + "\n".join(f"- `{file.name}`" for file in sorted(source.iterdir()))
     text = source.read_text()
     if source.suffix == ".md":
-        return text
-    return f"# `{path}`\n\n`````{_LANGUAGES.get(source.suffix, '')}\n{text.rstrip()}\n`````\n"
+        return _HIDDEN + text
+    return f"{_HIDDEN}# `{path}`\n\n`````{_LANGUAGES.get(source.suffix, '')}\n{text.rstrip()}\n`````\n"
 
 
 def _prose(markdown: str) -> list[str]:

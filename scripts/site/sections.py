@@ -11,6 +11,7 @@ and `<!-- end of algorithms -->`; so are those of `benchmarks.grading`, `benchma
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import inspect
 import json
@@ -31,6 +32,16 @@ _TABLES = {
     "rerank protocols": lambda: _rerank_table(),
     "attackers": lambda: _attacker_table(),
     "audit": lambda: _audit_table(),
+    "extras": lambda: _own("extras", "extras_table"),
+    "cheat names": lambda: _own("cheatsheet", "name_table"),
+    "cheat arguments": lambda: _own("cheatsheet", "common_arguments"),
+    "cheat environments": lambda: _own("cheatsheet", "environment_table"),
+    "cheat grammars": lambda: _own("cheatsheet", "grammar_table"),
+    "cheat commands": lambda: _own("cheatsheet", "command_table"),
+    "cheat eval": lambda: _own("cheatsheet", "eval_table"),
+    "cheat files": lambda: _own("cheatsheet", "file_table"),
+    "cheat fields": lambda: _own("cheatsheet", "field_table"),
+    "leaderboard": lambda: _leaderboard(),
 }
 
 
@@ -83,6 +94,20 @@ def _audit_table() -> str:
     from benchmarks.audit import table
 
     return table(json.loads((ROOT / "benchmarks/results/audit.json").read_text(encoding="utf-8")))
+
+
+def _own(module: str, function: str) -> str:
+    """A table of a module in this folder."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "scripts/site")]
+    table: str = getattr(importlib.import_module(module), function)()
+    return table
+
+
+def _leaderboard() -> str:
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.leaderboard import read_rows, tables
+
+    return tables(read_rows())
 
 
 def _load(name: str) -> Any:

@@ -163,6 +163,7 @@ def test_the_scale_model_equals_that_of_the_planner() -> None:
 # -- The page ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_is_rendered_from_the_figures(report: Report) -> None:
     """If not: python -m benchmarks.report --out docs --render."""
     page = PAGE.read_text(encoding="utf-8")

@@ -21,12 +21,17 @@ from agentgym_envs.http.run import background_server
 from tests.docs.snippets import PAGES, blocks
 from tests.quiet_http import QuietHTTPServer
 
-FAST = {"docs/index.md", "docs/textcraft.md"}
+FAST = {"docs/cheatsheet.md", "docs/index.md", "docs/textcraft.md"}
 SERVED = ("AgentGym/TextCraft-v0", "AgentGym/BabyAI-v0")
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:80\d\d")
 _SOCKET = "unix:/tmp/textcraft.sock"
 _MODEL_SERVER = "http://localhost:8000"
-WITH_CODE = [page for page in PAGES if any(not block.skipped for block in blocks(page, "python"))]
+_NOTEBOOKS = "docs/notebooks/"  # tests/docs/test_notebooks.py runs them
+WITH_CODE = [
+    page
+    for page in PAGES
+    if not page.startswith(_NOTEBOOKS) and any(not block.skipped for block in blocks(page, "python"))
+]
 
 
 class Answers(BaseHTTPRequestHandler):

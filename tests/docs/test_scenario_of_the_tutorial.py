@@ -62,6 +62,12 @@ def test_the_scenario_passes_every_check(env_id: str, capsys: pytest.CaptureFixt
     assert main(["validate", env_id]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_the_scenario_has_no_finding_in_an_audit(env_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", env_id]) == 0
+    assert "0 findings" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("check", "written", "instead", "says"),
     [

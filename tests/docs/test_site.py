@@ -15,6 +15,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym_envs  # noqa: F401  (registers the ids)
+from tests.docs.browser import found, phone, served, too_wide
 from tests.docs.snippets import PAGES, ROOT
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -64,9 +65,9 @@ def test_pages_match_the_docstrings_and_tables(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "site"))
     from sections import fill_in  # type: ignore[import-not-found]
 
-    marks = ("<!-- docstring ", "<!-- validation checks -->")
+    marks = ("<!-- docstring ", "<!-- validation checks -->", "<!-- cheat ", "<!-- extras -->", "<!-- leaderboard -->")
     pages = [page for page in PAGES if any(mark in (ROOT / page).read_text() for mark in marks)]
-    assert len(pages) >= 5
+    assert len(pages) >= 8
     for page in pages:
         text = (ROOT / page).read_text()
         assert fill_in(text) == text, f"{page} is not what the docstrings say: run python scripts/site/sections.py"
@@ -116,6 +117,20 @@ plain.name = os.path.abspath("mkdocs.yml")
 build(load_config(plain, theme="mkdocs", strict=True, site_dir=sys.argv[1]))
 """
 """Builds the pages without what gives no warnings: the theme and the index for searches take half of the time."""
+SEARCHES = {
+    "install": "install",
+    "pip install": "install",
+    "cheat sheet": "cheatsheet",
+    "leaderboard": "leaderboard",
+    "wandb": "logging",
+    "tensorboard": "logging",
+    "colab": "notebooks",
+    "confidence interval": "metrics",
+    "vllm": "training-one-machine",
+    "miniwob": "webarena",
+}
+"""Searches of readers, and the page that each one has to find first."""
+WITH_TABLES = (".", "architecture", "benchmarks", "cheatsheet", "install", "leaderboard", "reference/commands", "tasks")
 WAYS = {
     "plain": ["-c", PLAIN],
     "as published": ["-m", "mkdocs", "build", "--strict", "--site-dir"],
@@ -137,3 +152,15 @@ def test_the_site_builds_without_a_warning(way: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     for page in ("index.html", "reference/commands/index.html", "reference/agentgym_envs/core/index.html"):
         assert (tmp_path / "site" / page).exists()
+    if way == "as published":
+        check_in_browser(tmp_path / "site")
+
+
+def check_in_browser(site: Path) -> None:
+    """Searches find their page first, no page is wider than a phone, and nothing comes from another host."""
+    with served(site) as address, phone(address) as (page, outside):
+        for words, best in SEARCHES.items():
+            assert found(page, address, words)[0] == f"/{best}/", words
+        wide = {name: too_wide(page, f"{address}/{name}/") for name in WITH_TABLES}
+        assert not any(pixels > 0 for pixels in wide.values()), wide
+        assert outside == []

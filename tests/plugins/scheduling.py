@@ -26,6 +26,7 @@ GROUPS = {
         "tests/adapters/verl/test_episode_runner.py",
         "tests/adapters/verl/test_loop.py",
         "tests/adapters/verl/test_ray_hosts.py",
+        "tests/adapters/verl/test_rollout_metrics.py",
     ),
     "TRL": ("tests/adapters/trl/test_interrupt.py", "tests/adapters/trl/test_processes.py"),  # a process to fork from
 }

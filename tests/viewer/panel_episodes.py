@@ -10,6 +10,8 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym_envs.core import TextEnv, text_env
+from agentgym_envs.search.page_text import make_page_text, render_results
+from agentgym_envs.search.retrieval.base import Hit, Page, Passage
 from agentgym_envs.task import Task
 from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_envs.viewer.panels import panels_of
@@ -69,3 +71,34 @@ def web_page(tree: str, *, url: str = "http://shop.test/", tabs: str = "Tab 0 (c
     """An observation of a page, as the browser environments format it."""
     lines = ["OBSERVATION:", tabs, "", tree, f"URL: {url}", "OBJECTIVE: buy", "PREVIOUS ACTION: None"]
     return "\n".join([*lines, *([f"NOTE: {note}"] if note else [])])
+
+
+def pages_episode(title: str = "Amazon") -> Trajectory:
+    """An episode of Search with pages, whose observations the environment's own functions have made."""
+    passages = [
+        Passage("p1", f'"{title}"\n{"It flows on. " * 30} Its mouth is near Belém, say {title}.'),
+        Passage("p2", '"B"\nb'),
+    ]
+    page = make_page_text(Page(title, tuple(passages[:1]), True), 200)
+    hits = [Hit(passage, 1.0) for passage in passages]
+    nothing = "You have not opened a page with that id."
+    seen = [
+        "Question: who?",
+        render_results(hits, "Amazon mouth", 80),
+        page.render(1),
+        page.render_places("belem"),
+        nothing,
+    ]
+    seen += [page.render(len(page.begins)), "That answer is right."]
+    actions = ["search>who", "open>p1", "find>belem", "open>p7", "scroll>9", "answer>Belém"]
+    where = {"title": title, "parts": len(page.begins)}
+    infos = [
+        {"query": "who", "hits": ["p1", "p2"], "page": None},
+        {"hits": page.ids_in(1), "page": {**where, "part": 1}},
+        {"hits": [], "page": None},
+        {"invalid_action": nothing},
+        {"hits": page.ids_in(len(page.begins)), "page": {**where, "part": len(page.begins)}},
+        {"answer": "Belém", "success": True},
+    ]
+    tags = ["<{0}>{1}</{0}>".format(*action.split(">")) for action in actions]
+    return episode("AgentGym/SearchPages-v0", seen, tags, infos)

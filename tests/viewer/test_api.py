@@ -33,12 +33,17 @@ ROW = {
     "turns": 2,
     "invalid": 0,
     "stop": "turn_limit",
-    "step": 4,
+    "step": 5,
     "training": True,
     "max_turns": 2,
     "policy": "hf:me",
     "agent": "plan",
     "has_tokens": False,
+    "tokens": None,
+    "seconds": None,
+    "cost": None,
+    "tags": [],
+    "noted": False,
 }
 META = {"step": 4, "training": True, "max_turns": 2, "policy": "hf:me", "agent": {"name": "plan"}}
 
@@ -78,7 +83,10 @@ def test_summary_lists_sources_and_filter_values(get: Get) -> None:
         "groups": {"A-v0": ["easy"], "B-v0": ["hard"]},
         "stops": ["failure", "turn_limit"],
         "policies": ["hf:me"],
-        "steps": [4],
+        "steps": [5],
+        "tags": [],
+        "noted": False,
+        "figures": [],
         "has_training": False,
         "problems": [],
     }
@@ -86,7 +94,8 @@ def test_summary_lists_sources_and_filter_values(get: Get) -> None:
 
 def test_episode_list_has_rows(get: Get) -> None:
     found = get("/api/episodes?limit=1&sort=score&desc=1").json()
-    assert found == {"version": 1, "total": 3, "rows": [ROW], "note": None}
+    means = {"episodes": 2, "success": 0.0, "score": 0.25, "turns": 1.5}
+    assert found == {"version": 1, "total": 3, "rows": [ROW], "note": None, "means": means}
     assert get("/api/episodes?q=X&env=A-v0").json()["total"] == 1
     assert get("/api/episodes?offset=99").json()["rows"] == []
 
@@ -94,6 +103,7 @@ def test_episode_list_has_rows(get: Get) -> None:
 def test_episode_lists_its_turns(get: Get) -> None:
     found = get("/api/episodes/0").json()
     assert [row["id"] for row in found.pop("siblings")] == [1]
+    assert get(f"/api/find/0/{found.pop('mark')}").json() == {"id": 0}
     turn: dict[str, Any] = {"reward": 0.0, "score": 0.0, "invalid": None, "truncated": False, "info": {}, "thought": ""}
     assert found == {
         "row": ROW,
@@ -111,6 +121,7 @@ def test_episode_lists_its_turns(get: Get) -> None:
         "attempts": [],
         "team": None,
         "labels": None,
+        "note": {"text": "", "tags": [], "version": 0},
     }
 
 
@@ -318,7 +329,7 @@ def test_is_own_name_accepts_known_hosts_only(header: str, names: set[str], own:
 
 
 def test_internal_error_hides_its_message(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "row_of", lambda entry: 1 / 0)
+    monkeypatch.setattr(api, "means_of", lambda entries: 1 / 0)
     answer = get("/api/episodes")
     assert answer.status_code == 500
     assert answer.json() == {"error": "the viewer failed: ZeroDivisionError; see its log"}

@@ -118,7 +118,7 @@ def test_training_step_is_read_from_file_name(tmp_path: Path) -> None:
     save(folder / "eval-8.jsonl", record("c"))
     facts = {entry.summary.task: entry.summary for entry in Index([tmp_path]).refresh().entries}
     assert {task: (one.step, one.training) for task, one in facts.items()} == {
-        "a": (7, True),
+        "a": (8, True),  # the file has the number of finished steps
         "b": (3, False),
         "c": (8, False),
     }

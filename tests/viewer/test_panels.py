@@ -22,7 +22,7 @@ from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer import panels
 from agentgym_envs.viewer.panels import panels_of, textcraft
 from agentgym_envs.viewer.panels.search import read_passages
-from tests.viewer.panel_episodes import episode, nothing, play, states_of
+from tests.viewer.panel_episodes import episode, nothing, pages_episode, play, states_of
 
 STATIC = Path(panels.__file__).parents[1] / "static"
 PATTERNS = ["craft 1 a ", "Goal: craft a.\ncraft 1 a\n", "There is a ", "is called the ", "\t   ", "A door to the "]
@@ -289,3 +289,23 @@ def test_search_log_is_read_by_its_tags() -> None:
     assert panel["note"] == "Which passages hold the answer is not known for this task."
     assert (first["query"], second["query"], second["passages"]) == (None, "a", [0])
     assert (third["answer"], third["right"]) == ("b", False)
+
+
+def test_pages_follow_the_actions_of_search_with_pages() -> None:
+    """The texts come from the environment's own functions, so the panel reads what it writes."""
+    made = pages_episode()
+    made = replace(made, task=replace(made.task, data={"passages": ["p1", "p8"], "answers": ["Belém"]}))
+    states, shared = states_of(made, "searchpages")
+    assert [state["kind"] for state in states] == [None, "search", "open", "find", None, "scroll", "answer"]
+    assert [(one["id"], one["title"], one["gold"]) for one in states[1]["results"]] == [
+        ("p1", "Amazon", True),
+        ("p2", "B", False),
+    ]
+    assert "mouth" in states[1]["results"][0]["snippet"] and states[1]["page"] is None
+    assert [one["opened"] for one in states[2]["results"]] == [True, False]
+    page = states[2]["page"]
+    assert (page["part"], page["ids"]) == (1, [{"id": "p1", "gold": True}]) and page["text"].startswith("It flows on.")
+    assert states[3]["places"] == [{"part": page["parts"], "text": states[3]["places"][0]["text"]}]
+    assert states[4] == {**states[3], "kind": None, "text": "", "places": []}, "an invalid action changes nothing"
+    assert "Belém" in states[5]["page"]["text"] and states[6]["right"] is True
+    assert shared["gold"] == [{"id": "p1", "title": "Amazon", "turn": 2}, {"id": "p8", "title": None, "turn": None}]

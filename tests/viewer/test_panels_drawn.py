@@ -14,7 +14,7 @@ import pytest
 from agentgym_envs.trajectory import Trajectory
 from agentgym_envs.viewer import panels
 from agentgym_envs.viewer.panels import panels_of
-from tests.viewer.panel_episodes import LOOK, episode, nothing, play, web_page
+from tests.viewer.panel_episodes import LOOK, episode, nothing, pages_episode, play, web_page
 from tests.viewer.teams import hostile
 
 pytestmark = pytest.mark.slow  # the fast browser tests are in test_pages.py
@@ -49,6 +49,9 @@ def episodes() -> dict[str, Trajectory]:
             "AgentGym-RL/SciWorld", [LOOK.replace("a lighter", HOSTILE), "You move to the hallway."], ["go"]
         ),
         "search": replace(search, task=gold, turns=turns),
+        "searchpages": replace(
+            pages_episode(HOSTILE), task=replace(search.task, data={"passages": ["p1", "p9"], "answers": ["who"]})
+        ),
         "webarena": episode(
             "AgentGym/WebArena-v0",
             [web_page("[1] RootWebArea 'Shop'"), web_page(TREE), "The task has ended."],
@@ -88,7 +91,9 @@ def draw(browser: Any) -> Iterator[Draw]:
 
 @pytest.mark.rotating(always=3)
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["textcraft", "textcraftcoop", "babyai", "sciworld", "search", "webarena"])
+@pytest.mark.parametrize(
+    "kind", ["textcraft", "textcraftcoop", "babyai", "sciworld", "search", "searchpages", "webarena"]
+)
 def test_every_state_fits_its_width_and_escapes_text(draw: Draw, kind: str) -> None:
     for index in range(len(episodes()[kind].turns) + 1):
         tab = draw(kind, index)
@@ -104,6 +109,8 @@ def test_hostile_text_is_shown_literally(draw: Draw) -> None:
         ("textcraftcoop", 1),
         ("search", 1),
         ("search", 2),
+        ("searchpages", 1),
+        ("searchpages", 2),
         ("webarena", 1),
         ("sciworld", 0),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,23 @@ def test_images_are_served_by_name(folder: Path) -> None:
         assert get(f"/api/episodes/{path}").status_code == 404
     turn = get("/api/episodes/0").json()["turns"][0]
     assert "boxes" not in turn["info"] and "screenshot" not in turn["info"]
+
+
+@pytest.mark.slow
+def test_episode_is_saved_from_the_page(folder: Path) -> None:
+    get = asker(Viewer([folder]))
+    page, animation = get("/api/episodes/0/episode.html"), get("/api/episodes/0/episode.gif")
+    assert list(Page(page.text).data["episodes"]) == ["0"] and len(Page(page.text).data["images"]) == 3
+    assert page.headers["content-disposition"] == 'attachment; filename="episode-0.html"'
+    assert animation.headers["content-type"] == "image/gif"
+    assert getattr(Image.open(io.BytesIO(animation.content)), "n_frames", 1) == 3
+    assert [get(f"/api/episodes/{n}/episode.gif").status_code for n in ("7", "x")] == [404, 404]
+
+
+def test_saving_without_pillow_names_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    reply = asker(Viewer([folder]))("/api/episodes/0/episode.gif")
+    assert reply.status_code == 501 and "images" in reply.json()["error"]
 
 
 def test_export_contains_the_images(folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_metric_names_are_recognized(tmp_path: Path) -> None:
     (run,) = runs(tmp_path / "run")
     assert run["name"] == "run" and run["source"] is None
     assert run["series"] == ["success", "reward", "turns", "max_turns", "epoch", "loss", "rollout/stop/success"]
-    common = {"eval": False, "env": None, "episodes": None}
+    common = {"eval": False, "env": None, "episodes": False}
     assert run["rows"] == [
         {"step": 1, **common, "loss": 0.5, "success": 0.25, "turns": 3, "max_turns": 10, "epoch": 1},
         {"step": 2, **common, "reward": 0.5, "rollout/stop/success": 0.5},
@@ -77,13 +77,13 @@ def test_episodes_complete_the_log(tmp_path: Path) -> None:
     (found,) = runs(run)
     first, evaluated, second = found["rows"]
     assert found["source"] == "run"
-    assert (first["step"], first["episodes"], first["success"], first["loss"]) == (1, 0, 0.125, 2.0)
+    assert (first["step"], first["episodes"], first["success"], first["loss"]) == (1, True, 0.125, 2.0)
     assert (first["score"], first["turns"], first["max_turns"]) == (0.625, 2, 5)
-    assert (evaluated["step"], evaluated["eval"], evaluated["episodes"], evaluated["max_turns"]) == (1, True, 1, 30)
-    assert (second["step"], second["episodes"], second["success"]) == (2, 1, 1.0), "neither lost nor set aside"
+    assert (evaluated["step"], evaluated["eval"], evaluated["episodes"], evaluated["max_turns"]) == (1, True, True, 30)
+    assert (second["step"], second["episodes"], second["success"]) == (2, True, 1.0), "neither lost nor set aside"
     listed = Viewer([run])
     listed.index.refresh()
-    assert {entry.summary.step for entry in listed.index.snapshot.entries} == {0, 1}
+    assert {entry.summary.step for entry in listed.index.snapshot.entries} == {1, 2}
 
 
 def test_several_environments_have_separate_rows(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_several_environments_have_separate_rows(tmp_path: Path) -> None:
 def test_agentgym_rl_logs_keep_their_steps(tmp_path: Path) -> None:
     save_log(tmp_path / "step4" / "0.json", logged(1, 1.0, "Goal: x", "Action: go"), logged(2, 0.0, "Goal: y", "go"))
     (run,) = runs(tmp_path)
-    assert [(row["step"], row["episodes"], row["success"], row["turns"]) for row in run["rows"]] == [(4, 4, 0.5, 1)]
+    assert [(row["step"], row["episodes"], row["success"], row["turns"]) for row in run["rows"]] == [(4, True, 0.5, 1)]
 
 
 def test_rounds_count_as_steps_and_names_are_distinct(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_a_variant_of_a_held_out_template_is_held_out() -> None:
     assert not [name for name, base in bases.items() if base is not None and base.held_out != DEEP[name].held_out]
 
 
+@pytest.mark.slow
 def test_an_episode_begins_with_all_tabs_and_shows_the_first(env: WebArenaEnv) -> None:
     task, observation = start(env)
     assert [tab.url for tab in env.session.tabs] == task.data["tabs"]
@@ -123,6 +124,7 @@ def test_an_episode_begins_with_all_tabs_and_shows_the_first(env: WebArenaEnv) -
     assert shown is not None and shown.tabs == line, "the viewer's panel shows the tabs"
 
 
+@pytest.mark.slow
 def test_the_oracle_returns_to_the_tabs_of_the_beginning(env: WebArenaEnv) -> None:
     start(env)
     for command in ("tab_focus [2]", "close_tab", "goto [http://shop.test/]", "new_tab", "goto [http://forum.test/]"):

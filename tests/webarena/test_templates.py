@@ -133,6 +133,7 @@ def test_the_table_is_large_enough_and_splits_share_no_world(version: int) -> No
 DIGESTS = {1: "e81b7c3dbc9d26c88d6fd1656b9752d2e381bcfe19867d7127b212a3e9238b3e"}
 
 
+@pytest.mark.slow
 def test_frozen_versions_keep_their_digests_and_later_ones_contain_them() -> None:
     assert {version: load(version).digest for version in FROZEN} == DIGESTS
     for version in VERSIONS[1:]:
@@ -182,6 +183,7 @@ def test_templates_and_worlds_reproduce_the_tasks_of_the_table() -> None:
         assert len(made) == len(known)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_file_of_a_version_contains_the_tasks_that_it_adds(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the templates, splits, worlds and numbers. The test above creates the tasks themselves."""

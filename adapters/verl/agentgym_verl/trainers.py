@@ -29,6 +29,7 @@ from verl.workers.utils.padding import response_to_nested
 
 from agentgym_verl.episode_advantages import compute_episode_advantages, episode_rows
 from agentgym_verl.episode_loss import BY_SEQUENCE, LOSS_WEIGHTS, context_weights, weighted_loss
+from agentgym_verl.rollout_metrics import rollout_metrics
 
 
 class EpisodeBatches(trainer_base.PPOTrainer):  # type: ignore[misc]
@@ -116,7 +117,7 @@ class EpisodeBatches(trainer_base.PPOTrainer):  # type: ignore[misc]
     def _compute_metrics(self, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         super()._compute_metrics(batch, metrics, *args, **kwargs)
         if "agentgym" in self.config:
-            metrics.update(_episode_metrics(batch))
+            metrics.update({**_episode_metrics(batch), **rollout_metrics(_facts(batch))})
 
 
 class _WorkersWithSizes:
@@ -144,8 +145,7 @@ def _micro_batch(config: Any, size: str, dynamic: str = "use_dynamic_bsz") -> in
 
 def _episode_metrics(batch: Any) -> dict[str, float]:
     """Numbers of episodes in place of verl's numbers of rows; none if every episode has one row."""
-    real = [not tag.get("is_padding", False) for tag in batch.tags]
-    keys = [key for key, used in zip(batch.keys, real, strict=True) if used]
+    keys = _real_keys(batch)
     rows = episode_rows(keys)
     if not rows.several:
         return {}
@@ -163,6 +163,20 @@ def _episode_metrics(batch: Any) -> dict[str, float]:
         **_statistics("training/contexts", contexts),
         "training/padding_rows": float(len(batch.keys) - len(keys)),
     }
+
+
+def _facts(batch: Any) -> list[dict[str, float]]:
+    """The numbers that the agent loop returned with each episode."""
+    keys = _real_keys(batch)
+    if not keys:
+        return []
+    fields = tq.kv_batch_get(keys, batch.partition_id, select_fields=["extra_fields"]).pop("extra_fields").tolist()
+    return [fields[row]["reward_extra_info"] for row in episode_rows(keys).first_rows.tolist()]
+
+
+def _real_keys(batch: Any) -> list[str]:
+    """The keys of the rows that are no padding."""
+    return [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
 
 
 def _row_sums(nested: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ _MODULES = {
     "sciworld": "sciworld",
     "search": "search",
     "searchretry": "search",
+    "searchpages": "searchpages",
     "webarena": "webarena",
     "webarenaofficial": "webarena",
     "webarenapixels": "webarena",

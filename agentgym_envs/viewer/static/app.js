@@ -39,7 +39,7 @@
       [
         ["g", "Back to the list"],
         ["t", "Change the colours"],
-        ["?", "This help"],
+        ["?", "This help; Escape closes it"],
       ],
     ],
   ];
@@ -61,6 +61,7 @@
   function open() {
     if (location.hash === "#main") return; // the skip link
     const { name, ids, query } = route();
+    if (help.open) help.close();
     if (page && page.close) page.close();
     if (page) main.focus({ preventScroll: true }); // so that a screen reader continues in the new page
     main.replaceChildren();
@@ -78,8 +79,14 @@
     const training = summary
       ? summary.has_training
       : Boolean(bar.querySelector('[href="#/training"]')) || shown === "training";
-    const link = (name, href, text) => el("a", { href, "aria-current": shown === name ? "page" : null }, text);
-    fill(bar, link("list", "#/", "Episodes"), training && link("training", "#/training", "Training"));
+    const part = { run: "runs" }[shown] || shown;
+    const link = (name, href, text) => el("a", { href, "aria-current": part === name ? "page" : null }, text);
+    fill(
+      bar,
+      link("list", "#/", "Episodes"),
+      link("runs", "#/runs", "Runs"),
+      training && link("training", "#/training", "Training"),
+    );
   }
 
   function report(text, kind) {
@@ -153,8 +160,9 @@
   }
 
   function onKey(event) {
-    if (Viewer.typing(event) || help.open) return;
-    if (event.key === "?") showHelp();
+    if (Viewer.typing(event)) return;
+    if (help.open && event.key !== "?") return;
+    if (event.key === "?") help.open ? help.close() : showHelp();
     else if (event.key === "t") nextTheme();
     else if (event.key === "g") location.hash = Viewer.pages.list.address();
     else return;

@@ -16,7 +16,6 @@
   page.open = async (root, params) => {
     const opened = {
       root,
-      id: Number(params.ids[0]),
       index: 0,
       tab: params.query.tab || "turns",
       find: searched(),
@@ -26,7 +25,8 @@
     view = opened;
     root.append(el("p", { class: "empty", role: "status" }, "Reading the episode…"));
     try {
-      opened.detail = await Viewer.api(`episodes/${params.ids[0]}`);
+      opened.id = Number(await Viewer.links.find(params.ids[0]));
+      opened.detail = await Viewer.api(`episodes/${opened.id}`);
     } catch (error) {
       if (view === opened) Viewer.nowhere(root, error.message);
       return;
@@ -98,82 +98,16 @@
     view.controls = el("div", { class: "controls card" });
     fill(root, head(detail), attemptsBar(), view.controls, tabs(), view.columns, siblings(detail));
     drawControls();
+    steps.followGoal(root.querySelector("h1"), view.controls);
     drawTab();
   }
 
   function head(detail) {
     const { row } = detail;
-    return el(
-      "header",
-      { class: "episode-head" },
-      el(
-        "div",
-        { class: "crumbs" },
-        steps.crumb(Viewer.pages.list.address(), "Episodes"),
-        el("span", { class: "dim num" }, `#${row.id}`),
-        neighbours(row),
-      ),
-      el("h1", {}, Viewer.text(row.goal || row.task, { limit: 300, find: view.find })),
-      steps.verdict(
-        row,
-        row.invalid > 0 && chip(`${row.invalid} invalid`, "warn"),
-        mistakes(detail),
-        el("span", { class: "dim" }, Viewer.words.why(row, detail.meta)),
-      ),
-      detail.error ? el("div", { class: "problem mono" }, Viewer.text(detail.error, { limit: 800 })) : null,
-      facts(row),
-      el(
-        "div",
-        { class: "folds" },
-        detail.team ? null : fold("Instructions", detail.instructions),
-        made(detail.meta.agent),
-        fold("Record", record(detail)),
-      ),
-    );
-  }
-
-  function facts(row) {
-    const all = [
-      ["Environment", row.env],
-      ["Group", row.group],
-      ["Split", row.split],
-      ["Task", row.task],
-      ["Seed", row.seed],
-      ["Policy", Viewer.words.policy(row)],
-      ["Training step", row.step],
-      ["Source", row.source],
-    ];
-    const known = all.filter(([, value]) => value !== null && value !== undefined && value !== "");
-    return el(
-      "dl",
-      { class: "facts" },
-      known.map(([name, value]) =>
-        el("div", {}, el("dt", { class: "label" }, name), el("dd", { class: "num" }, Viewer.line(value, 120))),
-      ),
-    );
-  }
-
-  function record(detail) {
-    const { meta, env_kwargs, task_data } = detail;
-    const kept = Object.entries({ meta, env_kwargs, task_data }).filter(
-      ([, value]) => value && Object.keys(value).length,
-    );
-    return kept.length ? JSON.stringify(Object.fromEntries(kept), null, 2) : "";
-  }
-
-  function fold(name, text) {
-    return text
-      ? el("details", { class: "fold" }, el("summary", {}, name), el("div", { class: "body mono" }, Viewer.text(text)))
-      : null;
-  }
-
-  /* The last plan of the agent, and the number of its summaries. */
-  function made(agent) {
-    const { plan, summaries } = agent || {};
-    return [
-      typeof plan === "string" && fold("Plan at the end", plan),
-      summaries > 0 && el("span", { class: "dim num" }, Viewer.plural(summaries, "summary", "summaries")),
-    ];
+    const crumbs = [steps.crumb(Viewer.pages.list.address(), "Episodes"), el("span", { class: "dim num" }, `#${row.id}`), neighbours(row)];
+    const goal = el("h1", {}, Viewer.text(row.goal || row.task, { limit: 300, find: view.find }));
+    const files = [Viewer.links.button(address), Viewer.notes.files(row)];
+    return Viewer.episodeHead(detail, { crumbs, goal, files, mistakes: mistakes(detail) });
   }
 
   function neighbours(row) {
@@ -229,6 +163,7 @@
       view.controls,
       steps.bar(view.where, (by) => choose(view.index + by, true), view.play),
       view.strip.root,
+      steps.floatingGoal(view.detail.row),
     );
   }
 
@@ -292,7 +227,7 @@
   function drawTurns() {
     const made = view.attempts[view.current];
     const { team } = made;
-    const on = (index) => ({ find: view.find, onSelect: () => choose(index, true) });
+    const on = (index) => ({ find: view.find, onSelect: () => choose(index, true), compact: expected().drawsObservation });
     const one = (turn, i) => (team ? Viewer.team.turn(team, i, turn, on(i)) : Viewer.turn(turn, i + 1, on(i)));
     const shown = { ...made, meta: view.detail.meta };
     const end = on(turns().length);
@@ -373,10 +308,11 @@
     fill(aside, title, note, kind ? drawState(kind) : null);
   }
 
-  /* The panel for the name of the environment, until the states are loaded. */
+  /* The panel for the name of the environment, before the states are loaded. */
   function expected() {
     const name = view.detail.row.env.toLowerCase();
-    const key = !view.panels && Object.keys(Viewer.panels).find((one) => name.includes(one));
+    const found = Object.keys(Viewer.panels).filter((one) => name.includes(one));
+    const key = found.sort((a, b) => b.length - a.length)[0];
     return key ? Viewer.panels[key] : { title: "Environment" };
   }
 
@@ -401,10 +337,13 @@
     if (scroll) keep();
   }
 
-  function keep() {
+  function address() {
     const { detail, index, tab } = view;
-    Viewer.keepAddress(`episode/${detail.row.id}`, { turn: index ? index + 1 : "", tab: tab === "turns" ? "" : tab });
+    const query = { turn: index ? index + 1 : "", tab: tab === "turns" ? "" : tab };
+    return Viewer.address(`episode/${Viewer.links.reference(detail)}`, query);
   }
+
+  const keep = () => history.replaceState(null, "", address());
 
   /* The answers in the tokens view, if there is one per turn; a turn of a team has several or none. They are looked up
      each time, as the view may have been drawn again. */

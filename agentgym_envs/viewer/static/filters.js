@@ -12,6 +12,9 @@
     step: "Training step",
     source: "Source",
     task: "Task",
+    seed: "Seed",
+    tag: "Tag",
+    noted: "Notes",
     min_turns: "Turns from",
     max_turns: "Turns to",
     min_score: "Score from",
@@ -31,6 +34,13 @@
         ["1", "Success"],
         ["0", "No success"],
       ];
+    if (key === "noted")
+      return summary.noted
+        ? [
+            ["1", "With a note or tag"],
+            ["0", "Without"],
+          ]
+        : [];
     if (key === "stop") return summary.stops.map((name) => [name, Viewer.words.stop(name).short]);
     if (key === "env") return summary.envs.map((name) => [name, Viewer.words.env(name)]);
     const plain = {
@@ -38,6 +48,7 @@
       policy: summary.policies,
       step: summary.steps,
       source: summary.sources.map((source) => source.name),
+      tag: summary.tags || [],
     }[key];
     return plain.map((name) => [String(name), String(name)]);
   }
@@ -46,7 +57,7 @@
     const options = choices(key, summary, state);
     const value = state[key] || "";
     if (value && !options.some(([name]) => name === value)) options.push([value, value]); // a value from a link
-    if (options.length < 2 && !value) return null;
+    if (options.length < (key === "tag" ? 1 : 2) && !value) return null;
     const any = { success: "outcome", stop: "reason to stop" }[key] || NAMES[key].toLowerCase();
     const all = el("option", { value: "" }, `Any ${any}`);
     const field = el(
@@ -126,6 +137,7 @@
 
   function shownValue(key, value) {
     if (key === "success") return value === "1" ? "Success" : "No success";
+    if (key === "noted") return value === "1" ? "some" : "none";
     if (key === "env") return Viewer.words.env(value);
     return key === "stop" ? Viewer.words.stop(value).short : value;
   }
@@ -171,7 +183,7 @@
     const pick = (key) => select(key, summary, state, change);
     const [quick, extra] = form.querySelectorAll(".quick, .choice");
     replaceFields(quick, ["env", "group", "success", "stop"].map(pick));
-    replaceFields(extra, ["policy", "step", "source"].map(pick));
+    replaceFields(extra, ["policy", "step", "source", "tag", "noted"].map(pick));
     for (const field of form.querySelectorAll("input"))
       if (field !== document.activeElement) field.value = state[field.name] || "";
     form.querySelectorAll(".active").forEach((part) => part.remove());

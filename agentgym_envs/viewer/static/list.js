@@ -25,6 +25,7 @@
     if (request !== opened) return;
     parts = {
       count: el("p", { class: "count dim num", role: "status" }),
+      means: el("p", { class: "dim" }),
       problems: el("div", {}),
       form: el("form", {
         class: "filters",
@@ -36,7 +37,7 @@
       none: el("div", {}),
     };
     root.append(
-      el("header", { class: "headline" }, el("h1", {}, "Episodes"), parts.count),
+      el("header", { class: "headline" }, el("h1", {}, "Episodes"), parts.count, parts.means),
       parts.problems,
       parts.form,
       parts.table,
@@ -100,7 +101,7 @@
     state = { ...state, sort: key, desc: desc ? "1" : "" };
     Viewer.keepAddress("", state);
     restart();
-    const used = [`[role=columnheader].${key} button`, "[name=sort]"].map((one) => parts.table.querySelector(one));
+    const used = [`[role=columnheader] [data-sort=${key}]`, "[name=sort]"].map((one) => parts.table.querySelector(one));
     used.find((one) => one.checkVisibility()).focus();
   }
 
@@ -129,7 +130,22 @@
     setTimeout(() => table === searched && table.load(), 500);
   }
 
-  function showTotal(total, note) {
+  const percent = (share) => `${Viewer.number(100 * share, 1)} %`;
+
+  /* Means over all episodes of the list. */
+  function showMeans(means) {
+    if (!means) return fill(parts.means);
+    const { success, score, turns, episodes } = means;
+    const one = (name, value) => el("span", {}, `${name} `, el("b", { class: "num" }, value));
+    const title = `Of ${Viewer.plural(episodes, "usable episode")} in this list. Runs has intervals and groups.`;
+    return fill(
+      parts.means,
+      el("span", { class: "means", title }, one("success", percent(success)), one("score", Viewer.number(score, 3)), one("turns", Viewer.number(turns, 1))),
+    );
+  }
+
+  function showTotal(total, note, means) {
+    showMeans(means);
     const narrowed = Viewer.filters.keys.some((key) => state[key]);
     parts.count.textContent = narrowed
       ? `${Viewer.count(total)} of ${Viewer.plural(summary.count, "episode")}`

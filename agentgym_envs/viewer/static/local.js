@@ -1,7 +1,7 @@
 /* Filters and sorts the episodes of an exported file, like the server for a folder. */
 (function () {
   "use strict";
-  const EXACT = ["env", "group", "stop", "policy", "source", "task"];
+  const EXACT = ["env", "group", "stop", "policy", "source", "task", "seed"];
   const RANGES = [
     ["min_turns", "turns", 1],
     ["max_turns", "turns", -1],
@@ -27,6 +27,8 @@
     if (EXACT.some((key) => params[key] && String(row[key] ?? "") !== params[key])) return false;
     if (params.success && row.success !== (params.success === "1")) return false;
     if (params.step && String(row.step) !== params.step) return false;
+    if (params.tag && !row.tags.includes(params.tag)) return false;
+    if (params.noted && (row.noted || row.tags.length > 0) !== (params.noted === "1")) return false;
     return RANGES.every(([key, field, sign]) => !params[key] || (row[field] - Number(params[key])) * sign >= 0);
   }
 
@@ -38,6 +40,15 @@
       if (known || a === null || a === undefined) return -known || one.id - other.id;
       return a === b ? one.id - other.id : a < b ? -sign : sign;
     };
+  }
+
+  /* Means over the usable episodes; null without one. */
+  function meansOf(rows) {
+    const usable = rows.filter((row) => row.stop !== "env_error" && row.turns);
+    const mean = (value) => usable.reduce((sum, row) => sum + value(row), 0) / usable.length;
+    if (!usable.length) return null;
+    const [success, score, turns] = [(row) => Number(row.success), (row) => row.score, (row) => row.turns].map(mean);
+    return { episodes: usable.length, success, score, turns };
   }
 
   Viewer.local = (data, params) => {
@@ -52,6 +63,7 @@
     rows.sort(order(key, sign));
     const offset = Number(params.offset || 0);
     const limit = Number(params.limit || 100);
-    return { version: data.summary.version, total: rows.length, rows: rows.slice(offset, offset + limit) };
+    const shown = rows.slice(offset, offset + limit);
+    return { version: data.summary.version, total: rows.length, rows: shown, means: meansOf(rows) };
   };
 })();

@@ -113,12 +113,14 @@
     );
   }
 
-  function score(state) {
+  /* The score of the state that the panel shows, which is that before the turn. */
+  function score(state, atEnd) {
     if (state.score === null) return null;
     const share = Math.max(0, Math.min(1, state.score));
     const bar = el("meter", { class: "sw-score", min: 0, max: 1, value: share, "aria-label": "Score" });
     const moves = state.moves === null || state.moves === undefined ? "" : `, ${Viewer.plural(state.moves, "move")}`;
-    return el("p", { class: "sw-line" }, bar, el("span", {}, `score ${Viewer.number(state.score)}${moves}`));
+    const when = atEnd ? "at the end" : "before this turn";
+    return el("p", { class: "sw-line" }, bar, el("span", {}, `score ${Viewer.number(state.score, 3)} ${when}${moves}`));
   }
 
   Viewer.panels.sciworld = {
@@ -132,7 +134,7 @@
         "div",
         { class: "p-box p-sciworld" },
         house(states, index),
-        score(state),
+        score(state, index === states.length - 1),
         goals(state),
         el(
           "div",

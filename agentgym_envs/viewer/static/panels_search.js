@@ -4,20 +4,17 @@
   const { el } = Viewer;
   const SHOWN = 700;
 
-  function passage(shared, number, rank) {
-    const one = shared.passages[number];
+  const goldChip = () => Viewer.chip("gold", "good", "contains the answer, or leads to it");
+
+  /* A passage of a result, with further marks in its head. */
+  function passage(one, rank, text, ...marks) {
     const title = one.title || one.id || "untitled";
+    const head = [el("span", { class: "se-rank" }, String(rank)), el("b", {}, Viewer.line(title, 120))];
     return el(
       "li",
       { class: `se-passage ${one.gold ? "gold" : ""}` },
-      el(
-        "div",
-        { class: "se-head" },
-        el("span", { class: "se-rank" }, String(rank)),
-        el("b", {}, Viewer.line(title, 120)),
-        one.gold ? Viewer.chip("gold", "good", "contains the answer, or leads to it") : null,
-      ),
-      el("p", {}, Viewer.text(one.text, { limit: SHOWN })),
+      el("div", { class: "se-head" }, head, one.gold ? goldChip() : null, marks),
+      el("p", {}, Viewer.text(text, { limit: SHOWN })),
     );
   }
 
@@ -26,7 +23,7 @@
     return el(
       "ol",
       { class: "se-passages" },
-      state.passages.map((number, index) => passage(shared, number, index + 1)),
+      state.passages.map((number, index) => passage(shared.passages[number], index + 1, shared.passages[number].text)),
     );
   }
 
@@ -69,11 +66,12 @@
     );
   }
 
-  function goldList(shared, index) {
+  /* The gold passages; `verb` says what happened to those that the agent has had. */
+  function goldList(shared, index, verb = "found") {
     if (!shared.gold.length) return null;
     const row = (one) => {
       const found = one.turn !== null && one.turn <= index;
-      const when = found ? `found in turn ${one.turn}` : one.turn !== null ? "not yet found" : "never found";
+      const when = found ? `${verb} in turn ${one.turn}` : one.turn !== null ? `not yet ${verb}` : `never ${verb}`;
       return el(
         "li",
         { class: found ? "found" : "" },
@@ -84,7 +82,7 @@
     };
     const found = shared.gold.filter((one) => one.turn !== null && one.turn <= index).length;
     return [
-      el("h3", {}, `Gold passages (${found} of ${shared.gold.length} found)`),
+      el("h3", {}, `Gold passages (${found} of ${shared.gold.length} ${verb})`),
       el("ul", { class: "se-gold" }, shared.gold.map(row)),
     ];
   }
@@ -100,6 +98,7 @@
     ];
   }
 
+  Viewer.searchParts = { goldChip, goldList, passage };
   Viewer.panels.search = {
     title: "Searches",
     draw(states, index) {

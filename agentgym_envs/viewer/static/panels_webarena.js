@@ -142,6 +142,13 @@
     return before || after ? el("div", { class: "wa-pictures" }, before, after) : null;
   }
 
+  /* How to get pictures, if no state has one. */
+  function unseen(states) {
+    if (states.some((state) => state.image)) return null;
+    const option = el("code", {}, "--env-arg record_screenshots=true");
+    return el("p", { class: "p-empty" }, "No pictures were recorded; ", option, " records them.");
+  }
+
   /* Below pictures, the tree opens on request. */
   function tree(shared, state, under) {
     if (!state.lines.length) return null;
@@ -154,6 +161,7 @@
 
   Viewer.panels.webarena = {
     title: "The page",
+    drawsObservation: true,
     draw(states, index, detail) {
       const shared = states[0].shared;
       const state = states[index];
@@ -165,7 +173,7 @@
         bar(state),
         notes(state),
         facts(state, index),
-        images,
+        images || unseen(states),
         tree(shared, state, images !== null),
         gone(shared, state),
       );

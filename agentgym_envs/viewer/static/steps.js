@@ -25,6 +25,17 @@
     );
   }
 
+  /* The goal below the controls; it is shown while the page's heading, which has it in full, is out of sight. */
+  const floatingGoal = (row) => {
+    const text = row.goal || row.task;
+    return el("p", { class: "floating-goal", title: text, "aria-hidden": "true" }, el("span", { class: "label" }, "Goal"), Viewer.line(text, 300));
+  };
+
+  function followGoal(heading, controls) {
+    const isOut = ([entry]) => controls.classList.toggle("afloat", !entry.isIntersecting);
+    new IntersectionObserver(isOut, { rootMargin: `-${document.querySelector(".top").offsetHeight}px 0px 0px` }).observe(heading);
+  }
+
   const crumb = (href, text) => el("a", { class: "button small bare", href }, icon(LEFT), text);
 
   /* The line with the result of an episode. */
@@ -46,7 +57,8 @@
 
   /* Scrolls an element to below the sticky header of the page. */
   function show(item, controls, { first = false, jump = false } = {}) {
-    const headerHeight = document.querySelector(".top").offsetHeight + controls.offsetHeight + 12;
+    const goal = controls.querySelector(".floating-goal");
+    const headerHeight = document.querySelector(".top").offsetHeight + controls.offsetHeight + goal.offsetHeight + 12;
     const top = item.getBoundingClientRect().top + scrollY - headerHeight;
     const behavior = Viewer.calm() || jump ? "auto" : "smooth";
     window.scrollTo({ top: first ? Math.min(top, scrollY) : top, behavior });
@@ -55,5 +67,5 @@
   /* True if a key press is for the page. */
   const isPageKey = (event) => !Viewer.typing(event) && !document.getElementById("help").open;
 
-  Viewer.steps = { LEFT, RIGHT, button, bar, crumb, verdict, player, show, isPageKey };
+  Viewer.steps = { LEFT, RIGHT, button, bar, floatingGoal, followGoal, crumb, verdict, player, show, isPageKey };
 })();

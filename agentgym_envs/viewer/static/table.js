@@ -12,6 +12,9 @@
     { key: "stop", name: "Outcome", width: "180px" },
     { key: "score", name: "Score", width: "108px", right: true },
     { key: "turns", name: "Turns", width: "62px", right: true },
+    { key: "tokens", name: "Tokens", width: "70px", right: true, optional: "figures" },
+    { key: "seconds", name: "Time", width: "70px", right: true, optional: "figures" },
+    { key: "cost", name: "Cost", width: "70px", right: true, optional: "figures" },
     { key: "step", name: "Step", width: "62px", right: true, optional: "steps" },
     { key: "policy", name: "Policy", width: "150px", optional: "policies" },
   ];
@@ -19,7 +22,12 @@
     id: (row) => [String(row.id)],
     task: (row) => [
       el("a", { href: `#/episode/${row.id}`, class: "goal", tabindex: "-1" }, Viewer.line(row.goal || row.task, 220)),
-      el("span", { class: "sub mono" }, Viewer.line(row.task, 90)),
+      el(
+        "span",
+        { class: "sub mono" },
+        (row.tags.length > 0 || row.noted) && el("span", { class: "row-tags" }, row.tags.map((tag) => Viewer.chip(tag, "accent")), row.noted && Viewer.chip("note", "accent")),
+        Viewer.line(row.task, 90),
+      ),
     ],
     env: (row) => [
       Viewer.line(Viewer.words.env(row.env), 60),
@@ -40,6 +48,9 @@
           `${row.invalid} invalid`,
         ),
     ],
+    tokens: (row) => [row.tokens === null ? "–" : Viewer.count(row.tokens)],
+    seconds: (row) => [row.seconds === null ? "–" : Viewer.duration(row.seconds)],
+    cost: (row) => [row.cost === null ? "–" : `$${Viewer.number(row.cost, 4)}`],
     step: (row) => [row.step === null ? "" : String(row.step)],
     policy: (row, { sourced }) => [
       Viewer.line(Viewer.words.policy(row), 60),
@@ -49,10 +60,14 @@
 
   function columnsFor(summary) {
     const sourced = summary.sources.length > 1; // a single source is not shown
-    const shown = COLUMNS.filter((column) => !column.optional || summary[column.optional].length > 0);
+    const known = ({ key, optional }) =>
+      optional === "figures" ? (summary.figures || []).includes(key) : summary[optional].length > 0;
+    const shown = COLUMNS.filter((column) => !column.optional || known(column));
     return shown.map((column) => ({ ...column, sourced }));
   }
 
+  const classOf = ({ key, right, optional }) =>
+    [optional === "figures" ? "figure-column" : key, right && "right"].filter(Boolean).join(" ");
   const canSort = (column) => column.key !== "policy";
 
   /* The sort control for narrow screens, where rows are cards without a header. */
@@ -73,13 +88,13 @@
       const sortable = canSort(column);
       const button = el(
         "button",
-        { type: "button", on: { click: () => onSort(column.key, state === "ascending") } },
+        { type: "button", "data-sort": column.key, on: { click: () => onSort(column.key, state === "ascending") } },
         column.name === "#" ? el("span", { "aria-label": "Number" }, "#") : column.name,
         el("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "↑", descending: "↓", none: "" }[state]),
       );
       const props = {
         role: "columnheader",
-        class: `${column.key}${column.right ? " right" : ""}`,
+        class: classOf(column),
         "aria-sort": sortable ? state : null,
       };
       return el("div", props, sortable ? button : column.name);
@@ -95,7 +110,7 @@
     const cell = (column) =>
       el(
         "div",
-        { role: "cell", class: `${column.key}${column.right ? " right num" : ""}` },
+        { role: "cell", class: `${classOf(column)}${column.right ? " num" : ""}` },
         row ? DRAW[column.key](row, column) : null,
       );
     return el(
@@ -112,10 +127,11 @@
       this.pages = new Map();
       this.nodes = new Map();
       this.body = el("div", { role: "rowgroup", class: "rows" });
-      const widths = this.columns.map((column) => column.width).join(" ");
+      const widths = (columns) => columns.map((column) => column.width).join(" ");
+      const few = this.columns.filter((column) => column.optional !== "figures"); // for windows of medium width
       this.root = el(
         "div",
-        { role: "table", class: "table card", "aria-label": "Episodes", style: { "--cols": widths } },
+        { role: "table", class: "table card", "aria-label": "Episodes", style: { "--cols": widths(this.columns), "--few-cols": widths(few) } },
         header(this.columns, sort, onSort),
         this.body,
       );
@@ -163,7 +179,7 @@
         const answers = await Promise.all(numbers.map((number) => this.fetch(number)));
         if (generation !== this.generation) return;
         this.pages = new Map(answers.map((answer, i) => [numbers[i], answer.rows]));
-        this.setTotal(answers[0].total, answers[0].note);
+        this.setTotal(answers[0]);
       } catch (error) {
         if (generation === this.generation) this.onError(error);
       }
@@ -174,12 +190,12 @@
       return Viewer.api("episodes", { ...this.params, offset: number * PAGE, limit: PAGE });
     }
 
-    setTotal(total, note) {
+    setTotal({ total, note, means }) {
       this.total = total;
       this.at = Math.max(0, Math.min(this.at, total - 1));
       this.root.setAttribute("aria-rowcount", String(total + 1));
       this.body.style.height = `${total * this.height}px`;
-      this.onTotal(total, note);
+      this.onTotal(total, note, means);
       this.draw();
     }
 

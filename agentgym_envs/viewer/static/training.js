@@ -28,6 +28,7 @@
   const HEALTH = ["entropy", "truncated_answers", "rollout/zero_variance_groups", "effective_sample_size", "kl"];
   const FIRST = ["success", "score", "turns", "loss", ...HEALTH];
   const NEVER = ["max_turns"]; // drawn with the turns
+  const OF_ALGORITHM = /(^|[/_])(loss|grad_norm)$/; // not comparable between algorithms, so each has its own plot
   const COLOURS = 6;
   const MORE_ROWS = 200;
   const POLL_MS = 3000; // a log also grows without new episodes
@@ -135,9 +136,8 @@
   /* Opens the episodes of a logged step. */
   function pick(step) {
     for (const run of shownRuns()) {
-      const row = run.rows.find((one) => one.step === step && one.episodes !== null);
-      if (row) {
-        location.hash = Viewer.address("", { step: row.episodes, source: runs.length > 1 ? run.source : "" });
+      if (run.rows.some((one) => one.step === step && one.episodes)) {
+        location.hash = Viewer.address("", { step, source: runs.length > 1 ? run.source : "" });
         return;
       }
     }
@@ -148,13 +148,8 @@
     root.querySelector(".training-note").textContent = text;
   }
 
-  /* Episodes are recorded with the number of finished steps, which is one less than that of their own step. */
-  function hint() {
-    const rows = runs.flatMap((run) => run.rows).filter((row) => row.episodes !== null);
-    const other = rows.find((row) => row.episodes !== row.step);
-    const offset = other ? ` Those of step ${other.step} are recorded as step ${other.episodes}, and so on.` : "";
-    return rows.length > 0 && `Click on a step to list its episodes.${offset}`;
-  }
+  const hint = () =>
+    runs.some((run) => run.rows.some((row) => row.episodes)) && "Click on a step to list its episodes.";
 
   function legend() {
     const items = curves().map((curve) => el("li", {}, Viewer.lineSample(curve), curve.name));
@@ -254,6 +249,18 @@
     return figure ? figure.dataset.series : null;
   }
 
+  /* The plots of a series: one, or one per algorithm of the runs. */
+  function plotsOf(name) {
+    const lines = linesOf(name);
+    const algorithms = [...new Set(lines.map((line) => line.run.algorithm))];
+    if (!OF_ALGORITHM.test(name) || algorithms.length < 2) return [{ name, title: titleOf(name), lines }];
+    return algorithms.map((algorithm) => ({
+      name: `${name} ${algorithm}`,
+      title: `${titleOf(name)} · ${algorithm || "unknown algorithm"}`,
+      lines: lines.filter((line) => line.run.algorithm === algorithm),
+    }));
+  }
+
   function drawPlots(focused = focusedPlot()) {
     const holder = root.querySelector(".plots");
     cursor = { step: cursor ? cursor.step : null, listeners: new Set() };
@@ -261,11 +268,11 @@
     fill(
       holder,
       names
-        .map((name) => [name, linesOf(name)])
-        .filter(([, lines]) => lines.length)
-        .map(([name, lines]) =>
+        .flatMap(plotsOf)
+        .filter(({ lines }) => lines.length)
+        .map(({ name, title, lines }) =>
           Viewer.plot({
-            title: titleOf(name),
+            title,
             name,
             kind: kindOf(name, lines),
             lines,
@@ -292,11 +299,11 @@
       ),
     );
     const step =
-      row.episodes === null
+      !row.episodes
         ? String(row.step)
         : el(
             "a",
-            { href: Viewer.address("", { step: row.episodes, source: runs.length > 1 ? run.source : "" }) },
+            { href: Viewer.address("", { step: row.step, source: runs.length > 1 ? run.source : "" }) },
             String(row.step),
           );
     return el(

@@ -3,14 +3,15 @@
   "use strict";
   const { el, chip } = Viewer;
   const SEEN = 2400; // characters of an observation before it is folded
+  const COMPACT = 4; // lines of an observation that is shown elsewhere as well
 
   function part(kind, label, ...children) {
     return el("section", { class: `part ${kind}` }, el("h4", { class: "label" }, label), ...children);
   }
 
-  function words(value, find, limit) {
+  function words(value, find, limit, lines) {
     if (!value) return el("p", { class: "body dim" }, "(nothing)");
-    return el("div", { class: "body", dir: "auto" }, Viewer.text(value, { find, limit }));
+    return el("div", { class: "body", dir: "auto" }, Viewer.text(value, { find, limit, lines }));
   }
 
   function flags(turn) {
@@ -32,9 +33,18 @@
   const took = ({ seconds }) =>
     seconds ? el("span", { class: "sofar num", title: TOOK }, `${short(seconds[0])} + ${short(seconds[1])}`) : null;
 
+  /* The tokens of the answer, and their rate. */
+  function wrote({ info, seconds }) {
+    if (typeof info.tokens !== "number") return null;
+    const rate = seconds && seconds[0] > 0 ? `, ${Viewer.number(info.tokens / seconds[0], 1)} per second` : "";
+    const title = `Tokens of the answer${rate}`;
+    return el("span", { class: "sofar num", title }, Viewer.plural(info.tokens, "token"));
+  }
+
   const marks = (turn) => [
     verdict(turn),
     ...flags(turn),
+    wrote(turn),
     took(turn),
     el("span", { class: "sofar num", title: "Score after this turn" }, `score ${Viewer.number(turn.score, 3)}`),
   ];
@@ -82,12 +92,13 @@
   /* Parts for other views of a turn. */
   Viewer.parts = { part, words, flags, marks, action, head, notes };
 
-  Viewer.turn = (turn, number, { find, onSelect, seen = SEEN }) =>
+  /* With `compact`, only the first lines of the observation are shown, as a panel or a difference shows it. */
+  Viewer.turn = (turn, number, { find, onSelect, seen = SEEN, compact = false }) =>
     el(
       "article",
       { class: `turn card${turn.invalid ? " wrong" : ""}${turn.mistake ? " mistake" : ""}`, "aria-label": `Turn ${number}` },
       head(String(number), `Turn ${number}`, onSelect, marks(turn)),
-      part("seen", "Observation", words(turn.observation, find, seen)),
+      part("seen", "Observation", words(turn.observation, find, seen, compact ? COMPACT : undefined)),
       turn.thought ? part("thought", "Thought", words(turn.thought, find)) : null,
       action(turn, find),
       notes(turn, find),

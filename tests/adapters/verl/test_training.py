@@ -81,6 +81,8 @@ def check(run: Run, steps: list[int]) -> None:
         assert metrics["training/rollout_probs_diff_max"] < 1e-4
         assert metrics["training/off_policy/trajectory_staleness/max"] == 0
         assert metrics["critic/score/mean"] == pytest.approx(fmean(found), abs=1e-6)
+        assert metrics["rollout/score"] == pytest.approx(fmean(found), abs=1e-6)
+        assert metrics["rollout/turns"] == fmean(len(episode.turns) for episode in played if episode.usable)
         assert metrics["critic/score/max"] == pytest.approx(max(found), abs=1e-6)
         assert metrics["critic/score/min"] == pytest.approx(min(found), abs=1e-6)
         assert metrics["critic/advantages/max"] > metrics["critic/advantages/min"]
