@@ -139,6 +139,13 @@ def tool_grammar(grammars: Mapping[str, Callable[[], ActionGrammar]]) -> ActionG
     return grammars[COMMAND_TOOLS if COMMAND_TOOLS in grammars else "tools"]()
 
 
+def command_forms(grammars: Mapping[str, Callable[[], ActionGrammar]]) -> list[str]:
+    """The commands of an environment with tools for them, as in `get <amount> <item>`; else an empty list."""
+    grammar = grammars[COMMAND_TOOLS]() if COMMAND_TOOLS in grammars else None
+    commands = grammar.commands if isinstance(grammar, CommandToolsGrammar) else ()
+    return [tool.command.replace("{", "<").replace("}", ">") for tool in commands]
+
+
 def command_of(grammar: ActionGrammar, name: str, arguments: Mapping[str, Any]) -> str:
     """The command that a call of a grammar's tool means. Raises InvalidAction."""
     return grammar.parse(str(ToolCall("", name, dict(arguments)))).command

@@ -24,6 +24,9 @@ Each error also inherits the standard exception in parentheses, so that `except 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class AgentGymError(Exception):
     """Base of every error of the suite."""
@@ -97,6 +100,12 @@ class EngineError(AgentGymError, RuntimeError):
 
 class MissingExtra(AgentGymError, ImportError):
     """An optional dependency is not installed."""
+
+
+def meant(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """A question for an error about an unknown name, "did you mean ...? ", or "" if no known name is like it."""
+    near = difflib.get_close_matches(name, list(known), n=2, cutoff=cutoff)
+    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def missing_extra(what: str, package: str, extra: str) -> MissingExtra:

@@ -17,21 +17,24 @@ import gymnasium as gym
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
 
+DEFAULT_MAX_TURNS = 30
+
 
 class Registration(NamedTuple):
-    """One environment id."""
+    """One environment id. `max_turns` is the default turn limit of an episode: the oracle's longest plans fit in it."""
 
     id: str
     entry_point: str
     summary: str
+    max_turns: int = DEFAULT_MAX_TURNS
 
 
 REGISTRATIONS = (
-    Registration("AgentGym/TextCraft-v0", "agentgym_envs.textcraft.env:TextCraftEnv", "craft an item from recipes"),
+    Registration("AgentGym/TextCraft-v0", "agentgym_envs.textcraft.env:TextCraftEnv", "craft an item from recipes", 50),
     Registration(
-        "AgentGym/BabyAI-v0", "agentgym_envs.babyai.env:BabyAIEnv", "a grid world of rooms, described in words"
+        "AgentGym/BabyAI-v0", "agentgym_envs.babyai.env:BabyAIEnv", "a grid world of rooms, described in words", 50
     ),
-    Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld"),
+    Registration("AgentGym/SciWorld-v0", "agentgym_envs.sciworld.env:SciWorldEnv", "experiments in ScienceWorld", 800),
     Registration("AgentGym/Search-v0", "agentgym_envs.search.env:SearchEnv", "answer questions by searching a corpus"),
     Registration(
         "AgentGym/SearchRetry-v0",
@@ -60,6 +63,7 @@ REGISTRATIONS = (
         "AgentGym/TextCraftCoop-v0",
         "agentgym_envs.multiagent.joint_envs:TextCraftCoopEnv",
         "craft an item as a team of agents that talk",
+        50,
     ),
     Registration(
         "AgentGym/PlannerActor-v0",
@@ -74,6 +78,12 @@ _VECTOR = "vector "
 def env_ids() -> tuple[str, ...]:
     """All ids of this suite."""
     return tuple(row.id for row in REGISTRATIONS)
+
+
+def default_max_turns(id: str) -> int:
+    """The default turn limit of an id, also written as "module:id"."""
+    name = id.rpartition(":")[2]
+    return next((row.max_turns for row in REGISTRATIONS if row.id == name), DEFAULT_MAX_TURNS)
 
 
 def register_all() -> None:

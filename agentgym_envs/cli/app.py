@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import logging
 import os
 import sys
@@ -18,12 +17,12 @@ from typer.core import TyperGroup
 
 import agentgym_envs
 from agentgym_envs.cli import plugins
-from agentgym_envs.cli.common import Interrupted
+from agentgym_envs.cli.lazy import Interrupted, docstring_of, paragraphs
 from agentgym_envs.errors import AgentGymError, UsageError
 from agentgym_envs.registration import load_object
 
 OK, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
-_DEBUG = "AGENTGYM_DEBUG"
+_DEBUG, _COMPLETE = "AGENTGYM_DEBUG", "_AGENTGYM_COMPLETE"
 PANELS = ("Play", "Evaluate", "Train", "Serve", "This machine", plugins.PANEL)
 """The panels of the help, in order; that of other packages comes last."""
 
@@ -97,8 +96,11 @@ class _Commands(TyperGroup):
         return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(_panel(name)))
 
 
-def make_app() -> typer.Typer:
-    """Make the program with all commands, including those of installed plug-ins. Imports no heavy packages."""
+def make_app(only: str | None = None) -> typer.Typer:
+    """Make the program with all commands, including those of installed plug-ins. Imports no heavy packages.
+
+    With `only`, the name of a command or "", the others have just a name and a help, and are not imported.
+    """
     app = typer.Typer(
         cls=_Commands,
         rich_markup_mode="rich",
@@ -107,22 +109,35 @@ def make_app() -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     for row in COMMANDS:
-        command = row.load()
-        app.command(row.name, help=_paragraphs(command), rich_help_panel=row.panel)(_interruptible(command))
+        if only in (None, row.name):
+            command = _interruptible(row.load())
+            app.command(row.name, help=paragraphs(command.__doc__ or ""), rich_help_panel=row.panel)(command)
+        else:
+            app.command(row.name, help=paragraphs(docstring_of(row.function)), rich_help_panel=row.panel)(_not_loaded)
     for group in GROUPS:
+        if only not in (None, group.name):
+            app.command(group.name, help=group.summary, rich_help_panel=group.panel)(_not_loaded)
+            continue
         subcommands = typer.Typer(help=group.summary)
         subcommands.callback(invoke_without_command=True)(_help)
         for name, command in import_module(group.module).COMMANDS.items():
-            subcommands.command(name, help=_paragraphs(command))(_interruptible(command))
+            subcommands.command(name, help=paragraphs(command.__doc__ or ""))(_interruptible(command))
         app.add_typer(subcommands, name=group.name, rich_help_panel=group.panel)
     plugins.add_commands(app)
     return app
 
 
 @cache
-def _program() -> Any:
-    """The program with all commands. Finding plug-ins and reading signatures takes as long as a short command."""
-    return typer.main.get_command(make_app())
+def _program(only: str | None) -> Any:
+    """The program of `make_app`. Finding plug-ins and reading signatures takes as long as a short command."""
+    return typer.main.get_command(make_app(only))
+
+
+def _command_of(arguments: Sequence[str]) -> str | None:
+    """The command of a line, "" without one; None for a shell that asks for completions."""
+    if _COMPLETE in os.environ:
+        return None
+    return next((word for word in arguments if not word.startswith("-")), "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _log_to_stderr()
     try:
-        result = _program().main(plugins.protect_arguments(arguments), prog_name="agentgym", standalone_mode=False)
+        program, words = _program(_command_of(arguments)), plugins.protect_arguments(arguments)
+        result = program.main(words, prog_name="agentgym", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort, Interrupted) as error:
         return _report(str(error) or "interrupted", INTERRUPTED)
     except UsageError as error:
@@ -173,10 +189,8 @@ def _help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def _paragraphs(command: Callable[..., None]) -> str:
-    """The docstring with one line per paragraph, so that the help wraps it to the width of the terminal."""
-    parts = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    return "\n\n".join(" ".join(part.split()) for part in parts)
+def _not_loaded() -> None:
+    """The function of a command that was not imported; it is never called."""
 
 
 def _panel(name: str) -> str:
@@ -213,8 +227,11 @@ def _message(error: Exception) -> str:
 
 
 def _typer_message(error: Any) -> str:
-    """Typer's message with readable names of types."""
+    """Typer's message with readable names of types, and a question for options that are like an unknown one."""
     message: str = error.format_message().rstrip(".")
+    if near := getattr(error, "possibilities", None):
+        name, options = message.partition(" (")[0].partition(" Did you")[0], " or ".join(sorted(near))
+        message = f"{name}; did you mean {options}?"
     for name, words in _TYPE_NAMES.items():
         message = message.replace(f"is not a valid {name}", f"is not {words}")
     return message

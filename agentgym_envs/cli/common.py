@@ -12,6 +12,7 @@ import typer
 from agentgym_envs.cli import completion
 from agentgym_envs.cli.envs import SHORT_NAMES, json_or_text
 from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import default_max_turns
 from agentgym_envs.task import SPLITS, Task, TaskSet
 from agentgym_envs.trajectory import strict_json
 
@@ -48,12 +49,20 @@ Groups = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print only JSON on stdout.")]
 Split = Annotated[str, typer.Option(help="train, validation, test, or all.", autocompletion=completion.splits)]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
-MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum number of turns per episode.")]
+MaxTurns = Annotated[
+    int | None,
+    typer.Option(min=1, help="Maximum number of turns per episode; default: that of the environment."),
+]
+_LENIENT_MAX_TURNS = 100
+LenientMaxTurns = Annotated[
+    int | None,
+    typer.Option(
+        "--max-turns",
+        min=1,
+        help=f"Maximum number of turns per episode; default: that of the environment, at least {_LENIENT_MAX_TURNS}.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output of an earlier run.")]
-
-
-class Interrupted(Exception):
-    """Ctrl-C, raised after the results so far are saved. The message says what was saved."""
 
 
 def stdout() -> Console:
@@ -117,6 +126,21 @@ def finite(value: float) -> float:
     if not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number; give one such as 1.5")
     return value
+
+
+def lenient_max_turns(given: int | None, env_id: str) -> int:
+    """The turn limit of --max-turns for people and oracles; by default at least that of the environment, and 100."""
+    return given or max(_LENIENT_MAX_TURNS, default_max_turns(env_id))
+
+
+def note(text: str) -> None:
+    """Print a note on stderr, as one line."""
+    stderr().print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """Validate an option that may be left out; see `finite`."""
+    return None if value is None else finite(value)
 
 
 def choose_tasks(

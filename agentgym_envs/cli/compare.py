@@ -123,9 +123,13 @@ def _compare(base: ComparedRun, other: ComparedRun, value: str, partial: bool) -
         )
     except UsageError as error:
         error.add_note(f"the runs are {base.name} and {other.name}")
-        if not partial:
+        if not partial and _tasks(base) & _tasks(other):
             error.add_note("--partial compares the tasks that are in both runs")
         raise
+
+
+def _tasks(run: ComparedRun) -> set[tuple[str, str]]:
+    return {(episode.env_id, episode.task.id) for episode in run.episodes}
 
 
 def _differences(base: ComparedRun, other: ComparedRun) -> list[str]:

@@ -14,19 +14,22 @@ from agentgym_envs.cli.common import (
     EnvArgs,
     EnvId,
     Groups,
-    Interrupted,
     Json,
-    MaxTurns,
+    LenientMaxTurns,
     Overwrite,
     Seed,
     Split,
     check_writable,
     choose_tasks,
+    lenient_max_turns,
     names_of,
+    note,
     print_json,
     stderr,
 )
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
+from agentgym_envs.cli.evaluating.turn_limits import default_notes, oracle_notes
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.policies import check_policy, oracle_policy
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import NoOracle, UsageError
@@ -60,7 +63,7 @@ def demos_command(
     tasks: Tasks = None,
     groups: Groups = None,
     grammar: Grammar = None,
-    max_turns: MaxTurns = 100,
+    max_turns: LenientMaxTurns = None,
     seed: Seed = 0,
     env_arg: EnvArgs = None,
     overwrite: Overwrite = False,
@@ -69,14 +72,18 @@ def demos_command(
     """Record the oracle's solutions. Tasks that it does not solve within --max-turns are counted and left out."""
     _check_oracle(policy)
     arguments = parse_env_args(env_arg) | ({} if grammar is None else {"grammar": grammar})
-    made = make_env(find_env(env), arguments)
+    env_id = find_env(env)
+    made, limit = make_env(env_id, arguments), lenient_max_turns(max_turns, env_id)
     chosen = choose_tasks(text_env(made).tasks, tasks, split=split, groups=names_of(groups), seed=seed)
     _clear(out, overwrite)
+    limits = () if as_json or max_turns is not None else default_notes(limit)
+    for text in (*limits, *oracle_notes(env_id, text_env(made).tasks, chosen, limit)):
+        note(text)
     specs = _specs([task.id for task in chosen], seed, policy)
     counts: Counter[str] = Counter()
     with TrajectoryWriter(out) as writer:
         try:
-            _record(made, specs, max_turns, writer, counts)
+            _record(made, specs, limit, writer, counts)
         except KeyboardInterrupt:
             saved = f"{counts['written']} of {len(chosen)} demonstrations are saved in {out}"
             raise Interrupted(f"interrupted; {saved}") from None

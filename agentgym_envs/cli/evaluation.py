@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.cli.common import json_object, names_of, print_json, stdout
 from agentgym_envs.cli.envs import find_env, parse_env_args, with_native_tools
 from agentgym_envs.cli.evaluating import options as opt
 from agentgym_envs.cli.evaluating.agents import check_plays_alone, choose_agent, recorded_agent
+from agentgym_envs.cli.evaluating.model_server import (
+    KEY_VARIABLE,
+    ModelServer,
+    open_server,
+    read_price,
+    server_url,
+)
 from agentgym_envs.cli.evaluating.plan import EvalPlan, make_plan
 from agentgym_envs.cli.evaluating.running import play, report_saved
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile, read_task_file
+from agentgym_envs.cli.evaluating.turn_limits import default_notes, turn_limits
+from agentgym_envs.cli.evaluating.usage import usage_row
 from agentgym_envs.cli.evaluating.warnings import option_warnings
 from agentgym_envs.cli.label import label_missing, read_label_table
 from agentgym_envs.cli.policies import PolicyOptions, PolicyPlayer, check_policy, has_tokens, make_player
@@ -32,8 +43,12 @@ def eval_command(
     context: opt.Context = None,
     attempts: opt.Attempts = None,
     base_url: opt.BaseUrl = None,
+    api_key_env: opt.KeyEnv = KEY_VARIABLE,
+    price: opt.PriceText = None,
+    requests_per_minute: opt.RequestRate = None,
+    cassette: opt.CassetteFile = None,
+    replay: opt.Replay = False,
     max_images: opt.MaxImages = None,
-    api_key_env: opt.KeyEnv = "OPENAI_API_KEY",
     chat_template: opt.Template = None,
     chat_template_kwargs: opt.TemplateKwargs = None,
     split: opt.SplitName = None,
@@ -41,7 +56,7 @@ def eval_command(
     tasks: opt.Tasks = None,
     skip_unknown: opt.SkipUnknown = False,
     episodes_per_task: opt.EpisodesPerTask = 1,
-    max_turns: opt.MaxTurns = 30,
+    max_turns: opt.MaxTurns = None,
     max_tokens: opt.MaxTokens = 8192,
     max_turn_tokens: opt.TurnTokens = 512,
     temperature: opt.Temperature = 1.0,
@@ -60,37 +75,65 @@ def eval_command(
     as_json: opt.Json = False,
 ) -> None:
     """Evaluate a policy: success, score and turns per group of tasks, with 95 % intervals over tasks."""
-    settings = EvalSettings(
-        policy=check_policy(policy, base_url),
-        env=_envs([*(env or ()), *(more_env or ())], guide := choose_agent(policy, agent, context, attempts)),
-        env_args=_env_args(env_arg, guide, tools),
-        agent=recorded_agent(guide),
-        base_url=base_url,
-        chat_template=_read(chat_template),
-        chat_template_kwargs=json_object("--chat-template-kwargs", chat_template_kwargs),
-        split=split or "test",
-        groups=names_of(groups),
-        tasks=_tasks(tasks, groups),
-        episodes_per_task=episodes_per_task,
-        max_turns=max_turns,
-        max_tokens=max_tokens,
-        max_turn_tokens=max_turn_tokens,
-        temperature=temperature,
-        seed=seed,
-        max_images=max_images,
-    )
+    given = SimpleNamespace(**locals())
+    guide = choose_agent(policy, agent, context, attempts)
+    settings = _settings(given, guide)
+    server = _server(given, settings)
     plan, store = _open(settings, skip_unknown, out, resume, overwrite, tokens, labels)
-    with report_saved(plan, store, option_warnings(settings, plan, split_given=split is not None)):
-        play(plan, store, lambda: _player(settings, guide, api_key_env, tokens), concurrency, retries)
-        _report(store, plan, agentgym_rl, by, labels, as_json)
+    limits = () if as_json or max_turns is not None else default_notes(settings.max_turns)
+    notes = chain(limits, plan.notes, option_warnings(settings, plan, split_given=split is not None))
+    with report_saved(plan, store, notes):
+        play(plan, store, lambda: _player(settings, guide, server, tokens), concurrency, retries, server)
+        usage = None if server is None else usage_row(store.episodes.values(), read_price(price, server.model))
+        _report(store, plan, agentgym_rl, by, labels, as_json, usage)
 
 
-def _player(settings: EvalSettings, agent: Agent | None, api_key_env: str, tokens: bool) -> PolicyPlayer:
+def _settings(given: SimpleNamespace, guide: Agent | None) -> EvalSettings:
+    """The settings of the options `given`. Raises UsageError."""
+    env_ids = _envs([*(given.env or ()), *(given.more_env or ())], guide)
+    return EvalSettings(
+        policy=check_policy(given.policy, given.base_url),
+        env=env_ids,
+        env_args=_env_args(given.env_arg, guide, given.tools),
+        agent=recorded_agent(guide),
+        base_url=server_url(given.base_url) if given.policy.startswith("openai:") else given.base_url,
+        chat_template=_read(given.chat_template),
+        chat_template_kwargs=json_object("--chat-template-kwargs", given.chat_template_kwargs),
+        split=given.split or "test",
+        groups=names_of(given.groups),
+        tasks=_tasks(given.tasks, given.groups),
+        episodes_per_task=given.episodes_per_task,
+        max_turns=turn_limits(given.max_turns, env_ids),
+        max_tokens=given.max_tokens,
+        max_turn_tokens=given.max_turn_tokens,
+        temperature=given.temperature,
+        seed=given.seed,
+        max_images=given.max_images,
+    )
+
+
+def _server(given: SimpleNamespace, settings: EvalSettings) -> ModelServer | None:
+    """The server of the model; None for a policy without one. Raises UsageError."""
+    name, _, model = settings.policy.partition(":")
+    if name == "openai" and settings.base_url is not None:
+        read_price(given.price, model)
+        return open_server(
+            model, settings.base_url, given.api_key_env, given.cassette, given.replay, given.requests_per_minute
+        )
+    for option in ("price", "requests_per_minute", "cassette", "replay"):
+        if getattr(given, option):
+            raise UsageError(
+                f"--{option.replace('_', '-')} is an option of --policy openai:MODEL, and the policy is "
+                f"{settings.policy}: leave it out"
+            )
+    return None
+
+
+def _player(settings: EvalSettings, agent: Agent | None, server: ModelServer | None, tokens: bool) -> PolicyPlayer:
     options = PolicyOptions(
         settings.temperature,
         settings.max_turn_tokens,
-        settings.base_url,
-        api_key_env,
+        server,
         settings.chat_template,
         settings.chat_template_kwargs,
         settings.seed,
@@ -152,7 +195,15 @@ def _open(
     return plan, RunStore(out, fixed, details, resume=resume, overwrite=overwrite, tokens=tokens)
 
 
-def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, by: str, label: bool, as_json: bool) -> None:
+def _report(
+    store: RunStore,
+    plan: EvalPlan,
+    agentgym_rl: bool,
+    by: str,
+    label: bool,
+    as_json: bool,
+    usage: Mapping[str, Any] | None,
+) -> None:
     """Write the report files and print the result. With `label`, label the episodes first."""
     from rich.markup import escape
 
@@ -166,7 +217,7 @@ def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, by: str, label: 
     )
     table = None if report.agentgym_rl_table is None else report.agentgym_rl_table.to_json()
     mistakes = None if report.mistakes is None else report.mistakes.to_json()
-    store.write_metrics(report.evaluation.to_json(), table, mistakes, complete=True)
+    store.write_metrics(report.evaluation.to_json(), table, mistakes, usage, complete=True)
     report = report.of_run(store.result)
     if store.directory is not None:
         reports.write_all(store.directory, report)
@@ -174,6 +225,7 @@ def _report(store: RunStore, plan: EvalPlan, agentgym_rl: bool, by: str, label: 
         print_json({**store.result, "out": None if store.directory is None else str(store.directory)})
         return
     console = stdout()
+    reports.print_title(console, report)
     reports.print_report(console, report)
     if agentgym_rl and report.agentgym_rl_table is not None:
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)

@@ -12,7 +12,6 @@ from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import (
     EnvArgs,
     Groups,
-    Interrupted,
     Json,
     Overwrite,
     Seed,
@@ -23,6 +22,7 @@ from agentgym_envs.cli.common import (
     stderr,
 )
 from agentgym_envs.cli.envs import find_env, make_env, parse_env_args
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.errors import UsageError
 from agentgym_envs.export.formats import FORMATS, ExportCounts, ExportFormat, ExportOptions
 from agentgym_envs.task import SPLITS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +11,10 @@ import typer
 
 from agentgym_envs.cli import completion
 from agentgym_envs.cli.common import EnvArgs, Json, few_groups, print_json, stdout
+from agentgym_envs.cli.doctor_scenarios import extra_of
 from agentgym_envs.cli.envs import find_env, make_env, parse_env_args
 from agentgym_envs.core import text_env
-from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.errors import AgentGymError, MissingExtra, UsageError
 from agentgym_envs.registration import REGISTRATIONS
 from agentgym_envs.task import SPLITS
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 _MIN_GROUP_WIDTH = 12
 """The column of groups has at least this many characters, even if the terminal is too narrow."""
-_SUMMARIES = {row.id: row.summary for row in REGISTRATIONS}
+_ROWS = {row.id: row for row in REGISTRATIONS}
 
 
 EnvIds = Annotated[
@@ -97,7 +99,10 @@ def _describe_or_error(env_id: str) -> dict[str, Any]:
     try:
         return _describe(env_id, {})
     except AgentGymError as error:
-        return {"id": env_id, "summary": _SUMMARIES[env_id], "error": str(error)}
+        message = str(error)
+        if isinstance(error, MissingExtra) and (extra := extra_of(_ROWS[env_id])):  # a part of it names its own
+            message = re.sub(r"agentgym-envs\[[\w-]+\]", f"agentgym-envs[{extra}]", message)
+        return {"id": env_id, "summary": _ROWS[env_id].summary, "error": message}
 
 
 def _describe(env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +112,8 @@ def _describe(env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     env = make_env(env_id, arguments)
     tasks = text_env(env).tasks
-    summary = _SUMMARIES.get(env_id) or (type(text_env(env)).__doc__ or "").strip().partition("\n")[0]
+    own = (type(text_env(env)).__doc__ or "").strip().partition("\n")[0]
+    summary = _ROWS[env_id].summary if env_id in _ROWS else own
     counts = tasks.counts()
     env.close()
     return {

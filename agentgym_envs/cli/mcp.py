@@ -15,6 +15,7 @@ from agentgym_envs.cli.common import EnvId, MaxTurns
 from agentgym_envs.cli.envs import find_env, parse_env_args
 from agentgym_envs.errors import UsageError
 from agentgym_envs.mcp import check_packages
+from agentgym_envs.registration import default_max_turns
 
 if TYPE_CHECKING:
     from agentgym_envs.mcp.episodes import EpisodeTable
@@ -49,7 +50,7 @@ def mcp_command(
     task: PinnedTask = None,
     seed: PinnedSeed = None,
     show_reward: ShowReward = False,
-    max_turns: MaxTurns = 30,
+    max_turns: MaxTurns = None,
     max_episodes: MaxEpisodes = 64,
     idle_seconds: serve.IdleSeconds = 900.0,
     workers: serve.Workers = None,
@@ -90,7 +91,7 @@ def _episodes(
     name: str,
     settings: dict[str, Any],
     pin: tuple[str, int] | None,
-    max_turns: int,
+    max_turns: int | None,
     out: Path | None,
 ) -> EpisodeTable:
     """Make the table of episodes. Raises UsageError, also for a task that does not exist."""
@@ -102,7 +103,8 @@ def _episodes(
     (env_id,) = sessions.classes
     recorder = None if out is None else stack.enter_context(TrajectoryWriter(out))
     pinned = None if pin is None else PinnedEpisode(*pin)
-    return EpisodeTable(sessions, env_id, max_turns=max_turns, pinned=pinned, recorder=recorder)
+    limit = max_turns or default_max_turns(env_id)
+    return EpisodeTable(sessions, env_id, max_turns=limit, pinned=pinned, recorder=recorder)
 
 
 async def _serve_stdio(episodes: EpisodeTable, show_reward: bool) -> None:

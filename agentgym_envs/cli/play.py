@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agentgym_envs.cli import show
-from agentgym_envs.cli.common import EnvArgs, EnvId, Groups, Interrupted, MaxTurns, Seed, Split, check_writable, stdout
+from agentgym_envs.cli.common import (
+    EnvArgs,
+    EnvId,
+    Groups,
+    LenientMaxTurns,
+    Seed,
+    Split,
+    check_writable,
+    lenient_max_turns,
+    stdout,
+)
 from agentgym_envs.cli.envs import Env, find_env, make_env, parse_env_args
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.solve import TaskId, reset_options
+from agentgym_envs.command_tools import command_forms
 from agentgym_envs.core import Snapshot, StopReason, text_env
 from agentgym_envs.errors import NoOracle
 from agentgym_envs.image_observations import text_of
@@ -41,7 +53,7 @@ def play_command(
     seed: Seed = 0,
     split: Split = "train",
     groups: Groups = None,
-    max_turns: MaxTurns = 100,
+    max_turns: LenientMaxTurns = None,
     env_arg: EnvArgs = None,
     out: Out = None,
 ) -> None:
@@ -51,7 +63,7 @@ def play_command(
         check_writable("--out", out)
     made, console = make_env(env_id, _with_map(env_id, parse_env_args(env_arg))), stdout()
     writer = None if out is None else TrajectoryWriter(out)
-    game = (TeamGame if is_team(env_id) else Game)(made, console, env_id, max_turns)
+    game = (TeamGame if is_team(env_id) else Game)(made, console, env_id, lenient_max_turns(max_turns, env_id))
     try:
         with _line_editing(game):
             again = True
@@ -190,6 +202,8 @@ class Game:
         assert self._base.task is not None
         note = f"at most {self._max_turns} turns · :hint :undo :map :solve :help :quit"
         show.opening(self._console, self._env_id, self._base.task, self._opening, note)
+        if commands := command_forms(self._base.grammars):
+            self._say(f"commands: {' · '.join(commands)}")
 
     def _map(self) -> None:
         from rich.text import Text

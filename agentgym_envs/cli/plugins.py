@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from agentgym_envs.cli.lazy import normalize_options
 from agentgym_envs.errors import missing_extra
 
 COMMANDS, ENGINES = "agentgym.commands", "agentgym.engines"
@@ -74,11 +75,14 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def protect_arguments(arguments: Sequence[str]) -> list[str]:
-    """Insert `--` after the name of a plug-in's command, so that its options are not parsed here."""
+    """Insert `--` after the name of a plug-in's command, so that its options are not parsed here.
+
+    Options of other commands get the spelling of the help.
+    """
     names = _command_names()
     index = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
     if index is None or arguments[index] not in names:
-        return list(arguments)
+        return normalize_options(arguments)
     return [*arguments[: index + 1], "--", *arguments[index + 1 :]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 
 from agentgym_envs.cli import plugins
+from agentgym_envs.cli.evaluating.model_server import ModelServer, server_url
 from agentgym_envs.cli.evaluating.own_policy import CHOICES, check_own, load_own
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import UsageError
@@ -74,8 +74,7 @@ class PolicyOptions:
 
     temperature: float
     max_turn_tokens: int
-    base_url: str | None
-    api_key_env: str
+    server: ModelServer | None
     chat_template: str | None
     chat_template_kwargs: dict[str, Any] | None
     seed: int
@@ -110,7 +109,7 @@ def make_player(policy: str, options: PolicyOptions, agent: Agent | None = None)
 
     if _is_own(policy):
         return _text_player(load_own(policy), plays_alone=True)
-    check_policy(policy, options.base_url)
+    check_policy(policy, None)
     name, _, argument = policy.partition(":")
     if name == "oracle":
         return _text_player(partial(oracle_policy, policy, options.seed))
@@ -139,7 +138,7 @@ def check_policy(policy: str, base_url: str | None) -> str:
     """Check a policy and return it unchanged. Loads no model and opens no connection; imports a module of the user.
 
     Raises:
-        UsageError: there is no such policy, or the address of its server is missing or invalid.
+        UsageError: there is no such policy, or the address of its server is invalid.
     """
     name = policy.partition(":")[0]
     near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
@@ -152,12 +151,8 @@ def check_policy(policy: str, base_url: str | None) -> str:
         )
     if name == "oracle":
         oracle_policy(policy, 0)
-    if name == "openai" and base_url is None:
-        raise UsageError(
-            "--policy openai:MODEL needs the URL of the server: --base-url http://127.0.0.1:8000/v1, for example"
-        )
-    if name == "openai" and base_url is not None and not base_url.startswith(("http://", "https://")):
-        raise UsageError(f"--base-url must begin with http:// or https://, and {base_url!r} does not")
+    if name == "openai":
+        server_url(base_url)
     return policy
 
 
@@ -273,21 +268,21 @@ def _agent_player(
 def _chat_player(name: str, options: PolicyOptions, agent: Agent | None) -> PolicyPlayer:
     from agentgym_envs.rollout import ChatPolicy
 
-    assert options.base_url is not None  # see check_policy
-    key, temperature = os.environ.get(options.api_key_env), options.temperature
+    server = options.server
+    if server is None:
+        raise UsageError("openai:MODEL needs the server of the model in its options")
+    shared = {
+        "api_key": server.key,
+        "temperature": options.temperature,
+        "pace": server.pace,
+        "cassette": server.cassette,
+    }
     if agent is not None:
         from agentgym_envs.rollout import ChatModel
 
-        model = ChatModel(name, options.base_url, api_key=key, temperature=temperature)
+        model = ChatModel(name, server.url, **shared)
         return _agent_player(agent, model, model.aclose, None)
-    policy = ChatPolicy(
-        name,
-        options.base_url,
-        api_key=key,
-        temperature=temperature,
-        max_tokens=options.max_turn_tokens,
-        max_images=options.max_images,
-    )
+    policy = ChatPolicy(name, server.url, max_tokens=options.max_turn_tokens, max_images=options.max_images, **shared)
     return _text_player(lambda: policy, policy.aclose, plays_alone=True)
 
 

@@ -32,7 +32,7 @@ Markdown = Annotated[
     Path | None, typer.Option("--markdown", rich_help_panel=OUTPUT, metavar="FILE", help="Write Markdown tables.")
 ]
 
-_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "retried": int}
+_KINDS = {"settings": dict, "versions": dict, "group_order": list, "skipped_tasks": list, "retried": int, "usage": dict}
 """The keys of `eval.json` that a report uses, and their types."""
 _MAX_SHOWN = 3
 """The most runs in an error message."""
@@ -77,6 +77,7 @@ def report_command(
         print_json({**report.result, "metrics": metrics, "agentgym_rl_table": table, **mistakes})
         return
     console = stdout()
+    reports.print_title(console, report)
     reports.print_report(console, report)
     if agentgym_rl and report.agentgym_rl_table is not None:
         reports.print_agentgym_rl_table(console, report.agentgym_rl_table)

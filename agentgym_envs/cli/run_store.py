@@ -184,12 +184,14 @@ class RunStore:
         metrics: Mapping[str, Any] | None,
         table: Mapping[str, Any] | None = None,
         mistakes: Mapping[str, Any] | None = None,
+        usage: Mapping[str, Any] | None = None,
         *,
         complete: bool,
     ) -> None:
         """Write `eval.json` atomically; its content is in `result`.
 
         `table` is AgentGym-RL's table of 27 tasks. `mistakes` are the metrics of labels, left out without any.
+        `usage` is that of a model behind an API.
         """
         self.result = {
             "schema": SCHEMA_VERSION,
@@ -200,6 +202,7 @@ class RunStore:
             "metrics": metrics,
             "agentgym_rl_table": table,
             **({} if mistakes is None else {"mistakes": mistakes}),
+            **({} if usage is None else {"usage": usage}),
         }
         if self.directory is not None:
             write_whole(self.directory / RESULT, strict_json(self.result, indent=2) + "\n")

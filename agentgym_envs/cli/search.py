@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from agentgym_envs.cli import completion, serve
-from agentgym_envs.cli.common import Interrupted, Json, Overwrite, cannot_write, print_json, stderr, stdout
+from agentgym_envs.cli.common import Json, Overwrite, cannot_write, print_json, stderr, stdout
 from agentgym_envs.cli.envs import find_env, parse_env_args
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.cli.search_agreement import agreement_command
 from agentgym_envs.errors import EnvError, UsageError
 from agentgym_envs.search.retrieval.base import MAX_TOP_K, Hit, Retriever

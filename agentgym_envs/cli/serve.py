@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agentgym_envs.cli import completion
-from agentgym_envs.cli.common import Interrupted, few_groups, stdout
+from agentgym_envs.cli.common import few_groups, stdout
 from agentgym_envs.cli.envs import SHORT_NAMES, find_env, parse_env_args
+from agentgym_envs.cli.lazy import Interrupted
 from agentgym_envs.errors import MissingExtra, UsageError, missing_extra
 from agentgym_envs.registration import env_ids, load_object
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -199,12 +199,24 @@ def _check_same_tasks(old: Mapping[TaskKey, Any], new: Mapping[TaskKey, Any], al
     everything = old.keys() | new.keys()
     unpaired = sorted(old.keys() ^ new.keys())
     if not old.keys() & new.keys():
-        raise UsageError("there is no task in both runs, so there is nothing to compare")
+        raise UsageError(
+            f"there is no task in both runs, so there is nothing to compare: one has {_described(old)}, the other "
+            f"{_described(new)}; evaluate both on the same environment, split and tasks (--tasks with the same number "
+            "and --seed, or the same file)"
+        )
     if unpaired and not allow_partial:
         raise UsageError(
             f"a paired comparison needs the same tasks in both runs; {len(unpaired)} of {len(everything)} are in only "
             f"one, for example {unpaired[0][1]!r}"
         )
+
+
+def _described(tasks: Collection[TaskKey]) -> str:
+    """The environments of some tasks, and one of the tasks."""
+    if not tasks:
+        return "no tasks"
+    env_ids, example = sorted({env_id for env_id, _ in tasks}), min(tasks)[1]
+    return f"tasks of {', '.join(env_ids)}, such as {example!r}"
 
 
 def _listed(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import httpx
 
 from agentgym_envs.errors import EngineError
+from agentgym_envs.rollout.model_requests import post_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,10 @@ class ScriptedEngine:
 
 episode_number: ContextVar[int] = ContextVar("episode_number", default=0)
 """The number of the episode that the current task plays. `play_many` sets it."""
+
+
+current_episode: ContextVar[str] = ContextVar("current_episode", default="")
+"""The task and the seed of the episode that the current task plays, as text. `play_many` sets it."""
 
 
 class _PendingPrompt(NamedTuple):
@@ -223,35 +228,3 @@ class CompletionEngine:
             "logprobs": 1,
             "return_token_ids": True,
         }
-
-
-async def post_json(client: httpx.AsyncClient, path: str, body: dict[str, Any], attempts: int = 3) -> dict[str, Any]:
-    """POST and return the JSON reply. Connection errors, 429 and 5xx are retried, then raise EngineError."""
-    problem = ""
-    for attempt in range(attempts):
-        if attempt:
-            await asyncio.sleep(2.0**attempt / 2)
-        try:
-            response = await client.post(path, json=body)
-        except httpx.TransportError as error:
-            problem = f"did not answer: {type(error).__name__}: {error}"
-            continue
-        if response.status_code == 200:
-            return _read_json(client, path, response)
-        problem = f"answered HTTP {response.status_code}: {response.text[:300]}"
-        if response.status_code != 429 and response.status_code < 500:
-            break
-    raise EngineError(f"{client.base_url}{path} {problem}")
-
-
-def _read_json(client: httpx.AsyncClient, path: str, response: httpx.Response) -> dict[str, Any]:
-    try:
-        answer = response.json()
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise EngineError(
-            f"{client.base_url}{path} answered something that is not a JSON object: {response.text[:300]!r}; "
-            "is this the address of an OpenAI-compatible server, up to and including /v1?"
-        )
-    return answer

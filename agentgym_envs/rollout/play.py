@@ -16,7 +16,15 @@ from agentgym_envs.hosting.connection import Request
 from agentgym_envs.hosting.methods import Env
 from agentgym_envs.image_observations import ImageObservations, text_of
 from agentgym_envs.rollout.chat import ChatCodec
-from agentgym_envs.rollout.engines import Announced, BatchEngine, Engine, Generation, Sampling, episode_number
+from agentgym_envs.rollout.engines import (
+    Announced,
+    BatchEngine,
+    Engine,
+    Generation,
+    Sampling,
+    current_episode,
+    episode_number,
+)
 from agentgym_envs.rollout.policies import Answer, Policy, PolicyFactory, PolicyWithInfo
 from agentgym_envs.rollout.tokens import ContextDraft, EpisodeBuilder, TokenBuilder, TokenTrajectory
 from agentgym_envs.times import EpisodeTimer
@@ -365,6 +373,7 @@ async def run_many(
     async def worker() -> None:
         for number, spec in queue:
             episode_number.set(number)
+            current_episode.set(f"{spec.task} {spec.seed}")
             async with pool.lease(spec.env) as runner:
                 results[number] = await one(runner, spec)
             if on_done:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -17,9 +18,13 @@ from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EngineError, UsageError
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.image_files import to_data_url
-from agentgym_envs.rollout.engines import post_json
+from agentgym_envs.rollout.chat_cassette import ChatCassette
+from agentgym_envs.rollout.model_requests import Pace, post_json
 from agentgym_envs.rollout.native_tools import native_messages
 from agentgym_envs.trajectory import Message
+
+_OPENAI = "api.openai.com"
+"""Its newer models refuse `max_tokens`, which other servers know."""
 
 
 class Answer(NamedTuple):
@@ -103,13 +108,17 @@ class ChatClient:
         temperature: float = 1.0,
         max_images: int = 1,
         timeout_s: float = 600.0,
+        pace: Pace | None = None,
+        cassette: ChatCassette | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`base_url` ends with `/v1`; `transport` replaces the network in tests.
 
-        Of images, the newest `max_images` are sent with a request; many servers allow one.
+        Of images, the newest `max_images` are sent with a request; many servers allow one. `pace` limits the rate of
+        requests and counts them. With a `cassette`, recorded requests are not sent, and others are recorded.
         """
-        self._max_images = max_images
+        self._max_images, self._pace, self._cassette = max_images, pace or Pace(), cassette
+        self._limit = "max_completion_tokens" if urlsplit(base_url).hostname == _OPENAI else "max_tokens"
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._request: dict[str, Any] = {"model": model, "temperature": temperature}
         self._client = httpx.AsyncClient(
@@ -124,11 +133,11 @@ class ChatClient:
         With `tools`, calls and their results have their own roles in the request. A call in the reply becomes text in
         the format of Hermes and Qwen.
         """
-        body = {**self._request, "max_tokens": max_tokens, "messages": with_image_parts(messages, self._max_images)}
+        body = {**self._request, self._limit: max_tokens, "messages": with_image_parts(messages, self._max_images)}
         if tools:
             shown = _numbered(native_messages(messages))
             body |= {"messages": with_image_parts(shown, self._max_images, messages), "tools": list(tools)}
-        answer = await post_json(self._client, "chat/completions", body)
+        answer = await self._complete(body)
         try:
             choice = answer["choices"][0]
             text = _with_call(choice["message"]) if tools else _text(choice["message"]["content"])
@@ -142,11 +151,20 @@ class ChatClient:
         """Close the connections."""
         await self._client.aclose()
 
+    async def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        found = None if self._cassette is None else self._cassette.find(body)
+        if found is not None:
+            return found
+        reply = await post_json(self._client, "chat/completions", body, self._pace)
+        if self._cassette is not None:
+            self._cassette.record(body, reply)
+        return reply
+
 
 class ChatPolicy:
     """A policy that asks a model behind a `ChatClient`. It keeps no state, so episodes may share it.
 
-    The info of an answer has `finish` and `tokens` (None if the server does not count them).
+    The info of an answer has `finish`, and `tokens` and `prompt_tokens` (None if the server does not count them).
     """
 
     def __init__(self, model: str, base_url: str, *, max_tokens: int = 512, **options: Any) -> None:
@@ -155,7 +173,8 @@ class ChatPolicy:
 
     async def act(self, env: TextEnv, messages: Sequence[Message]) -> Answer:
         """Return the model's next message. Raises EngineError if the server fails."""
-        return (await self._server.answer(messages, self._max_tokens, tools_of(env.grammar))).answer
+        reply = await self._server.answer(messages, self._max_tokens, tools_of(env.grammar))
+        return Answer(reply.text, {**reply.answer.info, "prompt_tokens": reply.prompt_tokens})
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import agentgym_envs
 from agentgym_envs.cli import app, plugins
+from agentgym_envs.cli.lazy import docstring_of, paragraphs
 from agentgym_envs.errors import EngineError
 
 from .conftest import Run, command, environment
@@ -116,7 +118,7 @@ def test_a_missing_plug_in_prints_the_install_command(run: Run, monkeypatch: pyt
         assert outcome.code == 1
         assert "pip install 'agentgym-envs[trl]'" in outcome.err
     outcome = run("eval", "textcraft", "--policy", "hf:some/model", "--tasks", 1)
-    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert (outcome.code, outcome.err.count("\nagentgym: ")) == (1, 1)
     assert "--policy hf:MODEL needs the package 'transformers'" in outcome.err
 
 
@@ -126,7 +128,7 @@ def test_a_plug_in_engine_receives_model_and_template(
     install(monkeypatch, engines_mine=f"{__name__}:engine_that_fails")
     (tmp_path / "chat.jinja").write_text("TEMPLATE")
     outcome = run("eval", "textcraft", "--policy", "mine:a:b", "--tasks", 1, "--chat-template", "chat.jinja")
-    assert outcome[::2] == (1, "agentgym: no luck with a:b and TEMPLATE\n")
+    assert outcome.code == 1 and outcome.err.endswith("\nagentgym: no luck with a:b and TEMPLATE\n")
 
 
 @pytest.mark.slow
@@ -140,3 +142,40 @@ def test_a_closed_pipe_prints_no_error() -> None:
     finally:
         os.close(write)
     assert done.stderr == ""
+
+
+def test_the_help_without_imports_is_that_of_the_functions() -> None:
+    for row in app.COMMANDS:
+        assert paragraphs(docstring_of(row.function)) == paragraphs(row.load().__doc__ or "") != ""
+    assert docstring_of("agentgym_envs.cli.lazy:nothing") == docstring_of("no_such_module:x") == ""
+
+
+def test_the_help_imports_no_command() -> None:
+    code = (
+        "import sys; from agentgym_envs.cli import main; main([]); main(['list', '--help']);"
+        "sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    modules = {row.function.partition(":")[0] for row in app.COMMANDS}
+    assert modules & set(done.stderr.split()) == {"agentgym_envs.cli.list_envs"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--groups", "depth-1", "--max-turns", 5, "--out", "o"],
+        ["--group", "depth-1", "--max_turns", 5, "--output_dir", "o"],
+        ["--group=depth-1", "--max_turns=5", "--output-dir=o"],
+    ],
+    ids=str,
+)
+def test_options_have_one_spelling_and_accept_others(run: Run, words: list[object]) -> None:
+    assert run("eval", "textcraft", "--policy", "random", *words).code == 0
+    settings = json.loads(Path("o/eval.json").read_text())["settings"]
+    assert (settings["groups"], settings["max_turns"]) == (["depth-1"], 5)
+
+
+def test_a_misspelt_option_or_command_gets_a_suggestion(refuses: Run) -> None:
+    assert "--policy" in refuses("eval", "textcraft", "--polcy", "oracle").err
+    assert "--max-turns" in refuses("demos", "textcraft", "--max-turn", 3, "--out", "o").err
+    assert "'eval'" in refuses("evl").err

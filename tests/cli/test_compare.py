@@ -222,3 +222,11 @@ def test_a_malformed_episode_is_reported_with_its_line(refuses: Run, base: str) 
     Path("odd.jsonl").write_text(json.dumps({**line, "score": float("nan")}) + "\n")
     assert "odd.jsonl:1: " in refuses("compare", base, "odd.jsonl").err
     assert "a finite number" in refuses("report", "odd.jsonl").err
+
+
+def test_runs_without_shared_tasks_get_advice_that_helps(run: Run, refuses: Run) -> None:
+    for seed, split in ((0, "test"), (0, "train")):
+        words = ("--policy", "random", "--tasks", 2, "--max-turns", 2, "--split", split, "--seed", seed)
+        assert run("eval", "textcraft", *words, "--out", split).code == 0
+    err = refuses("compare", "test", "train").err
+    assert "no task in both runs" in err and "textcraft/" in err and "--seed" in err and "--partial" not in err

@@ -209,7 +209,8 @@ def test_ctrl_c_saves_the_episodes_and_resume_gives_the_same_result(
     paused_run.process.send_signal(signal.SIGINT)
     _, err = paused_run.process.communicate(timeout=SECONDS)
     assert paused_run.process.returncode == 130
-    assert err == f"agentgym: interrupted; {PAUSED_AT} of {TASKS} episodes are saved in out; continue with --resume\n"
+    saved = f"{PAUSED_AT} of {TASKS} episodes are saved in out"
+    assert err.endswith(f"\nagentgym: interrupted; {saved}; continue with --resume\n")
     assert len(records(tmp_path / "out")) == PAUSED_AT
     assert result()["complete"] is False
 
@@ -232,9 +233,9 @@ def test_a_full_disk_loses_no_saved_episode(spawn: Run, run: Run, tmp_path: Path
     saved = len(records(tmp_path / "out"))
     assert 0 < saved < 60
     assert outcome.code == 1
-    assert outcome.err.startswith("agentgym: ")
+    assert "\nagentgym: " in outcome.err
     assert outcome.err.endswith(f"; {saved} of 60 episodes are saved in out; continue with --resume\n")
-    assert outcome.err.count("\n") == 1
+    assert outcome.err.count("\nagentgym: ") == 1
     assert run(*words, "--resume").code == 0
     assert result()["metrics"]["overall"]["episodes"] == 60
 
@@ -287,7 +288,6 @@ def test_invalid_policies_are_refused(refuses: Run, tmp_path: Path, toy: str) ->
     assert "not a file" in err("replay:nowhere.jsonl")
     assert "empty.jsonl contains no episode to replay" in err("replay:empty.jsonl")
     assert "bad.jsonl:1" in err("replay:bad.jsonl")
-    assert "--base-url" in err("openai:some-model")
     assert "has only 108" in err("oracle", "--tasks", 1000)
     assert "has an unlimited number of tasks" in err("oracle", "--env-arg", "worlds=invented")
     assert "cannot be read" in err("hf:x", "--chat-template", "nowhere.jinja")

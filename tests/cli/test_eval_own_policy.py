@@ -209,7 +209,7 @@ def test_a_factory_is_checked_once_and_called_once_per_episode(run: Run, toy: st
 
 
 def test_an_answer_that_is_not_text_is_reported(refuses: Run, toy: str) -> None:
-    err = refuses("eval", toy, "--policy", "mypackage.mymodule:Silent", "--split", "train").err
+    err = refuses("eval", toy, "--policy", "mypackage.mymodule:Silent", "--split", "train", "--max-turns", 30).err
     assert "an action is a string, got NoneType" in err
 
 
@@ -222,5 +222,5 @@ def test_a_custom_policy_cannot_record_tokens(refuses: Run, toy: str) -> None:
 def test_a_policy_is_imported_from_the_current_folder(spawn: Run) -> None:
     words = ("eval", "textcraft", "--policy", "mypackage.mymodule:Guessing", "--tasks", 2, "--max-turns", 2, "--json")
     outcome = spawn(*words)
-    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.code == 0 and "agentgym: " not in outcome.err
     assert outcome.json["settings"]["policy"] == "mypackage.mymodule:Guessing"

@@ -199,3 +199,9 @@ def test_arguments_of_environments_are_json_python_constants_or_text() -> None:
     pairs = ["a=true", "b=True", "c=None", "d=[5, 8]", "e=Truely", "f=1.5", 'g="True"', "h="]
     values = [True, True, None, [5, 8], "Truely", 1.5, "True", ""]
     assert list(parse_env_args(pairs).values()) == values
+
+
+def test_the_first_screen_lists_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(":quit\n"))
+    shown = run("play", "textcraft").out
+    assert "commands: get <amount> <item> · craft <item> using <ingredients> · inventory" in shown

@@ -11,6 +11,7 @@ from agentgym_envs.babyai import levels
 from agentgym_envs.cli import bench
 from agentgym_envs.cli.bench_baselines import Baseline, find_baseline
 from agentgym_envs.core import text_env
+from agentgym_envs.errors import missing_extra
 from agentgym_envs.registration import env_ids
 from agentgym_envs.rollout import OraclePolicy
 from agentgym_envs.trajectory import read_trajectories
@@ -160,7 +161,7 @@ def test_interrupted_demos_are_saved(run: Run, toy: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(OraclePolicy, "act", act)
     outcome = run("demos", toy, "--out", "d.jsonl")
     assert outcome.code == 130
-    assert outcome.err == "agentgym: interrupted; 1 of 3 demonstrations are saved in d.jsonl\n"
+    assert outcome.err.endswith("\nagentgym: interrupted; 1 of 3 demonstrations are saved in d.jsonl\n")
     assert [demo.task.id for demo in read_trajectories("d.jsonl")] == ["count/2"]
 
 
@@ -244,3 +245,14 @@ def test_list_shows_why_an_environment_cannot_be_made(run: Run, monkeypatch: pyt
     assert "AgentGym/TextCraft-v0" in outcome.out and "agentgym-envs[babyai]" in " ".join(outcome.out.split())
     rows = {row["id"]: row for row in run("list", "--json").json}
     assert rows["AgentGym/TextCraft-v0"]["tasks"] and "pip install" in rows["AgentGym/BabyAI-v0"]["error"]
+
+
+def test_list_names_the_extra_that_doctor_names(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(env_id: str, arguments: object) -> Any:
+        raise missing_extra("A web environment", "playwright", "webarena")
+
+    monkeypatch.setattr("agentgym_envs.cli.list_envs.make_env", missing)
+    errors = {row["id"]: row["error"] for row in run("list", "--json").json}
+    assert "agentgym-envs[webarena]'" in errors["AgentGym/WebArena-v0"]
+    assert "agentgym-envs[miniwob]'" in errors["AgentGym/MiniWoB-v0"]
+    assert "agentgym-envs[pixels]'" in errors["AgentGym/MiniWoBPixels-v0"]

@@ -23,6 +23,7 @@ from agentgym_envs.rollout import (
     Sampling,
     ScriptedEngine,
     TokenTrajectory,
+    model_requests,
     play_many,
     play_many_text,
 )
@@ -285,7 +286,8 @@ def test_transient_failures_are_retried(failure: Handler, pauses: list[float]) -
         return failure(request) if len(attempts) < 3 else completion()
 
     assert ask(handler).ids == [UP, END]
-    assert len(attempts) == 3 and pauses == [1.0, 2.0]
+    assert len(attempts) == 3
+    assert pauses == [pytest.approx(1.125, abs=0.13), pytest.approx(2.25, abs=0.26)]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,8 @@ def test_transient_failures_are_retried(failure: Handler, pauses: list[float]) -
 def test_permanent_failures_are_raised(kind: str, words: str, pauses: list[float]) -> None:
     with pytest.raises(EngineError, match=f"{BASE}/completions {words}"):
         ask(FAILURES[kind])
-    assert pauses == [1.0, 2.0]
+    assert pauses[:2] == [pytest.approx(1.125, abs=0.13), pytest.approx(2.25, abs=0.26)]
+    assert len(pauses) == (7 if kind == "too many" else 2)
 
 
 ANSWERS = {
@@ -433,3 +436,42 @@ def test_a_message_without_text_names_the_server(content: Any) -> None:
 def test_failures_of_a_chat_server_are_raised(answer: httpx.Response, words: str) -> None:
     with pytest.raises(EngineError, match=words):
         chat(lambda request: answer)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "-7"}, 0),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": "soon"}, 0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:10 GMT"}, 0),
+        ({"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"}, 2e9),
+    ],
+    ids=str,
+)
+def test_the_wait_that_a_server_asks_for_is_read(headers: dict[str, str], seconds: float) -> None:
+    found = model_requests._asked_wait(httpx.Headers(headers))
+    assert found == seconds if seconds < 1e9 else found > 1e9
+
+
+def test_a_refused_request_lets_the_others_wait(pauses: list[float]) -> None:
+    async def requests() -> None:
+        pace = model_requests.Pace()
+        pace.slow_down(20)
+        await asyncio.gather(*(pace.wait() for _ in range(3)))
+        assert (pace.counts.sent, pace.counts.rate_limited) == (3, 1)
+
+    asyncio.run(requests())
+    assert pauses == [pytest.approx(20, abs=5)] * 3
+
+
+def test_requests_are_spaced(pauses: list[float]) -> None:
+    async def requests() -> None:
+        pace = model_requests.Pace(per_minute=1)
+        for _ in range(3):
+            await pace.wait()
+
+    asyncio.run(requests())
+    assert pauses == [pytest.approx(60, abs=20), pytest.approx(120, abs=20)]

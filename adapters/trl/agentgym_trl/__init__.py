@@ -38,14 +38,18 @@ _MODULES = {
     "make_tool_environment": "agentgym_trl.tool_environment",
 }
 
-if find_spec("trl") is None:
-    raise missing_extra("agentgym_trl (training with TRL)", "trl", "trl")
+
+def check_packages() -> None:
+    """Raise MissingExtra if TRL is not installed."""
+    if find_spec("trl") is None:
+        raise missing_extra("agentgym_trl (training with TRL)", "trl", "trl")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use: TRL and torch take seconds to import."""
+    """Import a public name on first use: TRL and torch take seconds to import. Raises MissingExtra without TRL."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_packages()
     return getattr(import_module(_MODULES[name]), name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from transformers.utils import is_torch_bf16_gpu_available
 from trl import GRPOConfig
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import DEFAULT_MAX_TURNS, default_max_turns
 from agentgym_envs.rollout import AGENTS, Agent, make_agent
 from agentgym_envs.schedule import parse_schedules
 from agentgym_trl.advantages import AdvantageConfig
@@ -55,6 +57,14 @@ def flag(name: str) -> str:
     return f"--{name}" if name in GRPOConfig.__dataclass_fields__ else "--" + name.replace("_", "-")
 
 
+def default_schedule(env_ids: Sequence[str]) -> str:
+    """The value of `max_turns` with the default turn limit of each environment."""
+    limits = {env_id: default_max_turns(env_id) for env_id in env_ids} or {"": DEFAULT_MAX_TURNS}
+    if len(set(limits.values())) == 1:
+        return str(next(iter(limits.values())))
+    return ";".join(f"{env_id}={limit}" for env_id, limit in limits.items())
+
+
 def _option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
@@ -75,10 +85,10 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
         8, "Episodes per group (same task and seed). With teams: trained trajectories per group, one per agent."
     )
     algorithm: str = _option("grpo", f"The algorithm: {', '.join(online_algorithms())}.")
-    max_turns: str = _option(
-        "30",
-        "Max turns of an episode: a number, or a turn-limit curriculum as in 10,20,30 (ScalingInter-RL); with several "
-        "environments, one for each as in TextCraft=10,20,30;BabyAI=6,13,20.",
+    max_turns: str | None = _option(
+        None,
+        "Max turns of an episode, by default those of the environment: a number, or a turn-limit curriculum as in "
+        "10,20,30 (ScalingInter-RL); with several environments, one for each as in TextCraft=10,20,30;BabyAI=6,13,20.",
     )
     every: int | None = _option(None, "Training steps that each number of --max-turns lasts.")
     max_completion_length: int | None = _option(
@@ -241,7 +251,8 @@ class AgentConfig(GRPOConfig):  # type: ignore[misc]
             raise UsageError(
                 "rewards are summed before advantages are computed; leave out --multi_objective_aggregation"
             )
-        parse_schedules(self.max_turns, self.every)
+        if self.max_turns is not None:
+            parse_schedules(self.max_turns, self.every)
         parse_sampler(self.sampler)
         _ = self.agent_options
         for name, minimum in _MINIMUM.items():

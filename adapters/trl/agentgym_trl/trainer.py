@@ -31,7 +31,7 @@ from agentgym_trl.algorithms import ALGORITHMS
 from agentgym_trl.asynchronous.correction import as_with_vllm
 from agentgym_trl.asynchronous.options import CloseRollout, async_options
 from agentgym_trl.batch import ROW_MEANS, assemble, local_rows, loss_weights, row_scale, token_kl
-from agentgym_trl.config import AgentConfig
+from agentgym_trl.config import AgentConfig, default_schedule
 from agentgym_trl.context_rows import context_numbers, context_rows
 from agentgym_trl.credit_methods import CREDIT_METHODS, fork_options
 from agentgym_trl.critic import (
@@ -98,7 +98,7 @@ class AgentTrainer(GRPOTrainer):  # type: ignore[misc]
         the episode's score. Trajectories go to `args.output_dir/trajectories`.
         """
         self.rollout: Rollout = make_rollout_func(
-            env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args)
+            env, processing_class, env_kwargs=env_kwargs, **_rollout_options(args, env)
         )
         self.algorithm, self.credit = ALGORITHMS[args.algorithm], CREDIT_METHODS[args.credit]
         self.rollout.team.check(
@@ -407,9 +407,10 @@ def _check_reference(model: Any, args: AgentConfig, peft: bool) -> None:
         raise UsageError("--beta needs a reference model, which TRL loads by name: save the model and give its path")
 
 
-def _rollout_options(args: AgentConfig) -> dict[str, Any]:
+def _rollout_options(args: AgentConfig, env: EnvSource) -> dict[str, Any]:
+    default = default_schedule([env] if isinstance(env, str) else list(env) if isinstance(env, Mapping) else [])
     return {
-        "schedule": parse_schedules(args.max_turns, args.every),
+        "schedule": parse_schedules(args.max_turns or default, args.every),
         "max_tokens": args.max_completion_length or 8192,
         "max_turn_tokens": args.max_turn_tokens,
         "eval_max_turns": args.eval_max_turns,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from agentgym_envs.cli import completion
-from agentgym_envs.cli.common import finite
+from agentgym_envs.cli.common import finite, finite_or_none
 from agentgym_envs.cli.envs import SHORT_NAMES
 
 POLICY, TASKS, LIMITS, OUTPUT = "Policy", "Tasks", "Limits", "Output"
@@ -63,7 +63,41 @@ Attempts = Annotated[
     typer.Option(rich_help_panel=POLICY, min=1, help="reflect: maximum number of attempts per episode; default: 3."),
 ]
 BaseUrl = Annotated[
-    str | None, typer.Option(rich_help_panel=POLICY, help="openai: URL of the server, up to and including /v1.")
+    str | None,
+    typer.Option(
+        rich_help_panel=POLICY,
+        help="openai: URL of the server, up to and including /v1; default: $OPENAI_BASE_URL, else OpenAI's.",
+    ),
+]
+PriceText = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        rich_help_panel=POLICY,
+        metavar="IN,OUT|FILE",
+        help="openai: dollars per million tokens read and written, or a JSON file with those of models, for the cost.",
+    ),
+]
+RequestRate = Annotated[
+    float | None,
+    typer.Option(
+        "--requests-per-minute", rich_help_panel=POLICY, min=0.001, callback=finite_or_none, help="openai: rate limit."
+    ),
+]
+CassetteFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--cassette",
+        rich_help_panel=POLICY,
+        metavar="FILE",
+        help="openai: record the replies in this file; recorded requests are not sent again.",
+    ),
+]
+Replay = Annotated[
+    bool,
+    typer.Option(
+        "--replay", rich_help_panel=POLICY, help="openai: answer from --cassette only, without network and key."
+    ),
 ]
 MaxImages = Annotated[
     int | None,
@@ -187,7 +221,13 @@ By = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", rich_help_panel=OUTPUT, help="Resume the run in --out.")]
 MaxTurns = Annotated[
-    int, typer.Option("--max-turns", min=1, rich_help_panel=LIMITS, help="Maximum number of turns per episode.")
+    int | None,
+    typer.Option(
+        "--max-turns",
+        min=1,
+        rich_help_panel=LIMITS,
+        help="Maximum number of turns per episode; default: that of the environment, which is printed.",
+    ),
 ]
 EnvArgs = Annotated[
     list[str] | None,

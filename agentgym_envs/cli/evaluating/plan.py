@@ -11,6 +11,7 @@ from agentgym_envs.cli.common import choose_tasks
 from agentgym_envs.cli.envs import make_env, make_env_factory, recorded_args
 from agentgym_envs.cli.evaluating.settings import EvalSettings
 from agentgym_envs.cli.evaluating.task_files import TaskFile
+from agentgym_envs.cli.evaluating.turn_limits import limit_of, oracle_notes
 from agentgym_envs.cli.policies import EpisodeRequest, read_recorded
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
@@ -29,13 +30,14 @@ class EvalPlan:
     """The episodes to play.
 
     `group_order` is the order of the groups in a report, `digests` the hashes of the task tables. `skipped` are the ids
-    of the task file that belong to none of the environments.
+    of the task file that belong to none of the environments, `notes` what to say before the run.
     """
 
     batches: list[EpisodeRequest] = field(default_factory=list)
     group_order: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def episodes(self) -> int:
@@ -58,11 +60,13 @@ def make_plan(settings: EvalSettings, *, skip_unknown: bool) -> EvalPlan:
         table = text_env(made).tasks
         plan.group_order += [group for group in table.groups if group not in plan.group_order]
         plan.digests[env_id] = table.digest
+        limit = limit_of(settings.max_turns, env_id)
         if recorded is not None:
             plan.batches += _replayed(env_id, settings, recorded)
         else:
             tasks = _tasks(env_id, settings, table, known)
-            plan.batches.append(_batch(env_id, settings, _specs(tasks, settings), settings.max_turns))
+            plan.batches.append(_batch(env_id, settings, _specs(tasks, settings), limit))
+            plan.notes += oracle_notes(env_id, table, tasks, limit)
         made.close()
     _check(plan, settings, known, skip_unknown)
     return plan
@@ -103,12 +107,13 @@ def _replayed(env_id: str, settings: EvalSettings, recorded: Sequence[Trajectory
     from agentgym_envs.rollout import EpisodeSpec
 
     by_limit: dict[int, list[EpisodeSpec]] = {}
+    limit = limit_of(settings.max_turns, env_id)
     for episode in recorded:
         if episode.env_id == env_id:
             _check_replay(episode, settings)
-            turns = len(episode.turns) if episode.truncated else settings.max_turns
+            turns = len(episode.turns) if episode.truncated else limit
             spec = EpisodeSpec(episode.task.id, episode.seed, {"policy": settings.policy})
-            by_limit.setdefault(min(turns, settings.max_turns), []).append(spec)
+            by_limit.setdefault(min(turns, limit), []).append(spec)
     return [_batch(env_id, settings, specs, turns) for turns, specs in sorted(by_limit.items())]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentgym_envs.cli.envs import recorded_args
 from agentgym_envs.cli.evaluating.task_files import TaskFile
+from agentgym_envs.cli.evaluating.turn_limits import TurnLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class AgentChoice:
 class EvalSettings:
     """All settings that affect the result; a run can only be resumed with the same settings.
 
-    `tasks` is the number of tasks, the file that names them, or None for all tasks of the split.
+    `tasks` is the number of tasks, the file that names them, or None for all tasks of the split. `max_turns` is one
+    limit, or one for each environment.
     """
 
     env: tuple[str, ...]
@@ -36,7 +38,7 @@ class EvalSettings:
     groups: tuple[str, ...] | None
     tasks: int | TaskFile | None
     episodes_per_task: int
-    max_turns: int
+    max_turns: TurnLimits
     max_tokens: int
     max_turn_tokens: int
     temperature: float

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import agentgym_envs
+from agentgym_envs.cli.evaluating.usage import usage_note
 from agentgym_envs.cli.reports.attempts import attempts_notes
 from agentgym_envs.cli.reports.by_difficulty import BANDS, by_difficulty
 from agentgym_envs.evaluate import (
@@ -58,6 +59,11 @@ class EvalReport:
         return " and ".join(sorted({_player(episode.meta) for episode in self.episodes})) or "a policy"
 
     @property
+    def title(self) -> str:
+        """The policies and the environments."""
+        return f"{self.policy} on {', '.join(self.envs)}"
+
+    @property
     def envs(self) -> tuple[str, ...]:
         """Ids of the environments."""
         return tuple(str(row.env_id) for row in self.evaluation.environments)
@@ -88,6 +94,8 @@ class EvalReport:
             were, they = ("was", "it belongs") if len(skipped) == 1 else ("were", "they belong")
             names = _count(len(skipped), "id")
             found.append(f"{names} in the task file {were} skipped, because {they} to none of the environments.")
+        if usage := self.result.get("usage"):
+            found.append(usage_note(usage))
         if self.result.get("complete") is False:
             found.append("The run is not complete; these are the episodes so far.")
         return found

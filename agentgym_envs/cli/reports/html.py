@@ -24,14 +24,13 @@ from agentgym_envs.evaluate import REPORTED, Estimate, Metrics
 def to_html(report: EvalReport) -> str:
     """Render the page."""
     style = (files(__package__) / "report.css").read_text(encoding="utf-8")
-    title = f"{report.policy} on {', '.join(report.envs)}"
     head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
-        el("title", title),
+        el("title", report.title),
         el("style", Markup(style)),
     )
     sections = (
@@ -61,8 +60,8 @@ def _top(report: EvalReport) -> Markup:
     return el(
         "header",
         el("p", "Evaluation", class_="kicker"),
-        el("h1", report.policy),
-        el("p", f"{', '.join(report.envs)}. {tasks}{several}; {overall.episodes:,} episodes.", class_="lead"),
+        el("h1", report.title),
+        el("p", f"{tasks}{several}; {overall.episodes:,} episodes.", class_="lead"),
         el("dl", *_headlines(overall), class_="headlines"),
         *(el("p", note, class_="note") for note in report.notes()),
     )

@@ -24,7 +24,7 @@ def to_markdown(report: EvalReport) -> str:
     overall = report.evaluation.overall
     lead = f"**{percent(overall.success)}** success on {overall.tasks:,} tasks, {overall.episodes:,} episodes."
     parts = [
-        f"# {escape(report.policy)} on {escape(', '.join(report.envs))}",
+        f"# {escape(report.title)}",
         lead,
         _results(report),
         _mistakes(report),

@@ -29,6 +29,11 @@ _REPORTED_TITLE = "reported by the paper"
 """The title above these columns; it is narrower than they are."""
 
 
+def print_title(console: Console, report: EvalReport) -> None:
+    """Print the policies and the environments."""
+    console.print(report.title, style="bold", markup=False, soft_wrap=True)
+
+
 def print_report(console: Console, report: EvalReport) -> None:
     """Print a row per group, the total, the stop reasons and the notes."""
     from rich import box

@@ -463,10 +463,14 @@ def test_help_lists_every_algorithm_and_its_options(agentgym: Any, capfd: pytest
         assert shown.code == 0 and shown.err == ""
         assert all(f"  {name}  " in shown.out for name in (*ONLINE, *OFFLINE))
     for name in (*ONLINE, *OFFLINE):
+        shown = agentgym("train", name, "--help")
+        assert (shown.code, shown.err) == (0, ""), name
+        assert all(option in shown.out for option in ("--env", "--resume", "--learning_rate", "--help-all")), name
         with pytest.raises(SystemExit) as end:
-            agentgym("train", name, "--help")
+            agentgym("train", name, "--help-all")
         shown = capfd.readouterr()
         assert (end.value.code, shown.err) == (0, ""), name
+        assert "--config FILE" in shown.out
         assert all(option in shown.out for option in ("--env", "--tasks", "--resume", "--learning_rate")), name
         assert ("--gae-lambda" in shown.out) is (name in ONLINE)
         assert "--algorithm" not in shown.out  # the command sets it

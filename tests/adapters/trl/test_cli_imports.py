@@ -15,7 +15,7 @@ from agentgym_trl.cli.imports import only_needed
 _HELP = """
 import sys
 from agentgym_envs.cli import main
-sys.argv = ["agentgym", "train", "grpo", "--help"]
+sys.argv = ["agentgym", "train", "grpo", "--help-all"]
 try:
     main(sys.argv[1:])
 finally:
@@ -46,7 +46,7 @@ def hidden(argv: list[str], monkeypatch: pytest.MonkeyPatch, own: bool = True) -
 
 def test_packages_are_hidden_that_the_command_does_not_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert hidden(["grpo", "--env", "x"], monkeypatch) == {"sklearn", "wandb"}
-    assert hidden(["grpo", "--help"], monkeypatch) == {"sklearn", "wandb", "peft"}
+    assert hidden(["grpo", "--help-all"], monkeypatch) == {"sklearn", "wandb", "peft"}
     assert hidden(["grpo", "--report-to", "wandb"], monkeypatch) == {"sklearn"}
     config = tmp_path / "run.yaml"
     config.write_text("report_to: all\n")
@@ -55,7 +55,7 @@ def test_packages_are_hidden_that_the_command_does_not_use(monkeypatch: pytest.M
 
 
 def test_nothing_is_hidden_from_a_program_that_calls_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert hidden(["grpo", "--help"], monkeypatch, own=False) == set()
+    assert hidden(["grpo", "--help-all"], monkeypatch, own=False) == set()
 
 
 _CARD = """

@@ -9,9 +9,11 @@ from importlib import import_module
 
 from rich.console import Console
 
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import UsageError, meant
 from agentgym_envs.registration import load_object
+from agentgym_trl import check_packages
 from agentgym_trl.algorithms import ALGORITHMS
+from agentgym_trl.cli.help_page import help_page
 from agentgym_trl.cli.imports import asks_for_help, only_needed
 
 _TRAINERS = {
@@ -28,7 +30,7 @@ on episodes that the policy plays during training, optionally with a turn-limit 
 on trajectories, with the same masks:
 {offline}
 
-`agentgym train ALGORITHM --help` lists the options: ours first, then those of TRL and transformers.
+`agentgym train ALGORITHM --help` lists our options, and `--help-all` those of TRL and transformers as well.
 Our own options have hyphens; TRL's keep their underscores. Either spelling works for each option.
 `--config FILE.yaml` reads options from a file; `--resume` continues a run that was stopped."""
 
@@ -40,12 +42,18 @@ def train(argv: Sequence[str]) -> int:
         return 0
     name, *rest = argv
     if name not in ALGORITHMS:
-        raise UsageError(f"there is no algorithm {name!r}; choose from {', '.join(ALGORITHMS)}")
+        raise UsageError(
+            f"there is no algorithm {name!r}; {meant(name, ALGORITHMS)}choose from {', '.join(ALGORITHMS)}"
+        )
+    if not {"-h", "--help"}.isdisjoint(rest):
+        sys.stdout.write(help_page(name))
+        return 0
     return _command(name, argv)(rest)
 
 
 def _command(name: str, argv: Sequence[str]) -> Callable[[Sequence[str]], int]:
     """The function of an algorithm; its libraries are imported only now, and the trainer's not for `--help`."""
+    check_packages()
     with only_needed(argv):
         if not asks_for_help(argv):
             from agentgym_trl.cli.arguments import quiet
@@ -70,6 +78,7 @@ def _usage() -> str:
 
 def tiny_model(argv: Sequence[str]) -> int:
     """Make a small untrained model and its tokenizer."""
+    check_packages()
     from agentgym_envs.cli.envs import find_env
     from agentgym_envs.rollout.mixture import gym_make
     from agentgym_trl.cli.arguments import Parser, quiet
@@ -85,7 +94,7 @@ def tiny_model(argv: Sequence[str]) -> int:
     parser.add_argument("--hidden-size", type=int, default=128, help="width; a multiple of twice --heads")
     parser.add_argument("--layers", type=int, default=3, help="number of layers")
     parser.add_argument("--heads", type=int, default=4, help="attention heads of a layer")
-    options = parser.parse_args(list(argv))
+    options = parser.parse_words(argv)
     quiet()
     ids = [find_env(name) for name in options.env or ["textcraft"]]
     corpus = [text for env_id in ids for text in environment_corpus(partial(gym_make, env_id, {}))]

@@ -17,14 +17,16 @@ import yaml
 from transformers.utils import logging as transformers_logging
 from trl import ModelConfig, TrlParser
 
-from agentgym_envs.cli.common import json_object
+from agentgym_envs.cli.common import json_object, names_of
 from agentgym_envs.cli.envs import full_name
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import UsageError, meant
 from agentgym_envs.rollout import ChatCodec
+from agentgym_trl.cli.imports import HELP_ALL, asks_for_help
 from agentgym_trl.error_messages import as_usage_errors
 
 _Config = TypeVar("_Config")
 _USAGE = "agentgym train ALGORITHM --env ENV --model MODEL --out DIR [--config FILE.yaml] [options]"
+_CONFIG_HELP = "YAML file of options, one per line as in `max_steps: 100`, or the name of one of our own files."
 _HELP = {
     "output_dir": "Run folder: the model, checkpoints, metrics and trajectories.",
     "model_name_or_path": "The model: a folder, or a name on the hub.",
@@ -101,6 +103,8 @@ class EnvArguments:
 
     def __post_init__(self) -> None:
         self.env = [full_name(name) for name in self.env]
+        if self.groups is not None:  # as in other commands, commas may separate them
+            self.groups = [name for text in self.groups for name in names_of(text) or ()]
 
 
 def parse(
@@ -113,7 +117,7 @@ def parse(
     Raises:
         UsageError: an option is wrong or missing, or one of `fixed` is given.
     """
-    names = _short_names(config)
+    names = _short_names(config) | _ALIASES
     rest, path = _take_config([_renamed(word, names) for word in argv])
     defaults = {} if path is None else _read_config(path, names)
     given = {*_options(rest), *defaults}
@@ -127,11 +131,15 @@ def parse(
     with as_usage_errors():
         classes = (EnvArguments, config, ModelConfig, *more)
         parser = _ConfigParser(classes, prog="agentgym train", usage=_USAGE, allow_abbrev=False)
+        if asks_for_help(rest):
+            parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
         _show_one_spelling(parser, classes, hidden=fixed or {})
         _show_ours_first(parser, classes)
+        _check_known(parser, rest, "--help and --help-all list")
         if unknown := [key for key in defaults if parser.set_defaults_with_config(**{key: defaults[key]})]:
             raise UsageError(f"the config file sets {', '.join(unknown)}, which is not an option")
-        env_args, args, model_args, *others = parser.parse_args_into_dataclasses(rest)
+        words = ["--help" if word == HELP_ALL else word for word in rest]
+        env_args, args, model_args, *others = parser.parse_args_into_dataclasses(words)
     if model_args.model_name_or_path is None:
         raise UsageError("no model was given: --model NAME_OR_PATH (agentgym tiny-model makes a small one)")
     args.disable_tqdm = True  # our progress line replaces it
@@ -158,6 +166,11 @@ class _OneLine:
 class Parser(_OneLine, argparse.ArgumentParser):
     """A parser for options of our own."""
 
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse all words of a command line. Raises UsageError, with options that are like an unknown one."""
+        _check_known(self, words, "--help lists")
+        return self.parse_args(list(words))
+
 
 class _ConfigParser(_OneLine, TrlParser):  # type: ignore[misc]
     """A parser for the fields of dataclasses, such as TRL's configs."""
@@ -178,12 +191,23 @@ def _show_one_spelling(parser: argparse.ArgumentParser, classes: Sequence[type[A
 
 def _show_ours_first(parser: argparse.ArgumentParser, classes: Sequence[type[Any]]) -> None:
     """Put our options before TRL's in the help: TRL's configs have over 200."""
-    ours = {name for each in classes for name in (*_own_fields(each), *_short_names(each).values())}
+    ours = {name for each in classes for name in (*_own_fields(each), *_short_names(each).values())} | {"config"}
     titles = {True: "options of agentgym", False: "options of TRL and transformers"}
     groups = {is_ours: parser.add_argument_group(title) for is_ours, title in titles.items()}
     for action in parser._optionals._group_actions[1:]:  # the first is --help
         groups[action.dest in ours]._group_actions.append(action)
     del parser._optionals._group_actions[1:]
+
+
+def _check_known(parser: argparse.ArgumentParser, words: Sequence[str], where: str) -> None:
+    """Raise UsageError for an option that does not exist, with those that are like it."""
+    known = {text.replace("-", "_") for text in parser._option_string_actions}
+    shown = [text for action in parser._actions for text in action.option_strings if action.help != argparse.SUPPRESS]
+    for word in words:
+        option = word.partition("=")[0]
+        if option.startswith("--") and option != HELP_ALL and option.replace("-", "_") not in known:
+            near = meant(option, shown)
+            raise UsageError(f"there is no option {option}; {near}{where} the options")
 
 
 def _own_fields(config: type[Any]) -> set[str]:
@@ -201,6 +225,10 @@ def _short_names(config: type[Any]) -> dict[str, str]:
         if long in config.__dataclass_fields__:
             names[short] = long
     return names
+
+
+_ALIASES = {"group": "groups"}
+"""Other spellings that are accepted and not shown."""
 
 
 def _renamed(word: str, names: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
+HELP_ALL = "--help-all"
 _UNUSED = ("sklearn", "scipy", "trio")
 """Transformers imports the first two for assisted generation and object detection; httpcore supports the third."""
 _LOGGERS = ("wandb", "mlflow", "trackio")
@@ -44,8 +45,8 @@ def only_needed(argv: Sequence[str]) -> Iterator[None]:
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
-    """True if the command prints its options and ends."""
-    return not {"-h", "--help"}.isdisjoint(argv)
+    """True if the command prints all options, also those of TRL, and ends."""
+    return HELP_ALL in argv
 
 
 def _unused(argv: Sequence[str]) -> tuple[str, ...]:

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agentgym_envs.cli.common import note
+from agentgym_envs.cli.evaluating.turn_limits import oracle_notes
+from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import short_names
 from agentgym_envs.rollout import Agent
-from agentgym_envs.rollout.mixture import MixtureEnv, draw_mixture
+from agentgym_envs.rollout.mixture import DrawnTask, MixtureEnv, draw_mixture
+from agentgym_envs.schedule import match_schedules, parse_schedules
 from agentgym_trl.cli.arguments import EnvArguments, parse
 from agentgym_trl.cli.environments import environments, makers
-from agentgym_trl.config import AgentConfig
+from agentgym_trl.config import AgentConfig, default_schedule
 from agentgym_trl.error_messages import as_usage_errors
 
 _EVAL_SEED = 20_000
+_LAST_STEP = 10**9
 
 
 def train_online(algorithm: str, argv: Sequence[str]) -> int:
@@ -30,17 +36,23 @@ def _train(algorithm: str, env_args: EnvArguments, args: AgentConfig, model_args
     from trl import get_peft_config
 
     from agentgym_trl.cli.runs import model_name, run, run_settings
+    from agentgym_trl.dataset import as_dataset
     from agentgym_trl.models import load_tokenizer, make_codec, read_template
     from agentgym_trl.trainer import AgentTrainer
 
     found = [_for_agent(environment, args.agent_options) for environment in environments(env_args)]
+    default = default_schedule([environment.id for environment in found])
+    given, args.max_turns = args.max_turns is not None, args.max_turns or default
     codec = make_codec(
         load_tokenizer(model_args.model_name_or_path),
         template=read_template(args.chat_template),
         template_kwargs=args.chat_template_kwargs,
         keep_thoughts=args.keep_thoughts,
     )
-    dataset = _tasks(found, env_args, args)
+    drawn = _tasks(found, env_args, args)
+    if args.process_index == 0:
+        _show_limits(found, drawn, args, given)
+    dataset = as_dataset(drawn)
     _check_enough(dataset, args)
     team = {} if args.train_agents is None else {"train_agents": args.train_agents, "partner": args.partner}
     agent = {} if args.agent is None else {"agent": args.agent, "context": args.context, "attempts": args.attempts}
@@ -65,11 +77,26 @@ def _for_agent(environment: MixtureEnv, agent: Agent | None) -> MixtureEnv:
     return replace(environment, kwargs={"grammar": agent.grammar, **environment.kwargs})
 
 
-def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:
-    """The tasks of all environments, as a dataset."""
-    from agentgym_trl.dataset import as_dataset
+def _show_limits(found: list[MixtureEnv], drawn: Sequence[DrawnTask], args: AgentConfig, given: bool) -> None:
+    """Print the default limit, and the environments in which the oracle needs more turns than the last limit."""
+    if not given:
+        note(f"at most {args.max_turns} turns per episode, by default; --max-turns changes it")
+        return
+    schedules = match_schedules(
+        parse_schedules(str(args.max_turns), args.every), short_names([environment.id for environment in found])
+    )
+    for environment in found:
+        schedule = schedules if callable(schedules) else schedules[environment.id]
+        env = text_env(environment.make())
+        tasks = [row.task for row in drawn if row.env == environment.id]
+        for text in oracle_notes(environment.id, env.tasks, tasks, schedule(_LAST_STEP)):
+            note(text)
+        env.close()
 
-    drawn = draw_mixture(
+
+def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> list[DrawnTask]:
+    """The tasks of all environments."""
+    return draw_mixture(
         found,
         env_args.tasks,
         enough=_enough(args),
@@ -77,7 +104,6 @@ def _tasks(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -
         groups=env_args.groups,
         seed=args.seed,
     )
-    return as_dataset(drawn)
 
 
 def _held_out(found: list[MixtureEnv], env_args: EnvArguments, args: AgentConfig) -> Any:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from trl import SFTConfig
 
+from agentgym_envs.cli.common import note
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.registration import default_max_turns
 from agentgym_envs.rollout import ChatCodec, Limits
 from agentgym_envs.rollout.mixture import MixtureEnv
 from agentgym_envs.trajectory import Trajectory
@@ -38,7 +40,9 @@ class ExploreArguments:
     )
     episodes_per_task: int = field(default=4, metadata={"help": "Episodes per task."})
     temperature: float = field(default=1.0, metadata={"help": "Sampling temperature of exploration."})
-    max_turns: int = field(default=30, metadata={"help": "Max turns of an episode."})
+    max_turns: int | None = field(
+        default=None, metadata={"help": "Max turns of an episode; by default those of the environment."}
+    )
     max_tokens: int = field(default=8192, metadata={"help": "Max tokens of an episode after its prompt."})
     max_turn_tokens: int = field(default=512, metadata={"help": "Max tokens of an answer."})
     explore_batch: int = field(default=128, metadata={"help": "Episodes that run at the same time."})
@@ -49,6 +53,9 @@ def explore_settings(explore: ExploreArguments, env: EnvArguments, seed: int) ->
     """The options as arguments of `RoundSettings`. Raises UsageError."""
     from agentgym_trl.exploration import PlaySettings
 
+    if explore.max_turns is None:
+        explore.max_turns = default_max_turns(env.env[0])
+        note(f"at most {explore.max_turns} turns per episode, by default; --max-turns changes it")
     for name in ("max_turns", "max_tokens", "max_turn_tokens", "explore_batch"):
         if getattr(explore, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(explore, name)}")

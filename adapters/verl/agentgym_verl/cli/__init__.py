@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import typer
 
+from agentgym_envs.cli.lazy import normalize_options
 from agentgym_envs.errors import missing_extra
 from agentgym_verl.cli.overrides import CONFIG_DIR
 
@@ -17,7 +18,7 @@ def verl(argv: Sequence[str]) -> int | None:
         if find_spec(package) is None:
             raise missing_extra("agentgym verl", package, "verl")
     command = typer.main.get_command(_app())
-    result = command.main(list(argv), prog_name="agentgym verl", standalone_mode=False)
+    result = command.main(normalize_options(argv), prog_name="agentgym verl", standalone_mode=False)
     return result if isinstance(result, int) else None
 
 
