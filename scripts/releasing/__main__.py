@@ -17,17 +17,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.footprint import CORE, extras
-from releasing.artefacts import Artefact, build, faults, metadata_faults
+from releasing.artefacts import Artefact, build, built, faults, metadata_faults
 from releasing.gates import gates
 from releasing.installs import DEFAULT_TORCH, empty_venv, try_extra
 from releasing.project import Distribution, distributions, git, release_notes
 from releasing.table import StepTable, require
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("build>=1.2", "hatchling>=1.27", "twine>=6", "readme-renderer[md]>=44", "trove-classifiers")
+TOOLS = ("hatchling>=1.27", "twine>=6", "readme-renderer[md]>=44", "trove-classifiers")
 NOTES = Path("build/release-notes.md")
 
 
@@ -59,6 +60,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     known = [CORE, *extras()]
     parser.add_argument("--dry-run", action="store_true", help="do everything but the tag")
     parser.add_argument("--extras", help="install only these, separated by commas; `core` is the wheel alone")
+    parser.add_argument("--built", action="store_true", help="take the artefacts in --out instead of building them")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the artefacts (dist)")
     parser.add_argument("--remote", default="origin", help="the remote whose workflow publishes (origin)")
     parser.add_argument("--offline", action="store_true", help="do not ask the package index for earlier versions")
@@ -77,55 +79,46 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def _check(one: Distribution, scratch: Path, arguments: argparse.Namespace, table: StepTable) -> None:
     """Build a distribution, inspect what was built, and install it."""
     made: list[Artefact] = []
-    out = arguments.out.resolve()
-    shutil.rmtree(out, ignore_errors=True)
     with empty_venv(scratch) as tools:
         tools.install(*TOOLS)
         python = str(tools.folder / "bin" / "python")
-        table.run(f"build {one.name} {one.version}", lambda: _build(one, python, scratch, out, made))
+        table.run(f"{one.name} {one.version}", lambda: _artefacts(one, python, scratch, arguments, made))
         if not made:
             return
-        listed = tools.python("import trove_classifiers as t; print('\\n'.join(t.classifiers))")
-        classifiers = frozenset(listed.splitlines())
         table.run("long description", lambda: _rendered(python, made))
+        listed = tools.python("import trove_classifiers as t; print('\\n'.join(t.classifiers))")
     for artefact in made:
-        table.run(
-            f"{artefact.kind}: contents",
-            lambda artefact=artefact: require(  # type: ignore[misc]
-                list(faults(one, artefact)), f"{len(artefact.files)} files, {artefact.megabytes:.1f} MB"
-            ),
-        )
-        table.run(
-            f"{artefact.kind}: metadata",
-            lambda artefact=artefact: require(  # type: ignore[misc]
-                list(metadata_faults(one, artefact, classifiers)), f"SHA-256 {artefact.digest[:16]}"
-            ),
-        )
-    _install(one, scratch, made, arguments, table)
+        _inspect(one, artefact, frozenset(listed.splitlines()), table)
+    paths = {artefact.kind: artefact.path for artefact in made}
+    if CORE in arguments.extras:
+        table.run("sdist: core", lambda: try_extra(scratch, one.name, paths["sdist"], CORE, arguments.torch))
+    for extra in arguments.extras:
+        table.run(f"wheel: {extra}", partial(try_extra, scratch, one.name, paths["wheel"], extra, arguments.torch))
 
 
-def _build(one: Distribution, python: str, scratch: Path, out: Path, made: list[Artefact]) -> str:
-    made += build(one, python, scratch, out)
+def _artefacts(
+    one: Distribution, python: str, scratch: Path, arguments: argparse.Namespace, made: list[Artefact]
+) -> str:
+    out = arguments.out.resolve()
+    if arguments.built:
+        made += built(one, out)
+    else:
+        shutil.rmtree(out, ignore_errors=True)  # what lies there would be published, too
+        made += build(one, python, scratch, out)
     return ", ".join(artefact.path.name for artefact in made)
+
+
+def _inspect(one: Distribution, artefact: Artefact, classifiers: frozenset[str], table: StepTable) -> None:
+    size = f"{len(artefact.files)} files, {artefact.megabytes:.1f} MB"
+    table.run(f"{artefact.kind}: contents", lambda: require(list(faults(one, artefact)), size))
+    found = f"SHA-256 {artefact.digest}"
+    table.run(f"{artefact.kind}: metadata", lambda: require(list(metadata_faults(one, artefact, classifiers)), found))
 
 
 def _rendered(python: str, made: Sequence[Artefact]) -> str:
     words = [python, "-m", "twine", "check", "--strict", *(str(artefact.path) for artefact in made)]
     subprocess.run(words, capture_output=True, text=True, check=True)
     return "renders (twine check --strict)"
-
-
-def _install(
-    one: Distribution, scratch: Path, made: Sequence[Artefact], arguments: argparse.Namespace, table: StepTable
-) -> None:
-    paths = {artefact.kind: artefact.path for artefact in made}
-    if CORE in arguments.extras:
-        table.run("sdist: core", lambda: try_extra(scratch, one.name, paths["sdist"], CORE, arguments.torch))
-    for extra in arguments.extras:
-        table.run(
-            f"wheel: {extra}",
-            lambda extra=extra: try_extra(scratch, one.name, paths["wheel"], extra, arguments.torch),  # type: ignore[misc]
-        )
 
 
 def _write_notes(version: str) -> str:

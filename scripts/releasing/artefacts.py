@@ -6,6 +6,7 @@ import email.message
 import email.parser
 import hashlib
 import re
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -69,17 +70,33 @@ def read_artefact(path: Path) -> Artefact:
 
 
 def build(one: Distribution, python: str, scratch: Path, out: Path) -> list[Artefact]:
-    """Build an sdist from the tracked files, and a wheel from the sdist, as an installer does that has no wheel."""
-    tree = scratch / f"tree-{one.name}"
+    """Build an sdist from the tracked files, and a wheel from the sdist, as an installer does that has no wheel.
+
+    `python` is an interpreter with hatchling. Raises CalledProcessError.
+    """
+    tree, unpacked = scratch / "tree", scratch / "unpacked"
     copy_tracked(one.root, tree)
-    words = [python, "-m", "build", "--no-isolation", "--outdir", str(out), str(tree / one.folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(
-            f"scripts/release: the build of {one.name} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-        )
+    out.mkdir(parents=True, exist_ok=True)
+    _hatchling(python, "sdist", tree / one.folder, out)
     stem = f"{one.name.replace('-', '_')}-{one.version}"
-    return [read_artefact(out / f"{stem}.tar.gz"), read_artefact(next(out.glob(f"{stem}-*.whl")))]
+    sdist = out / f"{stem}.tar.gz"
+    shutil.unpack_archive(sdist, unpacked, filter="data")
+    _hatchling(python, "wheel", unpacked / stem, out)
+    return [read_artefact(sdist), read_artefact(next(out.glob(f"{stem}-*.whl")))]
+
+
+def built(one: Distribution, folder: Path) -> list[Artefact]:
+    """Read the sdist and the wheel that were built into a folder. Raises FileNotFoundError."""
+    stem = f"{one.name.replace('-', '_')}-{one.version}"
+    paths = [folder / f"{stem}.tar.gz", *folder.glob(f"{stem}-*.whl")]
+    if len(paths) < 2:
+        raise FileNotFoundError(f"{folder} has no wheel of {one.name} {one.version}")
+    return [read_artefact(path) for path in paths]
+
+
+def _hatchling(python: str, target: str, source: Path, out: Path) -> None:
+    words = [python, "-m", "hatchling", "build", "--target", target, "--directory", str(out.resolve())]
+    subprocess.run(words, cwd=source, capture_output=True, text=True, check=True)
 
 
 def faults(one: Distribution, artefact: Artefact) -> Iterator[str]:
