@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from dataclasses import replace
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from releasing.__main__ import _arguments
 from releasing.artefacts import Artefact, build, faults, metadata_faults
 from releasing.project import distributions, versions
 
@@ -123,6 +126,66 @@ def test_the_workflow_runs_the_check_with_pinned_actions() -> None:
     assert workflow["permissions"] == {"contents": "read"}
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert oldest in workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
+
+
+def workflow(name: str) -> Any:
+    return yaml.safe_load((GITHUB / "workflows" / name).read_text(encoding="utf-8"))
+
+
+def uses(job: dict[str, Any]) -> list[str]:
+    return [step["uses"].partition("@")[0] for step in job.get("steps", ()) if "uses" in step]
+
+
+def test_the_release_workflow_builds_once_and_publishes_what_was_tested() -> None:
+    release = workflow("release.yml")
+    assert release[True] == {"push": {"tags": ["v*"]}, "workflow_dispatch": None} and release["permissions"] == {}
+    jobs = release["jobs"]
+    assert jobs["check"]["with"] == {"what": "all"} and jobs["test"]["needs"] == "build"
+    assert set(jobs["publish"]["needs"]) == {"check", "test"} and jobs["announce"]["needs"] == "publish"
+    builders = [name for name, job in jobs.items() for step in job.get("steps", ()) if _builds(step.get("run", ""))]
+    assert builders == ["build"]
+    assert [name for name, job in jobs.items() if "actions/upload-artifact" in uses(job)] == ["build"]
+    for name in ("publish", "publish-to-test-index"):
+        job = jobs[name]
+        assert job["permissions"] == {"id-token": "write"} and job["environment"]["name"] in ("pypi", "testpypi")
+        assert uses(job) == ["actions/download-artifact", "pypa/gh-action-pypi-publish"]  # and no code of ours
+        assert not [step for step in job["steps"] if "run" in step or "password" in step.get("with", {})]
+    others = [job for name, job in jobs.items() if not name.startswith("publish")]
+    assert not [job for job in others if "id-token" in job["permissions"]]
+
+
+def _builds(command: str) -> bool:
+    return "scripts/release" in command and "--built" not in command
+
+
+def test_every_action_of_every_workflow_is_pinned() -> None:
+    for path in (GITHUB / "workflows").glob("*.yml"):
+        jobs = workflow(path.name)["jobs"].values()
+        named = [step["uses"] for job in jobs for step in job.get("steps", ()) if "uses" in step]
+        assert all(PINNED.fullmatch(name) for name in named), path.name
+
+
+def test_the_options_of_the_workflow_are_those_of_the_script() -> None:
+    for job in workflow("release.yml")["jobs"].values():
+        for step in job.get("steps", ()):
+            if step.get("run", "").startswith("scripts/release "):
+                assert _arguments(step["run"].split()[1:]).dry_run
+
+
+@pytest.mark.slow
+def test_the_workflows_follow_the_schema() -> None:
+    pytest.importorskip("check_jsonschema")
+    names = map(str, (GITHUB / "workflows").glob("*.yml"))
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *names]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("zizmor") is None, reason="zizmor is not installed")
+def test_zizmor_finds_no_risk_in_the_workflows() -> None:
+    words = ["zizmor", "--offline", "--min-severity", "medium", str(GITHUB / "workflows")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_nightly_workflow_runs_every_slice() -> None:

@@ -142,7 +142,7 @@ def _say_what_is_next(version: str, remote: str, refused: Sequence[str]) -> None
 
 def _tag(version: str, remote: str) -> int:
     """Tag and push the tag, which starts the workflow."""
-    git(ROOT, "tag", "--annotate", f"v{version}", "--cleanup=verbatim", "--file", str(NOTES))
+    git(ROOT, "tag", "--annotate", f"v{version}", "--cleanup=verbatim", "--file", str(ROOT / NOTES))
     git(ROOT, "push", remote, f"refs/tags/v{version}")
     print(f"v{version} is pushed to {remote}; its workflow `release` publishes once the environment `pypi` is approved")
     return 0
