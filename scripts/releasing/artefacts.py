@@ -100,7 +100,7 @@ def _hatchling(python: str, target: str, source: Path, out: Path) -> None:
 
 
 def faults(one: Distribution, artefact: Artefact) -> Iterator[str]:
-    """What is wrong with the size and the contents of an artefact."""
+    """Faults of the size and the contents of an artefact."""
     if artefact.megabytes > MAX_MEGABYTES[artefact.kind]:
         yield f"{artefact.megabytes:.1f} MB, more than {MAX_MEGABYTES[artefact.kind]:g}"
     wanted = expected_files(one, artefact.kind)
@@ -134,7 +134,7 @@ def expected_files(one: Distribution, kind: str) -> set[str]:
 
 
 def metadata_faults(one: Distribution, artefact: Artefact, classifiers: frozenset[str]) -> Iterator[str]:
-    """What is wrong with the metadata, beyond what `twine check` reports."""
+    """Faults of the metadata, beyond those that `twine check` reports."""
     found, project = artefact.metadata, one.project
     for field, value in {
         "Name": one.name,

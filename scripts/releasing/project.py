@@ -15,7 +15,7 @@ _VERSION_FILES = {
     "agentgym_envs/__init__.py": r'^__version__ = "(.+)"$',
     "CITATION.cff": r"^version: (\S+)$",
 }
-"""Where the version stands besides pyproject.toml."""
+"""The files with the version besides pyproject.toml."""
 
 
 def git(root: Path, *words: str) -> str:

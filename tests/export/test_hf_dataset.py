@@ -155,7 +155,7 @@ def test_every_environment_of_the_suite_has_a_licence() -> None:
     assert all(licence_of(env_id) in LICENCES.values() for env_id in env_ids())
 
 
-def test_an_interruption_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_interruption_leaves_the_earlier_files(tmp_path: Path) -> None:
     def some() -> Iterator[ExportEpisode]:
         yield from [ExportEpisode(played(seed=seed)) for seed in range(3)]
         raise KeyboardInterrupt
@@ -170,7 +170,7 @@ def test_an_interruption_leaves_what_was_there(tmp_path: Path) -> None:
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_episodes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     one = played()
     for wrong, part in (
         (replace(one, seed=2**63), "does not fit into the 64 bits"),

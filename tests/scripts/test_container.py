@@ -74,7 +74,7 @@ def test_a_broken_rule_is_found(old: str, new: str, rule: str) -> None:
     assert old in text and rule in faults(text.replace(old, new))
 
 
-def test_the_context_has_what_is_copied_and_no_more() -> None:
+def test_the_context_has_the_copied_files_and_no_more() -> None:
     ignored, *allowed = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     copied = [a for name, a in instructions(DOCKERFILE.read_text()) if name == "COPY" and not a.startswith("--from")]
     sources = {source for argument in copied for source in argument.split()[:-1]}
@@ -112,7 +112,7 @@ def test_hadolint_finds_nothing() -> None:
 
 
 def command(port: int) -> list[str]:
-    """What the image runs by default, with the interpreter of these tests and another port."""
+    """The default command of the image, with the interpreter of these tests and another port."""
     steps = dict(instructions(DOCKERFILE.read_text()))
     entry, words = json.loads(steps["ENTRYPOINT"]), json.loads(steps["CMD"])
     assert entry == ["agentgym"] and words[-1] == "8000"

@@ -1,4 +1,4 @@
-"""`scripts/release`: the conditions that it checks, what it tries, the notes, and the tag that starts the workflow."""
+"""`scripts/release`: the conditions that it checks, the tutorial, the notes, and the tag that starts the workflow."""
 
 from __future__ import annotations
 
