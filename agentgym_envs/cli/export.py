@@ -27,7 +27,7 @@ from agentgym_envs.export.formats import FORMATS, ExportCounts, ExportFormat, Ex
 from agentgym_envs.task import SPLITS
 
 if TYPE_CHECKING:
-    from agentgym_envs.export.tasks import TaskSelection
+    from agentgym_envs.export.tasks import ExportTasks
 
 Paths = Annotated[
     list[Path] | None,
@@ -173,10 +173,10 @@ def _written(target: Path, row: ExportFormat, counts: ExportCounts) -> str:
 
 def _tasks_of(
     env: str, split: str, count: int | None, groups: tuple[str, ...] | None, seed: int, arguments: dict[str, Any]
-) -> TaskSelection:
+) -> ExportTasks:
     """The tasks of an environment."""
     from agentgym_envs.core import text_env
-    from agentgym_envs.export.tasks import TaskSelection
+    from agentgym_envs.export.tasks import ExportTasks
     from agentgym_envs.grammar import tools_of
 
     if split not in (*SPLITS, "all"):
@@ -186,7 +186,7 @@ def _tasks_of(
     try:
         base = text_env(made)
         chosen = choose_tasks(base.tasks, count, split=split, groups=groups, seed=seed)
-        return TaskSelection(
+        return ExportTasks(
             env_id, arguments, base.tasks, chosen, seed, base.instructions, tuple(tools_of(base.grammar))
         )
     finally:

@@ -51,7 +51,7 @@ class ExportFormat(NamedTuple):
         options: the options that it takes.
         needs: what reads the result.
         tokens: True if it takes the recorded tokens.
-        task_writer: "module:function" that writes a `TaskSelection` in place of episodes; None if the format has none.
+        task_writer: "module:function" that writes a `ExportTasks` in place of episodes; None if the format has none.
         at_once: True if its files appear together at the end.
     """
 
@@ -67,7 +67,7 @@ class ExportFormat(NamedTuple):
     def load(self, *, tasks: bool = False) -> Callable[..., None]:
         """Import the writer, of tasks if asked.
 
-        Its arguments are the episodes or a `TaskSelection`, the path, `ExportOptions` and `ExportCounts`.
+        Its arguments are the episodes or a `ExportTasks`, the path, `ExportOptions` and `ExportCounts`.
         """
         name = self.task_writer if tasks else self.writer
         assert name is not None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import agentgym_envs
 from agentgym_envs.export.hf_columns import FLOATS, MESSAGES, Column
 from agentgym_envs.export.hf_origin import EpisodeOrigin, TableUse, licence_of
-from agentgym_envs.export.tasks import TaskSelection
+from agentgym_envs.export.tasks import ExportTasks
 from agentgym_envs.export.text import valid_unicode
 from agentgym_envs.trajectory import strict_json
 
@@ -78,7 +78,7 @@ def card_of_episodes(config: ConfigSize, origin: EpisodeOrigin, left_out: int) -
     return _card("episodes", config, tables, made, _TRAINING)
 
 
-def card_of_tasks(config: ConfigSize, selection: TaskSelection) -> str:
+def card_of_tasks(config: ConfigSize, selection: ExportTasks) -> str:
     """The card of tasks."""
     use = TableUse(
         selection.env, selection.options, selection.table, dict.fromkeys((t.id for t in selection.tasks), True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.export.episodes import ExportEpisode
-from agentgym_envs.export.tasks import TaskSelection
+from agentgym_envs.export.tasks import ExportTasks
 from agentgym_envs.export.text import valid_json, valid_unicode
 from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.multiagent.joint_format import is_team_record
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeRow:
+class HubEpisodeRow:
     """An episode as one of its agents saw it; `agent` is "" unless it is a team's."""
 
     episode: ExportEpisode
@@ -40,37 +40,37 @@ class EpisodeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRow:
+class HubTaskRow:
     """A task of an environment."""
 
-    selection: TaskSelection
+    selection: ExportTasks
     task: Task
 
 
-def episode_rows(episode: ExportEpisode) -> Iterator[EpisodeRow]:
+def episode_rows(episode: ExportEpisode) -> Iterator[HubEpisodeRow]:
     """The rows of an episode: one, or one per agent of a team."""
     whole = episode.trajectory
     views = per_agent_trajectories(whole) if is_team_record(whole) else {"": whole}
     for agent, view in views.items():
-        yield EpisodeRow(episode, agent, view)
+        yield HubEpisodeRow(episode, agent, view)
 
 
 def _json(value: Any) -> str:
     return strict_json(valid_json(value))
 
 
-def _seed(row: EpisodeRow) -> int:
+def _seed(row: HubEpisodeRow) -> int:
     seed = row.view.seed
     if not -_SEEDS <= seed < _SEEDS:
         raise UsageError(f"the seed {seed} of {row.view.task.id} does not fit into the 64 bits of a column of seeds")
     return seed
 
 
-def _invalid_actions(row: EpisodeRow) -> int:
+def _invalid_actions(row: HubEpisodeRow) -> int:
     return sum(turn.info.get("invalid_action") is not None for turn in row.view.turns)
 
 
-def _task_prompt(row: TaskRow) -> list[dict[str, str]]:
+def _task_prompt(row: HubTaskRow) -> list[dict[str, str]]:
     return prompt_messages(row.selection.instructions, row.task.goal)
 
 
@@ -118,7 +118,7 @@ TASK_COLUMNS: Mapping[str, Column] = {
 }
 
 
-def _difficulty(row: TaskRow) -> str | None:
+def _difficulty(row: HubTaskRow) -> str | None:
     measured = row.selection.table.difficulty(row.task)
     return None if measured is None else _json(asdict(measured))
 

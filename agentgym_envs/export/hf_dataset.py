@@ -21,12 +21,12 @@ from agentgym_envs.export.hf_columns import (
     MESSAGES,
     TASK_COLUMNS,
     Column,
-    TaskRow,
+    HubTaskRow,
     cells,
     episode_rows,
 )
 from agentgym_envs.export.hf_origin import EpisodeOrigin
-from agentgym_envs.export.tasks import TaskSelection
+from agentgym_envs.export.tasks import ExportTasks
 from agentgym_envs.task import SPLITS
 from agentgym_envs.whole_files import replacing_files, write_whole
 
@@ -60,12 +60,12 @@ def write_hf_episodes(
         write_whole(folder / CARD, card_of_episodes(size, origin, counts.left_out))
 
 
-def write_hf_tasks(selection: TaskSelection, out: Path, options: ExportOptions, counts: ExportCounts) -> None:
+def write_hf_tasks(selection: ExportTasks, out: Path, options: ExportOptions, counts: ExportCounts) -> None:
     """Write tasks of an environment as a data set. Raises as `write_hf_episodes` does."""
     with replacing_files(out, [f"{EPISODES}/*.parquet", f"{TASKS}/*.parquet"]) as folder:
         config = _ConfigWriter(folder / TASKS, TASK_COLUMNS)
         for task in selection.tasks:
-            config.add(task.split, TaskRow(selection, task))
+            config.add(task.split, HubTaskRow(selection, task))
         size = config.close()
         counts.rows = size.rows
         write_whole(folder / CARD, card_of_tasks(size, selection))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agentgym_envs.task import Task, TaskSet
 
 
-class TaskSelection(NamedTuple):
+class ExportTasks(NamedTuple):
     """Tasks of an environment, with what an agent is shown: `instructions` and native `tools`.
 
     Attributes:

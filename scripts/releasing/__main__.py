@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.footprint import CORE, extras
+from benchmarks.footprint import CORE, extras, fresh
 from releasing.artefacts import Artefact, build, built, faults, metadata_faults
 from releasing.gates import gates
-from releasing.installs import DEFAULT_TORCH, empty_venv, try_extra
+from releasing.installs import DEFAULT_TORCH, install, try_extra
 from releasing.project import Distribution, distributions, git, release_notes
 from releasing.table import StepTable, require
 
@@ -79,8 +79,8 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def _check(one: Distribution, scratch: Path, arguments: argparse.Namespace, table: StepTable) -> None:
     """Build a distribution, inspect what was built, and install it."""
     made: list[Artefact] = []
-    with empty_venv(scratch) as tools:
-        tools.install(*TOOLS)
+    with fresh(scratch) as tools:
+        install(tools, *TOOLS)
         python = str(tools.folder / "bin" / "python")
         table.run(f"{one.name} {one.version}", lambda: _artefacts(one, python, scratch, arguments, made))
         if not made:

@@ -6,12 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.footprint import CORE, TORCH, Venv, smoke
+from benchmarks.footprint import CORE, TORCH, Venv, fresh, smoke
 from tests.docs.snippets import blocks, commands
 
 TUTORIAL = "docs/tutorials/first-episode.md"
@@ -22,27 +19,13 @@ _SECONDS = 3000.0
 _TUTORIAL_SECONDS = 300.0
 
 
-class ReleaseVenv(Venv):
-    """A virtual environment whose packages uv installs if it is there, otherwise pip."""
-
-    def install(self, *requirements: str) -> float:
-        """Install requirements. Returns 0.0, since the caller measures the whole step."""
-        if shutil.which("uv") and os.environ.get("AGENTGYM_INSTALLER", "uv") == "uv":
-            python = str(self.folder / "bin" / "python")
-            words = ["uv", "pip", "install", "-q", "--python", python, *requirements]
-            subprocess.run(words, capture_output=True, text=True, check=True, timeout=_SECONDS)
-            return 0.0
-        return super().install(*requirements)
-
-
-@contextmanager
-def empty_venv(scratch: Path) -> Iterator[ReleaseVenv]:
-    """A virtual environment that is removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="venv-", dir=scratch))
-    try:
-        yield ReleaseVenv(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def install(env: Venv, *requirements: str) -> None:
+    """Install requirements with uv if it is there, otherwise with pip. Raises CalledProcessError."""
+    if not shutil.which("uv") or os.environ.get("AGENTGYM_INSTALLER", "uv") != "uv":
+        env.install(*requirements)
+        return
+    words = ["uv", "pip", "install", "-q", "--python", str(env.folder / "bin" / "python"), *requirements]
+    subprocess.run(words, capture_output=True, text=True, check=True, timeout=_SECONDS)
 
 
 def try_extra(scratch: Path, name: str, artefact: Path, extra: str, torch: str) -> str:
@@ -50,11 +33,11 @@ def try_extra(scratch: Path, name: str, artefact: Path, extra: str, torch: str) 
 
     Returns what was done. Raises CalledProcessError or TimeoutExpired.
     """
-    with empty_venv(scratch) as env:
+    with fresh(scratch) as env:
         if extra in TORCH:
-            env.install(*torch.split())
+            install(env, *torch.split())
         wanted = "" if extra == CORE else f"[{extra}]"
-        env.install(f"{name}{wanted} @ {artefact.as_uri()}")
+        install(env, f"{name}{wanted} @ {artefact.as_uri()}")
         env.run("python", "-m", "pip", "check")
         done = [run_tutorial(env)] if extra == CORE else []
         return "; ".join([*done, smoke(env, extra), doctor(env, extra)])

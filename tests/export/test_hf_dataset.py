@@ -20,7 +20,7 @@ from agentgym_envs.export.formats import FORMATS, ExportCounts, ExportOptions
 from agentgym_envs.export.hf_columns import EPISODE_COLUMNS, TASK_COLUMNS, cells, episode_rows
 from agentgym_envs.export.hf_dataset import arrow_schema
 from agentgym_envs.export.hf_origin import LICENCES, UNKNOWN_LICENCE, licence_of
-from agentgym_envs.export.tasks import TaskSelection
+from agentgym_envs.export.tasks import ExportTasks
 from agentgym_envs.export.text import valid_json
 from agentgym_envs.multiagent.agent_trajectories import per_agent_trajectories
 from agentgym_envs.registration import env_ids
@@ -43,10 +43,10 @@ def load(out: Path, config: str) -> Any:
     return datasets.load_dataset(str(out), config, cache_dir=str(out.parent / "cache"))
 
 
-def selection(count: int | None = None, split: str | None = None, **options: Any) -> TaskSelection:
+def selection(count: int | None = None, split: str | None = None, **options: Any) -> ExportTasks:
     env: Any = gym.make("AgentGym/TextCraft-v0", **options).unwrapped
     chosen = env.tasks.sample(count, split=split, seed=3)
-    return TaskSelection("AgentGym/TextCraft-v0", options, env.tasks, chosen, 3, env.instructions)
+    return ExportTasks("AgentGym/TextCraft-v0", options, env.tasks, chosen, 3, env.instructions)
 
 
 def agrees(row: dict[str, Any], one: ExportEpisode, view: Trajectory, agent: str) -> bool:
