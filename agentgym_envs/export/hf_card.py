@@ -98,7 +98,8 @@ def card_of_tasks(config: ConfigSize, selection: ExportTasks) -> str:
 def _card(what: str, config: ConfigSize, tables: Sequence[TableUse], made: str, use: str) -> str:
     envs = list(dict.fromkeys(table.env for table in tables))
     title = f"{', '.join(envs)}: {what}"
-    use = use.replace("SPLIT", next(iter(config.splits))).replace("ENV", json.dumps(envs[0]))
+    arguments = f", **{dict(tables[0].options)!r}" if tables[0].options else ""
+    use = use.replace("SPLIT", next(iter(config.splits))).replace("ENV", json.dumps(envs[0]) + arguments)
     parts = [
         f"---\n{_yaml(_front_matter(title, config, envs))}---\n",
         f"# {title}\n",

@@ -114,6 +114,15 @@ def test_tasks_of_all_splits_equal_the_table(tmp_path: Path) -> None:
     assert "The whole task table." in card and chosen.table.digest in card
 
 
+def test_the_code_of_a_card_plays_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(selection(3, "test", grammar="react"), tmp_path / "PATH", tasks=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    names: dict[str, Any] = {}
+    exec((tmp_path / "PATH/README.md").read_text().split("```python\n")[1].split("```")[0], names)
+    assert names["rows"][0]["goal"] in names["observation"] and names["env"].unwrapped.grammar.name == "react"
+
+
 def front_matter(out: Path) -> Any:
     return yaml.safe_load((out / "README.md").read_text().split("---\n")[1])
 
