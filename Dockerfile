@@ -2,7 +2,7 @@
 ARG PYTHON=python:3.12.11-slim-bookworm
 
 FROM ${PYTHON} AS build
-ARG EXTRAS=babyai,search,serve,view
+ARG EXTRAS=babyai,multiagent,search,serve,view
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY agentgym_envs agentgym_envs
