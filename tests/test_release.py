@@ -96,6 +96,7 @@ def test_the_metadata_is_that_of_the_project(made: list[Artefact]) -> None:
         ("agentgym_envs/core.py", b"x" * 9_000_000, "has 9.0 MB"),
         ("agentgym_envs/core.py", b"key = 'AKIA" + b"A" * 16 + b"'", "contains a secret"),
         ("agentgym_envs/core.py", b"-----BEGIN RSA PRIVATE KEY-----\n" + b"a" * 64, "contains a secret"),
+        ("agentgym_envs/core.py", b"", "agentgym_envs/core.py is not as in the repository"),
         ("agentgym_envs/core.py", None, "agentgym_envs/core.py is missing"),
     ],
 )

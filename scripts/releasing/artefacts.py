@@ -105,8 +105,11 @@ def faults(one: Distribution, artefact: Artefact) -> Iterator[str]:
         yield f"{artefact.megabytes:.1f} MB, more than {MAX_MEGABYTES[artefact.kind]:g}"
     wanted = expected_files(one, artefact.kind)
     found = {name for name in artefact.files if ".dist-info/" not in name} - {"PKG-INFO"}
-    yield from (f"{name} is missing" for name in sorted(wanted - found))
-    yield from (f"{name} does not belong there" for name in sorted(found - wanted))
+    yield from (f"{name} is missing" for name in sorted(wanted.keys() - found))
+    yield from (f"{name} does not belong there" for name in sorted(found - wanted.keys()))
+    for name in sorted(found & wanted.keys()):
+        if artefact.files[name] != wanted[name].read_bytes():
+            yield f"{name} is not as in the repository"
     for name, data in artefact.files.items():
         yield from _file_faults(name, data)
 
@@ -122,15 +125,17 @@ def _file_faults(name: str, data: bytes) -> Iterator[str]:
         yield f"{name} contains a secret"
 
 
-def expected_files(one: Distribution, kind: str) -> set[str]:
-    """The files that an artefact has besides its metadata."""
+def expected_files(one: Distribution, kind: str) -> dict[str, Path]:
+    """The files that an artefact has besides its metadata, and where each comes from."""
     if kind == "wheel":
-        packages = {package: str(PurePosixPath(package).parent) + "/" for package in one.packages}
         return {
-            name.removeprefix(parent) for package, parent in packages.items() for name in tracked(one.root, package)
+            str(PurePosixPath(name).relative_to(PurePosixPath(package).parent)): one.root / name
+            for package in one.packages
+            for name in tracked(one.root, package)
         }
     names = tracked(one.root, one.folder)
-    return {name for name in names if not any(name.startswith(f"{folder}/") for folder in one.left_out)}
+    left_out = tuple(f"{folder}/" for folder in one.left_out)
+    return {name: one.root / name for name in names if not name.startswith(left_out)}
 
 
 def metadata_faults(one: Distribution, artefact: Artefact, classifiers: frozenset[str]) -> Iterator[str]:
