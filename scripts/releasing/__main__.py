@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if open_gates and not arguments.dry_run:
         print("scripts/release refuses:", *(f"  {gate.name}: {gate.fault}" for gate in open_gates), sep="\n")
         return 2
-    table, version = StepTable(), distributions(ROOT)[0].version
+    table, version, commit = StepTable(), distributions(ROOT)[0].version, git(ROOT, "rev-parse", "HEAD")
     with tempfile.TemporaryDirectory(prefix="agentgym-release-") as folder:
         for one in distributions(ROOT):
             _check(one, Path(folder), arguments, table)
@@ -48,9 +47,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if not table.ok:
         return 1
     if arguments.dry_run:
-        _say_what_is_next(version, arguments.remote, [f"{gate.name}: {gate.fault}" for gate in open_gates])
+        _say_what_is_next(version, commit, arguments.remote, [f"{gate.name}: {gate.fault}" for gate in open_gates])
         return 0
-    return _tag(version, arguments.remote)
+    return _tag(version, commit, arguments.remote)
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -103,7 +102,8 @@ def _artefacts(
     if arguments.built:
         made += built(one, out)
     else:
-        shutil.rmtree(out, ignore_errors=True)  # what lies there would be published, too
+        for earlier in (*out.glob("*.whl"), *out.glob("*.tar.gz")):  # they would be published, too
+            earlier.unlink()
         made += build(one, python, scratch, out)
     return ", ".join(artefact.path.name for artefact in made)
 
@@ -128,21 +128,21 @@ def _write_notes(version: str) -> str:
     return f"{NOTES}: {len(notes.splitlines())} lines of the section {section}"
 
 
-def _say_what_is_next(version: str, remote: str, refused: Sequence[str]) -> None:
+def _say_what_is_next(version: str, commit: str, remote: str, refused: Sequence[str]) -> None:
     if refused:
         print(f"A release of {version} would be refused:", *(f"  {line}" for line in refused), sep="\n")
         return
     print(
         f"Next, scripts/release would:\n"
-        f"  1. tag this commit ({git(ROOT, 'rev-parse', '--short', 'HEAD')}) as v{version}, with {NOTES} as message\n"
+        f"  1. tag the commit {commit[:10]} as v{version}, with {NOTES} as message\n"
         f"  2. push the tag to {remote}; .github/workflows/release.yml then builds, tests the built files, waits for\n"
         "     the approval of the environment `pypi`, publishes, and makes a release with the notes"
     )
 
 
-def _tag(version: str, remote: str) -> int:
-    """Tag and push the tag, which starts the workflow."""
-    git(ROOT, "tag", "--annotate", f"v{version}", "--cleanup=verbatim", "--file", str(ROOT / NOTES))
+def _tag(version: str, commit: str, remote: str) -> int:
+    """Tag the commit that was tried and push the tag, which starts the workflow."""
+    git(ROOT, "tag", "--annotate", f"v{version}", "--cleanup=verbatim", "--file", str(ROOT / NOTES), commit)
     git(ROOT, "push", remote, f"refs/tags/v{version}")
     print(f"v{version} is pushed to {remote}; its workflow `release` publishes once the environment `pypi` is approved")
     return 0
