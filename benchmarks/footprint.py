@@ -51,7 +51,15 @@ _SOLVE: dict[str, Sequence[str]] = {
     "multiagent": ("textcraftcoop",),
 }
 """The extras that make a scenario possible, which is solved by its oracle."""
-_IMPORTED = {"search-fast": "bm25s, numba", "search-dense": "faiss, sentence_transformers"}
+_IMPORTED = {
+    "search-fast": "bm25s, numba",
+    "search-dense": "faiss, sentence_transformers",
+    "images": "PIL.Image",
+    "pixels": "PIL.Image, playwright",
+    "mcp": "agentgym_envs.mcp",
+    "inspect": "agentgym_envs.inspect_tasks",
+    "verifiers": "agentgym_verifiers",
+}
 _COUNT = (
     "import importlib.metadata as m, json; "
     "print(json.dumps(sorted({d.name.lower().replace('_', '-'): d.version for d in m.distributions()}.items())))"
@@ -198,6 +206,11 @@ def _viewed(env: Venv) -> str:
     return f"a page of three episodes, {(env.folder / 'page.html').stat().st_size // 1000} kB"
 
 
+def _exported(env: Venv) -> str:
+    env.run("agentgym", "export", "--format", "hf-dataset", "--env", "textcraft", "--out", "hub")
+    return f"a data set in Parquet, {sum(file.stat().st_size for file in env.folder.glob('hub/*/*')) // 1000} kB"
+
+
 def _model(env: Venv) -> str:
     env.run("agentgym", "tiny-model", "model")
     env.run("agentgym", "eval", "textcraft", "--policy", "hf:model", "--tasks", "1", "--max-turns", "2")
@@ -216,6 +229,7 @@ def _everything(env: Venv) -> str:
 _SMOKES = {
     "serve": _served,
     "view": _viewed,
+    "parquet": _exported,
     "webarena-verified": _read_tasks,
     "trl": _model,
     "verl": _verl,

@@ -1,8 +1,8 @@
-"""Record two episodes, export them to ATIF and OpenTelemetry, read the ATIF documents back, and write NeMo-Gym rows.
+"""Record two episodes, export them to every format, and read the ATIF documents back.
 
     python examples/export_formats.py [FOLDER]
 
-It needs neither a network nor a model: the policy draws random actions.
+It needs neither a network nor a model: the policy draws random actions. Parquet needs the extra `parquet`.
 """
 
 import json
@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     with TrajectoryWriter(folder / "episodes.jsonl") as writer:
         for episode in run_sync(played):
             writer.write(episode)
-    for name, out in (("atif", "atif"), ("otlp", "traces.otlp.jsonl"), ("nemo", "nemo")):
+    for name, out in (("atif", "atif"), ("otlp", "traces.otlp.jsonl"), ("nemo", "nemo"), ("hf-dataset", "hub")):
         words = ["export", str(folder / "episodes.jsonl"), "--format", name, "--out", str(folder / out), "--overwrite"]
         if code := agentgym(words):
             sys.exit(code)

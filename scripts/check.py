@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -169,11 +170,28 @@ def imported(file: Path) -> set[str]:
     return found
 
 
+def marker_path(root: Path = ROOT) -> Path:
+    """The record of the last check of everything, in git's own folder."""
+    return root / _git("rev-parse", "--git-path", "agentgym-check.json", root=root)
+
+
+def _git(*words: str, root: Path = ROOT) -> str:
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _record(mode: str, failed: list[str]) -> None:
+    """Record a check of everything for `scripts/release`; of a changed tree, no tree is recorded."""
+    tree = None if _git("status", "--porcelain") else _git("rev-parse", "HEAD^{tree}")
+    marker_path().write_text(json.dumps({"tree": tree, "mode": mode, "failed": failed}) + "\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
     """Run every step, also after a failure. Returns the number of failed steps."""
     if arguments == ["all"]:
         os.environ["AGENTGYM_SLICE"] = "all"
     failed = [step for step in steps(arguments) if not step.run()]
+    if arguments in ([], ["all"]):
+        _record("".join(arguments), [step.title for step in failed])
     if [step.title for step in failed] not in ([], ["tests"]):  # the tests say themselves what to run again
         print("Failed:", *(f"  {' '.join(step.words)}" for step in failed), sep="\n")
     return len(failed)

@@ -50,6 +50,7 @@ THIRD_PARTY = {
     "chat_judge": {"httpx"},
     "rollout": {"httpx"},
     "http": {"httpcore", "httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},
+    "export": {"pyarrow"},
     "viewer": {"PIL", "msgspec", "starlette", "uvicorn"},
     "cli": {"httpx", "rich", "typer", "click"},
     "mcp": {"mcp", "mcp_types", "pydantic", "starlette"},

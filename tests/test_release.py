@@ -6,13 +6,16 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from releasing.__main__ import _arguments
+from releasing.artefacts import Artefact, build, faults, metadata_faults
+from releasing.project import distributions, versions
 
 import agentgym_envs
 from agentgym_envs.registration import env_ids
@@ -20,6 +23,8 @@ from agentgym_envs.registration import env_ids
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 GITHUB = ROOT / ".github"
+(PACKAGE,) = distributions(ROOT)
+PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")
 
 
 def text(name: str) -> str:
@@ -35,8 +40,7 @@ def script(name: str) -> ModuleType:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    citation = yaml.safe_load(text("CITATION.cff"))
-    assert PROJECT["version"] == agentgym_envs.__version__ == str(citation["version"])
+    assert set(versions(ROOT).values()) == {PROJECT["version"]} == {agentgym_envs.__version__}
 
 
 def test_the_changelog_has_this_version_or_marks_it_unreleased() -> None:
@@ -56,48 +60,51 @@ def test_the_citation_has_the_required_fields() -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The names in a wheel of this tree, built by what pyproject.toml names."""
-    out = tmp_path_factory.mktemp("wheel")
-    # From a copy of what git knows or would add: what lies about in a tree that is worked in is no part of it.
-    tree = out / "tree"
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
-    for name in filter(None, names):
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tree / name)
-    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--disable-pip-version-check", "-w", str(out), "."]
-    if importlib.util.find_spec("hatchling") is not None:
-        pip.append("--no-build-isolation")  # else pip asks its index for hatchling
-    done = subprocess.run(pip, cwd=tree, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
-    with zipfile.ZipFile(next(out.glob("*.whl"))) as archive:
-        return archive.namelist()
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Artefact]:
+    """The sdist of the tracked files, and a wheel built from it."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("artefacts")
+    return build(PACKAGE, sys.executable, folder, folder / "dist")
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_packages_and_nothing_else(wheel: list[str]) -> None:
-    info = f"agentgym_envs-{PROJECT['version']}.dist-info"
-    assert {name.partition("/")[0] for name in wheel} == {
-        "agentgym_envs",
-        "agentgym_trl",
-        "agentgym_verifiers",
-        "agentgym_verl",
-        info,
-    }
-    assert {f"{info}/licenses/LICENSE", f"{info}/licenses/NOTICE"} <= set(wheel)
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_every_file_that_the_packages_have(wheel: list[str]) -> None:
+def test_sdist_and_wheel_have_the_tracked_files_and_nothing_else(made: list[Artefact]) -> None:
     """Pages, data and configurations, too: they are read at run time."""
-    listed = ["git", "ls-files", "-z", "--cached", "agentgym_envs", "adapters"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
-    kept = {re.sub(r"^adapters/\w+/", "", name) for name in names if name and (ROOT / name).is_file()}
-    assert {"agentgym_envs/py.typed", "agentgym_envs/textcraft/data/tasks.jsonl"} <= kept
-    assert not kept - set(wheel)
-    assert not [name for name in wheel if name.endswith((".pyc", ".orig", ".rej"))]
+    assert [artefact.kind for artefact in made] == ["sdist", "wheel"]
+    assert {artefact.kind: list(faults(PACKAGE, artefact)) for artefact in made} == {"sdist": [], "wheel": []}
+    packages = {name.partition("/")[0] for name in made[1].files if ".dist-info/" not in name}
+    assert packages == {"agentgym_envs", "agentgym_trl", "agentgym_verifiers", "agentgym_verl"}
+    assert {"agentgym_envs/py.typed", "agentgym_envs/textcraft/data/tasks.jsonl"} <= set(made[1].files)
+
+
+@pytest.mark.slow
+def test_the_metadata_is_that_of_the_project(made: list[Artefact]) -> None:
+    known = frozenset(pytest.importorskip("trove_classifiers").classifiers)
+    assert [list(metadata_faults(PACKAGE, artefact, known)) for artefact in made] == [[], []]
+    assert f"'{PROJECT['classifiers'][0]}' is not a classifier" in list(
+        metadata_faults(PACKAGE, made[0], known - {PROJECT["classifiers"][0]})
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "data", "part"),
+    [
+        ("agentgym_envs/__pycache__/core.cpython-311.pyc", b"", "must not be shipped"),
+        ("agentgym_envs/notes.txt", b"", "does not belong there"),
+        ("../outside", b"", "leads out of the archive"),
+        ("agentgym_envs/core.py", b"x" * 9_000_000, "has 9.0 MB"),
+        ("agentgym_envs/core.py", b"key = 'AKIA" + b"A" * 16 + b"'", "contains a secret"),
+        ("agentgym_envs/core.py", b"-----BEGIN RSA PRIVATE KEY-----\n" + b"a" * 64, "contains a secret"),
+        ("agentgym_envs/core.py", b"", "agentgym_envs/core.py is not as in the repository"),
+        ("agentgym_envs/core.py", None, "agentgym_envs/core.py is missing"),
+    ],
+)
+def test_a_planted_fault_of_an_artefact_is_found(
+    made: list[Artefact], name: str, data: bytes | None, part: str
+) -> None:
+    files = {} if data is None else {name: data}
+    assert part in "; ".join(faults(PACKAGE, replace(made[1], files=files)))
 
 
 @pytest.mark.slow
@@ -114,13 +121,72 @@ def test_the_page_of_task_tables_names_every_environment() -> None:
 def test_the_workflow_runs_the_check_with_pinned_actions() -> None:
     workflow = yaml.safe_load((GITHUB / "workflows" / "check.yml").read_text(encoding="utf-8"))
     steps = workflow["jobs"]["check"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == ["scripts/check ${{ inputs.what }}"]
+    assert [step["run"] for step in steps if "run" in step] == ["scripts/check $WHAT"]
     uses = [step["uses"] for step in steps if "uses" in step]
-    assert uses
-    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in uses)
+    assert uses and all(PINNED.fullmatch(name) for name in uses)
     assert workflow["permissions"] == {"contents": "read"}
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert oldest in workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
+
+
+def workflow(name: str) -> Any:
+    return yaml.safe_load((GITHUB / "workflows" / name).read_text(encoding="utf-8"))
+
+
+def uses(job: dict[str, Any]) -> list[str]:
+    return [step["uses"].partition("@")[0] for step in job.get("steps", ()) if "uses" in step]
+
+
+def test_the_release_workflow_publishes_the_tested_files() -> None:
+    release = workflow("release.yml")
+    assert release[True] == {"push": {"tags": ["v*"]}, "workflow_dispatch": None} and release["permissions"] == {}
+    jobs = release["jobs"]
+    assert jobs["check"]["with"] == {"what": "all"} and jobs["test"]["needs"] == "build"
+    assert set(jobs["publish"]["needs"]) == {"check", "test"} and jobs["announce"]["needs"] == "publish"
+    builders = [name for name, job in jobs.items() for step in job.get("steps", ()) if _builds(step.get("run", ""))]
+    assert builders == ["build"]
+    assert [name for name, job in jobs.items() if "actions/upload-artifact" in uses(job)] == ["build"]
+    for name in ("publish", "publish-to-test-index"):
+        job = jobs[name]
+        assert job["permissions"] == {"id-token": "write"} and job["environment"]["name"] in ("pypi", "testpypi")
+        assert uses(job) == ["actions/download-artifact", "pypa/gh-action-pypi-publish"]  # and no code of ours
+        assert not [step for step in job["steps"] if "run" in step or "password" in step.get("with", {})]
+    others = [job for name, job in jobs.items() if not name.startswith("publish")]
+    assert not [job for job in others if "id-token" in job["permissions"]]
+
+
+def _builds(command: str) -> bool:
+    return "scripts/release" in command and "--built" not in command
+
+
+def test_every_action_of_every_workflow_is_pinned() -> None:
+    for path in (GITHUB / "workflows").glob("*.yml"):
+        jobs = workflow(path.name)["jobs"].values()
+        named = [step["uses"] for job in jobs for step in job.get("steps", ()) if "uses" in step]
+        assert all(PINNED.fullmatch(name) for name in named), path.name
+
+
+def test_the_options_of_the_workflow_are_those_of_the_script() -> None:
+    for job in workflow("release.yml")["jobs"].values():
+        for step in job.get("steps", ()):
+            if step.get("run", "").startswith("scripts/release "):
+                assert _arguments(step["run"].split()[1:]).dry_run
+
+
+@pytest.mark.slow
+def test_the_workflows_follow_the_schema() -> None:
+    pytest.importorskip("check_jsonschema")
+    names = map(str, (GITHUB / "workflows").glob("*.yml"))
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *names]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("zizmor") is None, reason="zizmor is not installed")
+def test_zizmor_finds_no_risk_in_the_workflows() -> None:
+    words = ["zizmor", "--offline", "--min-severity", "medium", str(GITHUB / "workflows")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_nightly_workflow_runs_every_slice() -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FOR = {
     "serve": "agentgym serve",
     "view": "agentgym view",
+    "parquet": "agentgym export --format hf-dataset",
     "trl": "agentgym train, tiny-model, eval --policy hf:MODEL",
     "verl": "agentgym verl",
     "search-fast": "Search with bm25s",

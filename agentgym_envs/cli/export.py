@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +27,7 @@ from agentgym_envs.export.formats import FORMATS, ExportCounts, ExportFormat, Ex
 from agentgym_envs.task import SPLITS
 
 if TYPE_CHECKING:
-    from agentgym_envs.export.nemo import NemoTask
+    from agentgym_envs.export.tasks import ExportTasks
 
 Paths = Annotated[
     list[Path] | None,
@@ -46,8 +45,8 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="PATH",
-        help="The folder or file to write; default: NAME.atif, NAME.otlp.jsonl or NAME.nemo in this folder. A file "
-        "*.jsonl takes ATIF as one document per line.",
+        help=f"The folder or file to write; default: {', '.join(f'NAME{row.out}' for row in FORMATS.values())} in this "
+        "folder. A file *.jsonl takes ATIF as one document per line.",
     ),
 ]
 AtifVersion = Annotated[str | None, typer.Option(metavar="1.8|1.7", help="atif: the version; NeMo-Gym reads 1.7.")]
@@ -55,11 +54,16 @@ Content = Annotated[
     bool | None,
     typer.Option("--content/--no-content", help="otlp: with observations, answers and instructions; default: without."),
 ]
+_OF_TASKS = [name for name, row in FORMATS.items() if row.task_writer is not None]
 EnvName = Annotated[
     str | None,
-    typer.Option("--env", help="nemo, without RUN: the environment of the tasks.", autocompletion=completion.envs),
+    typer.Option(
+        "--env",
+        help=f"{', '.join(_OF_TASKS)}, without RUN: the environment of the tasks.",
+        autocompletion=completion.envs,
+    ),
 ]
-Tasks = Annotated[int | None, typer.Option(min=1, help="nemo, with --env: number of tasks; default: all of the split.")]
+Tasks = Annotated[int | None, typer.Option(min=1, help="With --env: number of tasks; default: all of the split.")]
 Host = Annotated[str | None, typer.Option(help="nemo: address of agentgym serve; default: 127.0.0.1.")]
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="nemo: its port; default: 8000.")]
 MaxTurns = Annotated[int | None, typer.Option(min=1, help="nemo: maximum number of turns; default: 30.")]
@@ -83,22 +87,25 @@ def export_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Export recorded episodes to ATIF (Harbor), OpenTelemetry or NeMo-Gym.
+    """Export recorded episodes to ATIF (Harbor), OpenTelemetry, NeMo-Gym or the Hugging Face Hub.
 
     RUN is the --out folder of eval, a training run, or a file of trajectories. A file appears once it is complete.
-    For NeMo-Gym, the recorded tasks become rows; --env takes tasks of an environment instead, and --split, --tasks,
-    --groups and --seed select them.
+    For NeMo-Gym, the recorded tasks become rows. With nemo and hf-dataset, --env takes tasks of an environment in place
+    of RUN, and --split, --tasks, --groups and --seed select them.
     """
     row = _format_of(format)
     given = {"atif_version": atif_version, "content": content, "host": host, "port": port, "max_turns": max_turns}
     options = ExportOptions(**_accepted(format, row, given))
     counts = ExportCounts()
     if env is not None:
-        if format != "nemo" or runs:
-            raise UsageError("--env takes the place of RUN, for --format nemo only; give one of them")
+        if row.task_writer is None or runs:
+            raise UsageError(
+                f"--env takes the place of RUN, for --format {' or '.join(_OF_TASKS)} only; give one of them"
+            )
         target = _target(out, Path(env.lower().replace("/", "-")), row, overwrite)
         chosen = _tasks_of(env, split, tasks, names_of(groups), seed, parse_env_args(env_arg))
-        _export_tasks(chosen, target, options, counts)
+        write = row.load(tasks=True)
+        _guarded(lambda: write(chosen, target, options, counts), target, row, counts)
     elif runs:
         target = _target(out, runs[0], row, overwrite)
         _export(runs, target, row, options, counts)
@@ -144,38 +151,32 @@ def _export(runs: list[Path], target: Path, row: ExportFormat, options: ExportOp
     with stderr().status("exporting"):
         episodes = read_files(files, tokens=row.tokens)
         write = row.load()
-        _guarded(lambda: write(episodes, target, options, counts), target, counts)
+        _guarded(lambda: write(episodes, target, options, counts), target, row, counts)
 
 
-def _export_tasks(tasks: Iterator[NemoTask], target: Path, options: ExportOptions, counts: ExportCounts) -> None:
-    from agentgym_envs.export.writers import write_nemo_tasks
-
-    _guarded(lambda: write_nemo_tasks(tasks, target, options, counts), target, counts)
-
-
-def _guarded(write: Any, target: Path, counts: ExportCounts) -> None:
+def _guarded(write: Any, target: Path, row: ExportFormat, counts: ExportCounts) -> None:
     """Write, and say after Ctrl-C or a full disk what is there."""
     try:
         write()
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {_written(target, counts)}") from None
+        raise Interrupted(f"interrupted; {_written(target, row, counts)}") from None
     except OSError as error:
-        error.add_note(_written(target, counts))
+        error.add_note(_written(target, row, counts))
         raise
 
 
-def _written(target: Path, counts: ExportCounts) -> str:
-    if target.is_dir():
+def _written(target: Path, row: ExportFormat, counts: ExportCounts) -> str:
+    if target.is_dir() and not row.at_once:
         return f"{counts.episodes} episodes are complete in {target}"
     return f"{target} is as it was before" if target.exists() else "nothing was written"
 
 
 def _tasks_of(
     env: str, split: str, count: int | None, groups: tuple[str, ...] | None, seed: int, arguments: dict[str, Any]
-) -> Iterator[NemoTask]:
+) -> ExportTasks:
     """The tasks of an environment."""
     from agentgym_envs.core import text_env
-    from agentgym_envs.export.nemo import NemoTask
+    from agentgym_envs.export.tasks import ExportTasks
     from agentgym_envs.grammar import tools_of
 
     if split not in (*SPLITS, "all"):
@@ -185,8 +186,9 @@ def _tasks_of(
     try:
         base = text_env(made)
         chosen = choose_tasks(base.tasks, count, split=split, groups=groups, seed=seed)
-        tools = tuple(tools_of(base.grammar))
-        return iter([NemoTask(env_id, task.id, seed, arguments, base.instructions, tools) for task in chosen])
+        return ExportTasks(
+            env_id, arguments, base.tasks, chosen, seed, base.instructions, tuple(tools_of(base.grammar))
+        )
     finally:
         made.close()
 
@@ -194,10 +196,14 @@ def _tasks_of(
 def _report(target: Path, row: ExportFormat, counts: ExportCounts, as_json: bool) -> None:
     if as_json:
         shown = {"out": str(target), "episodes": counts.episodes, "without_times": counts.without_times}
+        if counts.left_out:
+            shown["left_out"] = counts.left_out
         print_json({**shown, **({} if counts.rows is None else {"rows": counts.rows})})
         return
     what = f"{counts.episodes:,} episodes" if counts.rows is None else f"{counts.rows:,} rows"
     typer.echo(f"{what} in {target}, for {row.needs}")
+    if counts.left_out:
+        typer.echo(f"left out: {counts.left_out:,} episodes that failed in their environment or have no turn")
     if counts.without_times and row is FORMATS["otlp"]:
         typer.echo(
             f"{counts.without_times:,} of them have no times (demonstrations, or records of an earlier version): their "

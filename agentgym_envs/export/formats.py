@@ -29,10 +29,14 @@ class ExportOptions:
 
 @dataclass(slots=True)
 class ExportCounts:
-    """Counts of what is written so far: episodes, those among them without times, and the rows of a data set."""
+    """Counts of what is written so far: episodes, those among them without times, and the rows of a data set.
+
+    `left_out` counts the episodes that the format does not take.
+    """
 
     episodes: int = 0
     without_times: int = 0
+    left_out: int = 0
     rows: int | None = None
 
 
@@ -47,6 +51,8 @@ class ExportFormat(NamedTuple):
         options: the options that it takes.
         needs: what reads the result.
         tokens: True if it takes the recorded tokens.
+        task_writer: "module:function" that writes a `ExportTasks` in place of episodes; None if the format has none.
+        at_once: True if its files appear together at the end.
     """
 
     summary: str
@@ -55,10 +61,17 @@ class ExportFormat(NamedTuple):
     options: frozenset[str]
     needs: str
     tokens: bool = True
+    task_writer: str | None = None
+    at_once: bool = False
 
-    def load(self) -> Callable[..., None]:
-        """Import the function. Its arguments are the episodes, the path, `ExportOptions` and `ExportCounts`."""
-        function: Callable[..., Any] = load_object(self.writer)
+    def load(self, *, tasks: bool = False) -> Callable[..., None]:
+        """Import the writer, of tasks if asked.
+
+        Its arguments are the episodes or a `ExportTasks`, the path, `ExportOptions` and `ExportCounts`.
+        """
+        name = self.task_writer if tasks else self.writer
+        assert name is not None
+        function: Callable[..., Any] = load_object(name)
         return function
 
 
@@ -84,5 +97,16 @@ FORMATS: dict[str, ExportFormat] = {
         frozenset({"host", "port", "max_turns"}),
         "NeMo-Gym 0.7 and `agentgym serve --dialect nemo`",
         tokens=False,
+        task_writer="agentgym_envs.export.writers:write_nemo_selection",
+    ),
+    "hf-dataset": ExportFormat(
+        "a data set for the Hugging Face Hub: Parquet and a card",
+        "agentgym_envs.export.hf_dataset:write_hf_episodes",
+        ".hf",
+        frozenset(),
+        "`datasets.load_dataset` and TRL's SFTTrainer",
+        tokens=False,
+        task_writer="agentgym_envs.export.hf_dataset:write_hf_tasks",
+        at_once=True,
     ),
 }

@@ -10,6 +10,7 @@ from agentgym_envs.export.atif import to_atif
 from agentgym_envs.export.episodes import ExportEpisode
 from agentgym_envs.export.formats import ExportCounts, ExportOptions
 from agentgym_envs.export.otlp import has_times, to_otlp, write_line
+from agentgym_envs.export.tasks import ExportTasks
 from agentgym_envs.trajectory import strict_json
 from agentgym_envs.whole_files import replacing, write_whole
 
@@ -47,6 +48,15 @@ def write_nemo(episodes: Iterable[ExportEpisode], out: Path, options: ExportOpti
             yield nemo.NemoTask.of(episode.trajectory)
 
     write_nemo_tasks(tasks(), out, options, counts)
+
+
+def write_nemo_selection(selection: ExportTasks, out: Path, options: ExportOptions, counts: ExportCounts) -> None:
+    """Write tasks of an environment as a data set; see `write_nemo_tasks`."""
+    env, given, seed = selection.env, selection.options, selection.seed
+    shown = selection.instructions, selection.tools
+    write_nemo_tasks(
+        (nemo.NemoTask(env, task.id, seed, given, *shown) for task in selection.tasks), out, options, counts
+    )
 
 
 def write_nemo_tasks(tasks: Iterable[nemo.NemoTask], out: Path, options: ExportOptions, counts: ExportCounts) -> None:

@@ -55,7 +55,7 @@ def test_tasks_of_an_environment_become_rows(run: Run) -> None:
         (("run", "--content"), "--content is an option of --format otlp"),
         (("run", "--format", "otlp", "--atif-version", "1.7"), "--atif-version is an option of --format atif"),
         (("run", "--atif-version", "2"), "1.8 or 1.7"),
-        (("run", "--env", "textcraft"), "--format nemo only"),
+        (("run", "--env", "textcraft"), "--format nemo or hf-dataset only"),
         (("run", "--out", "run"), "run already exists"),
         (("run", "--out", "run/trajectories.jsonl"), "already exists"),
     ],
@@ -64,6 +64,19 @@ def test_invalid_requests_are_refused(refuses: Run, record: Path, words: tuple[s
     before = (record / "trajectories.jsonl").read_bytes()
     assert part in refuses("export", *words).err
     assert (record / "trajectories.jsonl").read_bytes() == before
+
+
+def test_a_data_set_is_written_at_once_and_not_twice(run: Run, refuses: Run, record: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert run("export", record, "--format", "hf-dataset", "--json").json["rows"] == 4  # a team has two agents
+    before = Path("run.hf/README.md").read_bytes()
+    assert "run.hf already exists" in refuses("export", record, "--format", "hf-dataset").err
+    words = ("export", "--format", "hf-dataset", "--env", "textcraft", "--tasks", 3, "--out", "run.hf")
+    assert "already exists" in refuses(*words).err and Path("run.hf/README.md").read_bytes() == before
+    Path("run.hf/notes.txt").write_text("mine")
+    assert run(*words, "--overwrite").out.startswith("3 rows in run.hf")
+    found = sorted(str(file.relative_to("run.hf")) for file in Path("run.hf").rglob("*") if file.is_file())
+    assert found == ["README.md", "notes.txt", "tasks/train-00000-of-00001.parquet"]
 
 
 def test_missing_times_are_reported(run: Run) -> None:

@@ -28,4 +28,5 @@ def test_the_example_writes_every_format(tmp_path: Path) -> None:
         "atif",
         "traces.otlp.jsonl",
         "nemo",
+        "hub",
     }

@@ -1,0 +1,1 @@
+"""The steps of `scripts/release`: gates, artefacts, installations, notes."""
