@@ -101,7 +101,7 @@ def run_of(source: Source, entries: Sequence[EpisodeEntry], cache: Figures) -> d
         "errors": _errors(result.entries, figures),
         "wall": _wall(figures.values()),
         "started": min((one.begin for one in figures.values() if one.begin is not None), default=None),
-        "cost": _sum(one.cost for one in figures.values()),
+        "cost": _cost(figures.values(), found),
         "versions": found["versions"] if isinstance(found.get("versions"), dict) else {},
         "config": {name: value for name, value in found.items() if name not in _OWN_KEYS},
     }
@@ -224,6 +224,14 @@ def _wall(figures: Iterable[EpisodeFigures]) -> float | None:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def _cost(figures: Iterable[EpisodeFigures], found: Mapping[str, Any]) -> float | None:
+    """The dollars that the episodes record, or else those that `eval` computed from its tokens and `--price`."""
+    recorded = _sum(one.cost for one in figures)
+    usage = found.get("usage")
+    dollars = usage.get("dollars") if isinstance(usage, Mapping) else None
+    return dollars if recorded is None and type(dollars) in (int, float) else recorded
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -18,6 +18,7 @@ GOALS = {
     "miniwob": "MiniWoB and WebArena; also needs a Chromium",
     "webarena-verified": "scores of WebArena's own tasks; in an environment of its own",
     "images": "animations of episodes",
+    "parquet": "data sets for the Hugging Face Hub",
     "pixels": "screenshots as observations",
     "multiagent": "teams on PettingZoo",
     "serve": "the HTTP server",

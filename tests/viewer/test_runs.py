@@ -87,6 +87,13 @@ def test_cost_is_that_of_the_record(tmp_path: Path) -> None:
     assert viewer.summary()["figures"] == ["cost"]
 
 
+@pytest.mark.parametrize("usage", [{"dollars": 0.5}, {"dollars": None}, {"dollars": "free"}, None, 3])
+def test_cost_of_an_evaluation_is_that_of_its_file(tmp_path: Path, usage: Any) -> None:
+    save(tmp_path / "eval" / "t.jsonl", record("a"))
+    (tmp_path / "eval" / "eval.json").write_text(json.dumps({"settings": {}, "usage": usage}))
+    assert Viewer([tmp_path]).run("eval")["cost"] == (0.5 if usage == {"dollars": 0.5} else None)
+
+
 def test_last_record_of_a_repeated_episode_counts(tmp_path: Path) -> None:
     first, second = record("t", "go", seed=1), record("t", "go", seed=1, score=1.0, success=True)
     failed = record("t", seed=2, stop_reason="env_error")
