@@ -31,7 +31,7 @@ from agentgym_envs.search.formats import find_format, shown_passages
 from agentgym_envs.search.judging import JUDGE, AnswerJudge, Judgement, judge_answer, require_judge, wait_for
 from agentgym_envs.search.options import METRICS, check_compat, check_metric, check_weights, check_whole
 from agentgym_envs.search.oracle import is_grounded, queries_of
-from agentgym_envs.search.questions.sets import open_questions, scorer_of
+from agentgym_envs.search.questions.sets import facts_version, open_questions, scorer_of
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.factory import Spec, check_retriever, is_url, open_retriever, uses_encoder
 from agentgym_envs.task import Task, TaskSet
@@ -254,7 +254,7 @@ class SearchEnv(TextEnv):
     def retriever(self) -> Retriever:
         """The search engine, shared by all environments of this process with the same arguments."""
         if self._retriever is None:
-            self._retriever = open_retriever(self._retriever_spec, self._index, self._table_version)
+            self._retriever = open_retriever(self._retriever_spec, self._index, facts_version(self._table_version))
         return self._retriever
 
     def prepare(self) -> None:

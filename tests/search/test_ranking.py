@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def found(folder: Path, engine: str, query: str) -> list[str]:
 def scores(passages: list[Passage], options: RankingOptions, words: list[str]) -> dict[str, float]:
     """The scores of the passages, computed from the description of the options alone."""
     analyze = analyzer(import_tantivy()).analyze
-    count, total = len(passages), Counter[str]()
+    count, total = len(passages), defaultdict[str, float](float)
     titles = [[w[: options.title_letters] for w in analyze(options.prepare(p.title))] for p in passages]
     texts = [set(analyze(options.prepare(p.text))) for p in passages]
     labels = [set(analyze(options.labels(p))) for p in passages]

@@ -29,11 +29,11 @@ from agentgym_envs.search.retrieval.base import Hit, check_queries
 from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking
 from agentgym_envs.search.retrieval.manifest import damaged, options_of
 from agentgym_envs.search.retrieval.passages import PassageStore
-from agentgym_envs.search.retrieval.ranking import COMMON_SHARE, RankingOptions, read_ranking, without_common
+from agentgym_envs.search.retrieval.ranking import RankingOptions, rarest, read_ranking
 from agentgym_envs.search.retrieval.tantivy_engine import analyzer, import_tantivy, inverse_frequency, query_words
 
 FOLDER = "bm25s"
-_COMMON = "common.json"
+_COUNTS = "counts.json"
 _IN_TITLE = "title:"
 """Marks columns of titles, if those compare only some letters of a word."""
 K1, B = 1.2, 0.75
@@ -76,7 +76,7 @@ class Bm25sRetriever(LocalRetriever):
             raise damaged("the bm25s index", folder, error) from None
         self._vocabulary: dict[str, int] = model.vocab_dict
         self._ranking = read_ranking(options_of(folder, self.engine))
-        self._common = _read_common(folder / FOLDER) if self._ranking.presence else frozenset()
+        self._counts = _read_counts(folder) if self._ranking.presence else {}
         self._search, self._local = _compiled(), threading.local()
         began = time.perf_counter()
         self._best([[]], 1)
@@ -90,15 +90,13 @@ class Bm25sRetriever(LocalRetriever):
     def _words(self, query: str) -> list[int]:
         """Columns of the words of a query."""
         known, ranking = self._vocabulary, self._ranking
-        words = query_words(self._analyzer, query, ranking)
-        if self._common:
-            words = without_common(words, self._common.__contains__)
-        return [known[word] for word in words if word in known] if not ranking.title_letters else self._both(words)
-
-    def _both(self, words: Sequence[str]) -> list[int]:
-        """Columns of words in texts, and of their first letters in titles."""
-        titles = [f"{_IN_TITLE}{word}" for word in self._ranking.of_title(words)]
-        return [self._vocabulary[word] for word in (*words, *titles) if word in self._vocabulary]
+        words: Sequence[str] = query_words(self._analyzer, query, ranking)
+        if ranking.presence:
+            words = rarest(words, [self._counts.get(word, 0) for word in words], len(self._passages))
+        columns = [known[word] for word in words if word in known]
+        if ranking.title_letters:  # titles have columns of their own
+            columns += [known[title] for word in ranking.of_title(words) if (title := _IN_TITLE + word) in known]
+        return columns
 
     def _best(self, queries: list[list[int]], k: int) -> list[Ranking]:
         if k <= 0:
@@ -178,13 +176,18 @@ def build(folder: Path, passages: PassageStore, **options: Any) -> None:
     model.vocab_dict, model.nonoccurrence_array = vocabulary, None
     model.save(str(folder / FOLDER), show_progress=False)
     if ranking.presence:
-        counts = np.bincount(_pairs(texts)[0], minlength=len(vocabulary))
-        common = [word for word, number in vocabulary.items() if counts[number] > COMMON_SHARE * len(passages)]
-        (folder / FOLDER / _COMMON).write_text(json.dumps(common), encoding="utf-8")
+        counts = np.bincount(_pairs(texts)[0], minlength=len(vocabulary)).tolist()
+        known = {word: counts[number] for word, number in vocabulary.items() if counts[number]}
+        (folder / FOLDER / _COUNTS).write_text(json.dumps(known), encoding="utf-8")
 
 
-def _read_common(folder: Path) -> frozenset[str]:
-    return frozenset(json.loads((folder / _COMMON).read_text(encoding="utf-8")))
+def _read_counts(folder: Path) -> dict[str, int]:
+    """The number of passages with each word in their texts."""
+    try:
+        counts: dict[str, int] = json.loads((folder / FOLDER / _COUNTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise damaged("the bm25s index", folder, error) from None
+    return counts
 
 
 Field = list["array[int]"]

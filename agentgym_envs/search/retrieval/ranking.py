@@ -21,6 +21,8 @@ COMMON_SHARE = 0.3
 """With `presence`, words in a larger share of the passages are ignored, unless a query has no others. They say little
 and take most of the time.
 """
+MOST_WORDS = 8
+"""With `presence`, further words of a query than the rarest are ignored, but not those as rare as the last of these."""
 _QUESTION_WORDS = frozenset(["s", "t", "mani", "much", "come", "go", "like", "most", "get", "what", "ie"])
 """Stems of words that only belong to the form of a question."""
 _LABEL = re.compile(r"(?:^|(?<=[.)\]] ))([^.:;]{2,80}?):(?= )", re.MULTILINE)
@@ -106,9 +108,16 @@ def _check(name: str, value: object) -> None:
         raise UsageError(f"{name} must be {form}, got {value!r}")
 
 
-def without_common(words: Sequence[str], is_common: Callable[[str], bool]) -> list[str]:
-    """Return the words that are not common, or all if all are."""
-    return [word for word in words if not is_common(word)] or list(words)
+def rarest(words: Sequence[str], counts: Sequence[int], passages: int) -> Sequence[str]:
+    """Return the words that are not common, or all if all are; at most the `MOST_WORDS` rarest of them.
+
+    `counts` has the number of passages with each word in their texts. Unknown words are kept: a title may have them.
+    """
+    most = COMMON_SHARE * passages
+    known = sorted(count for count in counts if 0 < count <= most)
+    if len(known) > MOST_WORDS:
+        most = known[MOST_WORDS - 1]
+    return [word for word, count in zip(words, counts, strict=True) if count <= most] or words
 
 
 def joined(words: Iterable[str]) -> str:

@@ -25,11 +25,10 @@ from agentgym_envs.search.retrieval.manifest import damaged, options_of
 from agentgym_envs.search.retrieval.passages import PassageStore
 from agentgym_envs.search.retrieval.ranking import (
     CLASSIC,
-    COMMON_SHARE,
     RankingOptions,
     joined,
+    rarest,
     read_ranking,
-    without_common,
 )
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, STOP_WORDS
 
@@ -94,7 +93,7 @@ class TantivyRetriever(LocalRetriever):
     def _query(self, words: Sequence[str]) -> Any:
         make, ranking = self._tantivy.Query, self._ranking
         if ranking.presence:
-            words = without_common(words, lambda word: self._count(_TEXT, word) > COMMON_SHARE * len(self._passages))
+            words = rarest(words, [self._count(_TEXT, word) for word in words], len(self._passages))
         parts = []
         for word, in_title in zip(words, ranking.of_title(words), strict=True):
             title = make.term_query(self._schema, _TITLE, in_title, "freq")
