@@ -78,7 +78,7 @@ def follow(graph: Graph, country: int, step: int) -> int:
     one, other = int(graph.neighbour[country]), int(graph.second[country])
     if one < 0 or other < 0:
         return -1
-    a, b = (float(graph.quantity(COMPARED[step - LARGER])[c]) for c in (one, other))
+    a, b = graph.compared[step - LARGER, [one, other]].tolist()
     if not max(a, b) >= CLEAR * min(a, b):  # also if one is unknown
         return -1
     return one if a > b else other
@@ -123,8 +123,7 @@ def from_starts(shape: str, select: Callable[[Graph], Locations], salt: int) -> 
             if split[0] < 0 or not locations.count[country]:
                 continue
             for attribute in graph.attribute_table[end][: graph.attribute_count[end]].tolist():
-                answers = answers_of(graph, end, attribute)
-                if any(answers & answers_of(graph, other, attribute) for other in short):
+                if not _is_needed(graph, short, end, attribute):
                     continue
                 numbers = hashed(np.arange(_PER_ROUTE) + 100 * attribute + 10_000 * number, salt)
                 picked = set(locations.pick(np.full(_PER_ROUTE, country), numbers).tolist())
@@ -192,43 +191,53 @@ def chains(width: int, count: int, salt: int) -> Callable[[Graph], QuestionRows]
     """
 
     def rows(graph: Graph) -> QuestionRows:
-        places, number = np.flatnonzero(graph.cities.count), np.arange(count)
-        drawn = [places[(hashed(number, salt + n) % np.uint64(len(places))).astype(int)] for n in range(width)]
-        cities = [graph.cities.pick(country, hashed(number, salt + 10 + n)) for n, country in enumerate(drawn)]
-        first = hashed(number, salt + 20) % np.uint64(len(COMPARED))
-        found = list[list[int]]()
-        for n in range(count):
-            countries = [int(country[n]) for country in drawn]
-            by = [(int(first[n]) + 2 * k) % len(COMPARED) for k in range(width - 1)]
-            end = _end_of_chain(graph, countries, by)
-            if end < 0 or len(set(countries)) < width or end in countries:
-                continue
-            attribute = _attribute_of(graph, end, n + salt)
-            split = split_of(*(np.array([graph.split[c]]) for c in (end, *countries)))
-            others = {*countries, *(int(graph.neighbour[c]) for c in countries)} - {end, -1}
-            same = sum(int(graph.neighbour[c]) == end for c in countries)
-            answers = answers_of(graph, end, attribute)
-            if same == 1 and not any(answers & answers_of(graph, other, attribute) for other in others):
-                found.append([*(int(city[n]) for city in cities), *by, attribute, int(split[0]), end])
+        countries, by = _draw(graph, width, count, salt)
+        ends = _ends_of_chains(graph, countries, by)
+        distinct = np.all(np.diff(np.sort(countries, axis=1), axis=1) > 0, axis=1)
+        split = np.where(distinct & (ends >= 0), split_of(graph.split[ends], *graph.split[countries].T), -1)
+        split[np.any(countries == ends[:, None], axis=1)] = -1
+        beyond = graph.neighbour[countries]
+        split[np.sum(beyond == ends[:, None], axis=1) != 1] = -1  # else another country leads to the same end
+        numbers = hashed(np.arange(count), salt + 77) % np.maximum(1, graph.attribute_count[ends]).astype(np.uint64)
+        attribute = graph.attribute_table[ends, numbers.astype(int)]
+        cities = np.zeros_like(countries)
+        for n in range(width):
+            cities[:, n] = graph.cities.pick(countries[:, n], hashed(np.arange(count), salt + 10 + n))
+        found = [
+            [*cities[n].tolist(), *by[n].tolist(), int(attribute[n]), int(split[n]), int(ends[n])]
+            for n in np.flatnonzero(split >= 0).tolist()
+            if _is_needed(
+                graph, {*countries[n].tolist(), *beyond[n].tolist()} - {int(ends[n])}, int(ends[n]), int(attribute[n])
+            )
+        ]
         return _rows(graph, found, lambda row: [graph.facts.cities["name"][city] for city in row[:width]])
 
     return rows
 
 
-def _end_of_chain(graph: Graph, countries: Sequence[int], by: Sequence[int]) -> int:
-    """Return the neighbour of the country that wins all comparisons; -1 if one is not clear."""
-    winner = countries[0]
-    for country, quantity in zip(countries[1:], by, strict=True):
-        a, b = (float(graph.quantity(COMPARED[quantity])[c]) for c in (winner, country))
-        if not max(a, b) >= CLEAR * min(a, b):
-            return -1
-        winner = winner if a > b else country
-    return int(graph.neighbour[winner])
+def _draw(graph: Graph, width: int, count: int, salt: int) -> tuple[Ints, Ints]:
+    """Draw countries (count, width), and the quantities by which they are compared (count, width - 1)."""
+    places, numbers = np.flatnonzero(graph.cities.count), np.arange(count)
+    drawn = [places[(hashed(numbers, salt + n) % np.uint64(len(places))).astype(int)] for n in range(width)]
+    first = (hashed(numbers, salt + 20) % np.uint64(len(COMPARED))).astype(np.int64)
+    return np.stack(drawn, 1), np.stack([(first + 2 * n) % len(COMPARED) for n in range(width - 1)], 1)
 
 
-def _attribute_of(graph: Graph, country: int, number: int) -> int:
-    chosen = hashed(np.array([number]), 77)[0] % np.uint64(max(1, graph.attribute_count[country]))
-    return int(graph.attribute_table[country, int(chosen)])
+def _ends_of_chains(graph: Graph, countries: Ints, by: Ints) -> Ints:
+    """Return the neighbours of the countries that win all comparisons; -1 where one is not clear."""
+    winner, clear = countries[:, 0], np.ones(len(countries), bool)
+    for n in range(by.shape[1]):
+        other = countries[:, n + 1]
+        a, b = graph.compared[by[:, n], winner], graph.compared[by[:, n], other]
+        clear &= np.maximum(a, b) >= CLEAR * np.minimum(a, b)  # false where one is unknown
+        winner = np.where(a > b, winner, other)
+    return np.where(clear, graph.neighbour[winner], -1)
+
+
+def _is_needed(graph: Graph, others: set[int], end: int, attribute: int) -> bool:
+    """Return true if no other country has the answer."""
+    answers = answers_of(graph, end, attribute)
+    return not any(answers & answers_of(graph, other, attribute) for other in others - {-1})
 
 
 def ask_chain(width: int) -> Callable[[Graph, Sequence[int], int, Wording], Question]:
@@ -237,7 +246,8 @@ def ask_chain(width: int) -> Callable[[Graph, Sequence[int], int, Wording], Ques
     def ask(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
         cities, by = subjects[:width], [COMPARED[n] for n in subjects[width:]]
         countries = [int(graph.cities.country[city]) for city in cities]
-        name, end = ATTRIBUTES[attribute], _end_of_chain(graph, countries, subjects[width:])
+        name = ATTRIBUTES[attribute]
+        end = int(_ends_of_chains(graph, np.array([countries]), np.array([subjects[width:]]))[0])
         where = [country_of_city(graph, city, wording) for city in cities]
         text = wording.one(deep_templates.CHAIN_BEGIN).format(a=where[0], b=where[1], more=_more(by[0], wording))
         for other, quantity in zip(where[2:], by[1:], strict=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agentgym_envs.corpus.facts import VERSIONS, WorldFacts, world_facts
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, landmark_id
 from agentgym_envs.search.questions.queries import HARD, QUERY
-from agentgym_envs.search.questions.question_templates import CLUE, COUNTRY
+from agentgym_envs.search.questions.question_templates import CLUE, COUNTRY, MORE
 
 ATTRIBUTES = tuple(COUNTRY)
 """Attributes of a country that questions ask for."""
@@ -77,6 +77,11 @@ class Graph:
         """Return a numeric attribute of all countries, NaN where it is unknown or unused."""
         values = zip(self.facts.countries[name], self.facts.countries["ask"], strict=True)
         return np.array([value if name in asks else np.nan for value, asks in values], float)
+
+    @cached_property
+    def compared(self) -> NDArray[np.float64]:
+        """The quantities by which countries are compared, in the order of `MORE`: (quantities, countries)."""
+        return np.stack([self.quantity(name) for name in MORE])
 
     def following(self, countries: Ints) -> Ints:
         """Return the neighbour with the longest border for each country."""
