@@ -40,7 +40,6 @@ from benchmarks.common import machine, run
 
 DATA = Path(__file__).parent / "data" / "natural-questions.jsonl"
 TOP, TABLE_QUESTIONS = 3, 1_100
-TARGETS = {"top 3": 0.9, "top 1": 0.75, "queries per second, Tantivy": 1_500, "queries per second, bm25s": 10_000}
 OURS = {
     f"{engine}, {ranking}": {"engine": engine, "ranking": ranking}
     for engine, ranking in product(("tantivy", "bm25s"), RANKINGS)
@@ -83,7 +82,6 @@ def measure(repeats: int) -> dict[str, Any]:
             "kinds": {name: by_kind(search, halves["report"]) for name, search in sides.items()},
             "chosen": chosen,
             "speed": speeds(sides, [row["question"] for row in rows], repeats),
-            "targets": TARGETS,
         }
 
 
@@ -205,7 +203,8 @@ def speeds(sides: dict[str, Search], natural: Sequence[str], repeats: int) -> di
             for name, search in sides.items():
                 samples[name].append(per_second(search, queries))
         ratios = {f"{a} / {b}": spread(np.divide(samples[a], samples[b]).tolist()) for a, b in PAIRS}
-        found[queries_name] = {"queries per second": {n: spread(v) for n, v in samples.items()}, "ratios": ratios}
+        medians = {name: statistics.median(values) for name, values in samples.items()}
+        found[queries_name] = {"median": medians, "samples": samples, "ratios": ratios}
     return found
 
 
@@ -230,7 +229,7 @@ def show(result: dict[str, Any]) -> None:
     for name, halves in result["quality"].items():
         half = halves["report"]
         cells = [text for top in ("top 1", "top 3") for text in (percent(half[top]), between(half[f"{top} interval"]))]
-        cells += [rates(result["speed"][queries]["queries per second"][name]) for queries in ("natural", "table")]
+        cells += [rates(result["speed"][queries]["samples"][name]) for queries in ("natural", "table")]
         setting = result["chosen"].get(name, {}).get("setting")
         table.add_row(f"{name} ({setting})" if setting else name, *cells)
     Console(width=150).print(table)
@@ -247,8 +246,8 @@ def between(interval: Sequence[float]) -> str:
     return f"{100 * interval[0]:.0f}-{100 * interval[1]:.0f}"
 
 
-def rates(value: dict[str, float]) -> str:
-    return f"{value['median']:,.0f} ({value['least']:,.0f}-{value['most']:,.0f})"
+def rates(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):,.0f} ({min(values):,.0f}-{max(values):,.0f})"
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 It needs the sources of make_search_corpus.py, and runs its checks on both versions of the facts. A statement is a value
 on a structured page. One that a check finds fault with is an error. The sample is stratified: the kinds of statements
 (an attribute of a table) have even shares of it. `rate` is that of a statement of a random kind, with Wilson's interval
-at 95 %. `weighted_rate` is that of a random statement: the kinds have the weight of their sizes, so cities dominate it,
-of which few are in the sample; half an error is added to each kind for its interval. Version 2 was made with the same
+at 95 %. `weighted_rate` is that of a random statement: the kinds have the weight of their sizes, so cities dominate it;
+few of them are in the sample. Half an error is added to each kind for its interval. Version 2 was made with the same
 checks, so its rate says that they find nothing more, and not that they find everything.
 """
 
@@ -109,6 +109,8 @@ def summarize(chosen: dict[tuple, list[tuple]], kinds: dict[tuple, list[tuple]],
     total = sum(map(len, kinds.values()))
     rate = sum(len(kinds[kind]) / total * len(errors[kind]) / len(rows) for kind, rows in chosen.items())
     low, high = interval(rate, [(len(kinds[k]) / total, len(errors[k]), len(rows)) for k, rows in chosen.items()])
+    count = sum(map(len, chosen.values()))
+    wrong_share = sum(map(len, errors.values())) / count
     levels = Counter(
         "second source" if kind in SECOND_SOURCE else "rule" for kind, rows in chosen.items() for _ in rows
     )

@@ -81,7 +81,7 @@ def test_both_engines_follow_the_formula(folder: Path, query: str) -> None:
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_each_option_changes_what_is_found(folder: Path, engine: str) -> None:
+def test_each_option_changes_the_ranking(folder: Path, engine: str) -> None:
     assert found(folder, engine, "What's the climate like in Austria?")[0] == "austria"  # a label, counted once
     assert found(folder, engine, "Austrian climate")[0] == "austria"  # the first letters of a title
     assert found(folder, engine, "calling code +43")[0] == "austria"
@@ -137,7 +137,7 @@ QUESTIONS = Path(__file__).parents[2] / "benchmarks" / "data" / "natural-questio
 ROWS = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
 
 
-def test_natural_questions_are_about_validation_entities_and_their_halves_share_none() -> None:
+def test_the_halves_share_no_entity_and_are_of_the_validation_split() -> None:
     facts = graph().facts
     splits = {
         name: split
@@ -153,7 +153,7 @@ def test_natural_questions_are_about_validation_entities_and_their_halves_share_
 
 @pytest.mark.rotating
 @pytest.mark.slow
-def test_the_natural_ranking_finds_answers_of_the_half_on_which_it_was_not_chosen(engine: str) -> None:
+def test_the_natural_ranking_finds_answers_of_the_other_half(engine: str) -> None:
     rows = [row for row in ROWS if row["half"] == "report"]
     hits = open_retriever({"engine": engine, **NATURAL}).search([row["question"] for row in rows], 3)
     gold = [[hit.passage.id in row["passages"] for hit in three] for row, three in zip(rows, hits, strict=True)]

@@ -1,4 +1,4 @@
-"""How a lexical engine ranks: the weights of its fields and the words that it compares. Options of an index.
+"""The ranking of a lexical engine: the weights of its fields, and the words that it compares. Options of an index.
 
 The manifest of an index records the options that it was built with, so an index keeps its ranking. An index has up to
 three fields: the title, the text, and the labels in the text, which are the words before a colon ("Climate: ...").
