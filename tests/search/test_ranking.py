@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -159,3 +161,10 @@ def test_the_natural_ranking_finds_answers_of_the_other_half(engine: str) -> Non
     gold = [[hit.passage.id in row["passages"] for hit in three] for row, three in zip(rows, hits, strict=True)]
     assert sum(any(found) for found in gold) >= 0.9 * len(rows)
     assert sum(found[:1] == [True] for found in gold) >= 0.75 * len(rows)
+
+
+@pytest.mark.rotating
+@pytest.mark.slow
+def test_the_script_makes_the_questions_of_the_file() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "make_natural_questions.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True, capture_output=True)
