@@ -62,6 +62,15 @@ EngineOptions = Annotated[
         help="An option of the engine, such as device=cpu. Can be repeated.",
     ),
 ]
+BuildOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="An option of the ranking, such as ranking=natural or title_weight=1.5. Can be repeated.",
+    ),
+]
 Index = Annotated[
     Path | None, typer.Argument(metavar="INDEX", help="Folder of the index; default: the embedded corpus.")
 ]
@@ -85,7 +94,12 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that contain
 
 
 def index_command(
-    corpus: Corpus, out: Out = None, engine: Engine = "tantivy", model: Model = None, overwrite: Overwrite = False
+    corpus: Corpus,
+    out: Out = None,
+    engine: Engine = "tantivy",
+    model: Model = None,
+    option: BuildOptions = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Build the index of a corpus in Search-R1's format, or add an engine to an existing index.
 
@@ -98,7 +112,9 @@ def index_command(
         raise UsageError(f"--engine {engine} needs --model: a folder or name of sentence-transformers, or hashing")
     if not encodes and model is not None:
         raise UsageError(f"--model is the encoder of the engine dense; {engine} has none")
-    options = {} if model is None else {"encoder": model}
+    options = parse_env_args(option, "--option", "ranking=natural") | ({} if model is None else {"encoder": model})
+    if encodes and options.keys() - {"encoder"}:
+        raise UsageError(f"--option chooses the ranking of tantivy and bm25s; {engine} ranks by its encoder")
     began = time.perf_counter()
     with _progress() as report:
         if corpus.is_dir():

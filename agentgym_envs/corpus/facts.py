@@ -32,12 +32,18 @@ class WorldFacts(NamedTuple):
 @lru_cache(maxsize=len(VERSIONS))
 def world_facts(version: int = VERSIONS[-1]) -> WorldFacts:
     """Return a version of the facts, read once per process."""
-    found = read("world.json.xz")
+    found = _world()
     if version > 1:
         from agentgym_envs.corpus.corrections import correct_world
 
-        found = correct_world(found)
+        found = correct_world(found)  # a copy
     return WorldFacts(found["countries"], found["cities"], found["airports"], found["elements"])
+
+
+@lru_cache(maxsize=1)
+def _world() -> dict[str, Any]:
+    """The tables of version 1, which all versions start from, decompressed once per process."""
+    return read("world.json.xz")
 
 
 def read(name: str) -> dict[str, Any]:

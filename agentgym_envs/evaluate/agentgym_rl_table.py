@@ -78,13 +78,13 @@ AGENTGYM_RL_TABLE = (
             RowSpec(
                 "2WikiMultihopQA", ("2wikimultihopqa",), ("2hop-airport", "order"), "two hops, or one among several"
             ),
-            # Two to four hops that cannot be skipped (Trivedi et al., arXiv 2108.00573). Counts and sums over several
-            # pages fit this row best.
+            # Two to four hops that cannot be skipped (Trivedi et al., arXiv 2108.00573). Longer routes, chains of
+            # comparisons, and counts and sums over several pages fit this row best.
             RowSpec(
                 "MuSiQue",
                 ("musique",),
-                ("3hop-airport", "3hop-city", "count", "sum", "difference"),
-                "three hops, or several facts counted, added or subtracted",
+                ("3hop-airport", "3hop-city", "4hop", "5hop", "6hop", "chain", "count", "sum", "difference"),
+                "three to six hops, or several facts compared, counted, added or subtracted",
             ),
             # Two hops that no page answers at once (Press et al., arXiv 2210.03350).
             RowSpec("Bamboogle", ("bamboogle",), ("2hop-city",), "two hops"),

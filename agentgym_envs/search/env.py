@@ -31,7 +31,7 @@ from agentgym_envs.search.formats import find_format, shown_passages
 from agentgym_envs.search.judging import JUDGE, AnswerJudge, Judgement, judge_answer, require_judge, wait_for
 from agentgym_envs.search.options import METRICS, check_compat, check_metric, check_weights, check_whole
 from agentgym_envs.search.oracle import is_grounded, queries_of
-from agentgym_envs.search.questions.sets import open_questions, scorer_of
+from agentgym_envs.search.questions.sets import facts_version, open_questions, scorer_of
 from agentgym_envs.search.retrieval.base import Hit, Retriever
 from agentgym_envs.search.retrieval.factory import Spec, check_retriever, is_url, open_retriever, uses_encoder
 from agentgym_envs.task import Task, TaskSet
@@ -58,8 +58,8 @@ class SearchEnv(TextEnv):
     ## Description
     Deep search as in Search-R1: think, search, read, search again, answer. By default the corpus and the questions are
     the embedded ones. The corpus holds 53,000 passages of true statements about countries, cities, airports and
-    elements (as of 2015). The questions take one to three hops, or ask to compare, order, count or calculate; for most
-    of them, no single search finds all passages that are needed. A task is `search/<kind>/<number>`; its group is the
+    elements (as of 2015). The questions take one to six hops, or ask to compare, order, count or calculate; for most of
+    them, no single search finds all passages that are needed. A task is `search/<kind>/<number>`; its group is the
     kind. Test questions are about entities that no training question names. With `questions=DIR`, the tasks are the
     published sets that AgentGym and Search-R1 use, with AgentGym's numbers as ids (`searchqa/51713`). `task.data` holds
     `answers` (all accepted ones), `passages` (ids of the passages with the answer and the steps to it) and `queries`
@@ -109,11 +109,12 @@ class SearchEnv(TextEnv):
     - `split`, `groups`: the tasks that a reset without a task draws from.
     - `difficulty`: a range of turns such as (3, 8): only tasks that the oracle solves in as many are drawn.
     - `questions`: "embedded", a folder with the published sets, a JSONL file of tasks, or a `TaskSet`.
-    - `table_version`: the version of the embedded questions and their corpus; by default 2, the newest. Version 1 has
-      some false statements, such as ICAO codes that do not exist.
+    - `table_version`: the version of the embedded questions and their corpus; by default 3, the newest. Version 2 has
+      no questions of four and more hops. Version 1 has some false statements as well, such as ICAO codes that do not
+      exist.
     - `retriever`: the search engine: "tantivy", "bm25s", "dense", "hybrid", "faiss" (Search-R1's prebuilt indexes), a
       web engine such as "brave", the URL of a Search-R1 server (`http://host:8000/retrieve`), a mapping with the
-      engine, its options and a reranker (`{"engine": "tantivy", "reranker": "..."}`), or a `Retriever`.
+      engine, its options and a reranker (`{"engine": "tantivy", "ranking": "natural"}`), or a `Retriever`.
     - `index`: the folder of an index built by `agentgym search index`, or of a prebuilt one; by default the embedded
       corpus.
     - `top_k`: the number of passages per query, from 1 to 50.
@@ -139,8 +140,9 @@ class SearchEnv(TextEnv):
     Source: Search-R1 (arXiv 2503.09516, commit a14dc3a); AgentGym (arXiv 2406.04151, commit 3ef9235).
 
     ## Version History
-    - v0: first version. Version 2 of the task table leaves out false and contradicted facts. `table_version=1` has the
-      previous table and corpus.
+    - v0: first version. Version 2 of the task table leaves out false and contradicted facts. Version 3 adds questions
+      of four to six hops and chains of comparisons, and keeps the others under their ids. `table_version` selects an
+      earlier one.
     """
 
     native_async = True
@@ -254,7 +256,7 @@ class SearchEnv(TextEnv):
     def retriever(self) -> Retriever:
         """The search engine, shared by all environments of this process with the same arguments."""
         if self._retriever is None:
-            self._retriever = open_retriever(self._retriever_spec, self._index, self._table_version)
+            self._retriever = open_retriever(self._retriever_spec, self._index, facts_version(self._table_version))
         return self._retriever
 
     def prepare(self) -> None:

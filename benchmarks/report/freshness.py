@@ -24,6 +24,7 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
     "sciworld": ("agentgym_envs/sciworld",),
     "search": ("agentgym_envs/search/retrieval", "agentgym_envs/http/retrieve.py"),
     "search-scale": ("agentgym_envs/search/retrieval",),
+    "search-questions": ("agentgym_envs/search/retrieval",),
     "search-need": ("agentgym_envs/search", "agentgym_envs/corpus"),
     "web": ("agentgym_envs/webarena/browser",),
     "sites": ("agentgym_envs/webarena/sites",),

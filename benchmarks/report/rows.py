@@ -122,6 +122,27 @@ SEARCH_SCALE = (
     Row("memory of searching, not mapped", "MB", ("search", "anonymous_mb")),
 )
 
+
+def _found(engine: str, top: int, target: float) -> Row:
+    where = ("quality", engine, "report", f"top {top}")
+    peer = f"plain {'Tantivy' if engine.startswith('tantivy') else 'bm25s (numba)'}"
+    title = f"answers among the first {top}" if top > 1 else "answers at the top"
+    title = f"{title}, {engine.split(',')[0]}"
+    return Row(title, "%", where, "more", ("quality", peer, "report", f"top {top}"), peer, target, scale=100)
+
+
+def _asked(engine: str, target: float) -> Row:
+    peer = f"plain {'Tantivy' if engine.startswith('tantivy') else 'bm25s (numba)'}"
+    paths = [("speed", "table", "median", side) for side in (engine, peer)]
+    return Row(f"searches per second of CPU, {engine.split(',')[0]}", "/s", paths[0], "more", paths[1], peer, target)
+
+
+SEARCH_QUESTIONS = (
+    *(_found(f"{engine}, natural", top, goal) for engine in ("tantivy", "bm25s") for top, goal in ((1, 75), (3, 90))),
+    _asked("tantivy, natural", 1_500),
+    _asked("bm25s, natural", 10_000),
+)
+
 SEARCH_NEED = (
     Row("solved by the oracle, lowest question type", "%", ("oracle, least",), "more", target=100),
     Row("one search and a perfect reader", "%", ("one_search",)),

@@ -111,6 +111,16 @@ _ALL = (
         headline=(),
     ),
     _section(
+        "search-questions",
+        "Search, natural questions",
+        "Which share of natural questions do the engines answer, and how fast, compared with plain bm25s and Tantivy?",
+        rows.SEARCH_QUESTIONS,
+        extras=("search-fast",),
+        peers=("bm25s==0.3.16", "tantivy==0.27.0"),
+        minutes=6,
+        headline=(),
+    ),
+    _section(
         "search-need",
         "Search, the questions",
         "Do the embedded questions need searching, and does searching suffice?",

@@ -36,7 +36,7 @@ def test_many_lines_are_condensed_to_few(tmp_path: Path) -> None:
 def test_found_packages_are_counted() -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        from pip_progress import Progress  # type: ignore[import-not-found]
+        from pip_progress import Progress
     finally:
         sys.path.pop(0)
     seen = Progress()

@@ -72,7 +72,7 @@ def test_the_slower_process_uses_the_index_of_the_faster_one(tmp_path: Path) -> 
         return CITIES[:5]
 
     folder = tmp_path / "index"
-    index._build((passage for passage in passages()), folder, "second", "tantivy")
+    index._build((passage for passage in passages()), folder, "second", "tantivy", {})
     assert read_manifest(folder)["corpus"] == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 

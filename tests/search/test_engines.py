@@ -25,6 +25,7 @@ from agentgym_envs.search.retrieval.engines import ENGINES
 from agentgym_envs.search.retrieval.index import build_index, open_index
 from agentgym_envs.search.retrieval.local_base import MORE, MOST_TIES, Ranking, rank
 from agentgym_envs.search.retrieval.passages import PassageStore
+from agentgym_envs.search.retrieval.ranking import TITLE_WEIGHT
 from agentgym_envs.search.retrieval.words import MAX_QUERY_WORDS, spaced
 
 ROOT = Path(__file__).parents[2]
@@ -192,7 +193,7 @@ def test_bm25s_scores_equal_the_bm25_formula(folder: Path) -> None:
     fields = [[analyze(spaced(p.title)) for p in passages], [analyze(spaced(p.text)) for p in passages]]
     query = ["castl", "desert", "17"]
     totals = np.zeros(len(passages))
-    for field, weight in zip(fields, (tantivy_engine.TITLE_WEIGHT, 1.0), strict=True):
+    for field, weight in zip(fields, (TITLE_WEIGHT, 1.0), strict=True):
         mean = sum(map(len, field)) / len(field)
         for word in query:
             holders = sum(word in words for words in field)

@@ -9,9 +9,11 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from agentgym_envs.corpus.facts import VERSIONS, data_digest, files_of
 from agentgym_envs.errors import RetrieverError, UsageError, missing_extra
@@ -19,16 +21,19 @@ from agentgym_envs.search.corpus.pages import embedded_passages
 from agentgym_envs.search.retrieval.index import build_index
 from agentgym_envs.search.retrieval.locking import locked
 from agentgym_envs.search.retrieval.manifest import FORMAT, check_sizes, read_manifest
+from agentgym_envs.task import canonical_hash
 
 __all__ = ["corpus_digest", "embedded_index", "embedded_passages"]
 CACHE = "AGENTGYM_CACHE"
 """The environment variable for another cache folder."""
 NAME = "embedded"
+NEWEST = VERSIONS[-1]
+"""The version of the corpus by default."""
 _log = logging.getLogger(__name__)
 
 
-def embedded_index(engine: str = "tantivy", version: int = VERSIONS[-1]) -> Path:
-    """Return the folder of the index for an engine. Builds it the first time, which takes some seconds.
+def embedded_index(engine: str = "tantivy", version: int = NEWEST, options: Mapping[str, Any] | None = None) -> Path:
+    """Return the folder of the index for an engine with its options. Builds it the first time; takes some seconds.
 
     Several processes may call this at the same time. A damaged index is built again. If the cache is not writable, the
     index goes to a temporary folder of this process.
@@ -37,15 +42,17 @@ def embedded_index(engine: str = "tantivy", version: int = VERSIONS[-1]) -> Path
         UsageError: there is no such engine.
         MissingExtra: a package that it needs is not installed.
     """
-    folder = cache_folder() / f"{NAME}-{corpus_digest(version)[:16]}-{FORMAT}"
+    options = dict(options or {})
+    suffix = f"-{canonical_hash(options)[:8]}" if options else ""
+    folder = cache_folder() / f"{NAME}-{corpus_digest(version)[:16]}-{FORMAT}{suffix}"
     try:
-        return folder if _has(folder, engine) else _build(folder, engine, version)
+        return folder if _has(folder, engine) else _build(folder, engine, version, options)
     except OSError as error:
-        return _build(_temporary(str(error)) / folder.name, engine, version)
+        return _build(_temporary(str(error)) / folder.name, engine, version, options)
 
 
 @lru_cache(maxsize=len(VERSIONS))
-def corpus_digest(version: int = VERSIONS[-1]) -> str:
+def corpus_digest(version: int = NEWEST) -> str:
     """SHA-256 of a version of the data and of the code that writes the passages."""
     here = files("agentgym_envs.search.corpus")
     code = [hashlib.sha256((here / name).read_bytes()).hexdigest() for name in ("pages.py", "values.py")]
@@ -93,8 +100,8 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _build(folder: Path, engine: str, version: int) -> Path:
-    build_index(embedded_passages(version), folder, corpus=NAME, engine=engine)
+def _build(folder: Path, engine: str, version: int, options: Mapping[str, Any]) -> Path:
+    build_index(embedded_passages(version), folder, corpus=NAME, engine=engine, options=options)
     return folder
 
 

@@ -12,9 +12,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym_envs.corpus.facts import CORRECTIONS, VERSIONS, data_digest
+from agentgym_envs.corpus.facts import CORRECTIONS, data_digest
 from agentgym_envs.errors import UnknownTask, UsageError
 from agentgym_envs.search.questions.aggregate_questions import AGGREGATE_KINDS
+from agentgym_envs.search.questions.deep_questions import DEEP_KINDS
 from agentgym_envs.search.questions.fact_arrays import graph
 from agentgym_envs.search.questions.question_types import FACT_KINDS, QuestionRows, QuestionType, Wording
 from agentgym_envs.task import (
@@ -31,10 +32,14 @@ from agentgym_envs.task import (
     scramble,
 )
 
-KINDS = FACT_KINDS | AGGREGATE_KINDS
+KINDS = FACT_KINDS | AGGREGATE_KINDS | DEEP_KINDS
 """The kinds of questions, which are the task groups, each with its types."""
-VERSION = VERSIONS[-1]
-"""The default version of the table. Versions of the table are those of the facts; older ones remain available."""
+FACTS_OF = {1: 1, 2: 2, 3: 2}
+"""The version of the facts for each version of the table. Versions 2 and 3 have the same questions under the same ids;
+version 3 adds the kinds of several hops.
+"""
+VERSION = max(FACTS_OF)
+"""The default version of the table; older ones remain available."""
 _SAMPLE = 40
 """The number of questions of each kind whose whole text is part of the digest."""
 
@@ -54,7 +59,7 @@ class EmbeddedQuestions(TaskSet):
     def __init__(self, chosen: Sequence[str] = tuple(KINDS), version: int = VERSION) -> None:
         """Select the kinds that tasks are drawn from, and a version. Raises UsageError."""
         self.version = check_version(version)
-        self._kinds = tuple(kind for kind in KINDS if kind in chosen)
+        self._kinds = tuple(kind for kind in kinds_of(version) if kind in chosen)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EmbeddedQuestions, (self._kinds, self.version)
@@ -62,10 +67,10 @@ class EmbeddedQuestions(TaskSet):
     def get(self, task_id: str) -> Task:
         """Return the task of that id. Raises UnknownTask, also for a number in non-canonical form."""
         parts = task_id.split("/") if isinstance(task_id, str) else []
-        if len(parts) != 3 or parts[0] != self.name or parts[1] not in KINDS:
+        if len(parts) != 3 or parts[0] != self.name or parts[1] not in kinds_of(self.version):
             raise UnknownTask(
                 f"there is no task {task_id!r:.120}; ids are '{self.name}/<kind>/<number>', for example "
-                f"'{self.name}/{self._kinds[0]}/0', with the kinds {', '.join(KINDS)}"
+                f"'{self.name}/{self._kinds[0]}/0', with the kinds {', '.join(kinds_of(self.version))}"
             )
         number, count = plain_number(parts[2]), len(table_of(parts[1], self.version).split)
         if not 0 <= number < count:
@@ -123,7 +128,7 @@ class QuestionTable:
 
     def __init__(self, types: Sequence[QuestionType], version: int) -> None:
         self._types = types
-        self._rows: list[QuestionRows] = [question_type.rows(graph(version)) for question_type in types]
+        self._rows: list[QuestionRows] = [question_type.rows(graph(FACTS_OF[version])) for question_type in types]
         self.split = np.concatenate([rows.split for rows in self._rows])
         self._ends = np.cumsum([len(rows.split) for rows in self._rows])
 
@@ -142,18 +147,23 @@ class QuestionTable:
 
 def check_version(version: int) -> int:
     """Return the version if it exists. Raises UsageError."""
-    if type(version) is not int or version not in VERSIONS:
+    if type(version) is not int or version not in FACTS_OF:
         raise UsageError(f"there is no version {version!r} of the table of questions; choose 1 to {VERSION}")
     return version
 
 
-@lru_cache(maxsize=len(KINDS) * len(VERSIONS))
+def kinds_of(version: int) -> tuple[str, ...]:
+    """Return the kinds of a version."""
+    return tuple(kind for kind in KINDS if version > 2 or kind not in DEEP_KINDS)
+
+
+@lru_cache(maxsize=len(KINDS) * len(FACTS_OF))
 def table_of(kind: str, version: int = VERSION) -> QuestionTable:
     """Return the questions of a kind, built once per process."""
     return QuestionTable(KINDS[kind], version)
 
 
-@lru_cache(maxsize=4 * len(KINDS) * len(VERSIONS))
+@lru_cache(maxsize=4 * len(KINDS) * len(FACTS_OF))
 def _numbers(kind: str, split: str | None, version: int) -> NDArray[np.int64]:
     """Numbers of the questions of a kind in a split."""
     splits = table_of(kind, version).split
@@ -165,7 +175,7 @@ def _task(kind: str, number: int, version: int) -> Task:
     question_type, subjects, attribute = table.at(number)
     task_id = f"{EmbeddedQuestions.name}/{kind}/{number}"
     wording = Wording(int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:12], "big"))
-    question = question_type.ask(graph(version), subjects, attribute, wording)
+    question = question_type.ask(graph(FACTS_OF[version]), subjects, attribute, wording)
     passages, queries = zip(*question.pages, strict=True)
     data = {"answers": question.answers, "passages": list(passages), "queries": list(queries)}
     goal = question.goal.replace("..", ".")  # after a name like "Washington, D.C."

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agentgym_envs.corpus.facts import VERSIONS, WorldFacts, world_facts
 from agentgym_envs.search.corpus.pages import airport_id, city_id, country_id, landmark_id
 from agentgym_envs.search.questions.queries import HARD, QUERY
-from agentgym_envs.search.questions.question_templates import CLUE, COUNTRY
+from agentgym_envs.search.questions.question_templates import CLUE, COUNTRY, MORE
 
 ATTRIBUTES = tuple(COUNTRY)
 """Attributes of a country that questions ask for."""
@@ -54,7 +54,12 @@ class Graph:
         rows = [[ATTRIBUTES.index(name) for name in names] for names in countries["ask"]]
         self.attribute_count: Ints = np.array([len(row) for row in rows])
         self.attribute_table: Ints = np.array([row + [-1] * (len(ATTRIBUTES) - len(row)) for row in rows])
-        self.neighbour: Ints = np.array([self._longest(i) for i in range(len(self.usable))])
+        self.neighbour: Ints = np.array([self._ranked(i, 0) for i in range(len(self.usable))])
+
+    @cached_property
+    def second(self) -> Ints:
+        """The neighbour of each country with the second longest border, as `neighbour` has the one with the longest."""
+        return np.array([self._ranked(i, 1) if self.neighbour[i] >= 0 else -1 for i in range(len(self.usable))])
 
     @cached_property
     def cities(self) -> Locations:
@@ -72,6 +77,11 @@ class Graph:
         """Return a numeric attribute of all countries, NaN where it is unknown or unused."""
         values = zip(self.facts.countries[name], self.facts.countries["ask"], strict=True)
         return np.array([value if name in asks else np.nan for value, asks in values], float)
+
+    @cached_property
+    def compared(self) -> NDArray[np.float64]:
+        """The quantities by which countries are compared, in the order of `MORE`: (quantities, countries)."""
+        return np.stack([self.quantity(name) for name in MORE])
 
     def following(self, countries: Ints) -> Ints:
         """Return the neighbour with the longest border for each country."""
@@ -115,14 +125,14 @@ class Graph:
         words = {"peak": "highest point", "anthem": "national anthem", "currency": "currency"}
         return landmark_id(self.facts, country, clue), f"{value} {words[clue]}"
 
-    def _longest(self, country: int) -> int:
-        """Return the neighbour with the longest border; -1 if it is unknown, disputed or not clearly the longest."""
+    def _ranked(self, country: int, rank: int) -> int:
+        """Return the neighbour whose border has a rank by length; -1 if it is unknown, disputed or not clearly so."""
         borders, iso = self.facts.countries["borders"][country], self.facts.countries["iso"][country]
-        if not self.usable[country] or not borders or iso == "FR":  # Brazil or Spain, depending on French Guiana
+        if not self.usable[country] or len(borders) <= rank or iso == "FR":  # Brazil or Spain: French Guiana
             return -1
-        if len(borders) > 1 and borders[0][1] < 1.05 * borders[1][1]:
+        if len(borders) > rank + 1 and borders[rank][1] < 1.05 * borders[rank + 1][1]:
             return -1
-        return int(borders[0][0]) if self.usable[borders[0][0]] else -1
+        return int(borders[rank][0]) if self.usable[borders[rank][0]] else -1
 
     def _is_clue(self, country: int, clue: str) -> bool:
         counts = self._name_counts[clue]

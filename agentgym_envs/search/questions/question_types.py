@@ -167,7 +167,7 @@ def ask_from_city(graph: Graph, subjects: Sequence[int], attribute: int, wording
 def ask_from_airport(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
     """Ask for an attribute of an airport's country."""
     airport, country = subjects[0], graph.airports.country[subjects[0]]
-    where = _country_of_airport(graph, airport, wording)
+    where = country_of_airport(graph, airport, wording)
     return _of_country(graph, country, attribute, where, [graph.airport_page(airport)], wording)
 
 
@@ -181,7 +181,7 @@ def ask_beyond_city(graph: Graph, subjects: Sequence[int], attribute: int, wordi
 def ask_beyond_airport(graph: Graph, subjects: Sequence[int], attribute: int, wording: Wording) -> Question:
     """Ask for an attribute of the neighbour of an airport's country."""
     airport, country = subjects[0], graph.airports.country[subjects[0]]
-    where = _country_of_airport(graph, airport, wording)
+    where = country_of_airport(graph, airport, wording)
     return _of_neighbour(graph, country, attribute, where, [graph.airport_page(airport)], wording)
 
 
@@ -397,7 +397,8 @@ def country_of_city(graph: Graph, city: int, wording: Wording) -> str:
     return wording.one(templates.CITY_COUNTRY).format(_city(graph, city, wording))
 
 
-def _country_of_airport(graph: Graph, airport: int, wording: Wording) -> str:
+def country_of_airport(graph: Graph, airport: int, wording: Wording) -> str:
+    """Describe a country by one of its airports."""
     return wording.one(templates.AIRPORT_COUNTRY).format(graph.airport(airport))
 
 

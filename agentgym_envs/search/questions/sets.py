@@ -50,6 +50,13 @@ def open_questions(spec: str | os.PathLike[str] | TaskSet, version: int | None =
     )
 
 
+def facts_version(version: int | None) -> int | None:
+    """The version of the facts, and so of the corpus, for a version of the embedded questions; None is the newest."""
+    from agentgym_envs.search.questions.embedded import FACTS_OF
+
+    return None if version is None else FACTS_OF[version]
+
+
 @lru_cache(maxsize=4)
 def _embedded(version: int | None) -> TaskSet:
     from agentgym_envs.search.questions.embedded import VERSION, EmbeddedQuestions

@@ -1,7 +1,7 @@
 """The fast engine: BM25 by bm25s, over the title and the text of a passage.
 
-It ranks like the default engine: the same tokens, and the same two fields, each with its own weight and statistics. But
-bm25s computes all scores when it builds the index, and the scores of the two fields are added there. A search then only
+It ranks like the default engine: the same tokens, and the same fields, each with its own weight and statistics. But
+bm25s computes all scores when it builds the index, and the scores of the fields are added there. A search then only
 sums a few columns of a sparse matrix, in a loop compiled by numba. The loop of bm25s itself takes seconds to compile in
 every process and breaks ties at random. This one is compiled once, and is faster because it does less.
 Building takes about 100 bytes of memory for each distinct word of each passage.
@@ -10,12 +10,13 @@ Source: https://github.com/xhluca/bm25s
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -26,12 +27,15 @@ import numpy as np
 from agentgym_envs.errors import missing_extra
 from agentgym_envs.search.retrieval.base import Hit, check_queries
 from agentgym_envs.search.retrieval.local_base import LocalRetriever, Ranking
-from agentgym_envs.search.retrieval.manifest import damaged
+from agentgym_envs.search.retrieval.manifest import damaged, options_of
 from agentgym_envs.search.retrieval.passages import PassageStore
-from agentgym_envs.search.retrieval.tantivy_engine import TITLE_WEIGHT, analyzer, import_tantivy, query_words
-from agentgym_envs.search.retrieval.words import spaced
+from agentgym_envs.search.retrieval.ranking import RankingOptions, rarest, read_ranking
+from agentgym_envs.search.retrieval.tantivy_engine import analyzer, import_tantivy, inverse_frequency, query_words
 
 FOLDER = "bm25s"
+_COUNTS = "counts.json"
+_IN_TITLE = "title:"
+"""Marks columns of titles, if those compare only some letters of a word."""
 K1, B = 1.2, 0.75
 """The BM25 constants of Tantivy."""
 _log = logging.getLogger(__name__)
@@ -71,6 +75,8 @@ class Bm25sRetriever(LocalRetriever):
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise damaged("the bm25s index", folder, error) from None
         self._vocabulary: dict[str, int] = model.vocab_dict
+        self._ranking = read_ranking(options_of(folder, self.engine))
+        self._counts = _read_counts(folder) if self._ranking.presence else {}
         self._search, self._local = _compiled(), threading.local()
         began = time.perf_counter()
         self._best([[]], 1)
@@ -83,8 +89,14 @@ class Bm25sRetriever(LocalRetriever):
 
     def _words(self, query: str) -> list[int]:
         """Columns of the words of a query."""
-        known = self._vocabulary
-        return [known[word] for word in query_words(self._analyzer, query) if word in known]
+        known, ranking = self._vocabulary, self._ranking
+        words: Sequence[str] = query_words(self._analyzer, query, ranking)
+        if ranking.presence:
+            words = rarest(words, [self._counts.get(word, 0) for word in words], len(self._passages))
+        columns = [known[word] for word in words if word in known]
+        if ranking.title_letters:  # titles have columns of their own
+            columns += [known[title] for word in ranking.of_title(words) if (title := _IN_TITLE + word) in known]
+        return columns
 
     def _best(self, queries: list[list[int]], k: int) -> list[Ranking]:
         if k <= 0:
@@ -147,28 +159,75 @@ def _search(words: Any, ends: Any, indptr: Any, indices: Any, data: Any, sums: A
     return numbers, scores, counts
 
 
-def build(folder: Path, passages: PassageStore) -> None:
-    """Build the engine's part of an index from its passages."""
-    bm25s = import_bm25s()
+def build(folder: Path, passages: PassageStore, **options: Any) -> None:
+    """Build the engine's part of an index from its passages; `options` are those of `read_ranking`.
+
+    Raises UsageError for a wrong option, and MissingExtra.
+    """
+    bm25s, ranking = import_bm25s(), read_ranking(options)
     vocabulary: dict[str, int] = {}
-    titles, texts = _read(passages, vocabulary)
+    titles, texts, labels = _read(passages, vocabulary, ranking)
     model = bm25s.BM25(k1=K1, b=B, method="lucene")
-    model.scores = _merge(_score(model, titles, vocabulary, TITLE_WEIGHT), _score(model, texts, vocabulary, 1.0))
+    score = _count_presence if ranking.presence else partial(_score, model)
+    scores = _merge(_score(model, titles, vocabulary, ranking.title_weight), score(texts, vocabulary, 1.0))
+    if ranking.label_weight:
+        scores = _merge(scores, score(labels, vocabulary, ranking.label_weight))
+    model.scores = scores
     model.vocab_dict, model.nonoccurrence_array = vocabulary, None
     model.save(str(folder / FOLDER), show_progress=False)
+    if ranking.presence:
+        counts = np.bincount(_pairs(texts)[0], minlength=len(vocabulary)).tolist()
+        known = {word: counts[number] for word, number in vocabulary.items() if counts[number]}
+        (folder / FOLDER / _COUNTS).write_text(json.dumps(known), encoding="utf-8")
 
 
-def _read(passages: PassageStore, vocabulary: dict[str, int]) -> tuple[list[array[int]], list[array[int]]]:
-    """Return the words of titles and texts as numbers, and add new words to the vocabulary."""
+def _read_counts(folder: Path) -> dict[str, int]:
+    """The number of passages with each word in their texts."""
+    try:
+        counts: dict[str, int] = json.loads((folder / FOLDER / _COUNTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise damaged("the bm25s index", folder, error) from None
+    return counts
+
+
+Field = list["array[int]"]
+"""The words of each passage, as numbers."""
+
+
+def _read(passages: PassageStore, vocabulary: dict[str, int], ranking: RankingOptions) -> tuple[Field, Field, Field]:
+    """Return the words of titles, texts and labels as numbers, and add new words to the vocabulary."""
     analyze = analyzer(import_tantivy()).analyze
-    fields: tuple[list[array[int]], list[array[int]]] = ([], [])
+
+    def numbers(words: Sequence[str]) -> array[int]:
+        return array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in words])
+
+    fields: tuple[Field, Field, Field] = ([], [], [])
+    mark = _IN_TITLE if ranking.title_letters else ""
     for passage in passages:
-        for field, text in zip(fields, (passage.title, passage.text), strict=True):
-            field.append(array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in analyze(spaced(text))]))
+        title, text = ranking.prepare(passage.title), ranking.prepare(passage.text)
+        fields[0].append(numbers([f"{mark}{word}" for word in ranking.of_title(analyze(title))]))
+        fields[1].append(numbers(analyze(text)))
+        fields[2].append(numbers(analyze(ranking.labels(passage))))
     return fields
 
 
-def _score(model: Any, field: list[array[int]], vocabulary: dict[str, int], weight: float) -> dict[str, Any]:
+def _pairs(field: Field) -> tuple[Any, Any]:
+    """Return the distinct pairs of a word and a passage that has it, ordered by word."""
+    passages = np.repeat(np.arange(len(field), dtype=np.int64), [len(words) for words in field])
+    words = np.concatenate([np.frombuffer(words, np.int32) for words in field if words] or [np.zeros(0, np.int32)])
+    return np.divmod(np.unique(words.astype(np.int64) * len(field) + passages), len(field))
+
+
+def _count_presence(field: Field, vocabulary: dict[str, int], weight: float) -> dict[str, Any]:
+    """Scores of all words in a field, each counted once in a passage, as the columns of a sparse matrix."""
+    words, passages = _pairs(field)
+    counts = np.bincount(words, minlength=len(vocabulary))
+    weights = np.array([weight * inverse_frequency(int(count), len(field)) for count in counts], np.float32)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return {"data": weights[words], "indices": passages.astype(np.int32), "indptr": indptr, "num_docs": len(field)}
+
+
+def _score(model: Any, field: Field, vocabulary: dict[str, int], weight: float) -> dict[str, Any]:
     """Scores of all words in a field, as the columns of a sparse matrix."""
     if not any(field):  # the mean length would be 0
         nothing = {"data": np.zeros(0, np.float32), "indices": np.zeros(0, np.int32)}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentgym_envs.errors import UsageError
-from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, tantivy_engine, vector_search
+from agentgym_envs.search.retrieval import bm25s_engine, dense_engine, ranking, tantivy_engine, vector_search
 from agentgym_envs.search.retrieval.base import Passage, Retriever
 from agentgym_envs.search.retrieval.passages import PassageStore
 
@@ -29,6 +29,7 @@ class SearchEngine(NamedTuple):
         build: writes the engine's part into a folder, from the passages; keyword arguments are the engine's options.
         packages: functions that import what the engine needs, or raise MissingExtra.
         distribution: the installed package whose version the manifest records.
+        options: the names of the build options that a retriever of the embedded corpus can be opened with.
         stream: starts a build before all passages are known, if the engine can; `build` then finds the work done.
         encodes: true if it encodes queries with a model, which takes an encoder to build and CPU time to search.
     """
@@ -38,7 +39,8 @@ class SearchEngine(NamedTuple):
     build: Callable[..., None]
     packages: tuple[Callable[[], object], ...]
     distribution: str
-    stream: Callable[[Path], AbstractContextManager[IndexPassages]] | None = None
+    options: tuple[str, ...] = ()
+    stream: Callable[..., AbstractContextManager[IndexPassages]] | None = None
     encodes: bool = False
 
 
@@ -49,6 +51,7 @@ ENGINES: dict[str, SearchEngine] = {
         build=tantivy_engine.build,
         packages=(tantivy_engine.import_tantivy,),
         distribution="tantivy",
+        options=ranking.OPTIONS,
         stream=tantivy_engine.streaming_build,
     ),
     "bm25s": SearchEngine(
@@ -57,6 +60,7 @@ ENGINES: dict[str, SearchEngine] = {
         build=bm25s_engine.build,
         packages=(tantivy_engine.import_tantivy, bm25s_engine.import_bm25s),
         distribution="bm25s",
+        options=ranking.OPTIONS,
     ),
     "dense": SearchEngine(
         help="by meaning",

@@ -9,9 +9,10 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from agentgym_envs.errors import UsageError
 from agentgym_envs.search.retrieval.base import Passage, Retriever
@@ -37,26 +38,34 @@ def open_index(folder: str | os.PathLike[str], engine: str = "tantivy") -> Retri
     return open_shared(find_engine(engine).retriever, engine, folder)
 
 
-def build_index(passages: Iterable[Passage], folder: Path, *, corpus: str, engine: str = "tantivy") -> None:
+def build_index(
+    passages: Iterable[Passage],
+    folder: Path,
+    *,
+    corpus: str,
+    engine: str = "tantivy",
+    options: Mapping[str, Any] | None = None,
+) -> None:
     """Build an index in `folder`, which appears once it is complete. An engine is added to an existing index.
 
-    Raises UsageError if two passages have the same id, or if there are no passages.
+    `options` are those of the engine's build function; the manifest records them. Raises UsageError if an option is
+    wrong, if the engine was built with others, if two passages have the same id, or if there are no passages.
     """
     find_engine(engine)
     if not (folder / MANIFEST).is_file():
-        _build(passages, folder, corpus, engine)
-    if engine not in read_manifest(folder)["engines"]:
+        _build(passages, folder, corpus, engine, dict(options or {}))
+    if options or engine not in read_manifest(folder)["engines"]:
         with locked(folder):
-            add_engine(folder, engine)
+            add_engine(folder, engine, options)
 
 
-def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) -> None:
+def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str, options: dict[str, Any]) -> None:
     partial = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
     partial.mkdir(parents=True)
     _remove_abandoned(folder)
     try:
         rest = iter(passages)
-        with StoreWriter(partial) as writer, _stream(partial, engine) as index_passages:
+        with StoreWriter(partial) as writer, _stream(partial, engine, options) as index_passages:
             while batch := list(islice(rest, _BATCH)):
                 for passage in batch:
                     writer.add(passage)
@@ -68,7 +77,7 @@ def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) 
                 f"the passages {duplicate.first} and {duplicate.second} have the same id, {duplicate.id!r}"
             )
         finish_store(partial, corpus)
-        add_engine(partial, engine)
+        add_engine(partial, engine, options)
         os.rename(partial, folder)
     except OSError:
         if not (folder / MANIFEST).is_file():  # else another process was faster
@@ -77,10 +86,11 @@ def _build(passages: Iterable[Passage], folder: Path, corpus: str, engine: str) 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _stream(folder: Path, engine: str) -> contextlib.AbstractContextManager[IndexPassages]:
+def _stream(folder: Path, engine: str, options: Mapping[str, Any]) -> contextlib.AbstractContextManager[IndexPassages]:
     """Start the engine's build while passages are still being written, if the engine can."""
-    stream = ENGINES[engine].stream
-    return contextlib.nullcontext(lambda passages: None) if stream is None else stream(work_folder(folder, engine))
+    if (stream := ENGINES[engine].stream) is None:
+        return contextlib.nullcontext(lambda passages: None)
+    return stream(work_folder(folder, engine), **options)
 
 
 def _remove_abandoned(folder: Path) -> None:

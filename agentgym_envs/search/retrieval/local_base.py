@@ -97,7 +97,9 @@ def _open(retriever: Callable[[Path, PassageStore], Retriever], engine: str, fol
     return retriever(folder, open_passages(folder, manifest))
 
 
-def rank(find: Callable[[int], Ranking], k: int, passages: int, first: Ranking | None = None) -> Ranking:
+def rank(
+    find: Callable[[int], Ranking], k: int, passages: int, first: Ranking | None = None, *, more: int = MORE
+) -> Ranking:
     """Return the `k` best hits of an engine that breaks ties only within the limit that it is given.
 
     The limit grows until all passages that tie with the last hit are known. It stops `MOST_TIES` beyond `k`: among
@@ -108,9 +110,10 @@ def rank(find: Callable[[int], Ranking], k: int, passages: int, first: Ranking |
         find: returns up to `limit` hits.
         k: the number of hits wanted.
         passages: the number of passages in the index.
-        first: the result of `find(k + MORE)`, if already known.
+        first: the result of `find(k + more)`, if already known.
+        more: the hits beyond `k` that are requested at first.
     """
-    limit, most = k + MORE, min(k + MORE + MOST_TIES, passages)
+    limit, most = k + more, min(k + more + MOST_TIES, passages)
     ranking = sorted(find(limit) if first is None else first)
     while limit < most and len(ranking) >= limit and ranking[k - 1][0] == ranking[-1][0]:
         limit = min(4 * limit, most)

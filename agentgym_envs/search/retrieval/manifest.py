@@ -64,6 +64,12 @@ def check_built_for(folder: Path, engines: Iterable[str]) -> Manifest:
     return manifest
 
 
+def options_of(folder: Path, engine: str) -> dict[str, Any]:
+    """Return the options that an engine's part of an index was built with."""
+    options: dict[str, Any] = read_manifest(folder)["engines"][engine]["options"]
+    return options
+
+
 def open_passages(folder: Path, manifest: Manifest) -> PassageStore:
     """Open the passages of an index. Raises RetrieverError if they do not match the manifest."""
     check_sizes(folder, manifest["files"])

@@ -19,6 +19,7 @@ from agentgym_envs.search.retrieval.engines import ENGINES
 from agentgym_envs.search.retrieval.hybrid import HybridRetriever
 from agentgym_envs.search.retrieval.index import open_index
 from agentgym_envs.search.retrieval.manifest import check_built_for, read_manifest
+from agentgym_envs.search.retrieval.ranking import read_ranking
 from agentgym_envs.search.retrieval.vector_search import import_faiss
 from agentgym_envs.search.web.vendors import WEB_ENGINES
 from agentgym_envs.search.web.web_retriever import OPTIONS, check_web, open_web
@@ -54,27 +55,37 @@ def _over_index(engine: str) -> RetrieverKind:
     """The kind of an engine over an index of our own."""
     return RetrieverKind(
         help=ENGINES[engine].help,
-        open=lambda index, options: _open_local(engine, index, options.get("version")),
-        check=lambda index, options: _check_local([engine], index),
+        open=lambda index, options: _open_local(engine, index, options),
+        check=lambda index, options: _check_local([engine], index, options),
+        options=ENGINES[engine].options,
         encodes=ENGINES[engine].encodes,
         own_index=True,
     )
 
 
-def _open_local(engine: str, index: Index, version: int | None) -> Retriever:
+def _open_local(engine: str, index: Index, options: Options) -> Retriever:
     if index is None:
-        from agentgym_envs.search.corpus.embedded import embedded_index
+        from agentgym_envs.search.corpus.embedded import NEWEST, embedded_index
 
-        index = embedded_index(engine) if version is None else embedded_index(engine, version)
+        version, built_with = options.get("version"), {key: options[key] for key in options if key != "version"}
+        index = embedded_index(engine, NEWEST if version is None else version, built_with)
     return open_index(index, engine)
 
 
-def _check_local(engines: list[str], index: Index) -> None:
+def _check_local(engines: list[str], index: Index, options: Options | None = None) -> None:
     for engine in engines:
         for import_package in ENGINES[engine].packages:
             import_package()
-    if index is not None:
-        check_built_for(Path(index), engines)
+    if options:
+        read_ranking(options)
+    if index is None:
+        return
+    built = check_built_for(Path(index), engines)["engines"]
+    if options and (found := built[engines[0]]["options"]) != options:
+        raise UsageError(
+            f"{engines[0]} in {index} was built with {found}, not with {dict(options)}: the ranking is chosen when an "
+            f"index is built; `agentgym search index {index} --engine {engines[0]} -o KEY=VALUE --overwrite` changes it"
+        )
 
 
 def _hybrid_engines(index: Index) -> list[str]:
@@ -84,8 +95,7 @@ def _hybrid_engines(index: Index) -> list[str]:
 
 
 def _open_hybrid(index: Index, options: Options) -> Retriever:
-    version = options.get("version")
-    return _hybrid(*(_open_local(engine, index, version) for engine in _hybrid_engines(index)))
+    return _hybrid(*(_open_local(engine, index, options) for engine in _hybrid_engines(index)))
 
 
 @lru_cache(maxsize=16)
