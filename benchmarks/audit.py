@@ -1,50 +1,170 @@
 """The adversarial audit of every environment: attackers, episodes, best scores, floors and seconds.
 
-    python -m benchmarks.audit [--out benchmarks/results/audit.json] [--budget SECONDS] [--tasks N] [ENV ...]
+    python -m benchmarks.audit [--out benchmarks/results/audit.json] [--budget SECONDS] [ENV ...]
 
-Every group of every environment is attacked. `--budget` bounds each environment; what was not played is counted in the
-result, and `--out` keeps the results of environments that are not named.
+Every group of every environment is attacked, in parts with some tasks of a group each. The parts take turns, so that
+all groups are played equally often when the budget ends. With `--parts FOLDER`, each part is a file there, and a later
+run goes on with the parts that are missing. `--out` keeps the results of environments that are not named.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from agentgym_envs.audit import AuditReport, audit
+from agentgym_envs.audit import audit
+from agentgym_envs.audit.judging import LUCK, chance_of
+from agentgym_envs.audit.scenes import kind_of
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UsageError
+from agentgym_envs.task import TaskTable
 from agentgym_envs.validate import load_subject
 from benchmarks.common import machine
 
 
 class Target(NamedTuple):
-    """An environment with the number of tasks per group."""
+    """An environment, the tasks of each group in a part, the number of parts, and the share of attackers of a task."""
 
     env: str
     tasks: int
+    parts: int = 1
+    every: int = 1
     arguments: dict[str, Any] = {}  # noqa: RUF012 (never changed)
 
 
+REWARDS = {"format_reward": 0.2, "retrieval_score": 0.1}
 TARGETS = {
     "TextCraft": Target("AgentGym/TextCraft-v0", 40),
-    "TextCraft, invented": Target("AgentGym/TextCraft-v0", 10, {"worlds": "invented"}),
+    "TextCraft, invented": Target("AgentGym/TextCraft-v0", 10, arguments={"worlds": "invented"}),
     "BabyAI": Target("AgentGym/BabyAI-v0", 12),
-    "BabyAI, primitive": Target("AgentGym/BabyAI-v0", 3, {"actions": "primitive"}),
-    "Search": Target("AgentGym/Search-v0", 6),
-    "SearchRetry": Target("AgentGym/SearchRetry-v0", 2),
+    "BabyAI, primitive": Target("AgentGym/BabyAI-v0", 12, arguments={"actions": "primitive"}),
+    "Search": Target("AgentGym/Search-v0", 12, 2),
+    "SearchRetry": Target("AgentGym/SearchRetry-v0", 6),
+    "SearchPages": Target("AgentGym/SearchPages-v0", 6),
+    "SearchPages, paid form": Target("AgentGym/SearchPages-v0", 4, every=3, arguments=REWARDS),
     "TextCraftCoop": Target("AgentGym/TextCraftCoop-v0", 10),
     "PlannerActor": Target("AgentGym/PlannerActor-v0", 10),
-    "SciWorld": Target("AgentGym/SciWorld-v0", 1),
-    "MiniWoB": Target("AgentGym/MiniWoB-v0", 1),
-    "WebArena": Target("AgentGym/WebArena-v0", 2),
-    "WebArena, table 2": Target("AgentGym/WebArena-v0", 2, {"table_version": 2}),
+    "SciWorld": Target("AgentGym/SciWorld-v0", 1, 5, every=3),
+    "MiniWoB": Target("AgentGym/MiniWoB-v0", 4, 5, every=4),
+    "WebArena": Target("AgentGym/WebArena-v0", 6, 25, every=5),
+    "WebArena, table 2": Target("AgentGym/WebArena-v0", 6, 48, every=5, arguments={"table_version": 2}),
 }
 
 
-def measure(target: Target, budget: float, tasks: int | None) -> AuditReport:
-    """Attack an environment."""
-    return audit(load_subject(target.env, target.arguments, budget), tasks=tasks or target.tasks)
+class Part(NamedTuple):
+    """Some tasks of a group. The number says how many such parts come before."""
+
+    group: str
+    number: int
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.number:03}-{self.group}.json"
+
+
+def parts_of(target: Target) -> Iterator[Part]:
+    """All parts, one of each group after the other."""
+    with load_subject(target.env, target.arguments).fresh() as env:
+        groups = text_env(env).tasks.groups
+    return (Part(group, number) for number in range(target.parts) for group in groups)
+
+
+def play(target: Target, part: Part, budget: float) -> dict[str, Any] | None:
+    """Attack the tasks of a part; None if there are none left, or if the time is too short for one."""
+    subject = load_subject(target.env, target.arguments, budget)
+    skip, groups = part.number * target.tasks, [part.group]
+    try:
+        return audit(subject, tasks=target.tasks, groups=groups, skip=skip, every=target.every).to_json()
+    except UsageError as error:
+        print(f"{part.group}, part {part.number + 1}: {error}")
+        return None
+
+
+def measure(name: str, budget: float, folder: Path | None) -> dict[str, Any]:
+    """Attack an environment until the budget ends, and merge all parts."""
+    target, end, reports = TARGETS[name], time.monotonic() + budget, list[dict[str, Any]]()
+    place = None if folder is None else folder / name.replace(", ", "-").replace(" ", "-")
+    parts = list(parts_of(target))
+    for index, part in enumerate(parts):
+        share = 1 / sum(later.number == part.number for later in parts[index:])
+        file = None if place is None else place / part.file
+        if file is not None and file.exists():
+            reports.append(json.loads(file.read_text(encoding="utf-8")))
+        elif (left := end - time.monotonic()) > 0 and (report := play(target, part, share * left)) is not None:
+            reports.append(report)
+            if file is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return merged(reports) | kinds(target, reports) | target._asdict()
+
+
+def kinds(target: Target, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The number of templates, levels or pages of a table, and of those that were played."""
+    with load_subject(target.env, target.arguments).fresh() as env:
+        tasks = text_env(env).tasks
+    if not isinstance(tasks, TaskTable):
+        return {"kinds": None, "kinds_played": None}
+    played = sum(group["tasks"] for report in reports for group in report["groups"])
+    every = {kind_of(task) for task in tasks.tasks}
+    return {"kinds": len(every), "kinds_played": min(played, len(every))}
+
+
+def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The parts of an environment as one report. Wins are compared with luck again, over all parts."""
+    return {
+        "groups": [_group(rows) for rows in _by("group", reports, "groups").values()],
+        "attackers": [_attacker(rows) for rows in _by("attacker", reports, "attackers").values()],
+        "findings": [finding for report in reports for finding in report["findings"]],
+        "unlikely": unlikely(reports),
+        "parts": len(reports),
+        **{name: sum(report[name] for report in reports) for name in ("episodes", "unplayed", "seconds")},
+    }
+
+
+def _by(key: str, reports: Sequence[dict[str, Any]], rows: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in (row for report in reports for row in report[rows]):
+        found[row[key]].append(row)
+    return found
+
+
+def _group(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    tasks = sum(row["tasks"] for row in rows)
+    mean: Callable[[Callable[[Any], float]], float] = lambda value: sum(row["tasks"] * value(row) for row in rows)  # noqa: E731
+    counted = ("tasks", "detours", "detour_successes", "episodes")
+    return rows[0] | {
+        **{name: sum(row[name] for row in rows) for name in counted},
+        "floor": mean(lambda row: row["floor"]["mean"]) / tasks,
+        "oracle": mean(lambda row: row["oracle"]) / tasks,
+        "best": fmean(row["best"] for row in rows),
+    }
+
+
+def _attacker(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    best = max(rows, key=lambda row: row["best"])
+    return best | {name: sum(row[name] for row in rows) for name in ("episodes", "findings", "seconds")}
+
+
+def unlikely(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The variants of attackers that won more often, over all parts, than luck explains."""
+    wins: dict[tuple[str, str, str], int] = defaultdict(int)
+    chances: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for cell in (cell for report in reports for cell in report["cells"] if cell["chances"] is not None):
+        key = cell["attacker"], cell["label"], cell["group"]
+        wins[key] += cell["wins"]
+        chances[key] += cell["chances"]
+    return [
+        dict(zip(("attacker", "label", "group"), key, strict=True), wins=wins[key], episodes=len(chances[key]))
+        for key in wins
+        if chance_of(wins[key], chances[key]) < LUCK
+    ]
 
 
 def table(result: dict[str, Any]) -> str:
@@ -67,12 +187,8 @@ def _summary(report: dict[str, Any]) -> list[str]:
     groups = report["groups"]
     tasks = sum(group["tasks"] for group in groups)
     detours, won = (sum(group[key] for group in groups) for key in ("detours", "detour_successes"))
-    floor, best, oracle = (
-        sum(group["tasks"] * value(group) for group in groups) / tasks
-        for value in (lambda g: g["floor"]["mean"], lambda g: g["best"], lambda g: g["oracle"])
-    )
-    means = [f"{value:.2f}" for value in (floor, best, oracle)]
-    counts = [len(groups), tasks, f"{report['episodes']:,}", len(report["findings"])]
+    means = [f"{sum(group['tasks'] * group[key] for group in groups) / tasks:.2f}" for key in ("floor", "best", "oracle")]
+    counts = [len(groups), tasks, f"{report['episodes']:,}", len(report["findings"]) + len(report["unlikely"])]
     rest = [f"{won} of {detours}", report["unplayed"], f"{report['seconds']:.0f} s"]
     return [str(cell) for cell in (*counts, *means, *rest)]
 
@@ -88,15 +204,14 @@ def main() -> None:
     parser.add_argument("envs", nargs="*", metavar="ENV", help=f"of {', '.join(TARGETS)}; default: all")
     parser.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     parser.add_argument("--budget", type=float, default=3_600.0, help="seconds per environment (default: 3600)")
-    parser.add_argument("--tasks", type=int, help="tasks per group; default: by environment")
+    parser.add_argument("--parts", type=Path, help="keep each part in this folder, and go on with those that are missing")
     arguments = parser.parse_args()
     found = {}
     if arguments.out and arguments.out.exists():
         found = json.loads(arguments.out.read_text(encoding="utf-8"))["environments"]
     for name in arguments.envs or TARGETS:
-        report = measure(TARGETS[name], arguments.budget, arguments.tasks)
-        print(f"{name}: {report.summary}, {report.seconds:.0f} s")
-        found[name] = report.to_json() | {"arguments": TARGETS[name].arguments, "budget_s": arguments.budget}
+        found[name] = report = measure(name, arguments.budget, arguments.parts)
+        print(f"{name}: {len(report['findings'])} findings in {report['episodes']} episodes, {report['seconds']:.0f} s")
         if arguments.out:
             whole = {"machine": machine(), "environments": {name: found[name] for name in TARGETS if name in found}}
             arguments.out.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
