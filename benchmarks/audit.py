@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 REWARDS = {"format_reward": 0.2, "retrieval_score": 0.1}
 TARGETS = {
-    "TextCraft": Target("AgentGym/TextCraft-v0", 40),
+    "TextCraft": Target("AgentGym/TextCraft-v0", 20),
     "TextCraft, invented": Target("AgentGym/TextCraft-v0", 10, arguments={"worlds": "invented"}),
     "BabyAI": Target("AgentGym/BabyAI-v0", 12),
     "BabyAI, primitive": Target("AgentGym/BabyAI-v0", 12, arguments={"actions": "primitive"}),
@@ -187,7 +187,9 @@ def _summary(report: dict[str, Any]) -> list[str]:
     groups = report["groups"]
     tasks = sum(group["tasks"] for group in groups)
     detours, won = (sum(group[key] for group in groups) for key in ("detours", "detour_successes"))
-    means = [f"{sum(group['tasks'] * group[key] for group in groups) / tasks:.2f}" for key in ("floor", "best", "oracle")]
+    means = [
+        f"{sum(group['tasks'] * group[key] for group in groups) / tasks:.2f}" for key in ("floor", "best", "oracle")
+    ]
     counts = [len(groups), tasks, f"{report['episodes']:,}", len(report["findings"]) + len(report["unlikely"])]
     rest = [f"{won} of {detours}", report["unplayed"], f"{report['seconds']:.0f} s"]
     return [str(cell) for cell in (*counts, *means, *rest)]
@@ -204,7 +206,9 @@ def main() -> None:
     parser.add_argument("envs", nargs="*", metavar="ENV", help=f"of {', '.join(TARGETS)}; default: all")
     parser.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     parser.add_argument("--budget", type=float, default=3_600.0, help="seconds per environment (default: 3600)")
-    parser.add_argument("--parts", type=Path, help="keep each part in this folder, and go on with those that are missing")
+    parser.add_argument(
+        "--parts", type=Path, help="keep each part in this folder, and go on with those that are missing"
+    )
     arguments = parser.parse_args()
     found = {}
     if arguments.out and arguments.out.exists():

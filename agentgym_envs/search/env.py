@@ -283,7 +283,9 @@ class SearchEnv(TextEnv):
 
     def _record(self, action: SearchAction, transition: Transition) -> Transition:
         self._done.append(action)
-        if self._weights.retrieval_score and not self._retrieved and not transition.terminated:
+        # Only what shows passages counts: other replies may quote the agent's own words.
+        shown = not transition.terminated and transition.info["hits"]
+        if self._weights.retrieval_score and not self._retrieved and shown:
             self._retrieved = scoring.subem(transition.observation, self._golds)
         return transition
 
