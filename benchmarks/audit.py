@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -29,12 +30,20 @@ from benchmarks.common import machine
 
 
 class Target(NamedTuple):
-    """An environment, the tasks of each group in a part, the number of parts, and the share of attackers of a task."""
+    """An environment, and how it is divided.
+
+    Attributes:
+        tasks: the tasks of a group in a part.
+        parts: the parts of a group.
+        every: each task meets every fifth attacker, say.
+        least: the seconds that a part gets at least, if so many are left.
+    """
 
     env: str
     tasks: int
     parts: int = 1
     every: int = 1
+    least: float = 0.0
     arguments: dict[str, Any] = {}  # noqa: RUF012 (never changed)
 
 
@@ -50,10 +59,10 @@ TARGETS = {
     "SearchPages, paid form": Target("AgentGym/SearchPages-v0", 4, every=3, arguments=REWARDS),
     "TextCraftCoop": Target("AgentGym/TextCraftCoop-v0", 10),
     "PlannerActor": Target("AgentGym/PlannerActor-v0", 10),
-    "SciWorld": Target("AgentGym/SciWorld-v0", 1, 5, every=3),
+    "SciWorld": Target("AgentGym/SciWorld-v0", 1, 5, every=5, least=90.0),
     "MiniWoB": Target("AgentGym/MiniWoB-v0", 4, 5, every=4),
-    "WebArena": Target("AgentGym/WebArena-v0", 6, 25, every=5),
-    "WebArena, table 2": Target("AgentGym/WebArena-v0", 6, 48, every=5, arguments={"table_version": 2}),
+    "WebArena": Target("AgentGym/WebArena-v0", 3, 50, every=12),
+    "WebArena, table 2": Target("AgentGym/WebArena-v0", 3, 96, every=12, arguments={"table_version": 2}),
 }
 
 
@@ -73,7 +82,8 @@ def parts_of(target: Target) -> Iterator[Part]:
     """All parts, one of each group after the other."""
     with load_subject(target.env, target.arguments).fresh() as env:
         groups = text_env(env).tasks.groups
-    return (Part(group, number) for number in range(target.parts) for group in groups)
+    mixed = random.Random(0).sample(groups, len(groups))
+    return (Part(group, number) for number in range(target.parts) for group in mixed)
 
 
 def play(target: Target, part: Part, budget: float) -> dict[str, Any] | None:
@@ -93,15 +103,16 @@ def measure(name: str, budget: float, folder: Path | None) -> dict[str, Any]:
     place = None if folder is None else folder / name.replace(", ", "-").replace(" ", "-")
     parts = list(parts_of(target))
     for index, part in enumerate(parts):
-        share = 1 / sum(later.number == part.number for later in parts[index:])
         file = None if place is None else place / part.file
-        if file is not None and file.exists():
-            reports.append(json.loads(file.read_text(encoding="utf-8")))
-        elif (left := end - time.monotonic()) > 0 and (report := play(target, part, share * left)) is not None:
-            reports.append(report)
-            if file is not None:
+        known = json.loads(file.read_text(encoding="utf-8")) if file is not None and file.exists() else None
+        if (left := end - time.monotonic()) > 0 and (known is None or known["unplayed"]):
+            share = 1 / sum(later.number == part.number for later in parts[index:])
+            known = play(target, part, max(share * left, min(left, target.least))) or known
+            if file is not None and known is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+                file.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        if known is not None:
+            reports.append(known)
     return merged(reports) | kinds(target, reports) | target._asdict()
 
 

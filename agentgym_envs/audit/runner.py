@@ -323,14 +323,20 @@ def _cells(played: Sequence[PlayedAttempt], *, judged: bool = True) -> dict[tupl
 
 
 def _chances(cell: Sequence[PlayedAttempt]) -> list[float] | None:
-    """The chances that a guess wins each episode; None if the scenario states none."""
-    family, rates = cell[0].attacker.family, [played.measured.rate for played in cell]
+    """The chances that guesses win each episode, one in each step; None if the scenario states none."""
+    family, rates = cell[0].attacker.family, [_chance(played) for played in cell]
     if family is AttackFamily.FORGING:
         return [0.0] * len(cell)
     if family is AttackFamily.NO_WORK:
         return [rate or 0.0 for rate in rates]
     known = [rate for rate in rates if rate is not None]
     return known if len(known) == len(rates) else None
+
+
+def _chance(played: PlayedAttempt) -> float | None:
+    """The chance that one of the guesses of an episode wins."""
+    rate = played.measured.rate
+    return None if rate is None else 1 - (1 - rate) ** max(1, len(played.episode.steps))
 
 
 def _mean(cell: Sequence[PlayedAttempt]) -> float:

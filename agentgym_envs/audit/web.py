@@ -17,24 +17,27 @@ Reached = Callable[[Collection[Any], Collection[Any]], bool]
 """Compares the changes of the sites after the plan, and those after a further form was sent."""
 _WEB_ARENA = frozenset({"WebArenaEnv"})
 _MOST_FORMS = 4
-_FORMS = """
-[...document.forms].filter(form => form.method === 'post').flatMap(form => {
-  const fields = new URLSearchParams(new FormData(form)), address = form.action + '?' + fields;
-  const buttons = [...form.querySelectorAll('button[name], input[type=submit][name]')];
-  return [address, ...buttons.map(button => address + '&' + new URLSearchParams([[button.name, button.value]]))];
-})
+_POSTING = "[...document.forms].filter(form => form.method === 'post' && !/(log|sign)-?(in|out)/.test(form.action))"
+_ADDRESS = """
+element => {
+  const form = element.form ?? element.closest('form'), button = element.closest('button[name], input[type=submit]');
+  if (!form || form.method !== 'post') return '';
+  const fields = new URLSearchParams(new FormData(form));
+  if (button?.name) fields.append(button.name, button.value);
+  return `${form.action}?${fields}`;
+}
 """
-"""The addresses that send the page's forms as they are, but with GET."""
-_SEND = """
-(() => {
-  const form = [...document.forms].filter(one => one.method === 'post' && !/log(in|out)/.test(one.action))[%d];
+"""A function that returns the address that sends the form of an element as it is, but with GET."""
+_SEND = f"""
+(number => {{
+  const form = {_POSTING}[number];
   if (!form) return false;
   for (const field of form.querySelectorAll('[required]')) if (!field.value) field.value = '5';
-  form.requestSubmit();
+  form.requestSubmit(form.querySelector('button:not([type=button]), input[type=submit]'));
   return true;
-})()
+}})
 """
-"""Send a form of the page as its button does."""
+"""A function that sends a form of the page as its button does."""
 
 
 class PostWithoutForm(Attacker):
@@ -46,20 +49,18 @@ class PostWithoutForm(Attacker):
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The plan, except for the command that sends the form: it earns what the plan without that command earns."""
-        if len(scene.plan) < 2 or _kind(scene) != "change":
-            return
+        if len(scene.plan) < 2 or _kind(scene) != "change" or not hasattr(scene.env, "session"):
+            return  # behind a server, the page is out of reach
         *start, _, end = scene.messages(*scene.plan)
 
         def script(env: Any, episode: RecordedEpisode) -> Iterator[str]:
             yield from start
             yield from scene.messages(*_without_enter(scene.plan[-2]))
-            addresses = _evaluate(env, _FORMS)[:_MOST_FORMS]
-            yield from scene.messages(
-                *(f"goto [{one}]" for address in addresses for one in (address, *_forged(address)))
-            )
-            yield end
+            if address := _form_address(env, scene.plan[-2]):
+                yield from scene.messages(*(f"goto [{one}]" for one in (*_forged(address), address)))
+                yield end
 
-        turns = len(scene.plan) + 3 * _MOST_FORMS + 1
+        turns = len(scene.plan) + 5
         yield AttackAttempt("last form", policy=scripted(script), turns=turns, references=[[*start, end]])
 
 
@@ -109,7 +110,7 @@ class DoAndUndo(Attacker):
         """The oracle's plan, and forms until the sites are as they were. It stops only then."""
         reached: Reached = lambda before, after: bool(before) and not after  # noqa: E731
         if _kind(scene) == "change":
-            yield from _with_another_form(scene, reached)
+            yield from _with_another_form(scene, reached, again=True)
 
 
 def scripted(script: Script) -> NextAction:
@@ -124,8 +125,11 @@ def scripted(script: Script) -> NextAction:
     return act
 
 
-def _with_another_form(scene: AuditScene, reached: Reached) -> Iterator[AttackAttempt]:
-    """The plan, then forms of its last page, until the changes are those that an attacker wants, and the end."""
+def _with_another_form(scene: AuditScene, reached: Reached, *, again: bool = False) -> Iterator[AttackAttempt]:
+    """The plan, then forms of its last page, until the changes are those that an attacker wants, and the end.
+
+    With `again`, the last command comes first, as buttons often undo what they did.
+    """
     if not scene.plan or not hasattr(scene.env, "session"):
         return  # behind a server, the sites are out of reach
     *work, end = scene.messages(*scene.plan)
@@ -133,16 +137,19 @@ def _with_another_form(scene: AuditScene, reached: Reached) -> Iterator[AttackAt
     def script(env: Any, episode: RecordedEpisode) -> Iterator[str]:
         yield from work
         before, place = _changes(env), episode.last_info.get("url", "")
-        for number in range(_MOST_FORMS):
-            if not _evaluate(env, _SEND % number):
+        for number in range(-again, _MOST_FORMS):
+            if number < 0:
+                yield work[-1]
+            elif _evaluate(env, f"{_SEND}({number})"):
+                yield from scene.messages("wait")
+            else:
                 return
-            yield from scene.messages("wait")
             if reached(before, _changes(env)):
                 yield end
                 return
             yield from scene.messages(f"goto [{place}]")
 
-    turns = len(scene.plan) + 2 * _MOST_FORMS
+    turns = len(scene.plan) + 2 * (_MOST_FORMS + 1)
     yield AttackAttempt("another form", policy=scripted(script), turns=turns, most=scene.oracle_score - MARGIN)
 
 
@@ -157,6 +164,17 @@ def _without_enter(command: str) -> list[str]:
 
     action = parse_command(command)
     return [format_command(replace(action, enter=False))] if isinstance(action, Type) else []
+
+
+def _form_address(env: Any, command: str) -> str:
+    """The address with the fields of the form of the element that a command uses; "" without such a form."""
+    from agentgym_envs.webarena.actions import parse_command
+    from agentgym_envs.webarena.browser import loop
+
+    session, element = text_env(env).session, getattr(parse_command(command), "id", None)  # type: ignore[attr-defined]
+    if element is None:
+        return ""
+    return str(loop.run(session.guarded(session.backend.call(session.tab, element, _ADDRESS))) or "")
 
 
 def _forged(address: str) -> list[str]:
