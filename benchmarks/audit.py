@@ -1,10 +1,11 @@
 """The adversarial audit of every environment: attackers, episodes, best scores, floors and seconds.
 
-    python -m benchmarks.audit [--out benchmarks/results/audit.json] [--budget SECONDS] [ENV ...]
+    python -m benchmarks.audit [--out benchmarks/results/audit.json] [--budget SECONDS] [--seed N] [ENV ...]
 
 Every group of every environment is attacked, in parts with some tasks of a group each. The parts take turns, so that
 all groups are played equally often when the budget ends. With `--parts FOLDER`, each part is a file there, and a later
-run goes on with the parts that are missing. `--out` keeps the results of environments that are not named.
+run goes on with the parts that are missing. `--out` keeps the results of environments that are not named. The exit code
+is 1 after a finding.
 """
 
 from __future__ import annotations
@@ -86,18 +87,18 @@ def parts_of(target: Target) -> Iterator[Part]:
     return (Part(group, number) for number in range(target.parts) for group in mixed)
 
 
-def play(target: Target, part: Part, budget: float) -> dict[str, Any] | None:
+def play(target: Target, part: Part, budget: float, seed: int) -> dict[str, Any] | None:
     """Attack the tasks of a part; None if there are none left, or if the time is too short for one."""
     subject = load_subject(target.env, target.arguments, budget)
     skip, groups = part.number * target.tasks, [part.group]
     try:
-        return audit(subject, tasks=target.tasks, groups=groups, skip=skip, every=target.every).to_json()
+        return audit(subject, tasks=target.tasks, groups=groups, seed=seed, skip=skip, every=target.every).to_json()
     except UsageError as error:
         print(f"{part.group}, part {part.number + 1}: {error}")
         return None
 
 
-def measure(name: str, budget: float, folder: Path | None) -> dict[str, Any]:
+def measure(name: str, budget: float, folder: Path | None, seed: int) -> dict[str, Any]:
     """Attack an environment until the budget ends, and merge all parts."""
     target, end, reports = TARGETS[name], time.monotonic() + budget, list[dict[str, Any]]()
     place = None if folder is None else folder / name.replace(", ", "-").replace(" ", "-")
@@ -107,7 +108,7 @@ def measure(name: str, budget: float, folder: Path | None) -> dict[str, Any]:
         known = json.loads(file.read_text(encoding="utf-8")) if file is not None and file.exists() else None
         if (left := end - time.monotonic()) > 0 and (known is None or known["unplayed"]):
             share = 1 / sum(later.number == part.number for later in parts[index:])
-            known = play(target, part, max(share * left, min(left, target.least))) or known
+            known = play(target, part, max(share * left, min(left, target.least)), seed) or known
             if file is not None and known is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
@@ -220,16 +221,23 @@ def main() -> None:
     parser.add_argument(
         "--parts", type=Path, help="keep each part in this folder, and go on with those that are missing"
     )
+    parser.add_argument("--seed", type=int, default=0, help="selects the tasks (default: 0)")
     arguments = parser.parse_args()
-    found = {}
+    found, failed = {}, False
     if arguments.out and arguments.out.exists():
         found = json.loads(arguments.out.read_text(encoding="utf-8"))["environments"]
     for name in arguments.envs or TARGETS:
-        found[name] = report = measure(name, arguments.budget, arguments.parts)
-        print(f"{name}: {len(report['findings'])} findings in {report['episodes']} episodes, {report['seconds']:.0f} s")
+        found[name] = report = measure(name, arguments.budget, arguments.parts, arguments.seed)
+        bad = [*report["findings"], *report["unlikely"]]
+        print(
+            f"{name}: {len(bad)} findings in {report['episodes']} episodes, {report['seconds']:.0f} s", *bad, sep="\n"
+        )
+        failed |= bool(bad)
         if arguments.out:
             whole = {"machine": machine(), "environments": {name: found[name] for name in TARGETS if name in found}}
             arguments.out.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    if failed:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -194,6 +194,8 @@ class Attacker(Protocol):
     family: ClassVar[AttackFamily]
     scenarios: ClassVar[frozenset[str]] = frozenset()
     """Names of the environment classes that it attacks; empty for all."""
+    once_per_group: ClassVar[bool] = False
+    """True if it attacks only one task of each group, because its attempts start servers or processes."""
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The attempts at a task."""

@@ -28,6 +28,7 @@ class TwoClients(Attacker):
 
     name = "two clients"
     family = AttackFamily.STATE
+    once_per_group = True
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The oracle's plan earns neither more nor less than alone, and counts the same turns."""
@@ -49,6 +50,7 @@ class KilledWorker(Attacker):
 
     name = "killed worker"
     family = AttackFamily.STATE
+    once_per_group = True
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The worker dies before the last step, which then earns nothing, or within it."""

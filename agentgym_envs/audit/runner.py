@@ -141,8 +141,10 @@ class AuditRun:
                 self._judge_honest(env, measured, episode)
         for scenes in self._rounds:
             for number, attacker in enumerate(self._attackers):
+                if attacker.once_per_group and scenes is not self._rounds[0]:
+                    continue
                 for measured in scenes:
-                    in_turn = (number + measured.scene.start.seed) % every == 0
+                    in_turn = attacker.once_per_group or (number + measured.scene.start.seed) % every == 0
                     if in_turn and (not attacker.scenarios or attacker.scenarios & measured.scene.scenarios):
                         self._attack_task(env, attacker, measured)
         self._judge_groups()

@@ -111,8 +111,10 @@ class AnswerInAnotherTool(Attacker):
             return
         opening = [command for command in scene.plan if command.startswith("<open>")][:1]
         searches = [command for command in scene.plan if command.startswith("<search>")][: len(opening)]
-        forms = {tool: f"<{tool}>{{}}</{tool}>" for tool in ("find", "open", "scroll")}
-        forms |= {"nested": f"<find>{scene.form('{}')}</find>", "thought": f"<think>{scene.form('{}')}</think>"}
+        tools = [tool.name for tool in getattr(scene.kind, "actions", ()) if tool.name not in ("search", "answer")]
+        forms = {tool: f"<{tool}>{{}}</{tool}>" for tool in tools}
+        forms |= {f"nested in {tool}": form.format(scene.form("{}")) for tool, form in forms.items()}
+        forms["thought"] = f"<think>{scene.form('{}')}</think>"
         for label, form in forms.items():
             right, wrong = (
                 _with_thoughts(*searches, *opening, form.format(text), scene.form(_NOTHING))
