@@ -4,7 +4,7 @@
 
 Every group of every environment is attacked, in parts with some tasks of a group each. The parts take turns, so that
 all groups are played equally often when the budget ends. With `--parts FOLDER`, each part is a file there, and a later
-run goes on with the parts that are missing. `--out` keeps the results of environments that are not named. The exit code
+run plays those that are missing. `--out` keeps the results of environments that are not named. The exit code
 is 1 after a finding.
 """
 
@@ -37,7 +37,7 @@ class Target(NamedTuple):
         tasks: the tasks of a group in a part.
         parts: the parts of a group.
         every: each task meets every fifth attacker, say.
-        least: the seconds that a part gets at least, if so many are left.
+        least: the seconds that a part gets at least, if they are left.
     """
 
     env: str
@@ -76,7 +76,7 @@ class Part(NamedTuple):
     @property
     def file(self) -> str:
         """The name of its file."""
-        return f"{self.number:03}-{self.group}.json"
+        return f"{self.number:03}-{self.group.replace('/', '-')}.json"
 
 
 def parts_of(target: Target) -> Iterator[Part]:
@@ -218,9 +218,7 @@ def main() -> None:
     parser.add_argument("envs", nargs="*", metavar="ENV", help=f"of {', '.join(TARGETS)}; default: all")
     parser.add_argument("--out", type=Path, help="write the figures as JSON to this file")
     parser.add_argument("--budget", type=float, default=3_600.0, help="seconds per environment (default: 3600)")
-    parser.add_argument(
-        "--parts", type=Path, help="keep each part in this folder, and go on with those that are missing"
-    )
+    parser.add_argument("--parts", type=Path, help="keep each part in this folder, and play those that are missing")
     parser.add_argument("--seed", type=int, default=0, help="selects the tasks (default: 0)")
     arguments = parser.parse_args()
     found, failed = {}, False

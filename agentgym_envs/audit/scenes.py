@@ -30,6 +30,8 @@ from agentgym_envs.validate.episodes import (
 Env = gym.Env[Any, Any]
 _FEWEST_TURNS, _MOST_TURNS = 6, 40
 _SLOW_TURNS = 8
+_MOST_LISTED = 5_000
+"""Larger groups of questions that are made on request are sampled."""
 _COMMON = frozenset({"task_id", "state_key", "stop_reason"})
 
 
@@ -67,7 +69,8 @@ def kind_of(task: Task) -> str:
 
 def _candidates(env: TextEnv, group: str, wanted: int, seed: int) -> list[Task]:
     """Different tasks of a group, in random order: all of a table, else some of all splits in turn."""
-    if isinstance(env.tasks, TaskTable):
+    size = sum((env.tasks.counts() or {}).get(group, {}).values())
+    if isinstance(env.tasks, TaskTable) or 0 < size <= _MOST_LISTED:
         found = env.tasks.sample(groups=(group,))
         return random.Random(seed).sample(found, len(found))
     draws = range(len(SPLITS) * wanted)

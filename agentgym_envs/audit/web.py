@@ -1,4 +1,4 @@
-"""Attackers of WebArena's sites: changes without the forms, other pages, and changes that nobody asked for."""
+"""Attackers of WebArena's sites: changes without the forms, other pages, and changes that were not asked for."""
 
 from __future__ import annotations
 

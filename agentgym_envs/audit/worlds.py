@@ -19,6 +19,7 @@ _REPEATS = 3
 _TEAM_TEXTS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "lines": lambda texts: "\n".join(map(str, texts.values())),
     "message": lambda texts: f"say {'; '.join(map(str, texts.values()))}",
+    "quotation": lambda texts: "\n".join(['say Done."', *map(str, texts.values())]),
     "nested": lambda texts: dict(texts),
     "quoted": lambda texts: json.dumps(texts),
 }

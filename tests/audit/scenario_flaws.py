@@ -37,7 +37,7 @@ class QuotedWordsRetrieved(Flaw):
         from agentgym_envs.search.scoring import subem
 
         self._retrieved = getattr(self, "_retrieved", False) or subem(transition.observation, self._golds)  # type: ignore[attr-defined]
-        return super()._record(action, transition)  # type: ignore[misc, no-any-return]
+        return super()._record(action, transition)  # type: ignore[misc]
 
 
 class AnyToolAnswers(Flaw):
@@ -45,7 +45,7 @@ class AnyToolAnswers(Flaw):
 
     def _take_action(self, action: Any) -> Transition:
         right = any(gold == action.text for gold in self._golds)  # type: ignore[attr-defined]
-        return self.won() if right else super()._take_action(action)  # type: ignore[misc, no-any-return]
+        return self.won() if right else super()._take_action(action)  # type: ignore[misc]
 
 
 class ScoringAgain(Flaw):
@@ -74,7 +74,7 @@ class AddressesSend(Flaw):
             place, _, body = action.url.partition("?")
             form = {"method": "POST", "headers": {"Content-Type": "application/x-www-form-urlencoded"}, "body": body}
             await self.session.evaluate(f"fetch({json.dumps(place)}, {json.dumps(form)}).then(reply => reply.status)")  # type: ignore[attr-defined]
-        return await super()._carry_out(action)  # type: ignore[misc, no-any-return]
+        return await super()._carry_out(action)  # type: ignore[misc]
 
 
 class AddressContains(Flaw):
