@@ -50,20 +50,20 @@ class Target(NamedTuple):
 
 REWARDS = {"format_reward": 0.2, "retrieval_score": 0.1}
 TARGETS = {
-    "TextCraft": Target("AgentGym/TextCraft-v0", 20),
-    "TextCraft, invented": Target("AgentGym/TextCraft-v0", 10, arguments={"worlds": "invented"}),
-    "BabyAI": Target("AgentGym/BabyAI-v0", 12),
-    "BabyAI, primitive": Target("AgentGym/BabyAI-v0", 12, arguments={"actions": "primitive"}),
+    "TextCraft": Target("AgentGym/TextCraft-v0", 10),
+    "TextCraft, invented": Target("AgentGym/TextCraft-v0", 5, arguments={"worlds": "invented"}),
+    "BabyAI": Target("AgentGym/BabyAI-v0", 6),
+    "BabyAI, primitive": Target("AgentGym/BabyAI-v0", 6, arguments={"actions": "primitive"}),
     "Search": Target("AgentGym/Search-v0", 12, 2),
     "SearchRetry": Target("AgentGym/SearchRetry-v0", 6),
     "SearchPages": Target("AgentGym/SearchPages-v0", 6),
     "SearchPages, paid form": Target("AgentGym/SearchPages-v0", 4, every=3, arguments=REWARDS),
-    "TextCraftCoop": Target("AgentGym/TextCraftCoop-v0", 10),
-    "PlannerActor": Target("AgentGym/PlannerActor-v0", 10),
+    "TextCraftCoop": Target("AgentGym/TextCraftCoop-v0", 5),
+    "PlannerActor": Target("AgentGym/PlannerActor-v0", 5),
     "SciWorld": Target("AgentGym/SciWorld-v0", 1, 5, every=5, least=90.0),
     "MiniWoB": Target("AgentGym/MiniWoB-v0", 4, 5, every=4),
-    "WebArena": Target("AgentGym/WebArena-v0", 3, 50, every=12),
-    "WebArena, table 2": Target("AgentGym/WebArena-v0", 3, 96, every=12, arguments={"table_version": 2}),
+    "WebArena": Target("AgentGym/WebArena-v0", 2, 75, every=7),
+    "WebArena, table 2": Target("AgentGym/WebArena-v0", 2, 144, every=7, arguments={"table_version": 2}),
 }
 
 
@@ -118,14 +118,15 @@ def measure(name: str, budget: float, folder: Path | None, seed: int) -> dict[st
 
 
 def kinds(target: Target, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The number of templates, levels or pages of a table, and of those that were played."""
+    """The number of groups; for a table also that of templates, levels or pages, and of those that were played."""
     with load_subject(target.env, target.arguments).fresh() as env:
         tasks = text_env(env).tasks
-    if not isinstance(tasks, TaskTable):
-        return {"kinds": None, "kinds_played": None}
-    played = sum(group["tasks"] for report in reports for group in report["groups"])
-    every = {kind_of(task) for task in tasks.tasks}
-    return {"kinds": len(every), "kinds_played": min(played, len(every))}
+    found: dict[str, Any] = {"all_groups": len(tasks.groups), "kinds": None}
+    if isinstance(tasks, TaskTable):
+        every = {kind_of(task) for task in tasks.tasks}
+        played = sum(group["tasks"] for report in reports for group in report["groups"])
+        found |= {"kinds": len(every), "kinds_played": min(played, len(every))}
+    return found
 
 
 def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -180,14 +181,17 @@ def unlikely(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The results as two tables in Markdown: by environment, and by family of attackers and environment."""
+    """The results as tables in Markdown: by environment, detours, and by family of attackers and environment."""
     environments = result["environments"]
     rows = [
-        "| environment | groups | tasks | episodes | findings | floor | best | oracle | detours | not played | time |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| environment | groups | templates | tasks | share of attackers | episodes | findings | floor | best | oracle "
+        "| not played | time |",
+        f"|---|{'--:|' * 11}",
         *(f"| {name} | {' | '.join(_summary(report))} |" for name, report in environments.items()),
     ]
     families = list(dict.fromkeys(row["family"] for report in environments.values() for row in report["attackers"]))
+    rows += ["", "| environment | groups | detours | successes | groups with losses |", "|---|--:|--:|--:|---|"]
+    rows += [f"| {name} | {' | '.join(_detours(report))} |" for name, report in environments.items()]
     rows += ["", f"| environment | {' | '.join(families)} |", f"|---|{'--:|' * len(families)}"]
     for name, report in environments.items():
         cells = [_family(report, family) for family in families]
@@ -198,13 +202,21 @@ def table(result: dict[str, Any]) -> str:
 def _summary(report: dict[str, Any]) -> list[str]:
     groups = report["groups"]
     tasks = sum(group["tasks"] for group in groups)
-    detours, won = (sum(group[key] for group in groups) for key in ("detours", "detour_successes"))
     means = [
         f"{sum(group['tasks'] * group[key] for group in groups) / tasks:.2f}" for key in ("floor", "best", "oracle")
     ]
-    counts = [len(groups), tasks, f"{report['episodes']:,}", len(report["findings"]) + len(report["unlikely"])]
-    rest = [f"{won} of {detours}", report["unplayed"], f"{report['seconds']:.0f} s"]
-    return [str(cell) for cell in (*counts, *means, *rest)]
+    known = "-" if report["kinds"] is None else f"{report['kinds_played']} of {report['kinds']}"
+    share = "all" if report["every"] == 1 else f"1 of {report['every']}"
+    bad = len(report["findings"]) + len(report["unlikely"])
+    counts = [f"{len(groups)} of {report['all_groups']}", known, tasks, share, f"{report['episodes']:,}", bad]
+    return [str(cell) for cell in (*counts, *means, report["unplayed"], f"{report['seconds']:.0f} s")]
+
+
+def _detours(report: dict[str, Any]) -> list[str]:
+    groups = [group for group in report["groups"] if group["detours"]]
+    detours, won = (sum(group[key] for group in groups) for key in ("detours", "detour_successes"))
+    lost = [group["group"] for group in groups if group["detour_successes"] < group["detours"]]
+    return [str(len(groups)), str(detours), str(won), ", ".join(lost)]
 
 
 def _family(report: dict[str, Any], family: str) -> str:

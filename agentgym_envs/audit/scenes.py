@@ -63,8 +63,7 @@ def sample_tasks(env: TextEnv, groups: Sequence[str], count: int, seed: int, ski
 
 def kind_of(task: Task) -> str:
     """The template, level or experiment of a task, by the ids of this suite; a task of another form is its own."""
-    scenario, _, rest = task.id.partition("/")
-    return rest.rpartition("/")[0].split("/")[0] or scenario
+    return task.id.partition("/")[2].rpartition("/")[0].split("/")[0] or task.id
 
 
 def _candidates(env: TextEnv, group: str, wanted: int, seed: int) -> list[Task]:
