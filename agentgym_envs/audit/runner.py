@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -69,8 +70,8 @@ def audit(
 
     The tasks of a later round come only when all attackers have attacked those of the earlier ones. `skip` leaves out
     the first tasks of each group, which an earlier audit with this seed attacked. With `every=5`, each task meets every
-    fifth attacker, and the next task the next ones. Raises UsageError if the environment is no `TextEnv`, if there is
-    no task left, or if the budget is too short for one.
+    fifth attacker, and the next task, or one of another group, other ones. Raises UsageError if the environment is no
+    `TextEnv`, if there is no task left, or if the budget is too short for one.
     """
     if not subject.is_text_env:
         raise UsageError(f"{subject.name} is no TextEnv; the audit needs tasks, an oracle and scores from 0 to 1")
@@ -144,7 +145,8 @@ class AuditRun:
                 if attacker.once_per_group and scenes is not self._rounds[0]:
                     continue
                 for measured in scenes:
-                    in_turn = attacker.once_per_group or (number + measured.scene.start.seed) % every == 0
+                    turn = number + measured.scene.start.seed + zlib.crc32(measured.group.encode())
+                    in_turn = attacker.once_per_group or turn % every == 0
                     if in_turn and (not attacker.scenarios or attacker.scenarios & measured.scene.scenarios):
                         self._attack_task(env, attacker, measured)
         self._judge_groups()
