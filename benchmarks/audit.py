@@ -92,7 +92,8 @@ def play(target: Target, part: Part, budget: float, seed: int) -> dict[str, Any]
     subject = load_subject(target.env, target.arguments, budget)
     skip, groups = part.number * target.tasks, [part.group]
     try:
-        return audit(subject, tasks=target.tasks, groups=groups, seed=seed, skip=skip, every=target.every).to_json()
+        report = audit(subject, tasks=target.tasks, groups=groups, seed=seed, skip=skip, every=target.every)
+        return report.to_json() | {"every": target.every}
     except UsageError as error:
         print(f"{part.group}, part {part.number + 1}: {error}")
         return None
@@ -114,7 +115,7 @@ def measure(name: str, budget: float, folder: Path | None, seed: int) -> dict[st
                 file.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         if known is not None:
             reports.append(known)
-    return merged(reports) | kinds(target, reports) | target._asdict()
+    return merged(reports) | kinds(target, reports) | {"arguments": target.arguments}
 
 
 def kinds(target: Target, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -137,6 +138,7 @@ def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "findings": [finding for report in reports for finding in report["findings"]],
         "unlikely": unlikely(reports),
         "parts": len(reports),
+        "every": max((report["every"] for report in reports), default=1),
         **{name: sum(report[name] for report in reports) for name in ("episodes", "unplayed", "seconds")},
     }
 

@@ -63,7 +63,7 @@ MAY_NAME = {
     "viewer": {"babyai", "sciworld", "textcraft", "webarena"},
     "cli": {"search", "webarena"},
 }
-"""Parts that know a scenario by name: the attackers of its rules, the cooperative form of one, the translation of AgentGym's
+"""Parts that name a scenario: attackers of its rules, the cooperative form of one, the translation of AgentGym's
 task numbers, and the pictures of an episode."""
 
 

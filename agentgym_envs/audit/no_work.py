@@ -33,8 +33,10 @@ class StopAtOnce(Attacker):
     family = AttackFamily.NO_WORK
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
-        """All words, in as many episodes as they end."""
-        yield AttackAttempt("words", scene.messages(*GIVING_UP, *BEGGING), restart=True)
+        """All words, in as many episodes as they end. They solve no task whose plan has other commands."""
+        words = (*GIVING_UP, *BEGGING)
+        most = scene.oracle_score - MARGIN if scene.oracle_score and not {*scene.plan} <= {*words} else None
+        yield AttackAttempt("words", scene.messages(*words), most=most, restart=True)
 
 
 class Refuse(Attacker):

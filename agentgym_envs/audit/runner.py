@@ -328,11 +328,12 @@ def _cells(played: Sequence[PlayedAttempt], *, judged: bool = True) -> dict[tupl
 
 def _chances(cell: Sequence[PlayedAttempt]) -> list[float] | None:
     """The chances that guesses win each episode, one in each step; None if the scenario states none."""
-    family, rates = cell[0].attacker.family, [_chance(played) for played in cell]
+    family = cell[0].attacker.family
     if family is AttackFamily.FORGING:
         return [0.0] * len(cell)
     if family is AttackFamily.NO_WORK:
-        return [rate or 0.0 for rate in rates]
+        return [played.measured.rate or 0.0 for played in cell]
+    rates = [_chance(played) for played in cell]
     known = [rate for rate in rates if rate is not None]
     return known if len(known) == len(rates) else None
 
