@@ -31,7 +31,7 @@ from agentgym_envs.audit.report import AttackerResult, AuditFinding, AuditReport
 from agentgym_envs.audit.scenes import MeasuredScene, measure, sample_tasks
 from agentgym_envs.audit.table import ATTACKERS
 from agentgym_envs.core import text_env
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.evaluate.estimates import Estimate
 from agentgym_envs.validate.episodes import RecordedEpisode
 from agentgym_envs.validate.findings import BudgetUsed, mean_of
@@ -232,9 +232,25 @@ class AuditRun:
     def _judge_groups(self) -> None:
         """Find the attempts that won more often than by luck, or scored more than the floor."""
         for cell in _cells(self._played).values():
-            winners = [played for played in cell if _won(played)]
+            winners = self._winners(cell)
             if winners and (reason := self._unlikely(cell, len(winners))):
                 self._confirm(winners[0], reason)
+
+    def _winners(self, cell: Sequence[PlayedAttempt]) -> list[PlayedAttempt]:
+        return [played for played in cell if _won(played) and not self._is_solution(played)]
+
+    def _is_solution(self, played: PlayedAttempt) -> bool:
+        """True if a success is as long as a proven shortest solution, so that it may be one by luck."""
+        episode, start = played.episode, played.episode.start
+        if not episode.success or played.measured.rate is not None:
+            return False
+        with contextlib.closing(self._subject.make()) as env:
+            env.reset(seed=start.seed, options=start.options)
+            try:
+                solution = text_env(env).solution()
+            except NoOracle:
+                return False
+        return solution.exact and solution.commands is not None and len(solution.commands) == len(episode.steps)
 
     def _unlikely(self, cell: Sequence[PlayedAttempt], wins: int) -> str:
         if (chances := _chances(cell)) is not None:
@@ -260,7 +276,7 @@ class AuditRun:
             [self._group_result(name) for name in names],
             [self._attacker_result(attacker) for attacker in self._attackers],
             self._findings,
-            [CellResult(*key, sum(map(_won, cell)), _chances(cell)) for key, cell in _cells(self._played).items()],
+            [CellResult(*key, len(self._winners(cell)), _chances(cell)) for key, cell in _cells(self._played).items()],
             self._unplayed,
             time.perf_counter() - self._began,
         )
