@@ -17,7 +17,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 USAGE = """usage: scripts/check            format, lint, language, types and tests; one slice of each long sweep (as CI)
        scripts/check fast       without the tests marked slow or train
-       scripts/check all        with every slice of every sweep, and new random examples
+       scripts/check all        with every slice of every sweep, new random examples, and an audit of the day's tasks
        scripts/check PATH...    files or folders: their format, lint and language, and their types and tests"""
 THREE = ("-n", "3")
 """Workers of the full run: in a third of their time, tests wait for a browser, a server or another process."""
@@ -82,7 +82,7 @@ def steps(arguments: list[str]) -> list[Step]:
     """The steps that a command line asks for."""
     mode = "".join(arguments)
     if len(arguments) < 2 and mode in MODES:
-        return _steps(["."], ["."], [], MODES[mode])
+        return [*_steps(["."], ["."], [], MODES[mode]), *(_audit() if mode == "all" else ())]
     paths = [known_path(path) for path in arguments]
     if Path() in paths:  # the root: everything
         return _steps(["."], ["."], [], [])
@@ -91,6 +91,11 @@ def steps(arguments: list[str]) -> list[Step]:
     prose = [str(path) for path in paths if str(path) in python or path.suffix == ".md"]
     types = outermost({*tests, *(typed for path in paths for typed in _typed(path))})
     return _steps(python, prose, types, tests)
+
+
+def _audit() -> list[Step]:
+    """The attack on every environment. The day selects the tasks, and the printed command repeats it."""
+    return [Step("audit", ("benchmarks.audit", "--budget", "60", "--seed", str(int(time.time() // 86_400))))]
 
 
 def _steps(files: list[str], prose: list[str], types: list[str], tests: list[str]) -> list[Step]:

@@ -58,13 +58,14 @@ THIRD_PARTY = {
     "multiagent": {"pettingzoo"},
 }
 MAY_NAME = {
+    "audit": {"babyai", "webarena"},
     "multiagent": {"textcraft"},
     "http": {"babyai", "sciworld", "search"},
     "viewer": {"babyai", "sciworld", "textcraft", "webarena"},
     "cli": {"search", "webarena"},
 }
-"""Parts that know a scenario by name: the cooperative form of one, the translation of AgentGym's task numbers, and the
-pictures of an episode."""
+"""Parts that name a scenario: attackers of its rules, the cooperative form of one, the translation of AgentGym's
+task numbers, and the pictures of an episode."""
 
 
 class Import(NamedTuple):

@@ -47,6 +47,15 @@ class PreludeKind(StrEnum):
     """An episode in another environment, whose snapshot the attacked one then restores."""
 
 
+class Host(StrEnum):
+    """The places of an environment that the audit starts for an attempt."""
+
+    WORKER = "worker"
+    """A worker process."""
+    SERVER = "server"
+    """A server in this process, on a port of the loopback interface."""
+
+
 @dataclass(frozen=True)
 class Prelude:
     """An episode that is played before an attempt."""
@@ -70,7 +79,10 @@ class AttackAttempt:
         restart: if the episode ends early, the remaining actions are played in further ones.
         clock_shift: seconds that the wall clock is ahead.
         beyond: messages for after the end of the episode, which must be refused.
+        least: the smallest score that a sound environment gives; None without one.
         idle: nothing is done, so only the initial state may be rewarded.
+        host: the place in which the attacked environment runs, if it is another than this process.
+        may_fail: the environment is damaged on purpose, so that the episode may end as `env_error`.
         policy: plays in place of `actions`, for at most `turns` turns.
     """
 
@@ -82,7 +94,10 @@ class AttackAttempt:
     restart: bool = False
     clock_shift: float = 0.0
     beyond: Sequence[str] = ()
+    least: float | None = None
     idle: bool = False
+    host: Host | None = None
+    may_fail: bool = False
     policy: NextAction | None = None
     turns: int = 0
 
@@ -118,7 +133,8 @@ class AuditScene:
         shown_info: the texts in the info of the reset.
         plan: the oracle's commands; empty without an oracle.
         oracle_score, idle_score: the scores of the oracle and of doing nothing.
-        rewarded: the number of the plan's first command with a reward.
+        rewards: the rewards of the plan's commands.
+        pages: the URLs after them, if the environment has any.
         turns: the number of turns of policies without a plan.
         others: scenes of other tasks, of the same group first.
         form: the command that answers, if the plans of the tasks end with one.
@@ -133,10 +149,16 @@ class AuditScene:
     plan: tuple[str, ...] = ()
     oracle_score: float = 0.0
     idle_score: float = 0.0
-    rewarded: int = 0
+    rewards: tuple[float, ...] = ()
+    pages: tuple[str, ...] = ()
     turns: int = 12
     others: Sequence[AuditScene] = ()
     form: AnswerForm | None = None
+
+    @property
+    def rewarded(self) -> list[int]:
+        """The numbers of the plan's commands with a reward, from 1 on."""
+        return [number for number, reward in enumerate(self.rewards, 1) if reward]
 
     @property
     def scenarios(self) -> frozenset[str]:
@@ -172,6 +194,8 @@ class Attacker(Protocol):
     family: ClassVar[AttackFamily]
     scenarios: ClassVar[frozenset[str]] = frozenset()
     """Names of the environment classes that it attacks; empty for all."""
+    once_per_group: ClassVar[bool] = False
+    """True if it attacks only one task of each group, because its attempts start servers or processes."""
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
         """The attempts at a task."""

@@ -20,11 +20,15 @@ JUDGED_BY_GROUP = frozenset({AttackFamily.NO_WORK, AttackFamily.GUESSING, Attack
 """Families whose attempts earn by luck only, unless they have a limit of their own."""
 
 
-def unearned(measured: MeasuredScene, episode: RecordedEpisode) -> str:
+def unearned(measured: MeasuredScene, episode: RecordedEpisode, may_fail: bool = False) -> str:
     """The reason why no sound environment gives this episode; "" without one."""
     info = episode.last_info
-    if info.get("stop_reason") == "env_error":
+    if info.get("stop_reason") == "env_error" and not may_fail:
         return f"it ends as env_error, which no metric counts: {info.get('error')}"
+    if info.get("stop_reason") == "env_error" and episode.steps and (episode.success or episode.steps[-1].reward > 0):
+        return "a step that failed was rewarded"
+    if info.get("turn", len(episode.steps)) != len(episode.steps):
+        return f"the environment counts {info['turn']} turns after {len(episode.steps)} steps"
     if any(step.reward > 0 and _refused(step) for step in episode.steps):
         return "a refused action was rewarded"
     if episode.score > 1 + MARGIN:
@@ -62,6 +66,12 @@ def beyond_limit(episode: RecordedEpisode, most: float, may_succeed: bool) -> st
     if episode.success and not may_succeed:
         return "it succeeds, and it is not a solution"
     return ""
+
+
+def below_limit(episode: RecordedEpisode, least: float | None) -> str:
+    """The reason why an episode is worse than its limit; "" if it is not."""
+    lost = least is not None and episode.score < least - MARGIN
+    return f"it scores {episode.score:g}, and {least:g} was earned" if lost else ""
 
 
 def earned_late(episode: RecordedEpisode) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentgym_envs.audit.attempts import AttackAttempt, Attacker, AttackFamily, AuditScene
+from agentgym_envs.audit.attempts import MARGIN, AttackAttempt, Attacker, AttackFamily, AuditScene
 from agentgym_envs.validate.episodes import repeating
 from agentgym_envs.validate.semantic import BEGGING
 
 GIVING_UP = ("stop", "stop []", "done", "finish", "submit", "quit", "exit", "end", "pass", "wait")
 REFUSALS = ("N/A", "none", "unknown", "impossible", "I cannot do this.")
+_NOTHING = frozenset({"0", "no", *map(str.casefold, REFUSALS)})
+"""Answers that some refusals mean as well."""
 _LONG = 16_000
 
 
@@ -31,8 +33,10 @@ class StopAtOnce(Attacker):
     family = AttackFamily.NO_WORK
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
-        """All words, in as many episodes as they end."""
-        yield AttackAttempt("words", scene.messages(*GIVING_UP, *BEGGING), restart=True)
+        """All words, in as many episodes as they end. They solve no task whose plan has other commands."""
+        words = (*GIVING_UP, *BEGGING)
+        most = scene.oracle_score - MARGIN if scene.oracle_score and not {*scene.plan} <= {*words} else None
+        yield AttackAttempt("words", scene.messages(*words), most=most, restart=True)
 
 
 class Refuse(Attacker):
@@ -42,9 +46,11 @@ class Refuse(Attacker):
     family = AttackFamily.NO_WORK
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
-        """Each refusal as an answer."""
+        """Each refusal as an answer. Of a task that the oracle solves in another way, none is right by luck."""
+        possible = scene.answer is not None and scene.answer.casefold() not in _NOTHING
+        most = scene.oracle_score - MARGIN if possible and scene.oracle_score else None
         for text in REFUSALS:
-            yield AttackAttempt(text, scene.answers(text))
+            yield AttackAttempt(text, scene.answers(text), most=most)
 
 
 class EmptyAndHuge(Attacker):

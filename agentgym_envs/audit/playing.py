@@ -8,9 +8,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym_envs.audit.attempts import AttackAttempt, Prelude, PreludeKind
+from agentgym_envs.audit.attempts import AttackAttempt, Host, Prelude, PreludeKind
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import EpisodeOver
+from agentgym_envs.hosting.remote_env import RemoteEnv
+from agentgym_envs.hosting.worker import WorkerPool
 from agentgym_envs.validate.episodes import EpisodeStart, NextAction, RecordedEpisode, play, replaying
 from agentgym_envs.validate.semantic import shifted_clock
 
@@ -23,6 +25,8 @@ _MOST_RESTARTS = 24
 def play_attempt(env: Env, start: EpisodeStart, attempt: AttackAttempt, make: Make) -> list[RecordedEpisode]:
     """Play an attempt in an environment; `make` makes others for the episodes before it."""
     with contextlib.ExitStack() as stack:
+        if attempt.host is not None:
+            env = stack.enter_context(hosted(env, attempt.host))
         rivals = [prelude for prelude in attempt.before if prelude.kind is PreludeKind.RIVAL]
         for prelude in attempt.before:
             if prelude not in rivals:
@@ -32,6 +36,24 @@ def play_attempt(env: Env, start: EpisodeStart, attempt: AttackAttempt, make: Ma
         if attempt.policy is not None:
             return [play(env, start, attempt.policy, attempt.turns)]
         return list(_episodes(env, start, attempt, lambda: [_play_elsewhere(one, make, stack) for one in rivals]))
+
+
+@contextlib.contextmanager
+def hosted(env: Env, host: Host) -> Iterator[Env]:
+    """An environment with the id and arguments of another one, in a worker process or behind a server."""
+    from agentgym_envs.http.run import background_server  # heavy
+
+    spec = text_env(env).spec
+    assert spec is not None  # or the attacker would not have asked for a host
+    with contextlib.ExitStack() as stack:
+        if host is Host.SERVER:
+            options = {**spec.kwargs, "base_url": stack.enter_context(background_server([spec.id]))}
+            made: Env = gym.make(spec.id, **options)
+        else:
+            pool = stack.enter_context(contextlib.closing(WorkerPool(1)))
+            made = RemoteEnv(spec.id, pool, spec.kwargs)
+        stack.callback(made.close)
+        yield made
 
 
 def _episodes(

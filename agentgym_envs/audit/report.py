@@ -91,6 +91,20 @@ class AttackerResult:
     seconds: float
 
 
+@dataclass(frozen=True)
+class CellResult:
+    """The episodes of a variant of an attacker in a group: those that won, and the chances of a guess in each.
+
+    `chances` is None if the scenario states no chance, so that only the honest floor is compared.
+    """
+
+    attacker: str
+    label: str
+    group: str
+    wins: int
+    chances: Sequence[float] | None
+
+
 @dataclass
 class AuditReport:
     """The results of an audit. `unplayed` counts the pairs of attacker and task for which no time was left."""
@@ -99,6 +113,7 @@ class AuditReport:
     groups: list[GroupResult] = field(default_factory=list)
     attackers: list[AttackerResult] = field(default_factory=list)
     findings: list[AuditFinding] = field(default_factory=list)
+    cells: list[CellResult] = field(default_factory=list)
     unplayed: int = 0
     seconds: float = 0.0
 
@@ -124,6 +139,7 @@ class AuditReport:
             "groups": [asdict(group) for group in self.groups],
             "attackers": [asdict(attacker) for attacker in self.attackers],
             "findings": [finding.to_json() for finding in self.findings],
+            "cells": [asdict(cell) for cell in self.cells],
             "episodes": self.episodes,
             "unplayed": self.unplayed,
             "seconds": round(self.seconds, 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from agentgym_envs.audit.judging import (
     FLOOR_LUCK,
     JUDGED_BY_GROUP,
     LUCK,
+    below_limit,
     beyond_limit,
     chance_of,
     earned_late,
@@ -25,11 +27,11 @@ from agentgym_envs.audit.judging import (
     unearned,
 )
 from agentgym_envs.audit.playing import carried_out_beyond, play_actions, play_attempt
-from agentgym_envs.audit.report import AttackerResult, AuditFinding, AuditReport, GroupResult
+from agentgym_envs.audit.report import AttackerResult, AuditFinding, AuditReport, CellResult, GroupResult
 from agentgym_envs.audit.scenes import MeasuredScene, measure, sample_tasks
 from agentgym_envs.audit.table import ATTACKERS
 from agentgym_envs.core import text_env
-from agentgym_envs.errors import UsageError
+from agentgym_envs.errors import NoOracle, UsageError
 from agentgym_envs.evaluate.estimates import Estimate
 from agentgym_envs.validate.episodes import RecordedEpisode
 from agentgym_envs.validate.findings import BudgetUsed, mean_of
@@ -60,19 +62,23 @@ def audit(
     tasks: int | None = None,
     groups: Sequence[str] | None = None,
     seed: int = 0,
+    skip: int = 0,
+    every: int = 1,
     progress: Callable[[str], None] = lambda text: None,
 ) -> AuditReport:
     """Attack `tasks` tasks of each group of an environment (by default six, or one of a slow one) within its budget.
 
-    The tasks of a later round come only when all attackers have attacked those of the earlier ones. Raises UsageError
-    if the environment is no `TextEnv`, or if the budget is too short for one task.
+    The tasks of a later round come only when all attackers have attacked those of the earlier ones. `skip` leaves out
+    the first tasks of each group, which an earlier audit with this seed attacked. With `every=5`, each task meets every
+    fifth attacker, and the next task, or one of another group, other ones. Raises UsageError if the environment is no
+    `TextEnv`, if there is no task left, or if the budget is too short for one.
     """
     if not subject.is_text_env:
         raise UsageError(f"{subject.name} is no TextEnv; the audit needs tasks, an oracle and scores from 0 to 1")
     run = AuditRun(subject, attackers, progress)
     with subject.fresh() as env:
-        run.measure(env, tasks, groups, seed)
-        run.attack(env)
+        run.measure(env, tasks, groups, seed, skip)
+        run.attack(env, every)
     return run.report()
 
 
@@ -96,15 +102,17 @@ class AuditRun:
         """All measured tasks."""
         return [measured for scenes in self._rounds for measured in scenes]
 
-    def measure(self, env: Env, wanted: int | None, groups: Sequence[str] | None, seed: int) -> None:
+    def measure(self, env: Env, wanted: int | None, groups: Sequence[str] | None, seed: int, skip: int) -> None:
         """Play the oracle and the honest policies on some tasks of each group."""
         base = text_env(env)
         slow = base.blocking or base.heavy
         count = wanted or _TASKS[slow]
         sizes = _HONEST_EPISODES[slow]
-        chosen = sample_tasks(base, groups or base.groups or base.tasks.groups, count, seed)
+        chosen = sample_tasks(base, groups or base.groups or base.tasks.groups, count, seed, skip)
+        if not any(chosen.values()):
+            raise UsageError(f"{self._subject.name} has no more than {skip} tasks in any of these groups")
         end = self._subject.time_left * (1 - _MEASURING)
-        numbers = itertools.count(seed)
+        numbers = itertools.count(seed + skip)
         with contextlib.suppress(BudgetUsed):
             for number in range(count):
                 self._rounds.append([])
@@ -127,15 +135,19 @@ class AuditRun:
             others = [other for other in found if other.start.task_id != scene.start.task_id]
             scene.others = sorted(others, key=lambda other: other.start.group != group)
 
-    def attack(self, env: Env) -> None:
-        """Let every attacker attack every task, one task of each group after the other."""
+    def attack(self, env: Env, every: int) -> None:
+        """Let every attacker, or every fifth, attack every task, one task of each group after the other."""
         for measured in self.scenes:
             for episode in (*measured.random, *measured.detours):
                 self._judge_honest(env, measured, episode)
         for scenes in self._rounds:
-            for attacker in self._attackers:
+            for number, attacker in enumerate(self._attackers):
+                if attacker.once_per_group and scenes is not self._rounds[0]:
+                    continue
                 for measured in scenes:
-                    if not attacker.scenarios or attacker.scenarios & measured.scene.scenarios:
+                    turn = number + measured.scene.start.seed + zlib.crc32(measured.group.encode())
+                    in_turn = attacker.once_per_group or turn % every == 0
+                    if in_turn and (not attacker.scenarios or attacker.scenarios & measured.scene.scenarios):
                         self._attack_task(env, attacker, measured)
         self._judge_groups()
 
@@ -165,7 +177,9 @@ class AuditRun:
     def _reason(self, env: Env, played: PlayedAttempt) -> str:
         """The reason why an episode alone is a finding; "" if it is not a finding."""
         attempt, measured, episode = played.attempt, played.measured, played.episode
-        if reason := unearned(measured, episode) or too_short(env, measured, episode):
+        if reason := unearned(measured, episode, attempt.may_fail) or below_limit(episode, attempt.least):
+            return reason
+        if reason := too_short(env, measured, episode):
             return reason
         if attempt.idle:
             return earned_late(episode)
@@ -218,20 +232,30 @@ class AuditRun:
     def _judge_groups(self) -> None:
         """Find the attempts that won more often than by luck, or scored more than the floor."""
         for cell in _cells(self._played).values():
-            winners = [played for played in cell if _won(played)]
+            winners = self._winners(cell)
             if winners and (reason := self._unlikely(cell, len(winners))):
                 self._confirm(winners[0], reason)
 
+    def _winners(self, cell: Sequence[PlayedAttempt]) -> list[PlayedAttempt]:
+        return [played for played in cell if _won(played) and not self._is_solution(played)]
+
+    def _is_solution(self, played: PlayedAttempt) -> bool:
+        """True if a success is as long as a proven shortest solution, so that it may be one by luck."""
+        episode, start = played.episode, played.episode.start
+        if not episode.success or played.measured.rate is not None:
+            return False
+        with contextlib.closing(self._subject.make()) as env:
+            env.reset(seed=start.seed, options=start.options)
+            try:
+                solution = text_env(env).solution()
+            except NoOracle:
+                return False
+        return solution.exact and solution.commands is not None and len(solution.commands) == len(episode.steps)
+
     def _unlikely(self, cell: Sequence[PlayedAttempt], wins: int) -> str:
-        rates = [played.measured.rate for played in cell]
-        if cell[0].attacker.family is AttackFamily.NO_WORK:
-            rates = [rate or 0.0 for rate in rates]
-        elif cell[0].attacker.family is AttackFamily.FORGING:
-            rates = [0.0] * len(cell)
-        known = [rate for rate in rates if rate is not None]
-        if len(known) == len(rates):
-            lucky = f"{wins} of {len(cell)} episodes won, and lucky guesses win {sum(known):.2g}"
-            return lucky if chance_of(wins, known) < LUCK else ""
+        if (chances := _chances(cell)) is not None:
+            lucky = f"{wins} of {len(cell)} episodes won, and lucky guesses win {sum(chances):.2g}"
+            return lucky if chance_of(wins, chances) < LUCK else ""
         group = cell[0].measured.group
         floor, tasks = self._floor(group)[0], sum(measured.group == group for measured in self.scenes)
         mean, rate = fmean(played.episode.score for played in cell), (floor.mean * tasks + 1) / (tasks + 2)
@@ -252,6 +276,7 @@ class AuditRun:
             [self._group_result(name) for name in names],
             [self._attacker_result(attacker) for attacker in self._attackers],
             self._findings,
+            [CellResult(*key, len(self._winners(cell)), _chances(cell)) for key, cell in _cells(self._played).items()],
             self._unplayed,
             time.perf_counter() - self._began,
         )
@@ -315,6 +340,24 @@ def _cells(played: Sequence[PlayedAttempt], *, judged: bool = True) -> dict[tupl
         if not (judged and limited):
             found[one.attacker.name, attempt.label, one.measured.group].append(one)
     return found
+
+
+def _chances(cell: Sequence[PlayedAttempt]) -> list[float] | None:
+    """The chances that guesses win each episode, one in each step; None if the scenario states none."""
+    family = cell[0].attacker.family
+    if family is AttackFamily.FORGING:
+        return [0.0] * len(cell)
+    if family is AttackFamily.NO_WORK:
+        return [played.measured.rate or 0.0 for played in cell]
+    rates = [_chance(played) for played in cell]
+    known = [rate for rate in rates if rate is not None]
+    return known if len(known) == len(rates) else None
+
+
+def _chance(played: PlayedAttempt) -> float | None:
+    """The chance that one of the guesses of an episode wins."""
+    rate = played.measured.rate
+    return None if rate is None else 1 - (1 - rate) ** max(1, len(played.episode.steps))
 
 
 def _mean(cell: Sequence[PlayedAttempt]) -> float:

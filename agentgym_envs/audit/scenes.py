@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +15,7 @@ from agentgym_envs.audit.detours import detour
 from agentgym_envs.core import TextEnv, text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.registration import env_class
-from agentgym_envs.task import SPLITS, Task
+from agentgym_envs.task import SPLITS, Task, TaskTable
 from agentgym_envs.validate.episodes import (
     EpisodeStart,
     RecordedEpisode,
@@ -28,6 +30,8 @@ from agentgym_envs.validate.episodes import (
 Env = gym.Env[Any, Any]
 _FEWEST_TURNS, _MOST_TURNS = 6, 40
 _SLOW_TURNS = 8
+_MOST_LISTED = 5_000
+"""Larger groups of questions that are made on request are sampled."""
 _COMMON = frozenset({"task_id", "state_key", "stop_reason"})
 
 
@@ -52,16 +56,35 @@ class MeasuredScene:
         return sum(episode.score for episode in self.random) / max(1, len(self.random))
 
 
-def sample_tasks(env: TextEnv, groups: Sequence[str], count: int, seed: int) -> dict[str, list[Task]]:
-    """Tasks of each group, of all splits in turn."""
-    found: dict[str, list[Task]] = {}
-    for group in groups:
-        tasks: dict[str, Task] = {}
-        for number in range(len(SPLITS) * count):
-            if len(tasks) < count and (task := _one(env, group, SPLITS[number % len(SPLITS)], seed + number)):
-                tasks[task.id] = task
-        found[group] = list(tasks.values())
-    return found
+def sample_tasks(env: TextEnv, groups: Sequence[str], count: int, seed: int, skip: int = 0) -> dict[str, list[Task]]:
+    """Tasks of each group, spread over its templates or levels; `skip` leaves out the first ones of that order."""
+    return {group: _spread(_candidates(env, group, skip + count, seed), skip, count) for group in groups}
+
+
+def kind_of(task: Task) -> str:
+    """The template, level or experiment of a task, by the ids of this suite; a task of another form is its own."""
+    return task.id.partition("/")[2].rpartition("/")[0].split("/")[0] or task.id
+
+
+def _candidates(env: TextEnv, group: str, wanted: int, seed: int) -> list[Task]:
+    """Different tasks of a group, in random order: all of a table, else some of all splits in turn."""
+    size = sum((env.tasks.counts() or {}).get(group, {}).values())
+    if isinstance(env.tasks, TaskTable) or 0 < size <= _MOST_LISTED:
+        found = env.tasks.sample(groups=(group,))
+        return random.Random(seed).sample(found, len(found))
+    draws = range(len(SPLITS) * wanted)
+    tasks = (_one(env, group, SPLITS[number % len(SPLITS)], seed + number) for number in draws)
+    return list({task.id: task for task in tasks if task is not None}.values())
+
+
+def _spread(tasks: Sequence[Task], skip: int, count: int) -> list[Task]:
+    """The first tasks of each kind, then the second ones, and so on."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for task in tasks:
+        seen[kind_of(task)] += 1
+        ranked.append((seen[kind_of(task)], task))
+    return [task for _, task in sorted(ranked, key=lambda pair: pair[0])][skip : skip + count]
 
 
 def _one(env: TextEnv, group: str, split: str, seed: int) -> Task | None:
@@ -89,7 +112,8 @@ def measure(env: Env, task: Task, seed: int, sizes: tuple[int, int]) -> Measured
         plan,
         oracle.score,
         idle.score,
-        next((number for number, step in enumerate(oracle.steps, 1) if step.reward), len(plan)),
+        tuple(float(step.reward) for step in oracle.steps),
+        tuple(str(step.info["url"]) for step in oracle.steps if "url" in step.info),
         turns,
     )
     randomly, detours = sizes

@@ -35,8 +35,9 @@ class RepeatReward(Attacker):
         """The commands up to the first reward, the last one several times; and the whole plan with each one twice."""
         if not scene.plan or not scene.oracle_score:
             return
-        first = scene.messages(*scene.plan[: scene.rewarded])
-        if scene.plan[scene.rewarded - 1] not in scene.plan[scene.rewarded :] and scene.rewarded < len(scene.plan):
+        number = scene.rewarded[0] if scene.rewarded else len(scene.plan)
+        first = scene.messages(*scene.plan[:number])
+        if scene.plan[number - 1] not in scene.plan[number:] and number < len(scene.plan):
             yield AttackAttempt("first reward", [*first, *first[-1:] * _REPEATS], most=scene.oracle_score - MARGIN)
         yield AttackAttempt("every command twice", [m for m in scene.messages(*scene.plan) for _ in range(2)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentgym_envs.audit import evolution, forging, guessing, no_work, shortcuts, state, worlds
+from agentgym_envs.audit import evolution, forging, guessing, hosted, no_work, shortcuts, state, web, worlds
 from agentgym_envs.audit.attempts import Attacker, AttackFamily
 from agentgym_envs.errors import UsageError
 
@@ -33,15 +33,24 @@ ATTACKERS: tuple[Attacker, ...] = (
     shortcuts.MoreThanAsked(),
     worlds.CraftTricks(),
     worlds.FocusOnEverything(),
+    worlds.RepeatedScoring(),
+    worlds.OrderViolated(),
+    worlds.AnswerInAnotherTool(),
     worlds.AllPassages(),
     worlds.OneForAll(),
     worlds.ForbiddenAddresses(),
+    web.PostWithoutForm(),
+    web.AnotherPage(),
+    web.ChangesMore(),
+    web.DoAndUndo(),
     state.Leftovers(),
     state.RivalEpisode(),
     state.RestoredElsewhere(),
     state.OtherEpisode(),
     state.AfterTheEnd(),
     state.OtherClock(),
+    hosted.TwoClients(),
+    hosted.KilledWorker(),
     evolution.Evolution(),
 )
 """All attackers, in the order in which they play."""

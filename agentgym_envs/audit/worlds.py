@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentgym_envs.audit.attempts import MARGIN, AttackAttempt, Attacker, AttackFamily, AuditScene
+from agentgym_envs.audit.playing import play_actions
+from agentgym_envs.errors import NoOracle
 
 _AMOUNT = re.compile(r"\b\d+\b")
 _MOST_OBJECTS = 8
 _NOTHING = "what now?"
+_REPEATS = 3
 _TEAM_TEXTS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "lines": lambda texts: "\n".join(map(str, texts.values())),
     "message": lambda texts: f"say {'; '.join(map(str, texts.values()))}",
+    "quotation": lambda texts: "\n".join(['say Done."', *map(str, texts.values())]),
     "nested": lambda texts: dict(texts),
     "quoted": lambda texts: json.dumps(texts),
 }
@@ -58,6 +63,65 @@ class FocusOnEverything(Attacker):
         objects = re.findall(r"^\t(?:an? |the )?([a-z][a-z ]+?)(?: \(| containing|\.|,|$)", scene.observation, re.M)
         commands = [f"focus on {name}" for name in dict.fromkeys(objects)][:_MOST_OBJECTS]
         yield AttackAttempt("focus", scene.messages(*commands), most=scene.oracle_score - MARGIN, restart=True)
+
+
+class RepeatedScoring(Attacker):
+    """SciWorld: repeats each command that scored, as `focus on` or `pick up`, right after it."""
+
+    name = "repeated scoring"
+    family = AttackFamily.SHORTCUT
+    scenarios = frozenset({"SciWorldEnv"})
+
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
+        """The plan up to a scoring command, which is then repeated; waiting for as long earns as much."""
+        for number in [number for number in scene.rewarded if number < len(scene.plan)][:_MOST_OBJECTS]:
+            start, last = scene.plan[:number], scene.plan[number - 1]
+            waits = scene.messages(*start, *["wait1"] * _REPEATS)
+            yield AttackAttempt("in a row", scene.messages(*start, *[last] * _REPEATS), references=[waits])
+
+
+class OrderViolated(Attacker):
+    """BabyAI: does the parts of a mission in the wrong order, and drops and takes things again."""
+
+    name = "order violated"
+    family = AttackFamily.SHORTCUT
+    scenarios = frozenset({"BabyAIEnv"})
+
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
+        """Plans that minigrid's own verifier does not accept, played in a world of the attacker's own before."""
+        from agentgym_envs.babyai.env import BabyAIEnv
+
+        options = {name: getattr(scene.env, name) for name in ("actions", "numbering") if hasattr(scene.env, name)}
+        own = BabyAIEnv(**options)
+        own.reset(seed=scene.start.seed, options=scene.start.options)
+        for label, plan in _disordered(own, scene.plan).items():
+            if not play_actions(own, scene.start, plan).success:
+                yield AttackAttempt(label, scene.messages(*plan), most=0.0)
+
+
+class AnswerInAnotherTool(Attacker):
+    """Search: writes the right answer into a search, a thought, the id of a page, or the words to find."""
+
+    name = "answer in another tool"
+    family = AttackFamily.SHORTCUT
+    scenarios = frozenset({"SearchEnv"})
+
+    def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
+        """The right answer in the wrong place and then a wrong answer, which earn as much as two wrong answers."""
+        if not scene.answer or scene.form is None:
+            return
+        opening = [command for command in scene.plan if command.startswith("<open>")][:1]
+        searches = [command for command in scene.plan if command.startswith("<search>")][: len(opening)]
+        tools = [tool.name for tool in getattr(scene.kind, "actions", ()) if tool.name not in ("search", "answer")]
+        forms = {tool: f"<{tool}>{{}}</{tool}>" for tool in tools}
+        forms |= {f"nested in {tool}": form.format(scene.form("{}")) for tool, form in forms.items()}
+        forms["thought"] = f"<think>{scene.form('{}')}</think>"
+        for label, form in forms.items():
+            right, wrong = (
+                _with_thoughts(*searches, *opening, form.format(text), scene.form(_NOTHING))
+                for text in (scene.answer, _NOTHING)
+            )
+            yield AttackAttempt(label, right, references=[wrong])
 
 
 class AllPassages(Attacker):
@@ -117,6 +181,31 @@ class ForbiddenAddresses(Attacker):
         stop = scene.messages("stop []")
         visits = scene.messages(*(f"goto [{address}]" for address in addresses))
         yield AttackAttempt("visits", [*visits, *stop], references=[stop])
+
+
+def _disordered(own: Any, plan: Sequence[str]) -> dict[str, list[str]]:
+    """Plans with parts in another order, with things that are dropped and taken again, or that are never dropped.
+
+    `own` is an environment of the attacker, in which the oracle solves the mission with its parts exchanged. It is
+    changed.
+    """
+    again = [one for command in plan for one in ((command, "drop", command) if _takes(command) else (command,))]
+    found = {"taken again": again, "kept": [command for command in plan if command != "drop"]}
+    mission = own.world.level.instrs
+    if hasattr(mission, "instr_b"):
+        mission.instr_a, mission.instr_b = mission.instr_b, mission.instr_a
+        with contextlib.suppress(NoOracle):
+            found["exchanged"] = list(own.oracle())
+    return {label: commands for label, commands in found.items() if commands != list(plan)}
+
+
+def _with_thoughts(*commands: str) -> list[str]:
+    """The commands in turns of the form that format rewards pay."""
+    return [f"<think>So.</think>{command}" for command in commands]
+
+
+def _takes(command: str) -> bool:
+    return command.startswith(("pickup", "pick up"))
 
 
 def _negative(plan: Sequence[str]) -> list[str]:

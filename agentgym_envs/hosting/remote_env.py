@@ -117,6 +117,11 @@ class RemoteEnv(TextEnv):
         call = PendingCall(session.session, "step", arguments, lambda reply: done(self._settle_step(session, reply)))
         return session.connection, call
 
+    @property
+    def session(self) -> RemoteSession | None:
+        """The current session; None if it was lost."""
+        return self._sessions.current
+
     def abandon(self) -> None:
         """Give up a call that hangs: close its session by force. The next reset opens another."""
         self._sessions.abandon()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from itertools import product
 from math import prod
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +16,10 @@ from agentgym_envs.audit import audit, select_attackers
 from agentgym_envs.audit.attempts import AnswerForm, answer_form
 from agentgym_envs.audit.evolution import Genome, mutated
 from agentgym_envs.audit.judging import chance_of
+from agentgym_envs.audit.scenes import kind_of, sample_tasks
+from agentgym_envs.core import text_env
 from agentgym_envs.validate import load_subject
+from agentgym_envs.webarena.tasks.table import load
 
 
 @given(st.lists(st.floats(0, 1), max_size=7), st.integers(0, 8))
@@ -51,13 +56,36 @@ def test_mutations_use_only_the_actions_of_the_parents() -> None:
 @pytest.mark.slow
 def test_a_remote_environment_is_attacked_alike() -> None:
     run = pytest.importorskip("agentgym_envs.http.run", reason="the extra serve is not installed")
-    attackers = select_attackers(["no work", "state"])
+    attackers = [one for one in select_attackers(["no work", "state"]) if not one.once_per_group]
     with run.background_server(["AgentGym/TextCraft-v0"]) as url:
         remote = audit(load_subject("AgentGym/TextCraft-v0", {"base_url": url}), attackers, tasks=1)
     local = audit(load_subject("AgentGym/TextCraft-v0"), attackers, tasks=1)
     assert remote.findings == local.findings == [] and remote.episodes == local.episodes > 0
     counts = [[(result.attacker, result.episodes) for result in report.attackers] for report in (remote, local)]
     assert counts[0] == counts[1]
+
+
+def test_every_template_comes_before_a_second_task_of_one() -> None:
+    tasks = load()
+    env: Any = SimpleNamespace(tasks=tasks)
+    templates = {task.data["template"] for task in tasks.sample(groups=("maps",))}
+    some = [sample_tasks(env, ["maps"], 31, 0, skip)["maps"] for skip in (0, 31)]
+    assert {task.data["template"] for task in [*some[0], *some[1]]} == templates and len(templates) == 62
+    assert {kind_of(task) for task in some[0]} == {task.data["template"] for task in some[0]}
+
+
+def test_every_third_attacker_attacks_a_task_and_the_others_the_next_ones() -> None:
+    subject = load_subject("tests.validate.toy:CorridorEnv")
+    attackers = select_attackers(["no work"])
+    parts = [audit(subject, attackers, tasks=1, skip=skip, every=3, groups=subject_groups()[:1]) for skip in range(3)]
+    names = [{result.attacker for result in part.attackers if result.episodes} for part in parts]
+    assert set.union(*names) == {attacker.name for attacker in attackers}
+    assert sum(map(len, names)) == len(attackers)
+
+
+def subject_groups() -> list[str]:
+    with load_subject("tests.validate.toy:CorridorEnv").fresh() as env:
+        return list(text_env(env).tasks.groups)
 
 
 def test_attacks_beyond_the_budget_are_counted() -> None:

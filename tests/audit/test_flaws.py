@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from agentgym_envs.audit import ATTACKERS, AuditReport, audit, select_attackers
+from agentgym_envs.core import TextEnv
+from agentgym_envs.hosting.remote_env import RemoteEnv
+from agentgym_envs.http.sessions import HttpSession
 from agentgym_envs.registration import env_class
-from agentgym_envs.validate import ValidationSubject
+from agentgym_envs.task import TaskTable
+from agentgym_envs.validate import ValidationSubject, load_subject
 from tests.audit import flaws
 from tests.audit.flaws import COMMON
+from tests.audit.scenario_flaws import SPECIFIC, SpecificFlaw
 
 OPTIONS: Mapping[str, dict[str, Any]] = {
     "TextCraft": {"groups": ["depth-2", "depth-3"]},
@@ -36,7 +42,13 @@ HEAVY: Mapping[str, tuple[Any, ...]] = {
     "WebArena": (flaws.StopRewarded, flaws.RefusalAccepted, flaws.ResultParsed, flaws.InvisibleAccepted),
 }
 """Flaws of scenarios that start a Java process or a browser, where a few prove that the audit reaches them."""
-NEEDS = {"SciWorld": "scienceworld", "WebArena": "playwright", "Search": "tantivy", "BabyAI": "minigrid"}
+NEEDS = {
+    "SciWorld": "scienceworld",
+    "WebArena": "playwright",
+    "Search": "tantivy",
+    "SearchPages": "tantivy",
+    "BabyAI": "minigrid",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +89,51 @@ def test_the_expected_attacker_finds_the_flaw(name: str, flaw: Any) -> None:
 def test_a_flaw_of_a_heavy_scenario_is_found(name: str, flaw: Any) -> None:
     pytest.importorskip(NEEDS[name])
     assert found(name, flaw, COMMON[flaw])
+
+
+def restricted(kind: type[TextEnv], tasks: Sequence[str]) -> type[TextEnv]:
+    """The class with only these tasks of its table; all without any."""
+    if tasks:
+        kind.tasks = TaskTable("chosen", 1, [kind.tasks.get(task) for task in tasks])
+    return kind
+
+
+@pytest.mark.slow
+@pytest.mark.rotating(always=1)
+@pytest.mark.parametrize("planted", SPECIFIC, ids=lambda planted: planted.flaw.__name__)
+def test_a_flaw_of_one_scenario_is_found_by_its_attacker(planted: SpecificFlaw) -> None:
+    pytest.importorskip(NEEDS[planted.scenario])
+    base = env_class(f"AgentGym/{planted.scenario}-v0")
+    for mixins, found in (((), False), ((planted.flaw,), True)):
+        kind = restricted(type("Chosen", (*mixins, base), {}), planted.tasks)
+        made: Any = partial(kind, split=None, **planted.options)
+        report = audit(
+            ValidationSubject(made, planted.scenario, seconds=1_200), select_attackers([planted.attacker]), tasks=3
+        )
+        names = {finding.attacker for finding in report.findings}
+        assert names == ({planted.attacker} if found else set()) and report.episodes
+
+
+HOSTED = {
+    "two clients": (HttpSession, "remembered", lambda *call: False),
+    "killed worker": (
+        RemoteEnv,
+        "_failed_step",
+        lambda env, error: ("", 1.0, True, False, env._info({"success": True})),
+    ),
+}
+"""Flaws of hosted environments: a repeated call is carried out again, and a step that was lost is rewarded."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attacker", HOSTED)
+def test_flaws_of_hosting_are_found(attacker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attackers = select_attackers([attacker])
+    report = audit(load_subject("AgentGym/TextCraft-v0", {"groups": ["depth-2"]}), attackers, tasks=1)
+    assert report.findings == [] and report.episodes
+    monkeypatch.setattr(*HOSTED[attacker])
+    report = audit(load_subject("AgentGym/TextCraft-v0", {"groups": ["depth-2"]}), attackers, tasks=1)
+    assert report.findings
 
 
 def clean(name: str) -> AuditReport:

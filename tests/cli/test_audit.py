@@ -21,7 +21,8 @@ def test_a_finding_ends_with_1_and_can_be_replayed(run: Run) -> None:
     assert textcraft["findings"] == [] and textcraft["episodes"] > 0
     finding = flawed["findings"][0]
     assert (finding["attacker"], finding["score"], finding["reproduced"]) == ("parrot", 1.0, True)
-    assert finding["actions"] == ["pass 4 doors"] and finding["task"] == "corridor/4/3"
+    length = finding["task"].split("/")[1]
+    assert finding["actions"] == [f"pass {length} doors"]
 
 
 def test_another_attacker_or_no_text_env_is_refused(run: Run) -> None:

@@ -28,7 +28,8 @@ def paths_of_tests(*arguments: str) -> list[str]:
 @pytest.mark.parametrize("arguments", [(), ("fast",), ("all",), (".",)])
 def test_a_run_without_paths_checks_everything(arguments: tuple[str, ...]) -> None:
     found = commands(*arguments)
-    assert list(found) == ["format", "lint", "language", "types", "tests"]
+    audit = ["audit"] if arguments == ("all",) else []
+    assert list(found) == ["format", "lint", "language", "types", "tests", *audit]
     assert (found["format"], found["types"]) == (("ruff", "format", "--check", "."), ("mypy",))
     assert found["tests"][len(check.PYTEST) :] == tuple(check.MODES.get("".join(arguments), ()))
 
