@@ -2,12 +2,12 @@
 
     python -m benchmarks.babyai [--agentgym FOLDER --agentgym-python PYTHON] [--out FILE.json] [--repeats 5]
 
-CPU time over AgentGym's forty levels, three seeds each. Half of the actions are the oracle's, half are drawn from those
-that are possible. The second column is minigrid: the same worlds, the same primitive actions, its own `step` with
-`gen_obs` and no text. The third is AgentGym's wrapper with random possible actions, if FOLDER is its
-`agentenv-babyai` and PYTHON has its packages (minigrid 2.3.1, gymnasium 0.29.1, gym 0.26.2, matplotlib): 2,400 us a
-step were measured elsewhere. Every repeat resets to worlds that were not made before. Views are compared with
-minigrid's in as many random steps as `VIEWS` says, over all levels.
+CPU time over AgentGym's forty levels, three seeds each, two kinds of play. Half of the first one's commands are the
+oracle's, half are drawn from those that are possible; minigrid takes the same primitive actions in the same worlds,
+with its own `step` and `gen_obs` and no text. The second kind draws from the commands that the observation offers, as
+`babyai_agentgym.py` does with AgentGym's wrapper, if FOLDER is its `agentenv-babyai` and PYTHON has its packages
+(minigrid 2.3.1, gymnasium 0.29.1, gym 0.26.2, matplotlib). Every repeat measures all sides, and resets to worlds that
+were not made before. Views are compared with minigrid's in as many random steps as `VIEWS` says, over all levels.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def measure(repeats: int, peer: Callable[[], dict[str, float]] | None = None) ->
     `peer` measures AgentGym's wrapper once, if it is there.
     """
     env = make_env()
-    episodes = [record(env, level, seed) for level in AGENTGYM_LEVELS for seed in range(SEEDS)]
+    worlds = [(level, seed) for level in AGENTGYM_LEVELS for seed in range(SEEDS)]
+    episodes = [record(env, *world, mixed_command) for world in worlds]
+    offered = [record(env, *world, offered_command) for world in worlds]
     samples: dict[str, list[float]] = {}
     theirs: dict[str, list[float]] = {}
     for repeat in range(repeats):
@@ -75,6 +77,7 @@ def measure(repeats: int, peer: Callable[[], dict[str, float]] | None = None) ->
             theirs.setdefault(name, []).append(value)
         for name, value in {
             "text step": step_cost(env, episodes),
+            "step of an offered command": step_cost(env, offered),
             "minigrid step + gen_obs": minigrid_step_cost(episodes),
             **reset_costs(env, 10 + repeat),
             "snapshot and restore": snapshot_cost(env, episodes, by_copy=True),
@@ -102,14 +105,23 @@ def make_env() -> BabyAIEnv:
     return env
 
 
-def record(env: BabyAIEnv, level: str, seed: int) -> Episode:
-    """Play an episode whose turns are the oracle's and random ones by halves, and write down what was done."""
+def mixed_command(env: BabyAIEnv, rng: random.Random) -> str:
+    """The oracle's command or a random one, by halves."""
+    return (next(solution(env), None) if rng.random() < 0.5 else None) or env.random_command(rng)
+
+
+def offered_command(env: BabyAIEnv, rng: random.Random) -> str:
+    """A command that the observation offers, as `babyai_agentgym.py` draws them; the last one is no move."""
+    return rng.choice(list(env.text_view.available)[:-1] or ["turn left"])
+
+
+def record(env: BabyAIEnv, level: str, seed: int, choose: Callable[[BabyAIEnv, random.Random], str]) -> Episode:
+    """Play an episode, and write down what was done."""
     rng, commands, primitives = random.Random(f"{level} {seed}"), list[str](), list[int]()
     begin(env, level, seed)
     over = False
     while not over and len(commands) < MOST_COMMANDS:
-        command = next(solution(env), None) if rng.random() < 0.5 else None
-        commands.append(command or env.random_command(rng))
+        commands.append(choose(env, rng))
         order, steps = parse(commands[-1]), env.world.steps
         plan = env.text_view.plan(order) if order else None
         _, _, terminated, truncated, _ = env.step(commands[-1])
@@ -252,12 +264,13 @@ def show(result: dict[str, Any]) -> None:
     for column in ("figure", "AgentGym Envs", "minigrid, no text", "AgentGym", "times faster than AgentGym", "target"):
         table.add_column(column, justify="left" if column == "figure" else "right")
     for name, other, key, target in (
-        ("text step", "minigrid step + gen_obs", "step", f"<= {STEP_TARGET:.0f}"),
+        ("text step", "minigrid step + gen_obs", "", f"<= {STEP_TARGET:.0f}"),
+        ("step of an offered command", "", "step", f"<= {STEP_TARGET:.0f}"),
         ("reset", "minigrid reset", "reset", f"<= {RESET_TARGET} x minigrid"),
     ):
-        ours, peer = figures[name], theirs.get(key)
-        faster = f"{peer / ours:.1f}" if peer else ""
-        table.add_row(name, f"{ours:,.0f}", f"{figures[other]:,.0f}", f"{peer:,.0f}" if peer else "", faster, target)
+        ours, alone, peer = figures[name], figures.get(other), theirs.get(key)
+        cells = (f"{value:,.0f}" if value else "" for value in (ours, alone, peer))
+        table.add_row(name, *cells, f"{peer / ours:.1f}" if peer else "", target)
     console = Console()
     console.print(table)
     name = "reset / minigrid's reset"

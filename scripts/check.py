@@ -10,6 +10,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -175,19 +176,23 @@ def imported(file: Path) -> set[str]:
     return found
 
 
-def marker_path(root: Path = ROOT) -> Path:
+def marker_path(root: Path) -> Path:
     """The record of the last check of everything, in git's own folder."""
-    return root / _git("rev-parse", "--git-path", "agentgym-check.json", root=root)
+    return root / _git(root, "rev-parse", "--git-path", "agentgym-check.json")
 
 
-def _git(*words: str, root: Path = ROOT) -> str:
+def _git(root: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _record(mode: str, failed: list[str]) -> None:
-    """Record a check of everything for `scripts/release`; of a changed tree, no tree is recorded."""
-    tree = None if _git("status", "--porcelain") else _git("rev-parse", "HEAD^{tree}")
-    marker_path().write_text(json.dumps({"tree": tree, "mode": mode, "failed": failed}) + "\n", encoding="utf-8")
+    """Record a check of everything for `scripts/release`; of a changed tree, no tree is recorded.
+
+    Where git or its folder cannot be used, as in an unpacked archive, nothing is recorded.
+    """
+    with suppress(OSError, subprocess.CalledProcessError):
+        tree = None if _git(ROOT, "status", "--porcelain") else _git(ROOT, "rev-parse", "HEAD^{tree}")
+        marker_path(ROOT).write_text(json.dumps({"tree": tree, "mode": mode, "failed": failed}) + "\n", encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:

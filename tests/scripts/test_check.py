@@ -1,6 +1,7 @@
 """Tests of `scripts/check`: the checks it selects, and its exit."""
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -105,9 +106,14 @@ def test_a_step_returns_its_success(code: int, monkeypatch: pytest.MonkeyPatch, 
     assert check.Step("lint", ("ends",)).run() == (code == 0)
 
 
+@pytest.mark.parametrize("git", [True, False])
 def test_every_step_runs_after_a_failed_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, git: bool
 ) -> None:
+    if git:
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(check, "ROOT", tmp_path)
     monkeypatch.setattr(
         check, "steps", lambda _: [check.Step("lint", ("no_such_module",)), check.Step("tests", ("this",))]
     )
@@ -115,6 +121,22 @@ def test_every_step_runs_after_a_failed_one(
     out = capsys.readouterr().out
     assert "tests: ok" in out
     assert out.rstrip().endswith("-m no_such_module")
+    assert (tmp_path / ".git").exists() == git
+
+
+def test_a_check_of_everything_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "Begin"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "steps", lambda _: [check.Step("lint", ("this",))])
+    assert check.main(["fast"]) == 0 and not check.marker_path(tmp_path).exists()
+    assert check.main([]) == 0
+    tree = subprocess.run([*git, "rev-parse", "HEAD^{tree}"], check=True, capture_output=True, text=True)
+    found = json.loads(check.marker_path(tmp_path).read_text())
+    assert found == {"tree": tree.stdout.strip(), "mode": "", "failed": []}
+    (tmp_path / "new").touch()
+    assert check.main([]) == 0 and json.loads(check.marker_path(tmp_path).read_text())["tree"] is None
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the script is written for bash")
