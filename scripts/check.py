@@ -192,7 +192,9 @@ def _record(mode: str, failed: list[str]) -> None:
     """
     with suppress(OSError, subprocess.CalledProcessError):
         tree = None if _git(ROOT, "status", "--porcelain") else _git(ROOT, "rev-parse", "HEAD^{tree}")
-        marker_path(ROOT).write_text(json.dumps({"tree": tree, "mode": mode, "failed": failed}) + "\n", encoding="utf-8")
+        marker_path(ROOT).write_text(
+            json.dumps({"tree": tree, "mode": mode, "failed": failed}) + "\n", encoding="utf-8"
+        )
 
 
 def main(arguments: list[str]) -> int:
