@@ -149,14 +149,20 @@ def read_rows(path: Path = FILE) -> list[Row]:
     if found.get("schema") != _SCHEMA:
         raise UsageError(f"{path} has schema {found.get('schema')!r}; this version reads {_SCHEMA}")
     rows = [Row.from_json(row) for row in found["rows"]]
-    for board in BOARDS:
-        if len({row.digest for row in rows if row.board == board}) > 1:
-            raise UsageError(f"the rows of {board} were played on different tasks; measure them again")
+    _check_tasks(rows)
     return rows
 
 
+def _check_tasks(rows: Sequence[Row]) -> None:
+    """Raise UsageError unless all rows of a board were played on the same tasks."""
+    for board in BOARDS:
+        if len({row.digest for row in rows if row.board == board}) > 1:
+            raise UsageError(f"the rows of {board} were played on different tasks; measure them again")
+
+
 def write_rows(rows: Sequence[Row], path: Path = FILE) -> None:
-    """Write the rows, sorted by board and success."""
+    """Write the rows, sorted by board and success. Raises UsageError before anything is written."""
+    _check_tasks(rows)
     order = [*BOARDS]
     ordered = sorted(rows, key=lambda row: (order.index(row.board), -row.success.mean, -row.score.mean, row.name))
     found = {"schema": _SCHEMA, "rows": [asdict(row) for row in ordered]}
@@ -206,23 +212,32 @@ def _differences(board: Board, settings: Mapping[str, Any]) -> list[str]:
 
 
 def add(row: Row, path: Path = FILE) -> None:
-    """Add a row, or replace the one of the same name, and write the page."""
+    """Add a row, or replace the one of the same name. Raises UsageError if the board's rows have other tasks."""
     rows = read_rows(path) if path.exists() else []
     write_rows([one for one in rows if (one.board, one.name) != (row.board, row.name)] + [row], path)
-    read_rows(path)
+
+
+def start_again(board: str, baselines: Sequence[Row], path: Path = FILE) -> None:
+    """Replace the baselines of a board, and remove its rows that were played on other tasks."""
+    names, digests = {row.name for row in baselines}, {row.digest for row in baselines}
+    others = [row for row in read_rows(path) if row.board != board or (row.name not in names and row.digest in digests)]
+    write_rows([*others, *baselines], path)
 
 
 def measure(names: Sequence[str]) -> None:
-    """Play the baselines of boards and add their rows."""
+    """Play the baselines of boards, and start the boards whose tasks have changed again."""
+    for name in names:
+        start_again(name, [_baseline(name, policy) for policy in BOARDS[name].baselines])
+
+
+def _baseline(board: str, policy: str) -> Row:
     from agentgym_envs.cli.app import main as agentgym
 
-    for name in names:
-        for policy in BOARDS[name].baselines:
-            with tempfile.TemporaryDirectory() as folder:
-                words = [*BOARDS[name].command(policy)[1:], "--out", folder]
-                if agentgym(words):
-                    raise SystemExit(f"agentgym {' '.join(words)} failed")
-                add(row_of_run(Path(folder), policy))
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*BOARDS[board].command(policy)[1:], "--out", folder]
+        if agentgym(words):
+            raise SystemExit(f"agentgym {' '.join(words)} failed")
+        return row_of_run(Path(folder), policy)
 
 
 def tables(rows: Sequence[Row]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,18 @@ import pytest
 
 from agentgym_envs.cli.app import main
 from agentgym_envs.errors import UsageError
-from benchmarks.leaderboard import BOARDS, FILE, ROOT, Row, add, read_rows, row_of_run, tables
+from benchmarks.leaderboard import (
+    BOARDS,
+    FILE,
+    ROOT,
+    Row,
+    add,
+    read_rows,
+    row_of_run,
+    start_again,
+    tables,
+    write_rows,
+)
 
 Values = dict[str, Any]
 
@@ -62,6 +74,22 @@ def test_rows_of_different_tasks_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"schema": 1, "rows": rows}))
     with pytest.raises(UsageError, match="different tasks"):
         read_rows(path)
+
+
+def test_new_tasks_start_a_board_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    write_rows(read_rows(), path)
+    old = [row for row in read_rows() if row.board == "textcraft"]
+    new = [replace(row, digest="0" * 64) for row in old if row.name == "oracle"]
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="different tasks"):
+        add(new[0], path)
+    assert path.read_bytes() == before
+    start_again("textcraft", new, path)
+    assert [row for row in read_rows(path) if row.board == "textcraft"] == new
+    assert [row for row in read_rows(path) if row.board != "textcraft"] == [
+        row for row in read_rows() if row.board != "textcraft"
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -102,7 +102,7 @@ def test_unknown_tasks_are_named_or_skipped(run: Run, refuses: Run) -> None:
 
 def test_options_without_effect_print_a_note(run: Run, toy: str) -> None:
     items = write("items", "count/3\n")
-    words = ("eval", toy, "--policy", "oracle", "--tasks", items)
+    words = ("eval", toy, "--policy", "oracle", "--max-turns", 30, "--tasks", items)
     assert run(*words).err == ""
     assert run(*words, "--split", "test").err.startswith("note: --split test has no effect")
     assert run(*words[:-2], "--split", "train").err == ""

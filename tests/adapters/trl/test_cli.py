@@ -94,8 +94,8 @@ def sft(agentgym: Any, model_path: Path, tmp_path: Path) -> Any:
 
 
 def refused(outcome: Outcome, *parts: str) -> None:
-    """Exit code 2, and a single line of ours with all of `parts`."""
-    lines = [line for line in outcome.err.splitlines() if line.strip()]
+    """Exit code 2, and a single line of ours with all of `parts`, besides notes about the settings."""
+    lines = [line for line in outcome.err.splitlines() if line.strip() and not line.startswith("note: ")]
     assert outcome.code == 2, outcome
     assert len(lines) == 1 and lines[0].startswith("agentgym: "), outcome.err
     assert "Traceback" not in outcome.err and len(lines[0]) < 700
