@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
-
-import httpx
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout.model_requests import post_json
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,30 +141,6 @@ class BatchEngine(ABC):
 
 NEUTRAL = {"min_p": 0.0, "repetition_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}
 """Request fields that leave the model's distribution unchanged."""
-_POOLS = 16
-_KEPT_IDLE_SECONDS = 2.0  # well below the 5 s after which vLLM closes idle connections
-
-
-class ConnectionPools(httpx.AsyncBaseTransport):
-    """Several small connection pools, since httpcore's work per request grows with the square of a pool's size.
-
-    With 256 connections in one pool, this was most of a client's time.
-    """
-
-    def __init__(self) -> None:
-        limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_IDLE_SECONDS)
-        verify = httpx.create_ssl_context()  # slow to make, so all pools share it
-        self._pools = [httpx.AsyncHTTPTransport(verify=verify, limits=limits) for _ in range(_POOLS)]
-        self._turn = itertools.cycle(self._pools)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request through the next pool."""
-        return await next(self._turn).handle_async_request(request)
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        for pool in self._pools:
-            await pool.aclose()
 
 
 class CompletionEngine:
@@ -184,6 +160,10 @@ class CompletionEngine:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """`base_url` ends with `/v1`; `transport` replaces the network in tests."""
+        import httpx
+
+        from agentgym_envs.rollout.connections import ConnectionPools
+
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model = model
         self._client = httpx.AsyncClient(

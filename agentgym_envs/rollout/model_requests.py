@@ -7,11 +7,12 @@ import random
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
-
-import httpx
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_envs.errors import EngineError
+
+if TYPE_CHECKING:
+    import httpx
 
 _ATTEMPTS = 3
 _LIMITED_ATTEMPTS = 8
@@ -89,6 +90,8 @@ async def post_json(
 
 
 async def _attempt(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any] | _Failure:
+    import httpx
+
     try:
         response = await client.post(path, json=body)
     except httpx.TransportError as error:

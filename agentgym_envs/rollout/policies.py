@@ -9,10 +9,8 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
-
-import httpx
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EngineError, UsageError
@@ -22,6 +20,9 @@ from agentgym_envs.rollout.chat_cassette import ChatCassette
 from agentgym_envs.rollout.model_requests import Pace, post_json
 from agentgym_envs.rollout.native_tools import native_messages
 from agentgym_envs.trajectory import Message
+
+if TYPE_CHECKING:
+    import httpx
 
 _OPENAI = "api.openai.com"
 """Its newer models refuse `max_tokens`, which other servers know."""
@@ -117,6 +118,8 @@ class ChatClient:
         Of images, the newest `max_images` are sent with a request; many servers allow one. `pace` limits the rate of
         requests and counts them. With a `cassette`, recorded requests are not sent, and others are recorded.
         """
+        import httpx
+
         self._max_images, self._pace, self._cassette = max_images, pace or Pace(), cassette
         self._limit = "max_completion_tokens" if urlsplit(base_url).hostname == _OPENAI else "max_tokens"
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
