@@ -408,7 +408,7 @@ class TextEnv(SeededEnv, ABC):
     def _take(self, action: str) -> None:
         """Record an action. Raises EpisodeOver without a running episode, UsageError for a wrong type."""
         if self._stop is not None:
-            raise EpisodeOver(f"no episode is running (the last one ended: {self._stop}); call reset() first")
+            raise EpisodeOver(f"no episode is running (the last one, if any, ended: {self._stop}); call reset() first")
         if not isinstance(action, str):
             raise UsageError(f"an action is a string, got {type(action).__name__}: {action!r:.80}")
         self._turn += 1

@@ -101,7 +101,8 @@ def _describe_or_error(env_id: str) -> dict[str, Any]:
     except AgentGymError as error:
         message = str(error)
         if isinstance(error, MissingExtra) and (extra := extra_of(_ROWS[env_id])):  # a part of it names its own
-            message = re.sub(r"agentgym-envs\[[\w-]+\]", f"agentgym-envs[{extra}]", message)
+            # `webarena-verified` is more than `webarena`, and stays
+            message = re.sub(rf"agentgym-envs\[(?!{extra}-)[\w-]+\]", f"agentgym-envs[{extra}]", message)
         return {"id": env_id, "summary": _ROWS[env_id].summary, "error": message}
 
 

@@ -347,7 +347,7 @@ class CoopTextCraftEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # Pet
     def _check(self, actions: Mapping[str, str]) -> None:
         if not self.agents:
             raise EpisodeOver(
-                f"no episode runs (the last one ended: {self.status()['stop_reason']}); call reset() first"
+                f"no episode runs (the last one, if any, ended: {self.status()['stop_reason']}); call reset() first"
             )
         if not isinstance(actions, Mapping) or set(actions) != set(self.agents):
             named = sorted(map(str, actions)) if isinstance(actions, Mapping) else f"{actions!r:.80}"

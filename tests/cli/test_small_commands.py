@@ -249,10 +249,12 @@ def test_list_shows_why_an_environment_cannot_be_made(run: Run, monkeypatch: pyt
 
 def test_list_names_the_extra_that_doctor_names(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(env_id: str, arguments: object) -> Any:
-        raise missing_extra("A web environment", "playwright", "webarena")
+        extra = "webarena-verified" if "Official" in env_id else "webarena"
+        raise missing_extra("A web environment", "playwright", extra)
 
     monkeypatch.setattr("agentgym_envs.cli.list_envs.make_env", missing)
     errors = {row["id"]: row["error"] for row in run("list", "--json").json}
     assert "agentgym-envs[webarena]'" in errors["AgentGym/WebArena-v0"]
     assert "agentgym-envs[miniwob]'" in errors["AgentGym/MiniWoB-v0"]
     assert "agentgym-envs[pixels]'" in errors["AgentGym/MiniWoBPixels-v0"]
+    assert "agentgym-envs[webarena-verified]'" in errors["AgentGym/WebArenaOfficial-v0"]

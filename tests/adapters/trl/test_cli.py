@@ -214,7 +214,7 @@ def test_a_config_file_holds_options(agentgym: Any, model_path: Path, tmp_path: 
 @pytest.mark.parametrize(
     "text, part",
     [
-        (None, "cannot be read"),
+        (None, "there is no config file"),
         ("a: [", "cannot be read"),
         ("- a\n- b", "must have one option per line"),
         ("speed: 3\nmax_steps: 4", "the config file sets speed, which is not an option"),
@@ -226,6 +226,10 @@ def test_invalid_config_files_are_refused(text: str | None, part: str, grpo: Any
     if text is not None:
         (tmp_path / "c.yaml").write_text(text)
     refused(grpo("--config", tmp_path / "c.yaml"), part)
+
+
+def test_a_misspelt_config_of_ours_is_suggested(grpo: Any) -> None:
+    refused(grpo("--config", "tiny-grop"), "there is no config file tiny-grop", "did you mean tiny-grpo")
 
 
 @pytest.mark.parametrize(

@@ -248,9 +248,13 @@ def _take_config(argv: list[str]) -> tuple[list[str], str | None]:
 
 def _read_config(path: str, names: Mapping[str, str]) -> dict[str, Any]:
     """The options in a config file; `path` may also be the name of one of our own files, without `.yaml`."""
-    packaged = resources.files("agentgym_trl") / "configs" / f"{path}.yaml"
+    folder = resources.files("agentgym_trl") / "configs"
+    packaged = folder / f"{path}.yaml"
     try:
         config = yaml.safe_load((packaged if packaged.is_file() else Path(path)).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        own = meant(path, [file.name.removesuffix(".yaml") for file in folder.iterdir()])
+        raise UsageError(f"there is no config file {path}, nor one of ours of that name. {own}".strip()) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"the config file {path} cannot be read: {error}") from None
     if not isinstance(config, dict):
