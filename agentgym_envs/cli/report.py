@@ -98,10 +98,23 @@ def _read(paths: Sequence[Path], agentgym_rl: bool, by: str, label: bool) -> Eva
     if not episodes:
         raise UsageError(f"{', '.join(map(str, paths))} contains no episode, so there is nothing to report")
     result = _result(folders[0]) if folders else {}
+    _check_whole(paths[0], result, len(episodes))
     if label:
         label_missing(files)
     order, labels = result.get("group_order") or (), read_label_table(files)
     return make_report(episodes, order, result, agentgym_rl=agentgym_rl, by=by, labels=labels)
+
+
+def _check_whole(folder: Path, result: Mapping[str, Any], found: int) -> None:
+    """Raise UsageError if a finished run has lost episodes: its reports would become those of the rest."""
+    metrics = result.get("metrics")
+    overall = metrics.get("overall") if isinstance(metrics, dict) else None
+    counted = overall.get("episodes") if isinstance(overall, dict) else None
+    if result.get("complete") is True and type(counted) is int and found < counted:
+        raise UsageError(
+            f"{folder / TRAJECTORIES} has lost episodes: {found} are left, and {RESULT} counts {counted}. `agentgym "
+            f"eval` with --out {folder} --resume plays the others; give the file itself to report on what is left"
+        )
 
 
 def _refuse_folder_of_runs(folders: Sequence[Path]) -> None:

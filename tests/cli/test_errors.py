@@ -118,6 +118,16 @@ def test_eval_json_without_trajectories_is_not_overwritten(run: Run, refuses: Ru
     assert "already contains an evaluation" in refuses(*words).err
 
 
+def test_a_finished_run_that_lost_episodes_keeps_its_reports(run: Run, refuses: Run, tmp_path: Path) -> None:
+    assert run("eval", "textcraft", "--tasks", 3, "--out", "run", "--policy", "oracle").code == 0
+    record, page = tmp_path / "run" / "trajectories.jsonl", tmp_path / "run" / "report.md"
+    record.write_bytes(b"".join(record.read_bytes().splitlines(keepends=True)[:-1]))
+    before = page.read_bytes()
+    assert "2 are left, and eval.json counts 3" in refuses("report", "run").err
+    assert page.read_bytes() == before
+    assert run("report", record).code == 0
+
+
 def test_the_error_of_a_broken_eval_json_suggests_a_remedy(run: Run, refuses: Run, tmp_path: Path) -> None:
     assert run("eval", "textcraft", "--tasks", 1, "--out", "run", "--policy", "oracle").code == 0
     (tmp_path / "run" / "eval.json").write_text("{]")
