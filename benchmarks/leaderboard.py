@@ -287,9 +287,10 @@ def main() -> None:
     commands.add_parser("measure", help="play the baselines").add_argument("boards", nargs="*", choices=[*BOARDS, []])
     given = parser.parse_args()
     try:
-        add(row_of_run(given.run, given.name, given.link)) if given.command == "add" else measure(
-            given.boards or [*BOARDS]
-        )
+        if given.command == "add":
+            add(row_of_run(given.run, given.name, given.link))
+        else:
+            measure(given.boards or [*BOARDS])
     except UsageError as error:
         raise SystemExit(f"leaderboard: {error}") from None
     write_page()

@@ -178,10 +178,11 @@ def imported(file: Path) -> set[str]:
 
 def marker_path(root: Path) -> Path:
     """The record of the last check of everything, in git's own folder."""
-    return root / _git(root, "rev-parse", "--git-path", "agentgym-check.json")
+    return root / git(root, "rev-parse", "--git-path", "agentgym-check.json")
 
 
-def _git(root: Path, *words: str) -> str:
+def git(root: Path, *words: str) -> str:
+    """The output of a git command, stripped. Raises CalledProcessError."""
     return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -191,7 +192,7 @@ def _record(mode: str, failed: list[str]) -> None:
     Where git or its folder cannot be used, as in an unpacked archive, nothing is recorded.
     """
     with suppress(OSError, subprocess.CalledProcessError):
-        tree = None if _git(ROOT, "status", "--porcelain") else _git(ROOT, "rev-parse", "HEAD^{tree}")
+        tree = None if git(ROOT, "status", "--porcelain") else git(ROOT, "rev-parse", "HEAD^{tree}")
         marker_path(ROOT).write_text(
             json.dumps({"tree": tree, "mode": mode, "failed": failed}) + "\n", encoding="utf-8"
         )

@@ -19,11 +19,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from check import git
+
 from benchmarks.footprint import CORE, extras, fresh
 from releasing.artefacts import Artefact, build, built, faults, metadata_faults
 from releasing.gates import gates
 from releasing.installs import DEFAULT_TORCH, install, try_extra
-from releasing.project import Distribution, distributions, git, release_notes
+from releasing.project import Distribution, distributions, release_notes
 from releasing.table import StepTable, require
 
 ROOT = Path(__file__).resolve().parents[2]

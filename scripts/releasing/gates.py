@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from check import marker_path
+from check import git, marker_path
 
-from releasing.project import changelog_section, distributions, git, versions
+from releasing.project import changelog_section, distributions, versions
 
 
 class Gate(NamedTuple):

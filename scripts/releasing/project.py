@@ -18,11 +18,6 @@ _VERSION_FILES = {
 """The files with the version besides pyproject.toml."""
 
 
-def git(root: Path, *words: str) -> str:
-    """The output of a git command, stripped. Raises CalledProcessError."""
-    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def tracked(root: Path, *paths: str) -> list[str]:
     """The files below these paths that git knows and that are there, from the root."""
     listed = subprocess.run(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import releasing.__main__ as release
-from check import marker_path
+from check import git, marker_path
 from releasing import gates, installs
-from releasing.project import changelog_section, copy_tracked, git, release_notes, tracked
+from releasing.project import changelog_section, copy_tracked, release_notes, tracked
 from releasing.table import StepFailed, StepTable, require
 
 ROOT = Path(__file__).parents[2]
