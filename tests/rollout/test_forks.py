@@ -56,17 +56,31 @@ class TextEngine:
         return Generation(ids, "stop" if ids[-1] in self.codec.stop_ids else "length", [-number / 100] * len(ids))
 
 
+class PlanEngine(TextEngine):
+    """Answers with the texts in their order: the n-th in the n-th turn."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        [end] = self.codec.stop_ids
+        ids = self.codec.encode_answer(self.texts[list(prompt_ids).count(end) // 2 - 1])
+        return Generation(ids, "stop", [0.0] * len(ids))
+
+
 def fork_every_turn(
-    make: Callable[[], Any], engine: Any, codec: ChatCodec = CODEC, agent: Any = None, task: str | None = None
+    make: Callable[[], Any],
+    engine: Any,
+    codec: ChatCodec = CODEC,
+    agent: Any = None,
+    task: str | None = None,
+    limits: Limits = LIMITS,
 ) -> tuple[TokenTrajectory, list[TokenTrajectory]]:
     async def run() -> Any:
         specs = [EpisodeSpec(task, 3, {"step": 1})]
         if agent is None:
-            [played] = await play_many(specs, make, engine, codec, limits=LIMITS)
+            [played] = await play_many(specs, make, engine, codec, limits=limits)
         else:
-            [played] = await play_many_as_agent(specs, make, agent, engine, codec, limits=LIMITS)
+            [played] = await play_many_as_agent(specs, make, agent, engine, codec, limits=limits)
         forks = [Fork.of(specs[0], played, turn) for turn in range(1, len(played.trajectory.turns) + 1)]
-        return played, await play_forks(forks, make, engine, codec, limits=LIMITS, agent=agent)
+        return played, await play_forks(forks, make, engine, codec, limits=limits, agent=agent)
 
     return asyncio.run(run())
 
