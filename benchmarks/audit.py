@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
     Attributes:
         tasks: the tasks of a group in a part.
-        parts: the parts of a group; 0 for as many as its templates need.
+        parts: the parts of a group; 0 for all its templates.
         every: each task meets every fifth attacker, say.
         least: the seconds that a part gets at least, if they are left.
     """
