@@ -15,7 +15,7 @@ import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from agentgym_envs.audit.judging import LUCK, chance_of
 from agentgym_envs.audit.scenes import kind_of
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
-from agentgym_envs.task import TaskTable
+from agentgym_envs.task import TaskSet, TaskTable
 from agentgym_envs.validate import load_subject
 from benchmarks.common import machine
 
@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
     Attributes:
         tasks: the tasks of a group in a part.
-        parts: the parts of a group.
+        parts: the parts of a group; 0 for all its templates.
         every: each task meets every fifth attacker, say.
         least: the seconds that a part gets at least, if they are left.
     """
@@ -62,8 +62,8 @@ TARGETS = {
     "PlannerActor": Target("AgentGym/PlannerActor-v0", 5),
     "SciWorld": Target("AgentGym/SciWorld-v0", 1, 5, every=5, least=90.0),
     "MiniWoB": Target("AgentGym/MiniWoB-v0", 4, 5, every=4),
-    "WebArena": Target("AgentGym/WebArena-v0", 2, 75, every=7),
-    "WebArena, table 2": Target("AgentGym/WebArena-v0", 2, 144, every=7, arguments={"table_version": 2}),
+    "WebArena": Target("AgentGym/WebArena-v0", 6, 0, every=7),
+    "WebArena, table 2": Target("AgentGym/WebArena-v0", 6, 0, every=7, arguments={"table_version": 2}),
 }
 
 
@@ -79,12 +79,23 @@ class Part(NamedTuple):
         return f"{self.number:03}-{self.group.replace('/', '-')}.json"
 
 
-def parts_of(target: Target) -> Iterator[Part]:
+def parts_of(target: Target) -> list[Part]:
     """All parts, one of each group after the other."""
     with load_subject(target.env, target.arguments).fresh() as env:
-        groups = text_env(env).tasks.groups
-    mixed = random.Random(0).sample(groups, len(groups))
-    return (Part(group, number) for number in range(target.parts) for group in mixed)
+        tasks = text_env(env).tasks
+    mixed = random.Random(0).sample(tasks.groups, len(tasks.groups))
+    counts = dict.fromkeys(mixed, target.parts)
+    if not target.parts:
+        counts |= {group: -(-len(found) // target.tasks) for group, found in templates(tasks).items()}
+    return [Part(group, number) for number in range(max(counts.values())) for group in mixed if number < counts[group]]
+
+
+def templates(tasks: TaskSet) -> dict[str, set[str]]:
+    """The templates, levels or pages of each group; none for tasks that are made on request."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for task in tasks.tasks if isinstance(tasks, TaskTable) else ():
+        found[task.group].add(kind_of(task))
+    return found
 
 
 def play(target: Target, part: Part, budget: float, seed: int) -> dict[str, Any] | None:
@@ -103,7 +114,7 @@ def measure(name: str, budget: float, folder: Path | None, seed: int) -> dict[st
     """Attack an environment until the budget ends, and merge all parts."""
     target, end, reports = TARGETS[name], time.monotonic() + budget, list[dict[str, Any]]()
     place = None if folder is None else folder / name.replace(", ", "-").replace(" ", "-")
-    parts = list(parts_of(target))
+    parts = parts_of(target)
     for index, part in enumerate(parts):
         file = None if place is None else place / part.file
         known = json.loads(file.read_text(encoding="utf-8")) if file is not None and file.exists() else None
@@ -123,8 +134,7 @@ def kinds(target: Target, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     with load_subject(target.env, target.arguments).fresh() as env:
         tasks = text_env(env).tasks
     found: dict[str, Any] = {"all_groups": len(tasks.groups), "kinds": None}
-    if isinstance(tasks, TaskTable):
-        every = {kind_of(task) for task in tasks.tasks}
+    if every := set[str]().union(*templates(tasks).values()):
         played = sum(group["tasks"] for report in reports for group in report["groups"])
         found |= {"kinds": len(every), "kinds_played": min(played, len(every))}
     return found

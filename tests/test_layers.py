@@ -1,9 +1,10 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, whole_files → spaces, schedule, seeding, times, image_files, recording → task, grammar → difficulty → core →
-image_observations → wrappers, trajectory, hosting, the scenarios → vector → rollout → labels → evaluate, http, export,
-viewer, multiagent → validate, audit, mcp, inspect_tasks → cli → adapters`. A scenario is a folder of the package with
-an `env.py` in or below it, so that a new one is held to the same rules without a change here.
+`errors, file_locks, whole_files → spaces, schedule, seeding, times, image_files, recording → task, grammar →
+difficulty → core → image_observations → wrappers, trajectory, hosting, the scenarios → vector → rollout → labels →
+evaluate, http, export, viewer, multiagent → validate, audit, mcp, inspect_tasks → cli → adapters`. A scenario is a
+folder of the package with an `env.py` in or below it, so that a new one is held to the same rules without a change
+here.
 """
 
 import ast
@@ -23,7 +24,7 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
-    {"errors", "whole_files"},
+    {"errors", "file_locks", "whole_files"},
     {"spaces", "schedule", "seeding", "times", "image_files", "corpus", "chat_judge", "recording"},
     {"task", "grammar"},
     {"difficulty", "command_tools"},

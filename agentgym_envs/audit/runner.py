@@ -78,7 +78,7 @@ def audit(
     run = AuditRun(subject, attackers, progress)
     with subject.fresh() as env:
         run.measure(env, tasks, groups, seed, skip)
-        run.attack(env, every)
+        run.attack(env, every, later=skip > 0)
     return run.report()
 
 
@@ -135,14 +135,17 @@ class AuditRun:
             others = [other for other in found if other.start.task_id != scene.start.task_id]
             scene.others = sorted(others, key=lambda other: other.start.group != group)
 
-    def attack(self, env: Env, every: int) -> None:
-        """Let every attacker, or every fifth, attack every task, one task of each group after the other."""
+    def attack(self, env: Env, every: int, *, later: bool = False) -> None:
+        """Let every attacker, or every fifth, attack every task, one task of each group after the other.
+
+        An audit is a later one if an earlier one attacked the first tasks of each group.
+        """
         for measured in self.scenes:
             for episode in (*measured.random, *measured.detours):
                 self._judge_honest(env, measured, episode)
-        for scenes in self._rounds:
+        for round_, scenes in enumerate(self._rounds):
             for number, attacker in enumerate(self._attackers):
-                if attacker.once_per_group and scenes is not self._rounds[0]:
+                if attacker.once_per_group and (later or round_):
                     continue
                 for measured in scenes:
                     turn = number + measured.scene.start.seed + zlib.crc32(measured.group.encode())

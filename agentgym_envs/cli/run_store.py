@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from agentgym_envs.cli.common import cannot_write
 from agentgym_envs.errors import UsageError
+from agentgym_envs.file_locks import lock
 from agentgym_envs.image_files import remove_images
 from agentgym_envs.trajectory import Trajectory, TrajectoryWriter, read_trajectories, strict_json, with_image_names
 from agentgym_envs.whole_files import write_whole
@@ -267,17 +268,9 @@ def _locked(path: Path) -> BinaryIO:
         file = open(path, "ab")  # noqa: SIM115 (closed by close)
     except OSError as error:
         raise cannot_write("--out", path.parent, error) from None
-    try:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-
-        flock(file, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
+    if not lock(file, wait=False):
         file.close()
-        raise UsageError(
-            f"another eval is writing to {path.parent}; wait for it, stop it, or choose another --out"
-        ) from None
-    except (ImportError, OSError):  # this system or disk has no locks
-        pass
+        raise UsageError(f"another eval is writing to {path.parent}; wait for it, stop it, or choose another --out")
     return file
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from agentgym_envs.errors import AgentGymError, UsageError
+from agentgym_envs.file_locks import lock
 from agentgym_envs.trajectory import line_mark, strict_json
 from agentgym_envs.viewer.index import EpisodeEntry, IndexSnapshot, lines_of, read_bytes
 from agentgym_envs.viewer.sources import NOTES_ENDING
@@ -123,7 +124,8 @@ def write_note(entry: EpisodeEntry, text: str, tags: Sequence[str], version: int
     line = strict_json({**row, "time": round(time.time(), 3)}, ensure_ascii=True).encode() + b"\n"
     path = notes_path(entry.file.path)
     try:
-        with _opened(path, "a+b") as file, _locked(file):
+        with _opened(path, "a+b") as file:
+            lock(file)
             now = _parse(file).get((mark, entry.offset), Note())
             if now.version != version:
                 raise NoteConflict("this note was changed in the meantime, on another page or by another person")
@@ -226,22 +228,6 @@ def _opened(path: Path, mode: str) -> Iterator[BinaryIO]:
         raise NoteNotWritten(f"{path.name} is not a regular file")
     with open(path, mode, buffering=0) as file:
         yield file  # type: ignore[misc]
-
-
-@contextmanager
-def _locked(file: BinaryIO) -> Iterator[None]:
-    """Lock a file against other writers, where the system and the disk have locks."""
-    try:
-        from fcntl import LOCK_EX, LOCK_UN, flock
-
-        flock(file, LOCK_EX)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        flock(file, LOCK_UN)
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -33,6 +33,8 @@ README = ROOT / "README.md"
 PLOT_FOLDER = "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
 """The folder of the published figures."""
+LOADED = "loaded"
+"""Its folder of figures that were measured while other processes kept the machine busy."""
 _BLOCK = re.compile(r"(<!-- report:([a-z-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
 
 
@@ -93,6 +95,24 @@ def headline(report: Report) -> str:
     return text.table(("section", "figure", "ours", "baseline value", "baseline", "speedup", "target", "met"), lines)
 
 
+def loaded(report: Report) -> str:
+    """The speedups of the overview that were also measured on a busy machine."""
+    busy, lines = Report(report.folder / LOADED), []
+    for name, section in SECTIONS.items():
+        quiet, rows = (
+            {figure.row: figure for figure in report.figures(name)},
+            [section.rows[i] for i in section.headline],
+        )
+        load = busy.records.get(name, {}).get("machine", {}).get("load", "")
+        for figure in busy.figures(name):
+            if figure.speedup is not None and figure.row in rows and figure.row in quiet:
+                both = text.speedup(quiet[figure.row]), text.speedup(figure)
+                link = f"[{section.title}](#{anchor(section.title)})"
+                lines.append((link, figure.row.name, figure.row.by, *both, str(load)))
+    heads = ("section", "figure", "baseline", "speedup", "on a busy machine", "its load")
+    return text.table(heads, lines) if lines else text.NOT_RUN
+
+
 def readme(report: Report) -> str:
     """A short table for the README: figures with a baseline."""
     lines = []
@@ -145,6 +165,7 @@ def with_result(name: str, make: Callable[[Any], str]) -> Callable[[Report], str
 
 TABLES: Mapping[str, Callable[[Report], str]] = {
     "headline": headline,
+    "loaded": loaded,
     "readme": readme,
     "missed": missed,
     "contents": contents,
@@ -160,9 +181,11 @@ TABLES: Mapping[str, Callable[[Report], str]] = {
 def write(folder: Path, plots: bool = True) -> Path:
     """Write the page and its plots from a folder of figures, and return the path of the page.
 
-    The published figures make docs/benchmarks.md and the README's table; those of any other folder, a page there.
+    The published figures, and those of a busy machine, make docs/benchmarks.md and the README's table; those of any
+    other folder, a page there.
     """
-    published = folder.resolve() == RESULTS
+    published = folder.resolve() in (RESULTS, RESULTS / LOADED)
+    folder = RESULTS if published else folder
     report, page = Report(folder), PAGE if published else folder / PAGE.name
     source = page if page.exists() else PAGE
     page.write_text(render(source.read_text(encoding="utf-8"), report), encoding="utf-8")

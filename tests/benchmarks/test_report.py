@@ -14,7 +14,7 @@ from benchmarks.report.__main__ import main
 from benchmarks.report.figures import Row, figure, find
 from benchmarks.report.freshness import MEASURES
 from benchmarks.report.readers import scale
-from benchmarks.report.render import PAGE, README, TABLES, Report, anchor, block, missed, render
+from benchmarks.report.render import LOADED, PAGE, README, TABLES, Report, anchor, block, missed, render
 from benchmarks.report.rows import RAY
 from benchmarks.report.runner import (
     RECORD,
@@ -217,6 +217,20 @@ def test_missed_targets_are_listed(tmp_path: Path) -> None:
     summary, _, *lines = missed(Report(tmp_path)).splitlines()
     assert summary == f"{6 - len(lines)} of 6 targets are met."
     assert "- TextCraft, steps per second: 99,000/s, target ≥ 100,000/s" in lines
+
+
+def test_speedups_on_a_busy_machine_are_beside_the_others(tmp_path: Path) -> None:
+    result = json.loads((RESULTS / "textcraft.json").read_text(encoding="utf-8"))
+    (tmp_path / LOADED).mkdir()
+    (tmp_path / "textcraft.json").write_text(json.dumps(result), encoding="utf-8")
+    assert block("loaded", Report(tmp_path)) == text.NOT_RUN
+    result["samples"]["resets/s, seed given"] = [value / 2 for value in result["samples"]["resets/s, seed given"]]
+    (tmp_path / LOADED / "textcraft.json").write_text(json.dumps(result), encoding="utf-8")
+    record = {"textcraft": {"machine": {"load": 5.5}}}
+    (tmp_path / LOADED / RECORD).write_text(json.dumps(record), encoding="utf-8")
+    [row] = [line for line in block("loaded", Report(tmp_path)).splitlines() if "resets per second" in line]
+    quiet, busy = (float(cell.split("**")[1]) for cell in row.split(" | ")[3:5])
+    assert busy == pytest.approx(quiet / 2, rel=0.01) and row.endswith("| 5.5 |")
 
 
 # -- Running -------------------------------------------------------------------------------------------------------

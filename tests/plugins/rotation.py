@@ -24,7 +24,7 @@ from zlib import crc32
 
 import pytest
 
-SLICES = 20
+SLICES = 40
 VARIABLE = "AGENTGYM_SLICE"
 ROOT = Path(__file__).parents[2]
 ALL = "all"

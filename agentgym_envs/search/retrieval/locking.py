@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentgym_envs.errors import UsageError
+from agentgym_envs.file_locks import lock
 
 LOCK = "lock"
 """The name of the lock file."""
@@ -16,17 +17,10 @@ LOCK = "lock"
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold the lock of a folder; it ends with the process.
 
-    Raises UsageError if another process holds it and `wait` is false. On Windows there is no lock, and two processes
-    must not write to the same index.
+    Raises UsageError if another process holds it and `wait` is false. Where files have no locks, as on Windows, two
+    processes must not write to the same index.
     """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
     with open(folder / LOCK, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise UsageError(f"another process is writing to {folder}; wait until it is done") from None
+        if not lock(file, wait=wait):
+            raise UsageError(f"another process is writing to {folder}; wait until it is done")
         yield

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from agentgym_envs.errors import RetrieverError
+from agentgym_envs.file_locks import lock
 
 
 class Budget:
@@ -31,7 +32,7 @@ class Budget:
         """Add one to the number in the file, and return it; does not add beyond the budget."""
         ledger.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(ledger, os.O_RDWR | os.O_CREAT, 0o644), "r+", encoding="ascii") as file:
-            _lock_file(file.fileno())
+            lock(file)
             text = file.read().strip()
             spent = (int(text) if text.isdecimal() else 0) + 1
             if self._most is None or spent <= self._most:
@@ -55,12 +56,3 @@ class RateLimit:
             begin = max(now, self._next)
             self._next = begin + self._gap
             return begin - now
-
-
-def _lock_file(descriptor: int) -> None:
-    """Lock a file until it is closed; on Windows there is no lock."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
