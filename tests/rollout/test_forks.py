@@ -14,6 +14,7 @@ import pytest
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import Snapshot, Transition, text_env
 from agentgym_envs.errors import EngineError, UsageError
+from agentgym_envs.http.run import background_server
 from agentgym_envs.rollout import (
     ChatCodec,
     EpisodeSpec,
@@ -90,6 +91,19 @@ def test_a_fork_with_the_same_answers_is_the_same_episode(env_id: str) -> None:
     played, forked = fork_every_turn(lambda: gym.make(env_id), TextEngine(CODEC, COMMANDS[env_id]))
     assert len(played.trajectory.turns) > 2
     assert forked == [played] * len(played.trajectory.turns)
+
+
+def test_remote_environments_fork_by_replay() -> None:
+    env_id = "AgentGym/TextCraft-v0"
+    with background_server([env_id]) as url:
+        made: list[Any] = []
+
+        def make() -> Any:
+            made.append(gym.make(env_id, base_url=url))
+            return made[-1]
+
+        played, forked = fork_every_turn(make, TextEngine(CODEC, COMMANDS[env_id]))
+        assert forked == [played] * len(played.trajectory.turns) and not any(text_env(env).copies_state for env in made)
 
 
 @pytest.mark.parametrize("context", ["full", "last:1", "summarise:1"])
