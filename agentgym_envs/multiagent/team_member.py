@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from agentgym_envs.core import Transition
+from agentgym_envs.core import TextEnv, Transition
 from agentgym_envs.errors import InvalidAction, UsageError
 from agentgym_envs.multiagent.allocation import Holdings
 from agentgym_envs.multiagent.messages import MAX_MESSAGE_CHARS, Give, Pass, Say, quote, read
@@ -72,6 +72,8 @@ class ActionOutcome(NamedTuple):
 
 class TeamMember(TextCraftEnv):
     """One agent's view of the game. In a team of one, it behaves exactly like `TextCraftEnv`."""
+
+    _save = TextEnv._save  # a copy of one member would miss the state of its team
 
     def __init__(
         self,

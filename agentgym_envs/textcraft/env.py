@@ -269,6 +269,22 @@ class TextCraftEnv(TextEnv):
         needed, _ = self.recipe_book.distinct(self._goal)
         return {"recipe_tree": self._names.describe(needed)}
 
+    def _save(self) -> Any:
+        return self._table, self._names, self._goal, dict(self._inventory), tuple(self._shown)
+
+    def _load(self, state: Any) -> None:
+        table, names, goal, inventory, shown = state
+        if table != self._table:
+            raise UsageError(
+                f"the snapshot is of an environment with the tasks {table[0]}, this one has {self._table[0]}"
+            )
+        self._names, self._goal, self._inventory, self._shown = names, goal, dict(inventory), list(shown)
+
+    @property
+    def _table(self) -> tuple[str, str]:
+        """The tasks and recipes of this environment."""
+        return self.tasks.name, self.recipe_book.digest
+
     def _draw(self) -> str:
         if self.task is None:
             return "No episode has started."

@@ -23,6 +23,8 @@ def test_a_run_is_labelled_and_reported(run: Run, tmp_path: Path) -> None:
     assert "overall,,,labels:episodes,4,," in table and "overall,,,labels:exact,1.0,," in table
     mistakes = run("report", "out", "--json").json["mistakes"]
     assert mistakes["overall"]["episodes"] == 4 and mistakes["overall"]["exact"] == 1
+    (tmp_path / "out/trajectories.labels.jsonl").unlink()
+    assert run("report", "out", "--labels", "--json").json["mistakes"] == mistakes
 
 
 def test_eval_labels_its_episodes(run: Run, refuses: Run, tmp_path: Path) -> None:

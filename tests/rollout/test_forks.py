@@ -14,6 +14,7 @@ import pytest
 import agentgym_envs  # noqa: F401  (registers the ids)
 from agentgym_envs.core import Snapshot, Transition, text_env
 from agentgym_envs.errors import EngineError, UsageError
+from agentgym_envs.http.run import background_server
 from agentgym_envs.rollout import (
     ChatCodec,
     EpisodeSpec,
@@ -56,17 +57,31 @@ class TextEngine:
         return Generation(ids, "stop" if ids[-1] in self.codec.stop_ids else "length", [-number / 100] * len(ids))
 
 
+class PlanEngine(TextEngine):
+    """Answers with the texts in their order: the n-th in the n-th turn."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> Generation:
+        [end] = self.codec.stop_ids
+        ids = self.codec.encode_answer(self.texts[list(prompt_ids).count(end) // 2 - 1])
+        return Generation(ids, "stop", [0.0] * len(ids))
+
+
 def fork_every_turn(
-    make: Callable[[], Any], engine: Any, codec: ChatCodec = CODEC, agent: Any = None, task: str | None = None
+    make: Callable[[], Any],
+    engine: Any,
+    codec: ChatCodec = CODEC,
+    agent: Any = None,
+    task: str | None = None,
+    limits: Limits = LIMITS,
 ) -> tuple[TokenTrajectory, list[TokenTrajectory]]:
     async def run() -> Any:
         specs = [EpisodeSpec(task, 3, {"step": 1})]
         if agent is None:
-            [played] = await play_many(specs, make, engine, codec, limits=LIMITS)
+            [played] = await play_many(specs, make, engine, codec, limits=limits)
         else:
-            [played] = await play_many_as_agent(specs, make, agent, engine, codec, limits=LIMITS)
+            [played] = await play_many_as_agent(specs, make, agent, engine, codec, limits=limits)
         forks = [Fork.of(specs[0], played, turn) for turn in range(1, len(played.trajectory.turns) + 1)]
-        return played, await play_forks(forks, make, engine, codec, limits=LIMITS, agent=agent)
+        return played, await play_forks(forks, make, engine, codec, limits=limits, agent=agent)
 
     return asyncio.run(run())
 
@@ -76,6 +91,19 @@ def test_a_fork_with_the_same_answers_is_the_same_episode(env_id: str) -> None:
     played, forked = fork_every_turn(lambda: gym.make(env_id), TextEngine(CODEC, COMMANDS[env_id]))
     assert len(played.trajectory.turns) > 2
     assert forked == [played] * len(played.trajectory.turns)
+
+
+def test_remote_environments_fork_by_replay() -> None:
+    env_id = "AgentGym/TextCraft-v0"
+    with background_server([env_id]) as url:
+        made: list[Any] = []
+
+        def make() -> Any:
+            made.append(gym.make(env_id, base_url=url))
+            return made[-1]
+
+        played, forked = fork_every_turn(make, TextEngine(CODEC, COMMANDS[env_id]))
+        assert forked == [played] * len(played.trajectory.turns) and not any(text_env(env).copies_state for env in made)
 
 
 @pytest.mark.parametrize("context", ["full", "last:1", "summarise:1"])
@@ -125,8 +153,7 @@ def test_states_are_copied_where_the_environment_can(env_id: str, monkeypatch: p
 
     monkeypatch.setattr(base, "restore", restoring)
     _, forked = fork_every_turn(lambda: gym.make(env_id), TextEngine(CODEC, COMMANDS[env_id]))
-    copies = env_id != "AgentGym/TextCraft-v0"
-    assert [saved.state_copy is not None for saved in copied] == [True] * (len(forked) if copies else 0)
+    assert [saved.state_copy is not None for saved in copied] == [True] * len(forked)
 
 
 class BrokenEnv(CountEnv):

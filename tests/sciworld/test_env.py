@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.simulation import UNKNOWN
+from tests.rollout.test_forks import CODEC, TextEngine, fork_every_turn
 from tests.trying import examples
 
 pytestmark = pytest.mark.slow  # a JVM takes a while to start
@@ -384,3 +385,11 @@ def test_no_text_crashes_the_simulator(easy: SciWorldEnv, reply: list[str], rng:
             assert info["stop_reason"] != "env_error" and not truncated and reward >= 0
             if terminated:
                 return
+
+
+@pytest.mark.rotating
+def test_a_fork_with_the_same_answers_is_the_same_episode() -> None:
+    """`tests/rollout/test_forks.py` has the scenarios that need no Java and no browser."""
+    texts = ["open door to hallway", "go to hallway", "look around", "inventory", "fly"]
+    played, forked = fork_every_turn(lambda: SciWorldEnv(split=None), TextEngine(CODEC, texts), task=THING)
+    assert len(played.trajectory.turns) > 2 and forked == [played] * len(played.trajectory.turns)

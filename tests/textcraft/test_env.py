@@ -166,6 +166,26 @@ def test_equal_states_have_equal_keys() -> None:
     assert keys[0] == keys[1]
 
 
+@given(st.lists(COMMANDS, max_size=8), st.lists(COMMANDS, min_size=1, max_size=8))
+def test_a_copied_state_continues_as_a_replayed_one(before: list[str], after: list[str]) -> None:
+    env, copied, replayed = (TextCraftEnv(goal="crafting table", split=None) for _ in range(3))
+    env.reset(seed=7)
+    replies(env, *before)
+    saved = env.snapshot()
+    replies(env, *after)  # the copy keeps the state from before
+    assert saved.state_copy is not None
+    assert copied.restore(saved) == replayed.restore(pickle.loads(pickle.dumps(saved)))
+    assert [copied.step(command) for command in after] == [replayed.step(command) for command in after]
+    assert copied.render() == replayed.render() and list(copied.oracle()) == list(replayed.oracle())
+
+
+def test_a_copy_of_another_world_is_refused() -> None:
+    env = TextCraftEnv()
+    env.reset(seed=1)
+    with pytest.raises(UsageError, match="with the tasks textcraft, this one has textcraft-invented"):
+        TextCraftEnv(worlds="invented").restore(env.snapshot())
+
+
 def test_info_holds_the_recipe_tree() -> None:
     env = TextCraftEnv(goal="oak fence", max_distractors=0)
     observation, info = env.reset(seed=0)

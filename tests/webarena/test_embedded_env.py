@@ -12,6 +12,7 @@ import pytest
 
 from agentgym_envs.core import StopReason
 from agentgym_envs.errors import NoOracle, UsageError
+from agentgym_envs.rollout import Limits
 from agentgym_envs.task import Task
 from agentgym_envs.webarena.browser import loop
 from agentgym_envs.webarena.env import WebArenaEnv
@@ -22,6 +23,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.scoring import evaluators_for
 from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.tasks.template import GROUPS
+from tests.rollout.test_forks import CODEC, PlanEngine, fork_every_turn
 
 
 def a_task(kind: str, site: str = "shop") -> Task:
@@ -156,6 +158,18 @@ def test_changes_of_the_sites_survive_pickling(env: WebArenaEnv) -> None:
         *_, info = copy.step(command)
     copy.close()
     assert info["success"]
+
+
+@pytest.mark.rotating
+@pytest.mark.slow
+def test_a_fork_with_the_same_answers_is_the_same_episode(env: WebArenaEnv) -> None:
+    """Also behind a change of the sites, which a fork makes again in a world of its own."""
+    task = a_task("change")
+    env.reset(options={"task": task.id})
+    engine = PlanEngine(CODEC, list(env.oracle()))
+    limits = Limits(max_turns=15, max_tokens=1_000_000, max_turn_tokens=200)
+    played, forked = fork_every_turn(lambda: WebArenaEnv(split=None), engine, task=task.id, limits=limits)
+    assert played.trajectory.success and forked == [played] * len(engine.texts)
 
 
 @pytest.mark.slow

@@ -242,6 +242,30 @@ def test_a_schedule_may_be_a_yaml_value(value: Any, max_turns: str, tmp_path: Pa
     assert parse(AgentConfig, words)[1].max_turns == max_turns
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"credit": "vine", "branches": 2, "at": "surprising:3"},
+        {"tree": "2x3", "num_generations": 8},
+        {"process_reward": "oracle-agreement", "process_reward_weight": 0.5, "turn_level_advantage": True},
+        {"process_reward": "regret", "oracle_seconds": 60.0, "turn_level_advantage": True},
+        {"sampler": "success:0.1-0.9"},
+    ],
+    ids=lambda options: ", ".join(options),
+)
+def test_a_config_file_sets_every_method(options: dict[str, Any], tmp_path: Path) -> None:
+    """As the command line does."""
+    (tmp_path / "c.yaml").write_text(
+        yaml.safe_dump({"env": ENV, "model": "m", "env_kwargs": '{"difficulty": [2, 3]}'} | options)
+    )
+    words = ["--out", str(tmp_path), "--use_cpu"]
+    env_args, args, _ = parse(AgentConfig, ["--config", str(tmp_path / "c.yaml"), *words])
+    assert {name: getattr(args, name) for name in options} == options
+    assert environments(env_args)[0].kwargs == {"difficulty": [2, 3]}
+    flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value).lower())]
+    assert parse(AgentConfig, ["--env", ENV, "--model", "m", *flags, *words])[1] == args
+
+
 PACKAGED = Path(agentgym_trl.__file__).parent / "configs"
 
 

@@ -19,7 +19,7 @@ from agentgym_envs.trajectory import Trajectory, Turn
 from agentgym_trl.advantages import AdvantageBatch
 from agentgym_trl.oracle_options import ProcessReward, ProcessRewardKind
 from agentgym_trl.process_reward import potentials, process_rewards
-from tests.adapters.trl.small import ScoredCraft, config, first_batch, make_trainer
+from tests.adapters.trl.small import ScoredCraft, broken_craft, config, first_batch, make_trainer
 
 TASK = Task("t/1", "train", "g", "goal")
 LOST = "lost"
@@ -113,6 +113,21 @@ def test_the_rewards_reach_the_estimator_at_the_ends_of_turns(
         found = [float(seen[0].rewards[row, end - 1]) for _, end in played.turn_spans]
         assert found == pytest.approx([own[0] + 1, own[1] - 4, own[2] + 4], abs=1e-5)  # potentials 0, 2, -4
         assert float(seen[0].rewards[row].sum()) == pytest.approx(sum(found), abs=1e-5)
+
+
+@pytest.mark.train
+def test_failed_episodes_have_no_process_rewards(tokenizer: Any, tmp_path: Path) -> None:
+    """And their labels are not counted."""
+    env = broken_craft(lambda number: number % 3 == 0)
+    options: dict[str, Any] = {"process_reward": "regret", "turn_level_advantage": True, "env_retries": 0}
+    trainer = make_trainer(tmp_path, tokenizer, env, max_turns="3", **options)
+    batch = first_batch(trainer)
+    usable = [episode.trajectory.usable for episode in trainer.rollout.last]
+    assert 0 < sum(usable) < len(usable)
+    assert [bool(row.any()) for row in batch["advantages"]] == usable
+    logged = {name: values[-1] for name, values in trainer._metrics["train"].items()}
+    turns = [len(episode.trajectory.turns) for episode in trainer.rollout.last if episode.trajectory.usable]
+    assert logged["oracle/states"] == sum(turns)
 
 
 @pytest.mark.train

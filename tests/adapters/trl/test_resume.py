@@ -37,7 +37,9 @@ FORKS: dict[str, dict[str, Any]] = {"grpo": {"credit": "vine", "branches": 2, "a
 """Not with asynchronous training: the values of states come from continuations."""
 
 
-def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) -> Any:
+def make(
+    out: Path, tokenizer: Any, model: Path, estimator: str, env: Any = ScoredCraft, data: Any = None, **more: Any
+) -> Any:
     fixed: dict[str, Any] = {
         "max_steps": STEPS,
         "per_device_train_batch_size": 4,
@@ -46,7 +48,8 @@ def make(out: Path, tokenizer: Any, model: Path, estimator: str, **more: Any) ->
     }
     fixed |= {"save_steps": 1, "max_turns": "1,2", "every": 6, "max_turn_tokens": 6}
     args = config(out, algorithm=estimator, **{**fixed, **RUNS[estimator], **FORKS.get(estimator, {}), **more})
-    return AgentTrainer(str(model), ScoredCraft, args=args, processing_class=tokenizer, train_dataset=dataset(4))
+    rows = dataset(4) if data is None else data
+    return AgentTrainer(str(model), env, args=args, processing_class=tokenizer, train_dataset=rows)
 
 
 def state_of(trainer: Any) -> dict[str, Any]:

@@ -12,17 +12,20 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
+from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
+from agentgym_envs.rollout.mixture import draw_tasks
 from agentgym_trl import step_rollout, task_sampler
-from agentgym_trl.cli.arguments import parse
 from agentgym_trl.config import AgentConfig
+from agentgym_trl.dataset import as_dataset
 from agentgym_trl.samplers import SAMPLERS, parse_sampler, sampler_table
 from agentgym_trl.step_rollout import StepRollout
 from agentgym_trl.task_sampler import Outcome, TaskKey, TaskSampler, make_task_sampler
 from agentgym_trl.trl_format import prompt_of
 from tests.adapters.trl import test_asynchronous, test_resume
-from tests.adapters.trl.small import broken_craft, dataset, make_trainer, played
+from tests.adapters.trl.small import DEPTH, ENV, ScoredCraft, broken_craft, dataset, make_trainer, played
 from tests.adapters.trl.test_dynamic_sampling import DullCraft
+from tests.toy import CountEnv
 
 KEYS = [TaskKey("", f"t{n}", "easy" if n < 2 else "hard") for n in range(4)]
 
@@ -146,14 +149,6 @@ def test_a_dataset_without_tasks_is_an_error() -> None:
         make_task_sampler("learnability", data, seed=0)
 
 
-def test_a_config_file_sets_the_sampler(tmp_path: Path) -> None:
-    path = tmp_path / "run.yaml"
-    path.write_text("sampler: success:0.1-0.9\nmodel: tiny\n")
-    words = ["--env", "textcraft", "--out", str(tmp_path), "--config", str(path), "--use_cpu", "--num_generations", "4"]
-    assert parse(AgentConfig, words)[1].sampler == "success:0.1-0.9"
-    assert parse(AgentConfig, [*words, "--sampler", "uniform"])[1].sampler == "uniform"
-
-
 def test_every_sampler_is_in_the_table() -> None:
     assert all(f"| `{sampler.form}` |" in sampler_table() for sampler in SAMPLERS.values())
 
@@ -185,21 +180,33 @@ def test_dynamic_sampling_asks_the_sampler_for_new_tasks(tokenizer: Any, tmp_pat
 
 @pytest.mark.rotating(always=1)
 @pytest.mark.train
-@pytest.mark.parametrize("sampler", ["success:0.2-0.8", "learnability"])
+@pytest.mark.parametrize(
+    ("sampler", "options"),
+    [
+        ("success:0.2-0.8", {"tree": "2x2"}),
+        ("learnability", {"process_reward": "regret", "turn_level_advantage": True}),
+    ],
+)
 def test_a_resumed_run_with_a_sampler_equals_the_whole_run(
-    sampler: str, tokenizer: Any, model_path: Path, tmp_path: Path
+    sampler: str, options: dict[str, Any], tokenizer: Any, model_path: Path, tmp_path: Path
 ) -> None:
-    make, first, second = test_resume.make, tmp_path / "whole", tmp_path / "resumed"
-    more = {"sampler": sampler, "max_steps": 6}
-    whole = make(first, tokenizer, model_path, "grpo", save_strategy="steps", **more)
+    """On two environments, and with a method that has no other test of its resume."""
+    envs: dict[str, Any] = {ENV: ScoredCraft, "Second/Count-v0": CountEnv}
+    made = {name: text_env(env()) for name, env in envs.items()}
+    data = as_dataset(draw_tasks(made, dict.fromkeys(envs, 1.0), 8, enough=1, groups=[*DEPTH, "small"]))
+    no_vine: dict[str, Any] = {"credit": "episode", "branches": None, "at": None}
+    more = {"sampler": sampler, "max_steps": 6, "env": envs, "data": data, **no_vine, **options}
+    first, second = tmp_path / "whole", tmp_path / "resumed"
+    whole = test_resume.make(first, tokenizer, model_path, "grpo", save_strategy="steps", **more)
     whole.train()
-    trainer = make(second, tokenizer, model_path, "grpo", **more)
+    trainer = test_resume.make(second, tokenizer, model_path, "grpo", **more)
     trainer.train(resume_from_checkpoint=str(first / "checkpoint-3"))
     test_resume.assert_equal(test_resume.state_of(trainer), test_resume.state_of(whole))
     assert test_resume.episodes(second, 3) == test_resume.episodes(first, 3) != {}
     assert test_resume.logged(trainer, 3) == test_resume.logged(whole, 3) != []
+    assert {outcome.env_id for step in range(0, 6, 2) for outcome in played(first, step)} == {"ScoredCraft", "CountEnv"}
     assert trainer.rollout.sampler.state() == whole.rollout.sampler.state()
-    other = make(tmp_path / "other", tokenizer, model_path, "grpo", max_steps=6)
+    other = test_resume.make(tmp_path / "other", tokenizer, model_path, "grpo", **{**more, "sampler": "uniform"})
     with pytest.raises(UsageError, match=f"was made with sampler {sampler}, not uniform"):
         other.train(resume_from_checkpoint=str(first / "checkpoint-3"))
 
