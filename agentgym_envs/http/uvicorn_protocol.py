@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from agentgym_envs.http.app import EnvServer, TokenMiddleware, bug_response
+from agentgym_envs.http.app import EnvServer, StepResult, TokenMiddleware, bug_response
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.step_request import START, StepRequest, read_step
 
 HAS_HTTPTOOLS = importlib.util.find_spec("httptools") is not None
 """The fast path follows httptools' parser; without it, all requests take the general path."""
+_JSON_LINE = b"content-type: application/json\r\n"
 
 
 def http_protocol(app: Any, fast_steps: bool) -> type[asyncio.Protocol]:
@@ -72,7 +73,9 @@ def _limited_protocol(limits: ServerLimits) -> type[Any]:
 
 
 def _fast_protocol(
-    limited: type[Any], step_now: Callable[[StepRequest], Response | None], adds_no_middleware: Callable[[], bool]
+    limited: type[Any],
+    step_now: Callable[[StepRequest], Response | StepResult | None],
+    adds_no_middleware: Callable[[], bool],
 ) -> type[asyncio.Protocol]:
     """A protocol class that answers whole step requests at once: without a task, ASGI messages and routing.
 
@@ -119,17 +122,26 @@ def _fast_protocol(
                 return False
             self._stop_watching()
             self._write(response)
-            if failed or (response.status_code != 200 and response.headers.get("connection") == "close"):
+            if failed or (isinstance(response, Response) and response.headers.get("connection") == "close"):
                 self.transport.close()
             self.on_response_complete()
             return True
 
-        def _write(self, response: Response) -> None:
-            fields = [*self.server_state.default_headers, *response.raw_headers]
-            head = b"".join([b"%b: %b\r\n" % field for field in fields])
+        def _write(self, response: Response | StepResult) -> None:
+            common = _lines(tuple(self.server_state.default_headers))
+            if isinstance(response, StepResult):
+                head = b"%bcontent-length: %d\r\n%b" % (common, len(response.body), _JSON_LINE)
+            else:
+                head = common + _lines(tuple(response.raw_headers))
             self.transport.write(b"%b%b\r\n%b" % (_status_line(response.status_code), head, bytes(response.body)))
 
     return FastProtocol
+
+
+@lru_cache(64)
+def _lines(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Header fields as lines. Those of all replies change once a second."""
+    return b"".join([b"%b: %b\r\n" % field for field in fields])
 
 
 @cache
