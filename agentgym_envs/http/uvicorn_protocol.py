@@ -85,6 +85,7 @@ def _fast_protocol(
 
     class FastProtocol(limited):  # type: ignore[misc]
         _between_requests = True
+        _answered = 0.0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -124,8 +125,25 @@ def _fast_protocol(
             self._write(response)
             if failed or (isinstance(response, Response) and response.headers.get("connection") == "close"):
                 self.transport.close()
-            self.on_response_complete()
+            self._step_answered()
             return True
+
+        def _step_answered(self) -> None:
+            """Do as `on_response_complete`, but let a running timer run on: its end looks at the time of this step."""
+            self.server_state.total_requests += 1
+            self._answered = self.loop.time()
+            if self.timeout_keep_alive_task is None:
+                self._limit_idle_time(self.timeout_keep_alive)
+
+        def _limit_idle_time(self, seconds: float) -> None:
+            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+        def timeout_keep_alive_handler(self) -> None:
+            rest = self._answered + self.timeout_keep_alive - self.loop.time()
+            if rest > 0 and not self.transport.is_closing():
+                self._limit_idle_time(rest)
+            else:
+                super().timeout_keep_alive_handler()
 
         def _write(self, response: Response | StepResult) -> None:
             common = _lines(tuple(self.server_state.default_headers))
