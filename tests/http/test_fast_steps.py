@@ -375,7 +375,7 @@ def test_an_idle_connection_is_closed_after_a_fast_step():
     thread.join(SECONDS)
 
 
-async def idle_times(side: Side, seconds: list[float]) -> list[bool]:
+async def idle_times(side: Side, seconds: list[int]) -> list[bool]:
     """True for each pause after a step that the connection survived."""
     session = await side.sessions.open(COUNT, {})
     await side.sessions.call(session.token, "reset", {"seed": 0, "options": {"task": "count/9"}})
