@@ -23,11 +23,13 @@ PATHS = [
     *(f"/openenv/{TEXTCRAFT}/{TEXTCRAFT}/{name}" for name in ("tasks", "num_tasks", "task", "task_range")),
 ]
 NAMES = st.sampled_from(
-    ["id", "action", "data_idx", "goal", "agentgym", "env", "task", "seed", "options", "response", "output", "content"]
-    + ["responses_create_params", "split", "index", "start", "stop", "message", "episode_id", "group"]
+    ["id", "action", "data_idx", "goal", "message", "episode_id", "split", "group", "index", "start"]
 )
-OBJECTS = st.dictionaries(NAMES | TEXT, JSON | st.sampled_from([TEXTCRAFT, "textcraft/3", "train", "message"]))
-NESTED = st.dictionaries(NAMES, OBJECTS | st.lists(OBJECTS, max_size=2), max_size=3)
+ROW_NAMES = st.sampled_from(["agentgym", "env", "task", "seed", "options", "response", "output", "content", "stop"])
+OBJECTS = st.dictionaries(
+    NAMES | ROW_NAMES | TEXT, JSON | st.sampled_from([TEXTCRAFT, "textcraft/3", "train", "message"])
+)
+NESTED = st.dictionaries(ROW_NAMES, OBJECTS | st.lists(OBJECTS, max_size=2), max_size=3)
 ROW = {"env": TEXTCRAFT, "task": "textcraft/3", "seed": 0}
 
 
