@@ -37,8 +37,8 @@ _READ_ON = 8
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class StepResult(NamedTuple):
-    """The JSON of a step that was carried out; a `Response` takes longer to make."""
+class JsonReply(NamedTuple):
+    """The reply to a step that was carried out, as JSON; a `Response` takes longer to make."""
 
     body: bytes
     status_code: int = 200
@@ -93,7 +93,7 @@ class EnvServer:
         self.metrics.called(method, time.perf_counter() - began)
         return _json(reply)
 
-    def step_now(self, request: StepRequest) -> Response | StepResult | None:
+    def step_now(self, request: StepRequest) -> Response | JsonReply | None:
         """Take a step in the server's own process, as `call` does.
 
         Returns None, and has no effect, if `call` must answer: the token, body or session is wrong, or the session is
@@ -116,7 +116,7 @@ class EnvServer:
             return _failed(outcome, f"POST {PREFIX!r}")
         self.metrics.called("step", time.perf_counter() - began)
         try:
-            return StepResult(protocol.encode(outcome))
+            return JsonReply(protocol.encode(outcome))
         except EnvError as error:
             return _failed(error, f"POST {PREFIX!r}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import Response
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from agentgym_envs.http.app import EnvServer, StepResult, TokenMiddleware, bug_response
+from agentgym_envs.http.app import EnvServer, JsonReply, TokenMiddleware, bug_response
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.step_request import START, StepRequest, read_step
 
@@ -72,9 +72,35 @@ def _limited_protocol(limits: ServerLimits) -> type[Any]:
     return LimitedProtocol
 
 
+def _lasting_timer_protocol(limited: type[Any]) -> type[Any]:
+    """A protocol class whose keep-alive timer outlasts fast replies: starting another for each takes longer."""
+
+    class LastingTimerProtocol(limited):  # type: ignore[misc]
+        _answered = 0.0
+
+        def _fast_reply_complete(self) -> None:
+            """Do as `on_response_complete`, but note the time for the running timer."""
+            self.server_state.total_requests += 1
+            self._answered = self.loop.time()
+            if self.timeout_keep_alive_task is None:
+                self._limit_idle_time(self.timeout_keep_alive)
+
+        def _limit_idle_time(self, seconds: float) -> None:
+            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+        def timeout_keep_alive_handler(self) -> None:
+            rest = self._answered + self.timeout_keep_alive - self.loop.time()
+            if rest > 0 and not self.transport.is_closing():
+                self._limit_idle_time(rest)
+            else:
+                super().timeout_keep_alive_handler()
+
+    return LastingTimerProtocol
+
+
 def _fast_protocol(
     limited: type[Any],
-    step_now: Callable[[StepRequest], Response | StepResult | None],
+    step_now: Callable[[StepRequest], Response | JsonReply | None],
     adds_no_middleware: Callable[[], bool],
 ) -> type[asyncio.Protocol]:
     """A protocol class that answers whole step requests at once: without a task, ASGI messages and routing.
@@ -83,9 +109,8 @@ def _fast_protocol(
     parser has read everything, no reply is outstanding, and the client reads the replies.
     """
 
-    class FastProtocol(limited):  # type: ignore[misc]
+    class FastProtocol(_lasting_timer_protocol(limited)):  # type: ignore[misc]
         _between_requests = True
-        _answered = 0.0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -122,38 +147,22 @@ def _fast_protocol(
             if response is None:
                 return False
             self._stop_watching()
-            self._write(response)
+            self.transport.write(_reply(response, tuple(self.server_state.default_headers)))
             if failed or (isinstance(response, Response) and response.headers.get("connection") == "close"):
                 self.transport.close()
-            self._step_answered()
+            self._fast_reply_complete()
             return True
 
-        def _step_answered(self) -> None:
-            """Do as `on_response_complete`, but let a running timer run on: its end looks at the time of this step."""
-            self.server_state.total_requests += 1
-            self._answered = self.loop.time()
-            if self.timeout_keep_alive_task is None:
-                self._limit_idle_time(self.timeout_keep_alive)
-
-        def _limit_idle_time(self, seconds: float) -> None:
-            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
-
-        def timeout_keep_alive_handler(self) -> None:
-            rest = self._answered + self.timeout_keep_alive - self.loop.time()
-            if rest > 0 and not self.transport.is_closing():
-                self._limit_idle_time(rest)
-            else:
-                super().timeout_keep_alive_handler()
-
-        def _write(self, response: Response | StepResult) -> None:
-            common = _lines(tuple(self.server_state.default_headers))
-            if isinstance(response, StepResult):
-                head = b"%bcontent-length: %d\r\n%b" % (common, len(response.body), _JSON_LINE)
-            else:
-                head = common + _lines(tuple(response.raw_headers))
-            self.transport.write(b"%b%b\r\n%b" % (_status_line(response.status_code), head, bytes(response.body)))
-
     return FastProtocol
+
+
+def _reply(response: Response | JsonReply, common: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """The bytes of a reply with the header fields that all replies have."""
+    if isinstance(response, JsonReply):
+        fields = b"content-length: %d\r\n%b" % (len(response.body), _JSON_LINE)
+    else:
+        fields = _lines(tuple(response.raw_headers))
+    return b"%b%b%b\r\n%b" % (_status_line(response.status_code), _lines(common), fields, bytes(response.body))
 
 
 @lru_cache(64)
