@@ -3,9 +3,9 @@
     python -m benchmarks.serving [--out FILE.json] [--repeats 5]
 
 The server is a process of its own. CPU time is that of client and server apart, the median of several repeats, in
-which the two systems take turns. OpenEnv's speaks over its WebSocket. One environment is measured twice: one that does
-nothing, and TextCraft (a step costs some 5 microseconds by itself), each on both sides. `parts` says where the time of
-our step goes (`serving_parts.py`).
+which the two systems take turns. OpenEnv's speaks over its WebSocket, ours asks for a token. One environment is
+measured twice: one that does nothing, and TextCraft (a step costs some 5 microseconds by itself), each on both sides.
+`parts` says where the time of our step goes (`serving_parts.py`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from benchmarks.serving_parts import measure_parts, show_parts
 ENV_ID = "AgentGym/TextCraft-v0"
 COMMAND = "inventory"
 BATCHES = (1, 8, 16, 64, 256)
+TOKEN = "benchmark"
 SESSIONS, CLIENTS, IN_FLIGHT = 512, 64, 16
 OPENENV = "OpenEnv, "
 AT_MOST = {"single p50 ms": 1.0, "batch 64: client + server us per env-step": 60.0}
@@ -49,7 +50,7 @@ import sys
 import benchmarks.serving_envs
 from agentgym_envs.http.app import create_app
 from agentgym_envs.http.run import make_server
-make_server(create_app([sys.argv[2]]), "127.0.0.1", int(sys.argv[1])).run()
+make_server(create_app([sys.argv[2]], token=(sys.argv[3:] or [None])[0]), "127.0.0.1", int(sys.argv[1])).run()
 """
 SERVE_OPENENV = """
 import sys, uvicorn
@@ -101,11 +102,11 @@ def measure(repeats: int) -> dict[str, Any]:
     for _ in range(repeats):  # one server at a time: an idle one would still share the cores
         with serving(SERVE_OPENENV, "empty") as theirs:
             asyncio.run(measure_openenv(theirs, note))
-        with serving(SERVE, EMPTY_ID) as ours:
+        with serving(SERVE, EMPTY_ID, TOKEN) as ours:
             measure_single(ours, note, EMPTY_ID, "empty, ")
         with serving(SERVE_OPENENV, "textcraft") as theirs:
             asyncio.run(measure_openenv_single(theirs, note, f"{OPENENV}TextCraft, "))
-        with serving(SERVE, ENV_ID) as ours:
+        with serving(SERVE, ENV_ID, TOKEN) as ours:
             measure_single(ours, note, ENV_ID)
             for size in BATCHES:
                 measure_batch(ours, size, note)
@@ -173,7 +174,7 @@ class Meter:
 
 
 def measure_single(server: Served, note: Note, env_id: str, name: str = "", steps: int = 3_000) -> None:
-    env = gym.make(env_id, base_url=server.url)
+    env = gym.make(env_id, base_url=server.url, token=TOKEN)
     env.reset(seed=0)
     for _ in range(100):
         env.step(COMMAND)
@@ -196,7 +197,7 @@ def note_single(name: str, spent: tuple[float, float, float], latencies: list[fl
 
 
 def measure_batch(server: Served, size: int, note: Note, steps: int = 12_800) -> None:
-    envs = make_vec(ENV_ID, size, base_url=server.url)
+    envs = make_vec(ENV_ID, size, base_url=server.url, token=TOKEN)
     envs.reset(seed=0)
     actions, rounds = [COMMAND] * size, max(1, min(1_000, steps // size))
     for _ in range(10):
@@ -228,7 +229,7 @@ def measure_load(server: Served, note: Note, rounds: int = 10) -> None:
 
 
 def begun(url: str, seed: int) -> gym.Env[str, str]:
-    env = gym.make(ENV_ID, base_url=url)
+    env = gym.make(ENV_ID, base_url=url, token=TOKEN)
     env.reset(seed=seed)
     return env
 

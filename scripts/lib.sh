@@ -80,8 +80,8 @@ ensure_verified() {
 # ensure_doors: MCP 2, Inspect and verifiers exclude openenv 0.10. Tests use our environments through them, and read our
 # exports with OpenTelemetry's messages.
 ensure_doors() {
-    ensure_peer doors AGENTGYM_DOORS_PYTHON verifiers "about 160 packages and 930 MB; no torch" \
-        -e ".[babyai,inspect,mcp,multiagent,sciworld,search,verifiers]" pytest \
+    ensure_peer doors AGENTGYM_DOORS_PYTHON verifiers "about 165 packages and 1.1 GB; no torch" \
+        -e ".[babyai,inspect,mcp,multiagent,sciworld,search,verifiers,webarena]" pytest \
         opentelemetry-proto opentelemetry-semantic-conventions
     export AGENTGYM_PEERS="${AGENTGYM_PEERS:-$AGENTGYM_DOORS_PYTHON}"
 }

@@ -133,7 +133,8 @@ def wrong_answers(right: str, other: str) -> dict[str, str]:
     }
     if number := _NUMBER.fullmatch(right.strip()):
         digits = re.sub(r"\D.*", "", number[0].replace(",", ""))
-        return found | {"one more": str(int(digits) + 1), "more digits": f"{digits}{digits}7"}
+        # Two more and not one, since a fraction may be rounded up: 119 is an accepted answer for 118.71.
+        return found | {"two more": str(int(digits) + 2), "more digits": f"{digits}{digits}7"}
     if len(right) > 5 and right.isalpha():
         found |= {
             "a part": right[: len(right) // 2],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import queue
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -30,12 +30,16 @@ class IdlePool(Generic[T]):
         """`make` makes another connection."""
         self._make = make
         self._idle: list[T] = []
-        self._room = threading.Semaphore(_CONNECTIONS)
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()  # a semaphore, but faster
+        for _ in range(_CONNECTIONS):
+            self._room.put(None)
 
     def take(self, seconds: float) -> T:
         """An idle connection, or a new one. Give it back. Raises httpx.PoolTimeout if none is free in time."""
-        if not self._room.acquire(timeout=seconds):
-            raise httpx.PoolTimeout(f"all {_CONNECTIONS} connections were in use for {seconds:g} s")
+        try:
+            self._room.get(timeout=seconds)
+        except queue.Empty:
+            raise httpx.PoolTimeout(f"all {_CONNECTIONS} connections were in use for {seconds:g} s") from None
         try:
             return self._idle.pop()
         except IndexError:
@@ -43,13 +47,13 @@ class IdlePool(Generic[T]):
         try:
             return self._make()
         except BaseException:
-            self._room.release()
+            self._room.put(None)
             raise
 
     def give_back(self, connection: T) -> None:
         """Return a connection that was taken."""
         self._idle.append(connection)
-        self._room.release()
+        self._room.put(None)
 
     def close(self) -> None:
         """Close the idle connections."""

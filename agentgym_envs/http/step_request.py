@@ -8,6 +8,7 @@ requests, the malicious ones included.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentgym_envs.http.wire import CLIENT_HEADER, PREFIX
@@ -43,23 +44,31 @@ class StepRequest(NamedTuple):
     body: bytes
 
 
+class StepFields(NamedTuple):
+    """The header fields that matter: the Authorization, and the length of the body."""
+
+    authorization: bytes
+    length: int
+
+
 def read_step(data: bytes) -> StepRequest | None:
     """Read a segment that is one whole step request, and nothing more; None for anything else."""
     end = data.find(b"\r\n\r\n", len(START), _HEAD_BYTES)
     if end < 0:
         return None
-    line, *lines = data[:end].split(b"\r\n")
-    request = _REQUEST_LINE.fullmatch(line)
-    fields = None if request is None else _read_fields(lines)
-    if request is None or fields is None or len(data) - end - 4 != int(fields[b"content-length"]):
+    line_end = data.find(b"\r\n", len(START))
+    line = _REQUEST_LINE.fullmatch(data, 0, line_end)
+    fields = None if line is None else _read_fields(data[line_end + 2 : end])
+    if line is None or fields is None or len(data) - end - 4 != fields.length:
         return None
-    return StepRequest(request[1].decode("ascii"), fields.get(b"authorization", b""), data[end + 4 :])
+    return StepRequest(line[1].decode("ascii"), fields.authorization, data[end + 4 :])
 
 
-def _read_fields(lines: list[bytes]) -> dict[bytes, bytes] | None:
-    """The header fields; None if one is unknown, malformed or repeated, or if one that matters has another value."""
+@lru_cache(1024)  # all requests of a client have the same fields but for the length of the body
+def _read_fields(head: bytes) -> StepFields | None:
+    """Read the lines after the first one. None if a field is unknown, malformed or repeated, or asks for more."""
     fields: dict[bytes, bytes] = {}
-    for line in lines:
+    for line in head.split(b"\r\n"):
         name, colon, value = line.partition(b":")
         name = name.lower()
         if not colon or name not in _FIELDS or name in fields or _VALUE.fullmatch(value) is None:
@@ -67,4 +76,6 @@ def _read_fields(lines: list[bytes]) -> dict[bytes, bytes] | None:
         fields[name] = value.strip(b"\t ")
     if b"host" not in fields or _LENGTH.fullmatch(fields.get(b"content-length", b"")) is None:
         return None
-    return fields if fields.get(b"connection", b"keep-alive").lower() == b"keep-alive" else None
+    if fields.get(b"connection", b"keep-alive").lower() != b"keep-alive":
+        return None
+    return StepFields(fields.get(b"authorization", b""), int(fields[b"content-length"]))

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from agentgym_envs.http.app import EnvServer, TokenMiddleware, bug_response
+from agentgym_envs.http.app import EnvServer, JsonReply, TokenMiddleware, bug_response
 from agentgym_envs.http.protocol import ServerLimits
 from agentgym_envs.http.step_request import START, StepRequest, read_step
 
 HAS_HTTPTOOLS = importlib.util.find_spec("httptools") is not None
 """The fast path follows httptools' parser; without it, all requests take the general path."""
+_JSON_LINE = b"content-type: application/json\r\n"
 
 
 def http_protocol(app: Any, fast_steps: bool) -> type[asyncio.Protocol]:
@@ -71,8 +72,36 @@ def _limited_protocol(limits: ServerLimits) -> type[Any]:
     return LimitedProtocol
 
 
+def _lasting_timer_protocol(limited: type[Any]) -> type[Any]:
+    """A protocol class whose keep-alive timer outlasts fast replies: starting another for each takes longer."""
+
+    class LastingTimerProtocol(limited):  # type: ignore[misc]
+        _answered = 0.0
+
+        def _fast_reply_complete(self) -> None:
+            """Do as `on_response_complete`, but note the time for the running timer."""
+            self.server_state.total_requests += 1
+            self._answered = self.loop.time()
+            if self.timeout_keep_alive_task is None:
+                self._limit_idle_time(self.timeout_keep_alive)
+
+        def _limit_idle_time(self, seconds: float) -> None:
+            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+        def timeout_keep_alive_handler(self) -> None:
+            rest = self._answered + self.timeout_keep_alive - self.loop.time()
+            if rest > 0 and not self.transport.is_closing():
+                self._limit_idle_time(rest)
+            else:
+                super().timeout_keep_alive_handler()
+
+    return LastingTimerProtocol
+
+
 def _fast_protocol(
-    limited: type[Any], step_now: Callable[[StepRequest], Response | None], adds_no_middleware: Callable[[], bool]
+    limited: type[Any],
+    step_now: Callable[[StepRequest], Response | JsonReply | None],
+    adds_no_middleware: Callable[[], bool],
 ) -> type[asyncio.Protocol]:
     """A protocol class that answers whole step requests at once: without a task, ASGI messages and routing.
 
@@ -80,7 +109,7 @@ def _fast_protocol(
     parser has read everything, no reply is outstanding, and the client reads the replies.
     """
 
-    class FastProtocol(limited):  # type: ignore[misc]
+    class FastProtocol(_lasting_timer_protocol(limited)):  # type: ignore[misc]
         _between_requests = True
 
         def connection_made(self, transport: Any) -> None:
@@ -118,18 +147,28 @@ def _fast_protocol(
             if response is None:
                 return False
             self._stop_watching()
-            self._write(response)
-            if failed or (response.status_code != 200 and response.headers.get("connection") == "close"):
+            self.transport.write(_reply(response, tuple(self.server_state.default_headers)))
+            if failed or (isinstance(response, Response) and response.headers.get("connection") == "close"):
                 self.transport.close()
-            self.on_response_complete()
+            self._fast_reply_complete()
             return True
 
-        def _write(self, response: Response) -> None:
-            fields = [*self.server_state.default_headers, *response.raw_headers]
-            head = b"".join([b"%b: %b\r\n" % field for field in fields])
-            self.transport.write(b"%b%b\r\n%b" % (_status_line(response.status_code), head, bytes(response.body)))
-
     return FastProtocol
+
+
+def _reply(response: Response | JsonReply, common: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """The bytes of a reply with the header fields that all replies have."""
+    if isinstance(response, JsonReply):
+        fields = b"content-length: %d\r\n%b" % (len(response.body), _JSON_LINE)
+    else:
+        fields = _lines(tuple(response.raw_headers))
+    return b"%b%b%b\r\n%b" % (_status_line(response.status_code), _lines(common), fields, bytes(response.body))
+
+
+@lru_cache(64)
+def _lines(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Header fields as lines. Those of all replies change once a second."""
+    return b"".join([b"%b: %b\r\n" % field for field in fields])
 
 
 @cache

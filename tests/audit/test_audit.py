@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from itertools import product
 from math import prod
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from agentgym_envs.audit import audit, select_attackers
 from agentgym_envs.audit.attempts import AnswerForm, answer_form
 from agentgym_envs.audit.evolution import Genome, mutated
+from agentgym_envs.audit.guessing import wrong_answers
 from agentgym_envs.audit.judging import chance_of
 from agentgym_envs.audit.scenes import kind_of, sample_tasks
 from agentgym_envs.core import text_env
@@ -43,6 +45,12 @@ def test_commands_without_a_common_form_have_none() -> None:
     assert answer_form([["go to red ball"], ["pickup key"]]) is None
     assert answer_form([["up"], ["up"]]) is None
     assert AnswerForm("blame ", "").answer_in("build 3") is None
+
+
+@given(st.decimals(0, 10**6, places=2))
+def test_no_wrong_answer_is_a_rounded_one(right: Decimal) -> None:
+    accepted = {f"{right}", f"{right:.1f}", f"{right:.0f}", str(int(right)), str(int(right) + 1)}
+    assert not accepted & set(wrong_answers(str(right), "7 doors").values())
 
 
 def test_mutations_use_only_the_actions_of_the_parents() -> None:

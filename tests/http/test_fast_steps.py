@@ -375,6 +375,28 @@ def test_an_idle_connection_is_closed_after_a_fast_step():
     thread.join(SECONDS)
 
 
+async def idle_times(side: Side, seconds: list[int]) -> list[bool]:
+    """True for each pause after a step that the connection survived."""
+    session = await side.sessions.open(COUNT, {})
+    await side.sessions.call(session.token, "reset", {"seed": 0, "options": {"task": "count/9"}})
+    clock, wire, open_after = asyncio.get_running_loop(), Wire(side), list[bool]()
+    for pause in seconds:
+        await wire.receive(step(b'{"action":"up"}').replace(b"SESSION", session.token.encode()))
+        clock.skipped += pause  # type: ignore[attr-defined]
+        await asyncio.sleep(0.001)
+        await settled()
+        open_after.append(not wire.closed)
+    side.sessions.close(session.token)
+    wire.close()
+    return open_after
+
+
+def test_the_idle_time_of_a_connection_begins_with_its_last_step(loop, sides):
+    for pauses in ([50, 50, 50, 74, 76], [50, 26, 76]):
+        for side in sides:
+            assert loop.run_until_complete(idle_times(side, pauses)) == [pause < 75 for pause in pauses]
+
+
 @pytest.mark.slow
 def test_other_middleware_turns_the_fast_path_off():
     app = create_app([COUNT])

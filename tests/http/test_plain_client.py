@@ -2,6 +2,7 @@
 
 import contextlib
 import select
+import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -275,7 +276,8 @@ def test_threads_share_a_connection_one_at_a_time():
     assert len(found) == 8 and server.connections <= 8
 
 
-def test_a_silent_server_is_given_up(monkeypatch):
+@pytest.mark.parametrize("timeout", [0.1, 1e-9])
+def test_a_silent_server_is_given_up(monkeypatch, timeout):
     monkeypatch.setattr("agentgym_envs.http.server_connection.BACKOFF_SECONDS", 0.01)
     silent = threading.Event()
 
@@ -285,9 +287,40 @@ def test_a_silent_server_is_given_up(monkeypatch):
 
     server = Scripted(wait)
     with server as client:
-        with pytest.raises(SessionLost, match="did not reply in time"):
-            step(connection(client.url, timeout=0.1))
-        until(lambda: len(server.requests) == 4)
+        with pytest.raises(SessionLost, match=r"did not reply in time|timed out"):
+            step(connection(client.url, timeout=timeout))
+        until(lambda: timeout < 0.1 or len(server.requests) == 4)
+        silent.set()
+
+
+def test_a_server_that_stops_in_the_middle_of_a_reply_is_given_up(monkeypatch):
+    monkeypatch.setattr("agentgym_envs.http.server_connection.BACKOFF_SECONDS", 0.01)
+    server = Scripted(lambda number, request: (PLAIN[:-5], False))
+    with server as client, pytest.raises(SessionLost, match="did not reply in time"):
+        step(connection(client.url, timeout=0.1))
+
+
+def test_the_longest_timeout_is_accepted():
+    with Scripted(lambda number, request: (PLAIN, False)) as client:
+        assert step(connection(client.url, timeout=threading.TIMEOUT_MAX)) == {"observation": "x"}
+
+
+def test_a_signal_interrupts_the_wait_for_a_reply():
+    asked, silent, main = threading.Event(), threading.Event(), threading.get_ident()
+
+    def wait(number: int, request: bytes) -> tuple[bytes, bool]:
+        asked.set()
+        silent.wait(SECONDS)
+        return b"", True
+
+    def interrupt() -> None:
+        asked.wait(SECONDS)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with Scripted(wait) as client:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            step(client)
         silent.set()
 
 

@@ -9,7 +9,7 @@ from tests.validate.tools import unmet
 
 QUICK = [check for check in CHECKS if Prerequisite.IMPORTABLE not in check.needs and check.id != "agentgym.served"]
 """The checks that need no other process and no server."""
-NEEDS = {"SciWorld": "scienceworld", "Search": "tantivy"}
+NEEDS = {"SciWorld": "scienceworld", "Search": "tantivy", "SearchRetry": "tantivy", "SearchPages": "tantivy"}
 
 
 def test_textcraft_passes() -> None:
@@ -24,6 +24,7 @@ def test_textcraft_passes() -> None:
         "AgentGym/TextCraft-v0",
         "AgentGym/BabyAI-v0",
         "AgentGym/TextCraftCoop-v0",
+        "AgentGym/PlannerActor-v0",
         "examples.new_scenario:Tutorial/Bisect-v0",
     ],
 )

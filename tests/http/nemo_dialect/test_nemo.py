@@ -176,6 +176,7 @@ def test_a_second_reset_closes_the_first_session(http: httpx.Client) -> None:
         ([], 422, "must be a row"),
         ({"agentgym": 3}, 422, "env, options, task, split, group, seed"),
         ({"agentgym": {"env": COUNT, "tusk": 1}}, 422, "tusk"),
+        ({"agentgym": {"env": COUNT, "\ud800": 1}}, 422, "surrogates"),
         ({"agentgym": {}}, 422, "must name one"),
         ({"agentgym": {"env": "Toy/None-v0"}}, 422, "does not serve"),
         ({"agentgym": {"env": COUNT, "task": "count/none"}}, 404, "count/none"),
@@ -184,7 +185,7 @@ def test_a_second_reset_closes_the_first_session(http: httpx.Client) -> None:
 )
 def test_malformed_rows_are_refused(http: httpx.Client, body: Any, status: int, part: str) -> None:
     before = http.get("/health").json()["sessions"]
-    reply = http.post("/reset", json=body)
+    reply = http.post("/reset", content=json.dumps(body))
     assert reply.status_code == status and part in reply.json()["error"]["message"], reply.text
     assert http.get("/health").json()["sessions"] == before
 

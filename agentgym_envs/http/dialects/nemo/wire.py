@@ -65,7 +65,7 @@ def read_row(row: Any) -> RowFields:
     check_depth(given)
     try:
         fields: RowFields = msgspec.convert(given, RowFields)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:  # the latter for a lone surrogate in a name
         names = ", ".join(RowFields.__struct_fields__)
         raise Malformed(f"{KEY!r} of a row holds {names}; {error}") from None
     return fields
