@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
-from numpy.typing import NDArray
 
 
 class SeededEnv(gym.Env[str, str]):
@@ -46,32 +45,16 @@ class SeededEnv(gym.Env[str, str]):
 
 
 class _QuickSeedSequence(np.random.SeedSequence):
-    """NumPy's seed sequence, faster: array operations make the state of a PCG64 generator, with the same numbers.
-
-    The algorithm, which NumPy keeps forever: O'Neill, "Developing a seed_seq Alternative", 2015
-    (https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html).
-    """
-
-    __slots__ = ()
+    """NumPy's seed sequence, asked in its own words of 32 bits and without `errstate`: the same numbers, faster."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        """Return the state for a generator: for PCG64, hashes of the pool's four words, each with two constants."""
-        if n_words != 4 or dtype is not np.uint64 or sys.byteorder != "little":
+        """Return the state for a generator; NumPy defines words of 64 bits as pairs of these."""
+        if dtype is not np.uint64 or sys.byteorder != "little":
             return super().generate_state(n_words, dtype)
-        words = self.pool ^ _XOR_WITH
-        words *= _MULTIPLY_BY
-        words ^= words >> _HALF_WORD
-        return words.view(np.uint64).reshape(n_words)
+        return _generate_state(self, 2 * n_words).view(np.uint64)
 
 
-def _hash_constants(count: int) -> NDArray[np.uint32]:
-    """Return the constants of the seed sequence's output: each is a multiple of the one before."""
-    first, factor = 0x8B51F9DD, 0x58F38DED
-    return np.array([first * factor**power % 2**32 for power in range(count)], np.uint32)
-
-
-_HALF_WORD = np.array(16, np.uint32)
-_XOR_WITH, _MULTIPLY_BY = _hash_constants(9)[:-1].reshape(2, 4), _hash_constants(9)[1:].reshape(2, 4)
+_generate_state = getattr(np.random.SeedSequence.generate_state, "__wrapped__", np.random.SeedSequence.generate_state)
 
 
 def pcg64(seed: int) -> np.random.PCG64:

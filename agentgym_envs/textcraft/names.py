@@ -182,8 +182,6 @@ class InventedNames(ItemNames):
     PCG64 seeded with (1, w). The map is invertible, so no list of names is needed.
     """
 
-    spoken: _Words
-
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         super().__init__(recipe_book, world)
         stream = _world_stream(1, world)
@@ -195,9 +193,6 @@ class InventedNames(ItemNames):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return InventedNames, (self.recipe_book, self.world)
-
-    def _speak(self, refs: Sequence[int]) -> list[str]:
-        return self.spoken.learn(refs)
 
     def find(self, text: str) -> int | None:
         """Return the item with this word, or with its naive singular, as its name."""
@@ -245,16 +240,10 @@ class _Words(dict[int, str]):
     def __init__(self, factor: int, shift: int) -> None:
         self._factor, self._shift = factor, shift
 
-    def learn(self, refs: Sequence[int]) -> list[str]:
-        """Make several words: faster than one at a time."""
-        factor, shift = self._factor, self._shift
-        for ref in {*refs}:
-            number = (ref * factor + shift) % _INVENTABLE
-            self[ref] = _PAIRS[number // _BASE] + _SYLLABLES[number % _BASE]
-        return [self[ref] for ref in refs]
-
     def __missing__(self, ref: int) -> str:
-        return self.learn((ref,))[0]
+        number = (ref * self._factor + self._shift) % _INVENTABLE
+        self[ref] = word = _PAIRS[number // _BASE] + _SYLLABLES[number % _BASE]
+        return word
 
 
 @lru_cache(maxsize=8)
