@@ -192,9 +192,7 @@ class TextCraftEnv(TextEnv):
     def _begin(self, task: Task, rng: np.random.Generator) -> str:
         self._names = names = self.tasks.names(task)
         self._goal, self._inventory = self.tasks.goal(task), {}
-        needed, others = self.recipe_book.distinct(self._goal)
-        shown = [*needed, *self._sample(others, rng)]
-        self._shown = [shown[index] for index in rng.random(len(shown)).argsort(kind="stable").tolist()]
+        self._shown = self._draw_recipes(rng)
         kinds = self._explain_kinds() if self._explains else ""
         return f"Crafting commands:\n{names.lines(self._shown)}{kinds}\n\nGoal: craft {names.name_of(self._goal)}."
 
@@ -298,12 +296,18 @@ class TextCraftEnv(TextEnv):
         tags = self._names.tags(self._shown)
         return "\n\nKinds of items:\n" + "\n".join(map(self._names.explain, tags)) if tags else ""
 
-    def _sample(self, pool: Sequence[int], rng: np.random.Generator) -> list[int]:
-        """Draw up to `max_distractors` from the pool. Uses only `rng.random`, whose stream is the same everywhere."""
-        if not self.max_distractors or not pool:
-            return []
-        indices = rng.random(len(pool)).argsort(kind="stable")[: self.max_distractors]
-        return [pool[index] for index in indices.tolist()]
+    def _draw_recipes(self, rng: np.random.Generator) -> list[int]:
+        """Draw the distractors, and the order of all recipes that are shown.
+
+        Uses only `rng.random`, whose stream is the same everywhere.
+        """
+        needed, others = self.recipe_book.distinct(self._goal)
+        count = min(self.max_distractors, len(others))
+        choices = len(others) if count else 0
+        numbers = rng.random(choices + len(needed) + count)
+        drawn = numbers[:choices].argsort(kind="stable")[:count].tolist()
+        shown = [*needed, *[others[index] for index in drawn]]
+        return [shown[index] for index in numbers[choices:].argsort(kind="stable").tolist()]
 
     def _find_goal(self, goal: str) -> int:
         """Return the index of the goal among the recipe book's goals. Raises UnknownTask with similar names."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -23,24 +22,24 @@ _PAIRS = [first + second for first in _SYLLABLES for second in _SYLLABLES]
 _SYLLABLE_VALUES = {syllable: value for value, syllable in enumerate(_SYLLABLES)}
 _BASE = len(_SYLLABLES)
 _INVENTABLE = _BASE**3
-_ONE = np.uint64(1)
+_ONE = np.array(1, np.uint64)  # NumPy takes arrays faster than scalars, also those without a dimension
+
 
 Spoken = Sequence[str] | Mapping[int, str]
 """The names by reference."""
 
 
-class _RecipeText(NamedTuple):
-    """A recipe with places for names.
+class _RecipeTexts(NamedTuple):
+    """The recipes of a book, by number, with places for the names, which differ between worlds.
 
-    `refs` are the item and its ingredients. `parts` has the reference of each ingredient, how many are needed, and
-    whether it is a tag; `tags` are the references of those that are.
+    `refs` are the item and its ingredients, in the order of the line. `described` has the item, the amount made, and
+    the ingredients: reference, amount, and whether it is a tag. `tags` has the recipes that use tags.
     """
 
-    line: str
-    refs: tuple[int, ...]
-    makes: int
-    parts: tuple[tuple[int, int, bool], ...]
-    tags: tuple[int, ...]
+    lines: list[str]
+    refs: list[tuple[int, ...]]
+    described: list[tuple[int, int, list[tuple[int, int, bool]]]]
+    tags: dict[int, list[int]]
 
 
 class ItemNames(ABC):
@@ -65,9 +64,9 @@ class ItemNames(ABC):
 
     def lines(self, numbers: Sequence[int]) -> str:
         """Write recipes as craft commands, with the names of tags, one per line."""
-        texts = [self._texts[number] for number in numbers]
-        refs = chain.from_iterable([text.refs for text in texts])
-        return "\n".join([text.line for text in texts]) % tuple(map(self.spoken.__getitem__, refs))
+        lines, refs_of = self._texts.lines, self._texts.refs
+        names = self._speak([ref for number in numbers for ref in refs_of[number]])
+        return "\n".join([lines[number] for number in numbers]) % tuple(names)
 
     def line(self, number: int) -> str:
         """Write a recipe as its craft command."""
@@ -75,19 +74,28 @@ class ItemNames(ABC):
 
     def describe(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """Return recipes as JSON: `item`, `count` and `ingredients`, lists of name, amount and whether it is a tag."""
-        spoken = self.spoken
-        return [
-            {"item": spoken[refs[0]], "count": makes, "ingredients": [[spoken[ref], n, kind] for ref, n, kind in parts]}
-            for _, refs, makes, parts, _ in [self._texts[number] for number in numbers]
-        ]
+        spoken, texts, described = self.spoken, self._texts.described, []
+        for number in numbers:
+            item, makes, parts = texts[number]
+            ingredients = []
+            for ref, amount, is_tag in parts:  # a comprehension would cost a call for each recipe
+                ingredients.append([spoken[ref], amount, is_tag])
+            described.append({"item": spoken[item], "count": makes, "ingredients": ingredients})
+        return described
 
     def explain(self, tag: int) -> str:
         """Write a tag and all its members."""
-        return f"{self.name_of(tag)}: {', '.join(map(self.spoken.__getitem__, self.recipe_book.members[tag]))}"
+        return f"{self.name_of(tag)}: {', '.join(self._speak(self.recipe_book.members[tag]))}"
 
     def tags(self, numbers: Sequence[int]) -> Iterable[int]:
         """Return the tags that recipes use, in the order of first use."""
-        return dict.fromkeys(chain.from_iterable([self._texts[number].tags for number in numbers]))
+        tags = self._texts.tags
+        return dict.fromkeys([tag for number in numbers if number in tags for tag in tags[number]])
+
+    def _speak(self, refs: Sequence[int]) -> list[str]:
+        """Return several names."""
+        spoken = self.spoken
+        return [spoken[ref] for ref in refs]
 
 
 class RealNames(ItemNames):
@@ -100,8 +108,9 @@ class RealNames(ItemNames):
         self._variants = _variants(self._refs)
         self._lines = super().lines(range(len(recipe_book.recipes))).split("\n")
         self._indexes = np.arange(len(self.spoken), dtype=np.uint64)
-        self._index_bits = np.uint64((1 << len(self.spoken).bit_length()) - 1)
-        self._number_bits = ~self._index_bits
+        self._index_bits = np.array((1 << len(self.spoken).bit_length()) - 1, np.uint64)
+        self._largest_index = int(self._index_bits)
+        self._number_bits = np.array(~self._index_bits)
         self._indexes[recipe_book.size :] |= np.uint64(1 << 63)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -126,7 +135,8 @@ class RealNames(ItemNames):
         keys &= self._number_bits
         keys |= self._indexes
         keys.sort()
-        if np.minimum.reduce(keys[1:] - keys[:-1]) <= self._index_bits:
+        gaps = keys[1:] - keys[:-1]
+        if gaps.item(gaps.argmin()) <= self._largest_index:
             size = self.recipe_book.size
             items, tags = numbers[:size].argsort(kind="stable"), numbers[size:].argsort(kind="stable") + size
             return np.concatenate((items, tags)).astype(np.int64)
@@ -140,6 +150,8 @@ class ShuffledNames(ItemNames):
     World `w` is determined by the raw output of NumPy's PCG64 seeded with (0, w), a stream that NumPy guarantees.
     """
 
+    spoken: _OtherWords
+
     def __init__(self, recipe_book: RecipeBook, world: int) -> None:
         super().__init__(recipe_book, world)
         self._real = real_names(recipe_book)
@@ -148,6 +160,9 @@ class ShuffledNames(ItemNames):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShuffledNames, (self.recipe_book, self.world)
+
+    def _speak(self, refs: Sequence[int]) -> list[str]:
+        return self.spoken.learn(refs)
 
     def find(self, text: str) -> int | None:
         """Return the item with that name in this world."""
@@ -197,20 +212,28 @@ class InventedNames(ItemNames):
 
 
 class _OtherWords(dict[int, str]):
-    """The shuffled words of a world by reference; each is found when it is first looked up, as few are."""
+    """The shuffled words of a world by reference. Few of them are needed, so they are looked up on demand."""
 
-    __slots__ = ("_index_of", "_words")
+    __slots__ = ("_order", "_words")
 
     def __init__(self, words: Sequence[str], order: NDArray[np.int64]) -> None:
-        self._words, self._index_of = words, order.item
+        self._words, self._order = words, order.data  # a memoryview is several times faster than an array here
+
+    def learn(self, refs: Sequence[int]) -> list[str]:
+        """Look up several words: faster than one at a time."""
+        words, order, found = self._words, self._order, []
+        for ref in refs:
+            self[ref] = word = words[order[ref]]
+            found.append(word)
+        return found
 
     def __missing__(self, ref: int) -> str:
-        self[ref] = word = self._words[self._index_of(ref)]
+        self[ref] = word = self._words[self._order[ref]]
         return word
 
 
 class _Words(dict[int, str]):
-    """The invented words of a world by reference; each is made when it is first looked up."""
+    """The invented words of a world by reference. Few of them are needed, so they are made on demand."""
 
     __slots__ = ("_factor", "_shift")
 
@@ -238,14 +261,14 @@ def make_names(recipe_book: RecipeBook, worlds: Worlds, world: int) -> ItemNames
 
 
 @lru_cache(maxsize=8)
-def _recipe_texts(recipe_book: RecipeBook) -> list[_RecipeText]:
-    """Write the recipes of a book without their names, which differ between worlds."""
-    texts = []
-    for item, makes, parts in recipe_book.recipes:
-        line = f"craft {makes} %s using " + ", ".join([f"{amount} %s" for _, amount in parts])
-        described = tuple((ref, amount, ref >= recipe_book.size) for ref, amount in parts)
-        refs, tags = [ref for ref, _ in parts], tuple(ref for ref, _, is_tag in described if is_tag)
-        texts.append(_RecipeText(line, (item, *refs), makes, described, tags))
+def _recipe_texts(recipe_book: RecipeBook) -> _RecipeTexts:
+    texts = _RecipeTexts([], [], [], {})
+    for number, (item, makes, parts) in enumerate(recipe_book.recipes):
+        texts.lines.append(f"craft {makes} %s using " + ", ".join([f"{amount} %s" for _, amount in parts]))
+        texts.refs.append((item, *[ref for ref, _ in parts]))
+        texts.described.append((item, makes, [(ref, amount, ref >= recipe_book.size) for ref, amount in parts]))
+        if tags := [ref for ref, _ in parts if ref >= recipe_book.size]:
+            texts.tags[number] = tags
     return texts
 
 

@@ -126,13 +126,13 @@ class RecipeBook:
         first = {recipe: number for number, recipe in reversed(list(enumerate(self.recipes)))}
         return frozenset(number for number, recipe in enumerate(self.recipes) if first[recipe] != number)
 
-    def _group_users(self) -> tuple[tuple[int, ...], ...]:
+    def _group_users(self) -> tuple[frozenset[int], ...]:
         """Group the recipes by the items and tags that they use."""
         users: list[list[int]] = [[] for _ in self.recipes_for]
         for number, recipe in enumerate(self.recipes):
             for ref, _ in recipe.parts:
                 users[ref].append(number)
-        return tuple(map(tuple, users))
+        return tuple(map(frozenset, users))
 
     def _recipe(self, row: Sequence[Any], where: str) -> Recipe:
         for name, _ in row[3]:

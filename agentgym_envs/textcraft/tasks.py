@@ -32,6 +32,11 @@ FROZEN = Path(__file__).with_name("data") / "tasks.jsonl"
 WORLDS_PER_SPLIT = 1_000_000
 """Worlds 0 to 999,999 are for training, the next million for validation, the third for test."""
 RENAMED_VERSION = 1
+_WORLD_RANGES: Mapping[str | None, tuple[int, int]] = {
+    None: (0, len(SPLITS) * WORLDS_PER_SPLIT),
+    **{split: (number * WORLDS_PER_SPLIT, WORLDS_PER_SPLIT) for number, split in enumerate(SPLITS)},
+}
+"""For each split, the first world and the number of worlds."""
 
 
 class GoalTasks(TaskTable):
@@ -103,7 +108,7 @@ class RenamedItemTasks(TaskSet):
     def draw(self, key: int, *, split: str | None = None, groups: Sequence[str] | None = None) -> Task:
         """Draw the world and goal by a hash of `key`; without a split, from all worlds."""
         goals = self._goals(split, groups)
-        first, count = _world_range(split)
+        first, count = _WORLD_RANGES[split]
         world, index = divmod(scramble(key), len(goals))
         return self._task(first + world % count, goals[index])
 
@@ -112,7 +117,7 @@ class RenamedItemTasks(TaskSet):
     ) -> list[Task]:
         """Return `count` tasks in distinct worlds. Every goal is used before one is used again."""
         goals = self._goals(split, groups)
-        first, worlds = _world_range(split)
+        first, worlds = _WORLD_RANGES[split]
         if count is None or not 0 <= count <= worlds:
             count_text = "all" if count is None else count
             raise UsageError(f"{count_text} tasks were asked for; {self.name!r} returns at most {worlds} at once")
@@ -226,9 +231,3 @@ def _split(recipe_book: RecipeBook) -> Mapping[int, Split]:
 def _table_name(recipe_book: RecipeBook) -> str:
     """Return the name of the task set. The name for a user's table contains its digest, so that task ids differ."""
     return "textcraft" if recipe_book.path is None else f"textcraft-{recipe_book.digest[:8]}"
-
-
-def _world_range(split: str | None) -> tuple[int, int]:
-    if split is None:
-        return 0, 3 * WORLDS_PER_SPLIT
-    return SPLITS.index(split) * WORLDS_PER_SPLIT, WORLDS_PER_SPLIT

@@ -123,3 +123,26 @@ def test_invented_names_spell_a_multiple_of_the_reference(world: int) -> None:
     numbers = [(ref * factor + shift) % 70**3 for ref in range(len(recipe_book.recipes_for))]
     words = [syllables[n // 4900] + syllables[n // 70 % 70] + syllables[n % 70] for n in numbers]
     assert every_name(make_names(recipe_book, "invented", world)) == words
+
+
+@given(WORLD, KIND, st.lists(st.integers(0, 612), min_size=1, max_size=20))
+def test_names_looked_up_together_are_those_of_single_items(world: int, kind: Worlds, numbers: list[int]) -> None:
+    recipe_book = load_recipe_book()
+    names, fresh = make_names.__wrapped__(recipe_book, kind, world), make_names.__wrapped__(recipe_book, kind, world)
+    recipes = [recipe_book.recipes[number] for number in numbers]
+    expected = [
+        f"craft {makes} {names.name_of(item)} using " + ", ".join(f"{n} {names.name_of(ref)}" for ref, n in parts)
+        for item, makes, parts in recipes
+    ]
+    assert fresh.lines(numbers).split("\n") == expected
+    trees = [
+        {
+            "item": names.name_of(item),
+            "count": makes,
+            "ingredients": [[names.name_of(ref), n, ref >= recipe_book.size] for ref, n in parts],
+        }
+        for item, makes, parts in recipes
+    ]
+    assert fresh.describe(numbers) == trees == make_names.__wrapped__(recipe_book, kind, world).describe(numbers)
+    tags = [ref for recipe in recipes for ref, _ in recipe.parts if ref >= recipe_book.size]
+    assert list(fresh.tags(numbers)) == list(dict.fromkeys(tags))
