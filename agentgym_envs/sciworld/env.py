@@ -130,7 +130,7 @@ class SciWorldEnv(TextEnv):
     - `grammar`: the format of actions; see `agentgym_envs.grammar`.
     - `split`, `groups`: the tasks that a reset without a task draws from. All tasks are equally likely, whatever their
       number of variations.
-    - `difficulty`: a range such as (3, 40): only kinds of tasks that the oracle solves in so many turns are drawn.
+    - `difficulty`: a range of turns such as (3, 40); it draws kinds of tasks whose oracle needs that many turns.
     - `tasks`: the tasks that it draws from: "all", "agentgym" (the 23 of AgentGym's server), "agentgym-published" (the
       22 of its published data), or names or numbers ("boil", "1-1"; a list, or separated by commas).
     - `dev`: the split of ScienceWorld's dev variations, "train" or "validation".
