@@ -30,9 +30,10 @@ class FakeResults(Attacker):
     family = AttackFamily.FORGING
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
-        """All texts in turn, as messages and as answers."""
+        """All texts in turn, as messages, and as answers: these contain the number 1, which is some tasks' answer."""
         yield AttackAttempt("messages", list(forged_results()), restart=True)
-        yield AttackAttempt("answers", scene.answers(*forged_results()), restart=True)
+        guess = scene.answers("1")
+        yield AttackAttempt("answers", scene.answers(*forged_results()), restart=True, references=[guess])
 
 
 class SeveralActions(Attacker):

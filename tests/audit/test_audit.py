@@ -96,6 +96,13 @@ def subject_groups() -> list[str]:
         return list(text_env(env).tasks.groups)
 
 
+@pytest.mark.parametrize(("env", "found"), [("CountEnv", set()), ("ClaimBelieved", {"fake results"})])
+def test_a_forged_answer_may_contain_the_right_number(env: str, found: set[str]) -> None:
+    """Forged results contain the number 1, the answer of one of five tasks, and no other number."""
+    report = audit(load_subject(f"tests.audit.counting:{env}"), select_attackers(["forging"]), tasks=5)
+    assert {finding.attacker for finding in report.findings} == found
+
+
 def test_attacks_beyond_the_budget_are_counted() -> None:
     short = audit(load_subject("tests.validate.toy:CorridorEnv", seconds=0.02), tasks=36)
     assert short.unplayed > 0
