@@ -13,8 +13,11 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from releasing.project import Distribution, copy_tracked, tracked
+
+_CHECKED: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 or newer
 
 MAX_MEGABYTES = {"wheel": 10.0, "sdist": 20.0, "file": 8.0}
 """Upper bounds of an artefact and of a file in it; the package index takes 100 MB."""
@@ -80,7 +83,7 @@ def build(one: Distribution, python: str, scratch: Path, out: Path) -> list[Arte
     _hatchling(python, "sdist", tree / one.folder, out)
     stem = f"{one.name.replace('-', '_')}-{one.version}"
     sdist = out / f"{stem}.tar.gz"
-    shutil.unpack_archive(sdist, unpacked, filter="data")
+    shutil.unpack_archive(sdist, unpacked, **_CHECKED)
     _hatchling(python, "wheel", unpacked / stem, out)
     return [read_artefact(sdist), read_artefact(next(out.glob(f"{stem}-*.whl")))]
 
