@@ -182,6 +182,7 @@ def test_frozen_difficulties_are_of_the_present_tasks(package: str, name: str, k
     assert {task.data[kind] for task in drawn} == {k for k, row in frozen["kinds"].items() if row[0] == turns}
 
 
+@pytest.mark.slow
 def test_the_second_version_of_the_web_tasks_is_measured() -> None:
     tasks = make("AgentGym/WebArena-v0", table_version=2).tasks
     frozen = json.loads((files("agentgym_envs.webarena.tasks.data") / "difficulty-2.json").read_text())

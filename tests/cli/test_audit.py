@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Run
 
 TOY, FLAWED = "tests.validate.toy:CorridorEnv", "tests.validate.toy:Gullible"
@@ -14,6 +16,7 @@ def test_a_sound_environment_ends_with_0(run: Run) -> None:
     assert "short" in outcome.out and f"{TOY}: 0 findings" in outcome.out
 
 
+@pytest.mark.slow
 def test_a_finding_ends_with_1_and_can_be_replayed(run: Run) -> None:
     outcome = run("audit", FLAWED, "textcraft", *FEW, "--json")
     assert outcome.code == 1

@@ -109,6 +109,7 @@ def test_prices_are_two_numbers_or_a_row_of_a_file(tmp_path: Path) -> None:
             read_price(text, model)
 
 
+@pytest.mark.slow
 def test_rate_limits_are_waited_out_and_reported(run: Run, server: ChatServer) -> None:
     server.failures = [(429, {"retry-after-ms": "20"}, "rate_limit_exceeded"), (429, {"Retry-After": "0.02"}, "slow")]
     outcome = run(*WORDS, "--concurrency", 2)

@@ -58,6 +58,7 @@ def test_arguments_reach_the_environment(run: Run) -> None:
     assert "`instructions` is empty" in " ".join(run(*words).out.split())
 
 
+@pytest.mark.slow
 def test_the_budget_bounds_the_checks(run: Run) -> None:
     names = ",".join(check.id for check in select_checks(["runtime"]))
     outcome = run("validate", "tests.validate.toy:Stuck", "--budget", 1, "--checks", names)

@@ -216,6 +216,7 @@ def test_permanent_errors_are_not_retried(server: Server, search: Search, code: 
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 def test_a_hanging_server_raises_within_the_timeout(server: Server, search: Search) -> None:
     server.script = [server.hang]
     assert search(HttpRetriever(server.url, timeout=1.0), ["a"], 1) == [[hit("a0")]]

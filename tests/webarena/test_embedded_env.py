@@ -58,6 +58,7 @@ def test_the_environment_has_the_groups_of_the_paper() -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_the_second_version_of_the_table_has_tasks_with_the_encyclopedia() -> None:
     env: Any = gym.make("AgentGym/WebArena-v0", table_version=2)
     assert env.unwrapped.tasks.digest == load(2).digest

@@ -107,6 +107,7 @@ def test_requests_are_recorded_with_an_agents_origins(person: Any, inspector: In
     assert inspector.recorder.local_url("http://shop.test/a?b=c", PORT) == f"http://shop.{DOMAIN}:{PORT}/a?b=c"
 
 
+@pytest.mark.slow
 def test_tasks_are_found_by_words(person: Any) -> None:
     task = load().tasks[7]
     word = task.data["template"]
