@@ -24,7 +24,6 @@ _BASE = len(_SYLLABLES)
 _INVENTABLE = _BASE**3
 _ONE = np.array(1, np.uint64)  # NumPy takes arrays faster than scalars, also those without a dimension
 
-
 Spoken = Sequence[str] | Mapping[int, str]
 """The names by reference."""
 

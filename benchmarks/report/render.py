@@ -89,9 +89,7 @@ def headline(report: Report) -> str:
         rows = (section.rows[index] for index in section.headline)
         for figure in (by_row[row] for row in rows if row in by_row):
             what, ours, _, theirs, whose, speedup, target, met = text.cells(figure)
-            lines.append(
-                (f"[{section.title}](#{anchor(section.title)})", what, ours, theirs, whose, speedup, target, met)
-            )
+            lines.append((_link(section), what, ours, theirs, whose, speedup, target, met))
     return text.table(("section", "figure", "ours", "baseline value", "baseline", "speedup", "target", "met"), lines)
 
 
@@ -107,10 +105,13 @@ def loaded(report: Report) -> str:
         for figure in busy.figures(name):
             if figure.speedup is not None and figure.row in rows and figure.row in quiet:
                 both = text.speedup(quiet[figure.row]), text.speedup(figure)
-                link = f"[{section.title}](#{anchor(section.title)})"
-                lines.append((link, figure.row.name, figure.row.by, *both, str(load)))
+                lines.append((_link(section), figure.row.name, figure.row.by, *both, str(load)))
     heads = ("section", "figure", "baseline", "speedup", "on a busy machine", "its load")
     return text.table(heads, lines) if lines else text.NOT_RUN
+
+
+def _link(section: Section) -> str:
+    return f"[{section.title}](#{anchor(section.title)})"
 
 
 def readme(report: Report) -> str:
@@ -155,7 +156,7 @@ def contents(report: Report) -> str:
 
 def _line(section: Section) -> tuple[str, ...]:
     command = f"`python -m benchmarks.report --only {section.name}`"
-    return f"[{section.title}](#{anchor(section.title)})", section.question, command, f"{section.minutes:g}"
+    return _link(section), section.question, command, f"{section.minutes:g}"
 
 
 def with_result(name: str, make: Callable[[Any], str]) -> Callable[[Report], str]:
