@@ -25,7 +25,7 @@ from agentgym_envs.rollout import (
     play_many,
 )
 from tests.rollout.families import FAMILIES, trl_template
-from tests.rollout.test_forks import TextEngine
+from tests.rollout.forking import TextEngine
 from tests.toy import CountEnv
 
 CODEC = ChatCodec(FAMILIES["qwen2.5"].tokenizer())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentgym_envs.errors import EpisodeOver, UnknownTask, UsageError
 from agentgym_envs.sciworld.env import EXTRAS, SciWorldEnv
 from agentgym_envs.sciworld.simulation import UNKNOWN
-from tests.rollout.test_forks import CODEC, TextEngine, fork_every_turn
+from tests.rollout.forking import CODEC, TextEngine, fork_every_turn
 from tests.trying import examples
 
 pytestmark = pytest.mark.slow  # a JVM takes a while to start

@@ -23,7 +23,7 @@ from agentgym_envs.webarena.tasks.page_reader import PageReader
 from agentgym_envs.webarena.tasks.scoring import evaluators_for
 from agentgym_envs.webarena.tasks.table import load
 from agentgym_envs.webarena.tasks.template import GROUPS
-from tests.rollout.test_forks import CODEC, PlanEngine, fork_every_turn
+from tests.rollout.forking import CODEC, PlanEngine, fork_every_turn
 
 
 def a_task(kind: str, site: str = "shop") -> Task:
