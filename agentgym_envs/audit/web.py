@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from agentgym_envs.audit.attempts import MARGIN, AttackAttempt, Attacker, AttackFamily, AuditScene
 from agentgym_envs.core import text_env
@@ -76,12 +76,13 @@ class AnotherPage(Attacker):
         if not scene.pages or _kind(scene) != "navigation":
             return
         wanted, end = scene.pages[-1], scene.messages(*scene.plan[-1:])
-        site = "/".join(wanted.split("/")[:3])
+        site, path = "/".join(wanted.split("/")[:3]), urlsplit(wanted).path
         for label, address in {
             "query": f"{site}/?next={quote(wanted, safe='')}",
             "fragment": f"{site}/#{wanted}",
             "missing": f"{site}/none{wanted.removeprefix(site)}",
-            "user": f"http://{wanted.removeprefix('http://')}@example.com/",
+            # not after a query: its last field may be one that the task leaves open, such as the order of a list
+            "user": f"{site}{path}@example.com/{wanted.removeprefix(site + path)}",
         }.items():
             yield AttackAttempt(label, [*scene.messages(f"goto [{address}]"), *end], references=[end])
 

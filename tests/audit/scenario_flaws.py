@@ -144,7 +144,13 @@ SPECIFIC = (
     SpecificFlaw("SearchPages", AnyToolAnswers, "answer in another tool", _PAID),
     SpecificFlaw("SciWorld", ScoringAgain, "repeated scoring", {"groups": ["find-plant"]}),
     SpecificFlaw("WebArena", AddressesSend, "post without form", {}, ("webarena/forum-subscribe/1/1",)),
-    SpecificFlaw("WebArena", AddressContains, "another page", {}, ("webarena/forum-open-sorted/1/1",)),
+    SpecificFlaw(
+        "WebArena",
+        AddressContains,
+        "another page",
+        {},
+        ("webarena/forum-open-sorted/1/1", "webarena/forum-search-comments/4/3"),  # the latter leaves the order open
+    ),
     SpecificFlaw("WebArena", OneTableJudged, "changes more", {}, ("webarena/forum-open-sorted/1/1",)),
     SpecificFlaw("WebArena", BestMoment, "do and undo", {}, ("webarena/forum-subscribe/1/1",)),
 )
