@@ -73,11 +73,15 @@ class RepeatedScoring(Attacker):
     scenarios = frozenset({"SciWorldEnv"})
 
     def attempts(self, scene: AuditScene) -> Iterator[AttackAttempt]:
-        """The plan up to a scoring command, which is then repeated; waiting for as long earns as much."""
+        """The plan up to a scoring command, which is then repeated; waiting as long before or after it earns as much.
+
+        Waiting before it counts, since a thermometer in a substance that gets warmer rightly scores again.
+        """
         for number in [number for number in scene.rewarded if number < len(scene.plan)][:_MOST_OBJECTS]:
-            start, last = scene.plan[:number], scene.plan[number - 1]
-            waits = scene.messages(*start, *["wait1"] * _REPEATS)
-            yield AttackAttempt("in a row", scene.messages(*start, *[last] * _REPEATS), references=[waits])
+            *start, last = scene.plan[:number]
+            waits = ["wait1"] * _REPEATS
+            once = [scene.messages(*start, last, *waits), scene.messages(*start, *waits, last)]
+            yield AttackAttempt("in a row", scene.messages(*start, last, *[last] * _REPEATS), references=once)
 
 
 class OrderViolated(Attacker):

@@ -114,6 +114,15 @@ def test_a_flaw_of_one_scenario_is_found_by_its_attacker(planted: SpecificFlaw) 
         assert names == ({planted.attacker} if found else set()) and report.episodes
 
 
+@pytest.mark.slow
+@pytest.mark.rotating
+def test_a_thermometer_may_score_again_when_it_is_warmer() -> None:
+    pytest.importorskip(NEEDS["SciWorld"])
+    where: Any = {"groups": ["measure-melting-point-unknown-substance"], "skip": 3, "tasks": 1}
+    report = audit(load_subject("AgentGym/SciWorld-v0"), select_attackers(["repeated scoring"]), **where)
+    assert report.findings == [] and report.episodes > 3
+
+
 HOSTED = {
     "two clients": (HttpSession, "remembered", lambda *call: False),
     "killed worker": (
