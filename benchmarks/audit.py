@@ -15,7 +15,7 @@ import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from agentgym_envs.audit.scenes import kind_of
 from agentgym_envs.core import text_env
 from agentgym_envs.errors import UsageError
 from agentgym_envs.task import TaskSet, TaskTable
-from agentgym_envs.validate import load_subject
+from agentgym_envs.validate import ValidationSubject, load_subject
 from benchmarks.common import machine
 
 
@@ -38,6 +38,7 @@ class Target(NamedTuple):
         parts: the parts of a group; 0 for all its templates.
         every: each task meets every fifth attacker, say.
         least: the seconds that a part gets at least, if they are left.
+        without: the arguments of another table, whose templates are left out.
     """
 
     env: str
@@ -46,6 +47,7 @@ class Target(NamedTuple):
     every: int = 1
     least: float = 0.0
     arguments: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    without: dict[str, Any] | None = None
 
 
 REWARDS = {"format_reward": 0.2, "retrieval_score": 0.1}
@@ -63,7 +65,9 @@ TARGETS = {
     "SciWorld": Target("AgentGym/SciWorld-v0", 1, 5, every=5, least=90.0),
     "MiniWoB": Target("AgentGym/MiniWoB-v0", 4, 5, every=4),
     "WebArena": Target("AgentGym/WebArena-v0", 6, 0, every=7),
-    "WebArena, table 2": Target("AgentGym/WebArena-v0", 6, 0, every=7, arguments={"table_version": 2}),
+    "WebArena, table 2": Target(
+        "AgentGym/WebArena-v0", 6, 0, every=7, arguments={"table_version": 2}, without={"table_version": 1}
+    ),
 }
 
 
@@ -79,10 +83,38 @@ class Part(NamedTuple):
         return f"{self.number:03}-{self.group.replace('/', '-')}.json"
 
 
+def subject_of(target: Target, budget: float) -> ValidationSubject:
+    """The environment, without the tasks that are left out."""
+    subject = load_subject(target.env, target.arguments, budget)
+    if target.without is None:
+        return subject
+    tasks = tasks_of(target)
+
+    def make() -> Any:
+        env = subject.make()
+        text_env(env).tasks = tasks
+        return env
+
+    return ValidationSubject(make, target.env, seconds=budget)
+
+
+def tasks_of(target: Target) -> TaskSet:
+    """The tasks that are attacked."""
+    tasks = _all_tasks(target.env, target.arguments)
+    if target.without is None or not isinstance(tasks, TaskTable):
+        return tasks
+    others = {kind_of(task) for task in _all_tasks(target.env, target.without).sample()}
+    return TaskTable(tasks.name, tasks.version, [task for task in tasks.tasks if kind_of(task) not in others])
+
+
+def _all_tasks(env_id: str, arguments: Mapping[str, Any]) -> TaskSet:
+    with load_subject(env_id, arguments).fresh() as env:
+        return text_env(env).tasks
+
+
 def parts_of(target: Target) -> list[Part]:
     """All parts, one of each group after the other."""
-    with load_subject(target.env, target.arguments).fresh() as env:
-        tasks = text_env(env).tasks
+    tasks = tasks_of(target)
     mixed = random.Random(0).sample(tasks.groups, len(tasks.groups))
     counts = dict.fromkeys(mixed, target.parts)
     if not target.parts:
@@ -100,7 +132,7 @@ def templates(tasks: TaskSet) -> dict[str, set[str]]:
 
 def play(target: Target, part: Part, budget: float, seed: int) -> dict[str, Any] | None:
     """Attack the tasks of a part; None if there are none left, or if the time is too short for one."""
-    subject = load_subject(target.env, target.arguments, budget)
+    subject = subject_of(target, budget)
     skip, groups = part.number * target.tasks, [part.group]
     try:
         report = audit(subject, tasks=target.tasks, groups=groups, seed=seed, skip=skip, every=target.every)
@@ -131,8 +163,7 @@ def measure(name: str, budget: float, folder: Path | None, seed: int) -> dict[st
 
 def kinds(target: Target, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The number of groups; for a table also that of templates, levels or pages, and of those that were played."""
-    with load_subject(target.env, target.arguments).fresh() as env:
-        tasks = text_env(env).tasks
+    tasks = tasks_of(target)
     found: dict[str, Any] = {"all_groups": len(tasks.groups), "kinds": None}
     if every := set[str]().union(*templates(tasks).values()):
         played = sum(group["tasks"] for report in reports for group in report["groups"])

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from agentgym_envs.core import text_env
+from agentgym_envs.errors import UnknownTask
 from benchmarks import audit as benchmark
-from benchmarks.audit import Target, measure, unlikely
+from benchmarks.audit import Target, measure, subject_of, tasks_of, templates, unlikely
 
 CORRIDOR = Target("tests.validate.toy:CorridorEnv", 1, 2)
 
@@ -40,3 +42,15 @@ def test_a_later_run_plays_the_missing_parts_only(tmp_path: Path, monkeypatch: p
     again = measure("toy", 60, tmp_path, 0)
     assert played == [files[-1].name]
     assert [again[name] for name in ("episodes", "parts")] == [whole[name] for name in ("episodes", "parts")]
+
+
+@pytest.mark.slow
+def test_templates_that_another_table_has_are_left_out() -> None:
+    pytest.importorskip("playwright")
+    first, second = benchmark.TARGETS["WebArena"], benchmark.TARGETS["WebArena, table 2"]
+    one, two = (set[str]().union(*templates(tasks_of(target)).values()) for target in (first, second))
+    assert len(one) > 300 and len(two) > 300 and not one & two
+    with subject_of(second, 60).fresh() as env:
+        assert text_env(env).tasks.get("webarena/shopping-move-house/1/1")
+        with pytest.raises(UnknownTask):
+            text_env(env).reset(options={"task": next(iter(tasks_of(first).sample())).id})
