@@ -18,17 +18,17 @@ SWEEPS = st.dictionaries(st.text(min_size=1, max_size=9), st.integers(0, 45), ma
 )
 A_SUITE = """
 import pytest
-from tests.plugins.rotation import part
+from tests.plugins.rotation import SLICES, part
 
 @pytest.mark.rotating
-@pytest.mark.parametrize("case", range(20))
+@pytest.mark.parametrize("case", range(2 * SLICES))
 def test_swept(case): pass
 
 @pytest.mark.rotating
 def test_alone(): pass
 
 @pytest.mark.rotating(always=3)
-@pytest.mark.parametrize("case", range(13))
+@pytest.mark.parametrize("case", range(3 + SLICES))
 def test_begun(case): pass
 
 @pytest.mark.rotating(turns=[1], of=3)
@@ -37,7 +37,7 @@ def test_first(): pass
 @pytest.mark.rotating(turns=[0, 2], of=3)
 def test_second(): pass
 
-def test_in_a_loop(): print("took", part(range(20), "loop"))
+def test_in_a_loop(): print("took", part(range(2 * SLICES), "loop"))
 """
 
 
@@ -126,18 +126,18 @@ def run(folder: Path, key: str, *arguments: str) -> str:
 def test_pytest_leaves_out_the_other_slices(tmp_path: Path) -> None:
     one = run(tmp_path, "4")
     assert one.count("test_swept[") == 2
-    assert f"took {[i for i in range(20) if rotation.in_slice(i, 'loop', 4)]}" in one
+    assert f"took {[i for i in range(2 * SLICES) if rotation.in_slice(i, 'loop', 4)]}" in one
     assert [f"test_begun[{case}]" in one for case in range(3)] == [True] * 3
     assert one.count("test_begun[") == 4
     assert "test_first" in one and "test_second" not in one
-    assert "37 passed" in run(tmp_path, "all")
+    assert f"{3 * SLICES + 7} passed" in run(tmp_path, "all")
 
 
 @pytest.mark.rotating
 @pytest.mark.slow
 def test_a_test_named_by_its_id_always_runs(tmp_path: Path) -> None:
     assert "1 passed" in run(tmp_path, "4", "test_small.py::test_swept[7]")
-    assert "20 passed" in run(tmp_path, "4", "test_small.py::test_swept")
+    assert f"{2 * SLICES} passed" in run(tmp_path, "4", "test_small.py::test_swept")
 
 
 def test_this_run_has_a_key_that_its_workers_share() -> None:
