@@ -56,7 +56,7 @@ DEFECTS: dict[str, set[str]] = {
     "StartsThreads": {"runtime.resource_bounds"},
     "StartsProcess": {"semantic.resource_envelope"},
     "Surrogate": {"runtime.observation_schema", "agentgym.gymnasium_check"},
-    "WrongTurn": {"runtime.state_contract"},
+    "WrongTurn": {"runtime.state_contract", *GAMED},
     "InfoNotJson": {"runtime.state_contract"},
     "InfoObject": {"runtime.state_contract", "runtime.trajectory_record"},
     "ScoreDrifts": {"runtime.state_contract", "runtime.reward_attribution"},
