@@ -92,11 +92,15 @@ def unchanged(_: Path) -> Iterator[list[str]]:
 
 @pytest.fixture
 def make_pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[SciWorldEnv, SciWorldEnv]]]:
-    """Return a function that makes an environment with our classes, and one with the simulator's own."""
+    """Return a function that makes an environment with our classes, and one with the simulator's own.
+
+    Environments with the same options share a JVM, also that of an earlier test, so each set of classes needs a heap
+    size of its own.
+    """
     made: list[SciWorldEnv] = []
 
-    def make(**options: Any) -> tuple[SciWorldEnv, SciWorldEnv]:
-        for heap_mb, found in ((320, patch_jar), (321, unchanged)):  # other options, so other JVMs
+    def make(ours_mb: int = 320, **options: Any) -> tuple[SciWorldEnv, SciWorldEnv]:
+        for heap_mb, found in ((ours_mb, patch_jar), (319, unchanged)):
             monkeypatch.setattr(java, "patch_jar", found)
             made.append(SciWorldEnv(split=None, jvms=1, call_seconds=600.0, heap_mb=heap_mb, **options))
             made[-1].reset(seed=0)
@@ -140,7 +144,7 @@ def test_names_remembered_for_too_long_are_noticed(
     name = "scienceworld/input/InputParser"
     kept = tuple(call for call in CLASSES[name].redirects if call.static_method != "begin")
     monkeypatch.setattr(patches, "CLASSES", {**CLASSES, name: PatchedClass(CLASSES[name].sha256, kept)})
-    ours, theirs = make_pair(simplifications="easy")
+    ours, theirs = make_pair(ours_mb=321, simplifications="easy")
     for env in (ours, theirs):
         env.reset(seed=0, options={"task": "sciworld/boil/0"})
         for command in ("teleport to kitchen", "pick up thermometer"):
