@@ -101,10 +101,10 @@ def subject_of(target: Target, budget: float) -> ValidationSubject:
 def tasks_of(target: Target) -> TaskSet:
     """The tasks that are attacked."""
     tasks = _all_tasks(target.env, target.arguments)
-    if target.without is None or not isinstance(tasks, TaskTable):
+    if target.without is None:
         return tasks
     others = {kind_of(task) for task in _all_tasks(target.env, target.without).sample()}
-    return TaskTable(tasks.name, tasks.version, [task for task in tasks.tasks if kind_of(task) not in others])
+    return TaskTable(tasks.name, tasks.version, [task for task in tasks.sample() if kind_of(task) not in others])
 
 
 def _all_tasks(env_id: str, arguments: Mapping[str, Any]) -> TaskSet:

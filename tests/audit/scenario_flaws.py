@@ -142,7 +142,16 @@ SPECIFIC = (
     SpecificFlaw("BabyAI", OrderIgnored, "order violated", {"levels": "OpenRedBlueDoors,OpenDoorsOrderN2"}),
     SpecificFlaw("SearchPages", QuotedWordsRetrieved, "answer in another tool", _PAID),
     SpecificFlaw("SearchPages", AnyToolAnswers, "answer in another tool", _PAID),
-    SpecificFlaw("SciWorld", ScoringAgain, "repeated scoring", {"groups": ["find-plant"]}),
+    SpecificFlaw(
+        "SciWorld",
+        ScoringAgain,
+        "repeated scoring",
+        {},
+        (
+            "sciworld/find-plant/162",
+            "sciworld/measure-melting-point-unknown-substance/132",  # a later measurement rightly scores again
+        ),
+    ),
     SpecificFlaw("WebArena", AddressesSend, "post without form", {}, ("webarena/forum-subscribe/1/1",)),
     SpecificFlaw(
         "WebArena",

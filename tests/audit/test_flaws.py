@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -91,11 +91,13 @@ def test_a_flaw_of_a_heavy_scenario_is_found(name: str, flaw: Any) -> None:
     assert found(name, flaw, COMMON[flaw])
 
 
-def restricted(kind: type[TextEnv], tasks: Sequence[str]) -> type[TextEnv]:
-    """The class with only these tasks of its table; all without any."""
-    if tasks:
-        kind.tasks = TaskTable("chosen", 1, [kind.tasks.get(task) for task in tasks])
-    return kind
+def made_for(planted: SpecificFlaw, *mixins: Any) -> TextEnv:
+    """The scenario with these flaws and only the tasks where they are looked for."""
+    base = env_class(f"AgentGym/{planted.scenario}-v0")
+    env: TextEnv = type("Chosen", (*mixins, base), {})(split=None, **planted.options)
+    if planted.tasks:
+        env.tasks = TaskTable("chosen", 1, [env.tasks.get(task) for task in planted.tasks])
+    return env
 
 
 @pytest.mark.slow
@@ -103,24 +105,12 @@ def restricted(kind: type[TextEnv], tasks: Sequence[str]) -> type[TextEnv]:
 @pytest.mark.parametrize("planted", SPECIFIC, ids=lambda planted: planted.flaw.__name__)
 def test_a_flaw_of_one_scenario_is_found_by_its_attacker(planted: SpecificFlaw) -> None:
     pytest.importorskip(NEEDS[planted.scenario])
-    base = env_class(f"AgentGym/{planted.scenario}-v0")
+    attackers = select_attackers([planted.attacker])
     for mixins, found in (((), False), ((planted.flaw,), True)):
-        kind = restricted(type("Chosen", (*mixins, base), {}), planted.tasks)
-        made: Any = partial(kind, split=None, **planted.options)
-        report = audit(
-            ValidationSubject(made, planted.scenario, seconds=1_200), select_attackers([planted.attacker]), tasks=3
-        )
+        subject = ValidationSubject(partial(made_for, planted, *mixins), planted.scenario, seconds=1_200)
+        report = audit(subject, attackers, tasks=3)
         names = {finding.attacker for finding in report.findings}
         assert names == ({planted.attacker} if found else set()) and report.episodes
-
-
-@pytest.mark.slow
-@pytest.mark.rotating
-def test_a_thermometer_may_score_again_when_it_is_warmer() -> None:
-    pytest.importorskip(NEEDS["SciWorld"])
-    where: Any = {"groups": ["measure-melting-point-unknown-substance"], "skip": 3, "tasks": 1}
-    report = audit(load_subject("AgentGym/SciWorld-v0"), select_attackers(["repeated scoring"]), **where)
-    assert report.findings == [] and report.episodes > 3
 
 
 HOSTED = {

@@ -154,6 +154,12 @@ def test_the_sessions_of_a_dead_worker_make_room():
         assert api.begin(SLOW)
 
 
+def allocated_blocks() -> int:
+    """Blocks of memory that Python's objects occupy. The process's memory also grows with threads, hence with load."""
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
 def test_memory_does_not_grow_over_many_resets():
     """Reset sessions without the network, so that there can be many."""
 
@@ -172,12 +178,6 @@ def test_memory_does_not_grow_over_many_resets():
         return growth
 
     assert asyncio.run(play()) < 1_000
-
-
-def allocated_blocks() -> int:
-    """Blocks of memory that Python's objects occupy. The process's memory also grows with threads, hence with load."""
-    gc.collect()
-    return sys.getallocatedblocks()
 
 
 def test_memory_does_not_grow_over_many_resets_over_http(api):
