@@ -20,6 +20,8 @@ ENVIRONMENTS_PER_JVM = 8
 FULL_JVM = 24
 """With this many environments in each JVM, another JVM is started if no limit is given. With the default heap, 32
 environments ran and 64 did not."""
+SPARE_WORLDS = 4
+"""The number of unused worlds that a JVM keeps. Each of them takes about ten of the 600 MB of the default heap."""
 IDLE_SECONDS = 10.0
 """An idle JVM is kept for this long, because starting one takes a second or two."""
 
@@ -57,7 +59,8 @@ class Lease:
         self.over = True
         self.jvm.environments -= 1
         if self._world is not None and self.jvm.alive:
-            _spare.setdefault(self.jvm, []).append(self._world)
+            _keep_or_discard(self._world)
+        self._world = None
 
     def give_back(self) -> None:
         """Return the lease to the pool; calling this twice is allowed.
@@ -185,7 +188,17 @@ def shut_down() -> None:
 
 
 _spare: dict[Jvm, list[Simulation]] = {}
-"""Unused worlds, by JVM."""
+"""Unused worlds, by JVM, at most `SPARE_WORLDS` of each."""
+
+
+def _keep_or_discard(world: Simulation) -> None:
+    worlds = _spare.setdefault(world.jvm, [])
+    if len(worlds) < SPARE_WORLDS:
+        worlds.append(world)
+    else:
+        world.discard()
+
+
 _pool = _Pool()
 atexit.register(_pool.end_at_exit)
 if hasattr(os, "register_at_fork"):

@@ -133,6 +133,12 @@ class Simulation:
             whole = getattr(self._interface, "getObjectTree$default$1")()
             return str(self._interface.getObjectTree(whole))
 
+    def discard(self) -> None:
+        """Free the memory of the world at the JVM's next call. The world must not be used afterwards."""
+        for unused in (self._interface, self._agent, self._query_random, *self._globals):
+            if unused is not None:
+                self.jvm.release(unused)
+
     @contextlib.contextmanager
     def _separate_random(self) -> Iterator[None]:
         """Use a separate random generator for queries that draw numbers, so that they do not affect the world."""

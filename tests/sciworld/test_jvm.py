@@ -140,6 +140,22 @@ def bound_objects(jvm: Jvm) -> int:
 
 
 @pytest.mark.rotating
+def test_a_jvm_keeps_few_unused_worlds(make: Make, no_jvms: None) -> None:
+    """A closed environment that is still referenced keeps none either."""
+    jvm = begin(make())
+    alone = bound_objects(jvm)
+    envs = [SciWorldEnv(split=None, jvms=1) for _ in range(pool.SPARE_WORLDS + 3)]
+    for env in envs:
+        assert begin(env) is jvm
+    of_a_world = (bound_objects(jvm) - alone) // len(envs)
+    for env in envs:
+        env.close()
+    begin(make())
+    assert len(pool._spare[jvm]) == pool.SPARE_WORLDS - 1, "the new environment took one"
+    assert bound_objects(jvm) == alone + pool.SPARE_WORLDS * of_a_world
+
+
+@pytest.mark.rotating
 def test_worlds_of_closed_environments_are_freed(make: Make) -> None:
     jvm, counts = begin(make()), []
     for number in range(12):
