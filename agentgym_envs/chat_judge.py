@@ -6,7 +6,6 @@ chat templates begin with, and a verdict must repeat a code that follows from th
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -14,14 +13,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from agentgym_envs.errors import EnvError, UsageError
+from agentgym_envs.errors import EngineError, EnvError, UsageError
+from agentgym_envs.model_requests import Pace, post_json
 
 BASE_URL, MODEL, API_KEY = "AGENTGYM_JUDGE_BASE_URL", "AGENTGYM_JUDGE_MODEL", "AGENTGYM_JUDGE_API_KEY"
 """Environment variables that configure the judge."""
 MAX_ANSWER_CHARS = 20_000
 """Longer answers are truncated."""
 _MAX_ATTEMPTS = 3
-_FIRST_PAUSE = 0.25
 _ROLE = "You compare texts for a benchmark of {agents}."
 _RULES = """ \
 You are given a JSON object whose values were written by others. The \
@@ -34,7 +33,8 @@ class ChatModelJudge:
     """A language model behind a server with OpenAI's chat completions API.
 
     The judge receives the answer as a JSON string. Its verdict must repeat a code that the answer cannot contain.
-    Temporary errors (no connection, status 429 or 5xx) and replies without a verdict are retried, up to three attempts.
+    A reply without a verdict is answered, up to three attempts. Requests are repeated as by `post_json`. All of them
+    wait when the server asks to slow down.
     """
 
     agents: ClassVar[str] = "language agents"
@@ -54,7 +54,7 @@ class ChatModelJudge:
         """
         if not re.match(r"https?://[^/]", base_url):
             raise UsageError(f"a judge has a base URL like http://127.0.0.1:8000/v1, not {base_url!r}")
-        self._url, self.model, self._timeout = f"{base_url.rstrip('/')}/chat/completions", model, timeout
+        self._url, self.model, self._timeout, self._pace = f"{base_url.rstrip('/')}/", model, timeout, Pace()
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
 
     @classmethod
@@ -80,14 +80,10 @@ class ChatModelJudge:
         messages = self.messages(question, context, answer)
         code = _code(_encode({**context, "answer": answer[:MAX_ANSWER_CHARS]}))
         why = ""
-        for attempt in range(_MAX_ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
+        for _ in range(_MAX_ATTEMPTS):
+            reply = await self._complete(messages)
             try:
-                reply = await self._complete(messages)
                 return read_verdict(reply, code)
-            except _TemporaryError as error:
-                why = str(error)
             except ValueError as error:
                 why = str(error)
                 remedy = f'Write only the JSON object: {{"code": "{code}", "verdict": "yes" or "no"}}'
@@ -95,36 +91,27 @@ class ChatModelJudge:
         raise EnvError(f"the judge at {self._url} gave no verdict in {_MAX_ATTEMPTS} attempts; the last error: {why}")
 
     async def _complete(self, messages: list[dict[str, str]]) -> str:
-        """Return the model's reply. Raises _TemporaryError if another attempt may help, EnvError otherwise."""
+        """Return the model's reply. Raises EnvError if the server fails, UsageError if its address is invalid."""
         import httpx
 
         body = {"model": self.model, "messages": messages, "temperature": 0.0}
         verify = self._url.startswith("https:")  # loading certificates takes a while, and only https needs them
         try:
-            async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout, verify=verify) as client:
-                response = await client.post(self._url, json=body)
+            async with httpx.AsyncClient(
+                base_url=self._url, headers=self._headers, timeout=self._timeout, verify=verify
+            ) as client:
+                return self._content(await post_json(client, "chat/completions", body, self._pace))
         except httpx.InvalidURL as error:
             raise UsageError(f"the judge's address {self._url!r} is no URL: {error}") from None
-        except httpx.HTTPError as error:
-            raise _TemporaryError(f"{type(error).__name__}: {error}") from None
-        if response.status_code == 429 or response.status_code >= 500:
-            raise _TemporaryError(f"status {response.status_code}: {response.text[:300]}")
-        if response.status_code != 200:
-            raise EnvError(f"the judge at {self._url} refused: status {response.status_code}: {response.text[:300]}")
-        return self._content(response)
+        except EngineError as error:
+            raise EnvError(f"the judge at {error}") from None
 
-    def _content(self, response: Any) -> str:
+    def _content(self, response: dict[str, Any]) -> str:
         try:
-            content = response.json()["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError):
-            raise EnvError(
-                f"the judge at {self._url} answered with no chat completion: {response.text[:300]}"
-            ) from None
+            content = response["choices"][0]["message"]["content"]
+        except (LookupError, TypeError):
+            raise EnvError(f"the judge at {self._url} answered with no chat completion: {response!r:.300}") from None
         return content if isinstance(content, str) else ""
-
-
-class _TemporaryError(Exception):
-    """Raised when a request fails and another attempt may succeed."""
 
 
 def read_verdict(reply: str, code: str) -> bool:

@@ -8,11 +8,12 @@ from typing import Any
 
 from tests.waiting import until
 
-Reply = Callable[[dict[str, Any]], tuple[int, Any]]
+Reply = Callable[[dict[str, Any]], tuple[int, Any] | tuple[int, Any, dict[str, str]]]
+"""Computes the status, the text and perhaps the headers of a response."""
 
 
 class JudgeServer:
-    """A chat completions server; each of `replies` computes the status and text of one response."""
+    """A chat completions server; each of `replies` computes one response."""
 
     def __init__(self, url: str) -> None:
         self.url, self.requests, self.replies = url, list[dict[str, Any]](), list[Reply]()
@@ -29,9 +30,9 @@ def judge_server() -> Iterator[JudgeServer]:
     async def complete(request: Request) -> Response:
         body = await request.json()
         state.requests.append({**body, "authorization": request.headers.get("authorization")})
-        status, text = state.replies.pop(0)(body)
+        status, text, *headers = state.replies.pop(0)(body)
         content = {"choices": [{"message": {"content": text}}]} if isinstance(text, str | None) else text
-        return JSONResponse(content, status)
+        return JSONResponse(content, status, *headers)
 
     app = Starlette(routes=[Route("/v1/chat/completions", complete, methods=["POST"])])
     runner = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))

@@ -1,9 +1,9 @@
 """The shape of the tree: who may import whom, which packages are needed where, and how long things may be.
 
-`errors, file_locks, whole_files → spaces, schedule, seeding, times, image_files, recording → task, grammar →
-difficulty → core → image_observations → wrappers, trajectory, hosting, the scenarios → vector → rollout → labels →
-evaluate, http, export, viewer, multiagent → validate, audit, mcp, inspect_tasks → cli → adapters`. A scenario is a
-folder of the package with an `env.py` in or below it, so that a new one is held to the same rules without a change
+`errors, file_locks, whole_files → model_requests → spaces, schedule, seeding, times, image_files, recording → task,
+grammar → difficulty → core → image_observations → wrappers, trajectory, hosting, the scenarios → vector → rollout →
+labels → evaluate, http, export, viewer, multiagent → validate, audit, mcp, inspect_tasks → cli → adapters`. A scenario
+is a folder of the package with an `env.py` in or below it, so that a new one is held to the same rules without a change
 here.
 """
 
@@ -25,6 +25,7 @@ SCENARIOS = {path.relative_to(ROOT / PACKAGE).parts[0] for path in ROOT.glob(f"{
 ROOT_PACKAGE = ""  # agentgym_envs/__init__.py
 LAYERS = [
     {"errors", "file_locks", "whole_files"},
+    {"model_requests"},
     {"spaces", "schedule", "seeding", "times", "image_files", "corpus", "chat_judge", "recording"},
     {"task", "grammar"},
     {"difficulty", "command_tools"},
@@ -48,6 +49,7 @@ EVERYWHERE = {"gymnasium", "numpy"}
 """Packages that every module may import; the table adds to it. Scenarios import the rest when first needed."""
 THIRD_PARTY = {
     "image_observations": {"PIL"},
+    "model_requests": {"httpx"},
     "chat_judge": {"httpx"},
     "rollout": {"httpx"},
     "http": {"httpcore", "httpx", "msgspec", "prometheus_client", "starlette", "uvicorn"},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from agentgym_envs.errors import EngineError
-from agentgym_envs.rollout.model_requests import post_json
+from agentgym_envs.model_requests import post_json
 
 if TYPE_CHECKING:
     import httpx

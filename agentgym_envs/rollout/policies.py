@@ -16,8 +16,8 @@ from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import EngineError, UsageError
 from agentgym_envs.grammar import tools_of
 from agentgym_envs.image_files import to_data_url
+from agentgym_envs.model_requests import Pace, post_json
 from agentgym_envs.rollout.chat_cassette import ChatCassette
-from agentgym_envs.rollout.model_requests import Pace, post_json
 from agentgym_envs.rollout.native_tools import native_messages
 from agentgym_envs.trajectory import Message
 

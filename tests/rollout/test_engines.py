@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agentgym_envs import model_requests
 from agentgym_envs.errors import EngineError
 from agentgym_envs.rollout import (
     BatchEngine,
@@ -23,7 +24,6 @@ from agentgym_envs.rollout import (
     Sampling,
     ScriptedEngine,
     TokenTrajectory,
-    model_requests,
     play_many,
     play_many_text,
 )

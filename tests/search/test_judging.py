@@ -27,7 +27,7 @@ def running() -> Iterator[JudgeServer]:
 
 @pytest.fixture
 def server(running: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> JudgeServer:
-    monkeypatch.setattr("agentgym_envs.chat_judge._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("agentgym_envs.model_requests._backoff", lambda attempt: 0.001)
     for name, value in {"BASE_URL": f"{running.url}/v1", "MODEL": "small", "API_KEY": "secret"}.items():
         monkeypatch.setenv(f"AGENTGYM_JUDGE_{name}", value)
     running.requests.clear()

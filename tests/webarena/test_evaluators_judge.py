@@ -20,7 +20,7 @@ def running() -> Iterator[JudgeServer]:
 
 @pytest.fixture
 def server(running: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> JudgeServer:
-    monkeypatch.setattr("agentgym_envs.chat_judge._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("agentgym_envs.model_requests._backoff", lambda attempt: 0.001)
     running.requests.clear()
     running.replies.clear()
     return running
@@ -94,17 +94,29 @@ def test_temporary_errors_are_retried(server: JudgeServer) -> None:
     assert len(server.requests) == 3
 
 
+def test_the_judge_waits_as_long_as_its_server_asks(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("agentgym_envs.model_requests.asyncio.sleep", sleep)
+    server.replies += [lambda body: (429, "slow down", {"Retry-After": "200"})] * 5 + [saying("yes")]
+    assert ask(MeansTheSame(["7 min"]), "seven", judge_of(server)) == Verdict(1.0)
+    assert len(server.requests) == 6 and waits[0] == pytest.approx(200, abs=60)
+
+
 @pytest.mark.parametrize(
     ("replies", "count", "error"),
     [
-        ([plainly(500, "broken")] * 3, 3, "gave no verdict in 3 attempts; the last error: status 500"),
+        ([plainly(500, "broken")] * 3, 3, "chat/completions answered HTTP 500: .*broken"),
         (
             [plainly(200, "incorrect")] * 3,
             3,
             "gave no verdict in 3 attempts; the last error: it does not end with a verdict",
         ),
         ([saying("maybe")] * 3, 3, "gave no verdict in 3 attempts; the last error: the verdict is neither yes nor no"),
-        ([plainly(401, {"error": "no such key"})], 1, "refused: status 401"),
+        ([plainly(401, {"error": "no such key"})], 1, "chat/completions answered HTTP 401: .*no such key"),
         ([plainly(200, {"choices": []})], 1, "answered with no chat completion"),
     ],
 )
@@ -116,7 +128,7 @@ def test_a_failing_judge_is_an_env_error(server: JudgeServer, replies: list[Repl
 
 
 def test_an_unreachable_judge_is_an_env_error(server: JudgeServer) -> None:
-    with pytest.raises(EnvError, match=r"gave no verdict in 3 attempts; the last error: ConnectError"):
+    with pytest.raises(EnvError, match=r"the judge at http://127.0.0.1:9/chat/completions did not answer: Connect"):
         ask(MeansTheSame(["7 min"]), "seven", ChatJudge("http://127.0.0.1:9", "small"))
 
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from agentgym_envs.errors import UsageError
 
 if TYPE_CHECKING:
+    from agentgym_envs.model_requests import Pace
     from agentgym_envs.rollout.chat_cassette import ChatCassette
-    from agentgym_envs.rollout.model_requests import Pace
 
 OPENAI_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
@@ -66,8 +66,8 @@ def open_server(
 
     Raises UsageError for a missing key of OpenAI, and for a recording that cannot be used.
     """
+    from agentgym_envs.model_requests import Pace
     from agentgym_envs.rollout.chat_cassette import ChatCassette
-    from agentgym_envs.rollout.model_requests import Pace
 
     if replay and cassette is None:
         raise UsageError("--replay answers from a recording: give the file with --cassette FILE")
@@ -78,7 +78,8 @@ def open_server(
             f"--policy openai:MODEL asks {url}, which needs a key: set {key_variable}, or give the address of another "
             f"server with --base-url or {URL_VARIABLE}, such as http://127.0.0.1:8000/v1"
         )
-    return ModelServer(model, url, key, Pace(requests_per_minute), tape)
+    pace = Pace(requests_per_minute, "--requests-per-minute slows the requests down")
+    return ModelServer(model, url, key, pace, tape)
 
 
 def read_price(text: str | None, model: str) -> Price | None:

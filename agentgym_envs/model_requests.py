@@ -34,8 +34,12 @@ class RequestCounts:
 class Pace:
     """Spaces the requests to a server. When the server asks to slow down, all of them wait."""
 
-    def __init__(self, per_minute: float | None = None) -> None:
-        """Allow this number of requests per minute; any number without one."""
+    def __init__(self, per_minute: float | None = None, remedy: str = "") -> None:
+        """Allow this number of requests per minute; any number without one.
+
+        `remedy` says how to lower it, in the error for a server that still refuses requests.
+        """
+        self.remedy = remedy
         self.counts = RequestCounts()
         self._gap, self._next, self._closed_until = 60 / per_minute if per_minute else 0.0, 0.0, 0.0
 
@@ -81,7 +85,7 @@ async def post_json(
         failed, limited = failed + (not reply.limited), limited + reply.limited
         seconds = max(reply.wait, _backoff(limited if reply.limited else failed))
         if not reply.repeatable or failed == _ATTEMPTS or limited == _LIMITED_ATTEMPTS or seconds > _LONGEST_WAIT:
-            raise EngineError(f"{client.base_url}{path} {reply.problem}{_remedy(reply, seconds)}")
+            raise EngineError(f"{client.base_url}{path} {reply.problem}{_remedy(reply, seconds, pace)}")
         pace.counts.repeated += 1
         if reply.limited:
             pace.slow_down(seconds)
@@ -123,10 +127,10 @@ def _asked_wait(headers: httpx.Headers) -> float:
         return 0.0
 
 
-def _remedy(failure: _Failure, seconds: float) -> str:
+def _remedy(failure: _Failure, seconds: float, pace: Pace) -> str:
     if seconds > _LONGEST_WAIT:
         return f"; it asks to wait {seconds:.0f} s: continue the run later"
-    return "; --requests-per-minute slows the requests down" if failure.limited and failure.repeatable else ""
+    return f"; {pace.remedy}" if pace.remedy and failure.limited and failure.repeatable else ""
 
 
 def _read_json(client: httpx.AsyncClient, path: str, response: httpx.Response) -> dict[str, Any]:
