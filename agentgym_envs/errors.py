@@ -99,7 +99,16 @@ class EngineError(AgentGymError, RuntimeError):
 
 
 class MissingExtra(AgentGymError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    The attributes are the arguments of `missing_extra`; they are empty if the error was made without it.
+    """
+
+    what = package = extra = ""
+
+    def naming(self, extra: str) -> MissingExtra:
+        """The same error with an extra that contains more than the missing package."""
+        return missing_extra(self.what, self.package, extra)
 
 
 def meant(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
@@ -110,6 +119,8 @@ def meant(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 def missing_extra(what: str, package: str, extra: str) -> MissingExtra:
     """Make the error for a feature `what` that needs `package` from the extra `extra`."""
-    return MissingExtra(
+    error = MissingExtra(
         f"{what} needs the package {package!r}, which is not installed. Run: pip install 'agentgym-envs[{extra}]'"
     )
+    error.what, error.package, error.extra = what, package, extra
+    return error

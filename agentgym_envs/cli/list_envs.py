@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,11 +98,11 @@ def _describe_or_error(env_id: str) -> dict[str, Any]:
     try:
         return _describe(env_id, {})
     except AgentGymError as error:
-        message = str(error)
-        if isinstance(error, MissingExtra) and (extra := extra_of(_ROWS[env_id])):  # a part of it names its own
-            # `webarena-verified` is more than `webarena`, and stays
-            message = re.sub(rf"agentgym-envs\[(?!{extra}-)[\w-]+\]", f"agentgym-envs[{extra}]", message)
-        return {"id": env_id, "summary": _ROWS[env_id].summary, "error": message}
+        extra = extra_of(_ROWS[env_id])
+        # A part of it names its own extra; `webarena-verified` is more than `webarena`.
+        if isinstance(error, MissingExtra) and error.extra and extra and not error.extra.startswith(f"{extra}-"):
+            error = error.naming(extra)
+        return {"id": env_id, "summary": _ROWS[env_id].summary, "error": str(error)}
 
 
 def _describe(env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
