@@ -106,6 +106,8 @@ def test_repeats_and_the_rest_are_parts_of_the_answer(text: str, question: str) 
         (f"{MARK} not counting canceled ones", False, False),
         (f"{MARK}. the order was not shipped by the owner.", False, False),
         (f"{MARK}. that is not right.", False, True),
+        (f"it is not by car: {MARK} by bicycle: {MARK}", False, True),
+        (f"it is not far: {MARK} by car {MARK} by bicycle", False, False),
     ],
 )
 def test_hedges_and_denials_concern_the_answer(text: str, hedged: bool, denied: bool) -> None:

@@ -48,6 +48,9 @@ _NEGATION = re.compile(
 )
 _RETRACTION = re.compile(r"\b(?:right|correct|true|sure|certain|answer|mind|know|tell|verify|confirm|determine)\b")
 _WRONG = re.compile(r"\b(?:wrong|incorrect|untrue|false)\b")
+_DEGREE = r"(?! (?:so |very |too |that )?(?:far|long|much|many|hard|difficult|expensive)\b)"
+_DENIED_LIST = re.compile(rf"(?:^|[.?!;]\s+)(?:(?:it|that|this) (?:is|was) )?not\b{_DEGREE}[^.?!;:]*:\s+{MARK}")
+"""As in "it is not by car: 1 min", where a colon ends the part that denies; "it is not far: 1 min" denies nothing."""
 _HEDGE = re.compile(
     r"\b(?:or|maybe|perhaps|possibly|probably|presumably|likely|either|otherwise|alternatively|unless|guess(?:ing)?"
     r"|unsure|uncertain|unclear|(?:could|might|may) (?:also |well )?be|n/a)\b"
@@ -128,7 +131,9 @@ def hedges(text: str) -> bool:
 
 def denies(text: str) -> bool:
     """Return True if a normal text takes its answer back or denies it; `MARK` represents the answer."""
-    return _WRONG.search(text) is not None or any(_denies(sentence) for sentence in sentences(text))
+    if _WRONG.search(text) or _DENIED_LIST.search(text):
+        return True
+    return any(_denies(sentence) for sentence in sentences(text))
 
 
 def _denies(sentence: str) -> bool:
