@@ -143,6 +143,7 @@ DENIALS = (
     "{v} isn't it",
     "{v}? No.",
 )
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 EMPTY = ("", "I do not know.", "N/A", "Yes.", "Done", "{intent}", "The page does not say.")
 
 
@@ -228,7 +229,9 @@ def _together(parts: list[str], question: Question, rng: random.Random) -> str:
     if re.search(r"\bto\b.*\d", question.intent) and question.kind == "range":
         return " to ".join(parts)
     rng.shuffle(parts)
-    form = rng.randrange(5)
+    form = rng.randrange(6)
+    if form == 5 and len(parts) <= len(ORDINALS):
+        return _labelled(parts)
     if form == 0:
         return ", ".join(parts)
     if form == 1:
@@ -238,6 +241,11 @@ def _together(parts: list[str], question: Question, rng: random.Random) -> str:
     if form == 3:
         return "\n" + "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
     return "; ".join(parts)
+
+
+def _labelled(parts: Sequence[str]) -> str:
+    """A list with labels, in which a colon comes before each part."""
+    return ", ".join(f"the {name} one: {part}" for name, part in zip(ORDINALS, parts, strict=False))
 
 
 def _spellings(wanted: Sequence[str], question: Question) -> list[str]:

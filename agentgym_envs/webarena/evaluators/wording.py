@@ -29,7 +29,8 @@ _VALUES = {
     **{word: number for number, word in enumerate(_SMALL)},
     **{word: 10 * number for number, word in enumerate(_TENS, 2)},
 }
-_BEFORE_PRONOUN = ("the", "this", "that", "which", "each", "every", "any", "no", "first", "last", "other", "another")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_BEFORE_PRONOUN = ("the", "this", "that", "which", "each", "every", "any", "no", "last", "other", "another", *_ORDINALS)
 _PRONOUN = "".join(rf"(?<!\b{word} )" for word in (*_BEFORE_PRONOUN, "the only"))
 _ONE = rf"{_PRONOUN}one(?! (?:that|which|who|whose|with|i)\b)"
 _NUMBER_WORD = re.compile(
@@ -48,8 +49,17 @@ _NEGATION = re.compile(
 )
 _RETRACTION = re.compile(r"\b(?:right|correct|true|sure|certain|answer|mind|know|tell|verify|confirm|determine)\b")
 _WRONG = re.compile(r"\b(?:wrong|incorrect|untrue|false)\b")
-_DEGREE = r"(?! (?:so |very |too |that )?(?:far|long|much|many|hard|difficult|expensive)\b)"
-_DENIED_LIST = re.compile(rf"(?:^|[.?!;]\s+)(?:(?:it|that|this) (?:is|was) )?not\b{_DEGREE}[^.?!;:]*:\s+{MARK}")
+_NO_DENIAL = (
+    r"(?! (?:(?:so |very |too |that )?(?:far|long|much|many|hard|difficult|expensive)"
+    r"|counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
+)
+_DENIED_LIST = re.compile(
+    rf"(?:^|[.?!;]\s+)(?:(?:(?:it|that|this) (?:is |was )?)?(?:not|never)\b{_NO_DENIAL}|neither\b"
+    r"|(?:it|that|this) (?:cannot|could not|will not|might not) be\b"
+    r"|i (?:doubt|(?:do not|cannot|would not|would never|never) (?:think|believe|say))\b"
+    r"|(?:any|every|some|no)(?:thing| ?1|body) (?:but|except|other than)\b|all (?:but|except)\b)"
+    rf"[^.?!;:]*:\s+{MARK}"
+)
 """As in "it is not by car: 1 min", where a colon ends the part that denies; "it is not far: 1 min" denies nothing."""
 _HEDGE = re.compile(
     r"\b(?:or|maybe|perhaps|possibly|probably|presumably|likely|either|otherwise|alternatively|unless|guess(?:ing)?"

@@ -7,7 +7,7 @@ from functools import partial
 
 from agentgym_envs.webarena.evaluators.urls import EndsOn
 from agentgym_envs.webarena.sites.world import World
-from agentgym_envs.webarena.tasks.answers import says
+from agentgym_envs.webarena.tasks.answers import Says, says
 from agentgym_envs.webarena.tasks.forum import queries, steps
 from agentgym_envs.webarena.tasks.forum.queries import ME, ORIGIN, ForumTemplate
 from agentgym_envs.webarena.tasks.page_reader import PageReader
@@ -36,6 +36,14 @@ def _newest_title(world: World, user: str) -> str:
     return str(queries.column(world, f"SELECT title FROM ({_STREAM}) WHERE author_name = ?", user)[0])
 
 
+def _title(world: World, user: str) -> Says:
+    """The title of the user's newest post, and no other title of the stream or of the user."""
+    newest = _newest_title(world, user)
+    titles = queries.column(world, f"SELECT title FROM ({_STREAM} LIMIT {_FARTHEST})")
+    titles += queries.column(world, f"SELECT title FROM ({_STREAM}) WHERE author_name = ?", user)
+    return says(newest, others=[title for title in titles if title not in newest])
+
+
 def _shown_title(page: PageReader, user: str) -> str:
     """Return the title of the user's first post on the page."""
     return next(post.title for post in steps.listed(page) if post.author == user)
@@ -53,7 +61,7 @@ title_in_stream = StreamTemplate(
         "What is the newest post by {user} called? Scroll on until you see it.",
     ),
     instances=_far_authors,
-    expected=lambda world, user: says(_newest_title(world, user)),
+    expected=_title,
     solution=[_scroll_to_user, answer(_shown_title)],
     mistake=answer(lambda page: steps.listed(page)[0].title),
 )
