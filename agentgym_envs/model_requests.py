@@ -98,7 +98,7 @@ async def _attempt(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -
 
     try:
         response = await client.post(path, json=body)
-    except httpx.TransportError as error:
+    except httpx.RequestError as error:
         return _Failure(f"did not answer: {type(error).__name__}: {error}")
     if response.status_code == 200:
         return _read_json(client, path, response)
