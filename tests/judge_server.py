@@ -30,9 +30,9 @@ def judge_server() -> Iterator[JudgeServer]:
     async def complete(request: Request) -> Response:
         body = await request.json()
         state.requests.append({**body, "authorization": request.headers.get("authorization")})
-        status, text, *headers = state.replies.pop(0)(body)
+        status, text, *rest = state.replies.pop(0)(body)
         content = {"choices": [{"message": {"content": text}}]} if isinstance(text, str | None) else text
-        return JSONResponse(content, status, *headers)
+        return JSONResponse(content, status, headers=rest[0] if rest else None)
 
     app = Starlette(routes=[Route("/v1/chat/completions", complete, methods=["POST"])])
     runner = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
