@@ -95,15 +95,11 @@ def test_temporary_errors_are_retried(server: JudgeServer) -> None:
 
 
 def test_the_judge_waits_as_long_as_its_server_asks(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits = []
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-
-    monkeypatch.setattr("agentgym_envs.model_requests.asyncio.sleep", sleep)
+    waits: list[float] = []
+    monkeypatch.setattr("agentgym_envs.model_requests.Pace.slow_down", lambda pace, seconds: waits.append(seconds))
     server.replies += [lambda body: (429, "slow down", {"Retry-After": "200"})] * 5 + [saying("yes")]
     assert ask(MeansTheSame(["7 min"]), "seven", judge_of(server)) == Verdict(1.0)
-    assert len(server.requests) == 6 and waits[0] == pytest.approx(200, abs=60)
+    assert len(server.requests) == 6 and waits == [200.0] * 5
 
 
 @pytest.mark.parametrize(
