@@ -129,7 +129,8 @@ def scripted(script: Script) -> NextAction:
 def _with_another_form(scene: AuditScene, reached: Reached, *, again: bool = False) -> Iterator[AttackAttempt]:
     """The plan, then forms of its last page, until the changes are those that an attacker wants, and the end.
 
-    With `again`, the last command comes first, as buttons often undo what they did.
+    With `again`, the last command comes first, as buttons often undo what they did. The plan of a task that cannot be
+    done has only the end.
     """
     if not scene.plan or not hasattr(scene.env, "session"):
         return  # behind a server, the sites are out of reach
@@ -138,7 +139,7 @@ def _with_another_form(scene: AuditScene, reached: Reached, *, again: bool = Fal
     def script(env: Any, episode: RecordedEpisode) -> Iterator[str]:
         yield from work
         before, place = _changes(env), episode.last_info.get("url", "")
-        for number in range(-again, _MOST_FORMS):
+        for number in range(-1 if again and work else 0, _MOST_FORMS):
             if number < 0:
                 yield work[-1]
             elif _evaluate(env, f"{_SEND}({number})"):
