@@ -113,6 +113,18 @@ def test_a_flaw_of_one_scenario_is_found_by_its_attacker(planted: SpecificFlaw) 
         assert names == ({planted.attacker} if found else set()) and report.episodes
 
 
+@pytest.mark.slow
+@pytest.mark.rotating
+def test_a_task_that_cannot_be_done_is_attacked() -> None:
+    """Its plan has only the end."""
+    pytest.importorskip("playwright")
+    task = ("webarena/forum-edit-others-here/21/1",)
+    planted = SpecificFlaw("WebArena", object, "do and undo", {"table_version": 2}, task)
+    subject = ValidationSubject(partial(made_for, planted), planted.scenario, seconds=1_200)
+    report = audit(subject, select_attackers([planted.attacker]), tasks=1)
+    assert report.findings == [] and report.episodes
+
+
 HOSTED = {
     "two clients": (HttpSession, "remembered", lambda *call: False),
     "killed worker": (
