@@ -41,18 +41,17 @@ _NUMBER_WORD = re.compile(
 MARK, GAP = "\x01", "\x02"
 """Replacements for a value that was found in an answer, and for a part that was removed."""
 _RESERVED = {ord(MARK): " ", ord(GAP): " "}
+_ASIDE = r"counting|includ(?:e|es|ed|ing)|considering|yet"
+"""Words after "not" that deny no answer."""
 _NEGATION = re.compile(
-    r"\bnot\b(?! (?:counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
+    rf"\bnot\b(?! (?:{_ASIDE})\b)"
     r"|\b(?:never|neither|nor|cannot|unlike|except|doubt|hardly|no longer)\b"
     r"|\b(?:(?:any|every|no)(?:thing| ?one|body|1)|all) but\b|\b(?:other|rather) than\b|\binstead of\b"
     rf"|\b(?:no|without|before|after|prior to)\s+(?:\S+\s+)?(?={MARK})|^no\b"
 )
 _RETRACTION = re.compile(r"\b(?:right|correct|true|sure|certain|answer|mind|know|tell|verify|confirm|determine)\b")
 _WRONG = re.compile(r"\b(?:wrong|incorrect|untrue|false)\b")
-_NO_DENIAL = (
-    r"(?! (?:(?:so |very |too |that )?(?:far|long|much|many|hard|difficult|expensive)"
-    r"|counting|includ(?:e|es|ed|ing)|considering|yet)\b)"
-)
+_NO_DENIAL = rf"(?! (?:(?:so |very |too |that )?(?:far|long|much|many|hard|difficult|expensive)|{_ASIDE})\b)"
 _DENIED_LIST = re.compile(
     rf"(?:^|[.?!;]\s+)(?:(?:(?:it|that|this) (?:is |was )?)?(?:not|never)\b{_NO_DENIAL}|neither\b"
     r"|(?:it|that|this) (?:cannot|could not|will not|might not) be\b"
